@@ -1,0 +1,1 @@
+"""Topological data analysis under differential privacy, as scikit-learn estimators."""

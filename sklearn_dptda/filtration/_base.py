@@ -1,0 +1,228 @@
+"""What the filtrations on public grids share: bounds, grid, lattice, parallel clouds."""
+
+from numbers import Integral, Real
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from sklearn_dptda.filtration._grid import GridFiltration, grid_axes, grid_nodes
+from sklearn_dptda.filtration._lattice import LatticeHistogram
+from sklearn_dptda.utils import (
+    ListOutputMixin,
+    bounds_from_data,
+    check_bounds,
+    check_cloud,
+    check_collection,
+    diameter,
+)
+from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
+
+# Odd numbers, so that the centre of the box is a node.
+DEFAULT_RESOLUTION = {1: 1001, 2: 101, 3: 41, 4: 17}
+DEFAULT_REFINEMENT = {1: 4, 2: 2, 3: 1, 4: 1}
+# Bytes of float64 work per grid node: values, coordinates, sums.
+BYTES_PER_NODE = 8
+
+
+class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
+    """Point clouds in, one :class:`GridFiltration` per cloud out.
+
+    Subclasses say what they compute in ``_statistic``, ``_bounds_of_values``,
+    ``_exact`` and ``_from_histogram``.
+    """
+
+    _parameter_constraints = {
+        "bounds": ["array-like", None],
+        "resolution": [Interval(Integral, 2, None, closed="left"), "array-like", None],
+        "method": [StrOptions({"auto", "exact", "lattice"})],
+        "refinement": [Interval(Integral, 1, None, closed="left"), None],
+        "memory": [Interval(Real, 0, None, closed="neither")],
+        "n_jobs": [Integral, None],
+    }
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None):
+        """Fix the public grid.
+
+        Parameters
+        ----------
+        X : list of array-like of shape (n_i, d), or array-like of shape (n_clouds, n, d)
+            The clouds. Only their dimension is learnt, unless ``bounds`` is
+            None. Histograms from :meth:`make_histogram` may stand for clouds.
+        y : Ignored
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If the clouds, ``bounds`` or ``resolution`` are unusable, or if the
+            grid does not fit into ``memory``.
+        """
+        clouds = self._check(X)
+        d = _n_features(clouds[0])
+        if self.bounds is None:
+            points = [c for c in clouds if not isinstance(c, LatticeHistogram)]
+            if len(points) < len(clouds):
+                raise ValueError("bounds must be given where histograms stand for clouds.")
+            low, high = bounds_from_data(points, type(self).__name__)
+        else:
+            low, high = check_bounds(self.bounds, d)
+        resolution = self._resolution(d)
+        self.bounds_ = (low, high)
+        self.axes_ = grid_axes(low, high, resolution)
+        self.refinement_ = self.refinement or DEFAULT_REFINEMENT.get(d, 1)
+        self.n_features_in_ = d
+        return self
+
+    def transform(self, X):
+        """Compute the filtration of each cloud.
+
+        Parameters
+        ----------
+        X : list of array-like of shape (n_i, d), or array-like of shape (n_clouds, n, d)
+            Points outside the bounds are clipped to them.
+
+        Returns
+        -------
+        list of GridFiltration
+            Exact statistics, *not* private.
+        """
+        check_is_fitted(self)
+        clouds = self._check(X, self.n_features_in_)
+        nodes = grid_nodes(self.axes_)
+        # Threads suffice: sorting, distances and matrix products release the lock.
+        return Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            delayed(self._one)(cloud, nodes) for cloud in clouds
+        )
+
+    def make_histogram(self, X=None):
+        """Count points on the lattice that ``method="lattice"`` works with.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), iterable of such arrays, or None
+            A cloud, or its chunks. None returns an empty histogram.
+
+        Returns
+        -------
+        LatticeHistogram
+            It can be updated with further chunks, added to the histograms of
+            other parts of the cloud, and passed to :meth:`transform` in place
+            of the cloud.
+        """
+        check_is_fitted(self)
+        shape = tuple((len(axis) - 1) * self.refinement_ + 1 for axis in self.axes_)
+        histogram = LatticeHistogram(self.bounds_, shape)
+        if X is None:
+            return histogram
+        for chunk in [X] if hasattr(X, "shape") or isinstance(X, list | tuple) else X:
+            histogram.update(chunk)
+        return histogram
+
+    def _check(self, X, n_features=None):
+        clouds = []
+        for i, cloud in enumerate(check_collection(X)):
+            if isinstance(cloud, LatticeHistogram):
+                if n_features not in (None, cloud.n_features):
+                    raise ValueError(f"X[{i}] has {cloud.n_features} features, not {n_features}.")
+                if cloud.n_points < 2:
+                    raise ValueError(f"X[{i}] has fewer than 2 points.")
+                checked = cloud
+            else:
+                checked = check_cloud(cloud, f"X[{i}]", n_features)
+            n_features = _n_features(checked)
+            self._check_size(_n_points(checked))
+            clouds.append(checked)
+        return clouds
+
+    def _check_size(self, n):
+        """Refuse sizes for which a parameter makes no sense."""
+
+    def _resolution(self, d):
+        if self.resolution is None:
+            if d not in DEFAULT_RESOLUTION:
+                raise ValueError(_too_many_dimensions(d, 17**d))
+            resolution = (DEFAULT_RESOLUTION[d],) * d
+        else:
+            resolution = np.broadcast_to(np.asarray(self.resolution), (d,))
+            if not np.issubdtype(resolution.dtype, np.integer) or resolution.min() < 2:
+                raise ValueError(
+                    "resolution must be an integer of at least 2, or one per coordinate; "
+                    f"got {self.resolution!r}."
+                )
+            resolution = tuple(int(r) for r in resolution)
+        n_nodes = int(np.prod([float(r) for r in resolution]))
+        if d > 4 or n_nodes * BYTES_PER_NODE * (d + 3) > self.memory * 2**20:
+            raise ValueError(_too_many_dimensions(d, n_nodes, self.memory))
+        return resolution
+
+    def _one(self, cloud, nodes):
+        low, high = self.bounds_
+        n = _n_points(cloud)
+        sensitivity, upper = self._bounds_of_values(n, diameter(low, high))
+        error = 0.0
+        if isinstance(cloud, LatticeHistogram):
+            if not self.make_histogram().matches(cloud):
+                raise ValueError(
+                    "A histogram must live on the lattice of this filtration: make it with "
+                    "make_histogram()."
+                )
+        elif self._method(n) == "lattice":
+            cloud = self.make_histogram().update(cloud)
+        if isinstance(cloud, LatticeHistogram):
+            values = self._from_histogram(cloud, nodes)
+            error = cloud.cell_diagonal / 2 * self._lipschitz()
+        else:
+            values = self._exact(np.clip(cloud, low, high), nodes)
+        shape = tuple(len(axis) for axis in self.axes_)
+        return GridFiltration(
+            values=np.minimum(values, upper).reshape(shape),
+            axes=tuple(axis.copy() for axis in self.axes_),
+            sensitivity=sensitivity,
+            upper=upper,
+            n_points=n,
+            statistic=self._statistic(),
+            approximation_error=error,
+        )
+
+    def _method(self, n):
+        if self.method != "auto":
+            return self.method
+        n_nodes = int(np.prod([len(axis) for axis in self.axes_]))
+        return "exact" if self._exact_is_cheaper(n, n_nodes) else "lattice"
+
+    def _lipschitz(self):
+        """Change of the values per distance by which the points move."""
+        return 1.0
+
+    def __sklearn_tags__(self):
+        """Describe the input: collections of clouds, no tables."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        tags.requires_fit = True
+        return tags
+
+
+def _n_features(cloud):
+    return cloud.n_features if isinstance(cloud, LatticeHistogram) else cloud.shape[1]
+
+
+def _n_points(cloud):
+    return cloud.n_points if isinstance(cloud, LatticeHistogram) else len(cloud)
+
+
+def _too_many_dimensions(d, n_nodes, memory=None):
+    need = n_nodes * BYTES_PER_NODE * (d + 3) / 2**20
+    limit = "" if memory is None else f", memory={memory:g} MiB allows less"
+    return (
+        f"A grid in {d} dimensions with {n_nodes} nodes needs about {need:.3g} MiB{limit}. Lower "
+        "resolution, raise memory (up to 4 dimensions), or bring the clouds to 2 or 3 dimensions "
+        "by a projection that does not look at the data, such as "
+        "sklearn.random_projection.GaussianRandomProjection."
+    )

@@ -1,0 +1,83 @@
+"""Functions on a regular grid of public nodes, and the bounds that travel with them."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class GridFiltration:
+    """A function of one point cloud on a public grid, with its public bounds.
+
+    The values are an exact statistic of the cloud: they are *not* private.
+    Everything else is public.
+
+    Parameters
+    ----------
+    values : ndarray of shape (r_1, ..., r_d)
+        Filtration value of every grid node; at most ``upper``.
+    axes : tuple of ndarray
+        Coordinates of the grid along each axis, in the units of the data.
+    sensitivity : float
+        Largest change of any value when one point of the cloud is replaced.
+    upper : float
+        Public bound of the values. Sublevel sets are whole from here on.
+    n_points : int
+        Size of the cloud, public under replace-one adjacency.
+    statistic : str
+        What was computed.
+    approximation_error : float, default=0.0
+        Largest distance of the values from those of the untouched cloud,
+        beyond floating point: half the diagonal of a lattice cell where the
+        points were first moved to a lattice.
+    """
+
+    values: np.ndarray = field(repr=False)
+    axes: tuple = field(repr=False)
+    sensitivity: float
+    upper: float
+    n_points: int
+    statistic: str
+    approximation_error: float = 0.0
+
+    def __post_init__(self):
+        if self.values.shape != tuple(len(axis) for axis in self.axes):
+            raise ValueError("values must have one entry per grid node: shape and axes disagree.")
+        if not (np.isfinite(self.sensitivity) and self.sensitivity > 0):
+            raise ValueError("sensitivity must be a positive finite number.")
+        if not np.isfinite(self.upper):
+            raise ValueError("upper must be finite.")
+        for array in (self.values, *self.axes):
+            array.setflags(write=False)
+
+    @property
+    def shape(self):
+        """Number of grid nodes along each axis."""
+        return self.values.shape
+
+    @property
+    def adjacency(self):
+        """Neighbouring clouds differ in one replaced point."""
+        return "replace-one"
+
+    def __len__(self):
+        return len(self.values)
+
+    def __getstate__(self):
+        return self.__dict__.copy()
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        for array in (self.values, *self.axes):
+            array.setflags(write=False)
+
+
+def grid_axes(low, high, resolution):
+    """Evenly spaced coordinates along each axis, both bounds included."""
+    return tuple(np.linspace(a, b, r) for a, b, r in zip(low, high, resolution, strict=True))
+
+
+def grid_nodes(axes):
+    """All nodes of a grid, shape (n_nodes, d), last axis fastest."""
+    mesh = np.meshgrid(*axes, indexing="ij")
+    return np.stack([m.ravel() for m in mesh], axis=1)

@@ -1,0 +1,1 @@
+"""Replicates and privacy-utility curves."""

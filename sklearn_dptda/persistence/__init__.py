@@ -1,0 +1,1 @@
+"""Filtrations to persistence diagrams, exact and private."""

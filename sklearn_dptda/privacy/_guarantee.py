@@ -1,0 +1,80 @@
+"""What a release promises, in one frozen object."""
+
+import math
+from dataclasses import dataclass
+from html import escape
+
+
+@dataclass(frozen=True)
+class PrivacyGuarantee:
+    """The promise that one release makes.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy loss; ``inf`` means that nothing is promised.
+    delta : float
+        Failure probability of the bound; 0 for a pure guarantee.
+    adjacency : {"replace-one", "add-remove"}
+        Which data sets count as neighbours.
+    unit : str
+        What one record is.
+    mechanism : str
+        The mechanism that draws the release.
+    released : str
+        What leaves the data curator's hands.
+    seeded : bool
+        True when the randomness came from a known seed. Whoever knows the
+        seed can undo the noise: such a release is for tests and study only.
+    exact : bool, default=True
+        False when the law of the release only approximates the one that the
+        proof is about (a Markov chain that is stopped, say).
+
+    Examples
+    --------
+    >>> from sklearn_dptda.privacy import PrivacyGuarantee
+    >>> print(PrivacyGuarantee(1.0, 0.0, "replace-one", "a point of a cloud",
+    ...       "exponential mechanism", "one persistence diagram per cloud", False))
+    (epsilon=1, delta=0)-differential privacy for replacing a point of a cloud: ...
+    """
+
+    epsilon: float
+    delta: float
+    adjacency: str
+    unit: str
+    mechanism: str
+    released: str
+    seeded: bool
+    exact: bool = True
+
+    @property
+    def holds(self):
+        """Whether the release is fit to be handed on as private."""
+        return math.isfinite(self.epsilon) and self.exact and not self.seeded
+
+    def __str__(self):
+        if math.isinf(self.epsilon):
+            return f"No privacy (epsilon=inf): {self.released}, exact."
+        verb = {"replace-one": "replacing", "add-remove": "adding or removing"}[self.adjacency]
+        text = (
+            f"(epsilon={self.epsilon:g}, delta={self.delta:g})-differential privacy for {verb} "
+            f"{self.unit}: {self.released}, drawn by the {self.mechanism}."
+        )
+        if not self.exact:
+            text += (
+                " The law of this release only approximates the one that the bound is proved for:"
+                " the guarantee is nominal."
+            )
+        if self.seeded:
+            text += (
+                " The draw came from a known seed: reproducible, for tests and study only, and"
+                " not private towards anyone who knows the seed."
+            )
+        return text
+
+    def _repr_html_(self):
+        colour = "#2a7f62" if self.holds else "#b3541e"
+        return (
+            f'<div style="border-left:4px solid {colour};padding:.4em .8em;max-width:44em">'
+            f"{escape(str(self))}</div>"
+        )

@@ -1,0 +1,15 @@
+"""Validation, containers and the door to scikit-learn's private helpers."""
+
+from sklearn_dptda.utils._bounds import bounds_from_data, check_bounds, diameter
+from sklearn_dptda.utils._clouds import check_cloud, check_clouds, check_collection
+from sklearn_dptda.utils._output import ListOutputMixin
+
+__all__ = [
+    "ListOutputMixin",
+    "bounds_from_data",
+    "check_bounds",
+    "check_cloud",
+    "check_clouds",
+    "check_collection",
+    "diameter",
+]

@@ -1,0 +1,71 @@
+"""Public boxes: parsing, and the warning when the caller gives none."""
+
+import warnings
+
+import numpy as np
+
+from sklearn_dptda.privacy import PrivacyLeakWarning
+
+
+def check_bounds(bounds, n_features):
+    """Turn ``bounds`` into two float arrays of shape (n_features,).
+
+    Parameters
+    ----------
+    bounds : tuple (low, high)
+        Numbers, which hold for every coordinate, or arrays of shape
+        (n_features,).
+    n_features : int
+        Dimension of the points.
+
+    Returns
+    -------
+    low, high : ndarray of shape (n_features,)
+
+    Raises
+    ------
+    ValueError
+        If the bounds are not a pair, not finite, of the wrong length, or not
+        strictly increasing.
+    """
+    try:
+        low, high = bounds
+        low = np.broadcast_to(np.asarray(low, dtype=float), (n_features,)).copy()
+        high = np.broadcast_to(np.asarray(high, dtype=float), (n_features,)).copy()
+    except (TypeError, ValueError):
+        raise ValueError(
+            "bounds must be a pair (low, high) of numbers or of arrays with one number per "
+            f"coordinate ({n_features} here); got {bounds!r}."
+        ) from None
+    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+        raise ValueError(f"bounds must be finite; got {bounds!r}.")
+    if not (low < high).all():
+        raise ValueError(
+            f"bounds are crossed: every low bound must be below its high bound; got {bounds!r}."
+        )
+    return low, high
+
+
+def bounds_from_data(clouds, estimator_name):
+    """Compute a bounding box from the data, and warn that this leaks."""
+    warnings.warn(
+        f"{estimator_name} was given no bounds: they are computed from the data, which the "
+        "privacy guarantee does not cover. Pass bounds=(low, high) that you know without "
+        "looking at the data.",
+        PrivacyLeakWarning,
+        stacklevel=3,
+    )
+    low = np.min([cloud.min(axis=0) for cloud in clouds], axis=0)
+    high = np.max([cloud.max(axis=0) for cloud in clouds], axis=0)
+    flat = high <= low
+    pad = np.where(flat, np.maximum(np.abs(low), 1.0) * 1e-3, 0.0)
+    return low - pad, high + pad
+
+
+def diameter(low, high):
+    """Euclidean length of the diagonal of a box, rounded up.
+
+    The rounding pays for the two or three roundings of the computation, so
+    that no two points of the box are further apart than the result.
+    """
+    return float(np.linalg.norm(np.asarray(high) - np.asarray(low)) * (1 + 2.0**-50))

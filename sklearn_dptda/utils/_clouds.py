@@ -1,0 +1,77 @@
+"""Reading collections of point clouds."""
+
+import numpy as np
+
+
+def check_cloud(cloud, name="X", n_features=None, min_points=2):
+    """Check one point cloud.
+
+    Returns
+    -------
+    ndarray of shape (n, d), float64
+
+    Raises
+    ------
+    ValueError
+        If the cloud is not a finite two-dimensional numeric array with at
+        least ``min_points`` rows and with ``n_features`` columns. The message
+        names the cloud, never a value.
+    """
+    try:
+        array = np.asarray(cloud, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be numeric, of shape (n_points, n_features).") from None
+    if array.ndim != 2:
+        raise ValueError(
+            f"{name} must have shape (n_points, n_features); got {array.ndim} dimension(s)."
+        )
+    if array.shape[1] == 0:
+        raise ValueError(f"{name} has 0 features.")
+    if len(array) < min_points:
+        raise ValueError(f"{name} has {len(array)} point(s); at least {min_points} are needed.")
+    if n_features is not None and array.shape[1] != n_features:
+        raise ValueError(
+            f"{name} has {array.shape[1]} features, but {n_features} are expected: "
+            "all clouds must live in one space."
+        )
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} contains NaN or infinity.")
+    return array
+
+
+def check_collection(X, name="X"):
+    """Check the outer container: a non-empty sequence, not one flat cloud.
+
+    Returns
+    -------
+    list
+    """
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype != object:
+        raise ValueError(
+            f"{name} is one cloud of shape {X.shape}; a collection is expected: a list of "
+            f"(n_points, n_features) arrays or a three-dimensional array. Pass [{name}]."
+        )
+    if hasattr(X, "columns"):
+        raise ValueError(f"{name} is one table; a list of clouds is expected. Pass [{name}].")
+    try:
+        items = list(X)
+    except TypeError:
+        raise ValueError(f"{name} must be a list of clouds; got {type(X).__name__}.") from None
+    if not items:
+        raise ValueError(f"{name} is empty: at least one cloud is needed.")
+    return items
+
+
+def check_clouds(X, n_features=None, min_points=2):
+    """Check a list of clouds, or a three-dimensional array.
+
+    Returns
+    -------
+    list of ndarray of shape (n_i, d), float64, all with one d
+    """
+    clouds = []
+    for i, cloud in enumerate(check_collection(X)):
+        checked = check_cloud(cloud, f"X[{i}]", n_features, min_points)
+        n_features = checked.shape[1]
+        clouds.append(checked)
+    return clouds

@@ -1,0 +1,22 @@
+"""The only module that imports what scikit-learn keeps private.
+
+When scikit-learn moves one of these, one file changes.
+"""
+
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import (
+    HasMethods,
+    Interval,
+    InvalidParameterError,
+    Options,
+    StrOptions,
+)
+
+__all__ = [
+    "HasMethods",
+    "Interval",
+    "InvalidParameterError",
+    "Options",
+    "StrOptions",
+    "_fit_context",
+]
