@@ -1,0 +1,112 @@
+"""Base measures on diagrams: how many points, and where, before the data speak.
+
+A base measure has integer weights on a public finite set: ordered tuples of
+points ``(b, d)`` with ``0 <= b < d <= N``. The tuple ``(z_1, ..., z_m)`` weighs
+``omega_m * rho(z_1) * ... * rho(z_m)``. It is finite, depends on public
+numbers only, and every mechanism below works with these integers alone.
+"""
+
+from dataclasses import dataclass
+from math import comb, factorial, isqrt
+
+BASE_MEASURES = ("uniform", "spike-slab", "poisson")
+
+
+@dataclass(frozen=True)
+class BaseMeasure:
+    """Integer weights for the number and the places of diagram points.
+
+    Parameters
+    ----------
+    size : int
+        ``N``: coordinates are ``0, ..., N``.
+    count_weights : tuple of int
+        ``omega_0, ..., omega_M``.
+    linear : bool
+        Whether a point weighs ``d - b`` (twice its distance to the diagonal)
+        rather than 1.
+    """
+
+    size: int
+    count_weights: tuple
+    linear: bool = False
+
+    @property
+    def max_points(self):
+        """Largest number of points of a diagram."""
+        return len(self.count_weights) - 1
+
+    def column(self, height):
+        """Weight of the ``height`` lowest points above one birth.
+
+        Works on integers and on integer arrays.
+        """
+        return height * (height + 1) // 2 if self.linear else height
+
+    def rectangle(self, b0, b1, d0, d1):
+        """Weight of the rectangle ``[b0, b1] x [d0, d1]``, above the diagonal."""
+        nb, nd = b1 - b0 + 1, d1 - d0 + 1
+        if not self.linear:
+            return nb * nd
+        return (nb * nd * (d0 + d1 - b0 - b1)) // 2
+
+    def draw_in_column(self, source, b, height):
+        """Draw one of the ``height`` lowest points above ``b``."""
+        if not self.linear:
+            return b, b + 1 + source.below(height)
+        # Rank in a triangle: heights 1, 2, 3, ... weigh 1, 2, 3, ...
+        rank = source.below(height * (height + 1) // 2)
+        return b, b + (isqrt(8 * rank + 1) + 1) // 2
+
+    def draw_in_rectangle(self, source, b0, b1, d0, d1):
+        """Draw a point of a rectangle above the diagonal."""
+        while True:
+            b, d = b0 + source.below(b1 - b0 + 1), d0 + source.below(d1 - d0 + 1)
+            if not self.linear or source.below(d1 - b0) < d - b:
+                return b, d
+
+
+def make_base_measure(name, size, max_points, *, spike=0.5, mean=None, linear=False):
+    """Build a base measure from public numbers.
+
+    Parameters
+    ----------
+    name : {"uniform", "spike-slab", "poisson"}
+        ``"uniform"``: exactly ``max_points`` points. ``"spike-slab"``: each of
+        ``max_points`` slots is empty with probability ``spike``.
+        ``"poisson"``: a Poisson number of points of mean ``mean``, up to
+        ``max_points``.
+    size : int
+        ``N``: coordinates are ``0, ..., N``.
+    max_points : int
+    spike : float
+        Probability of an empty slot.
+    mean : float
+        Mean number of points of the Poisson process.
+    linear : bool
+        Whether the density of a point is proportional to its persistence.
+
+    Returns
+    -------
+    BaseMeasure
+    """
+    unit = BaseMeasure(size, (1,), linear)
+    area = sum(unit.column(h) for h in range(1, size + 1))
+    if name == "uniform":
+        weights = [0] * max_points + [1]
+    elif name == "spike-slab":
+        odds_num, odds_den = (spike / (1 - spike)).as_integer_ratio()
+        # Slots that are empty weigh odds * area each; a common factor clears the fraction.
+        weights = [
+            comb(max_points, m) * (odds_num * area) ** (max_points - m) * odds_den**m
+            for m in range(max_points + 1)
+        ]
+    elif name == "poisson":
+        num, den = float(mean).as_integer_ratio()
+        weights = [
+            num**m * (den * area) ** (max_points - m) * (factorial(max_points) // factorial(m))
+            for m in range(max_points + 1)
+        ]
+    else:
+        raise ValueError(f"Unknown base measure {name!r}; known are {', '.join(BASE_MEASURES)}.")
+    return BaseMeasure(size, tuple(weights), linear)

@@ -1,0 +1,205 @@
+"""Sublevel-set persistence of functions on a grid, by GUDHI."""
+
+from numbers import Integral, Real
+
+import numpy as np
+from gudhi.sklearn.cubical_persistence import CubicalPersistence as GudhiCubicalPersistence
+from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from sklearn_dptda.filtration import GridFiltration
+from sklearn_dptda.utils import ListOutputMixin, check_collection
+from sklearn_dptda.utils._sklearn import Interval, _fit_context
+
+
+def sublevel_diagrams(values, dimensions, upper):
+    """Exact persistence diagrams of a function on the nodes of a grid.
+
+    Parameters
+    ----------
+    values : ndarray of shape (r_1, ..., r_d)
+    dimensions : sequence of int
+        Homology dimensions; those from ``d`` on are empty.
+    upper : float
+        Death of the class that never dies, and cap of all values.
+
+    Returns
+    -------
+    list of ndarray of shape (n, 2)
+        Rows sorted by birth, then death.
+    """
+    values = np.minimum(values, upper)
+    if values.ndim == 2 and min(values.shape) > 2:
+        diagrams = _planar_diagrams(values)
+        found = [diagrams[q] if q < 2 else np.empty((0, 2)) for q in dimensions]
+    else:
+        gudhi = GudhiCubicalPersistence(list(dimensions), input_type="vertices").fit([values])
+        found = gudhi.transform([values])[0]
+    return [_capped(np.asarray(diagram).reshape(-1, 2), upper) for diagram in found]
+
+
+def _planar_diagrams(values):
+    """Diagrams of a function on the nodes of a rectangle, by duality.
+
+    Sublevel sets of the nodes are complements of superlevel sets of the dual
+    cells, so by Alexander duality the dimensions swap and signs change; GUDHI
+    is 20 times faster on cells. The frame of minus infinity closes the outside;
+    its loop is the component that never dies.
+    """
+    cells = np.pad(-values, 1, constant_values=-np.inf)
+    components, loops = GudhiCubicalPersistence([0, 1]).fit([cells]).transform([cells])[0]
+    holes = -np.asarray(components)[:, ::-1]
+    return [-np.asarray(loops)[:, ::-1], holes[np.isfinite(holes).all(axis=1)]]
+
+
+def _capped(diagram, upper):
+    diagram = np.minimum(diagram, upper)
+    diagram = diagram[diagram[:, 1] > diagram[:, 0]]
+    return diagram[np.lexsort((diagram[:, 1], diagram[:, 0]))]
+
+
+def check_dimensions(homology_dimensions):
+    """Return homology dimensions as a tuple, and whether a single one was given."""
+    single = isinstance(homology_dimensions, Integral)
+    dimensions = (homology_dimensions,) if single else tuple(homology_dimensions)
+    if not dimensions:
+        raise ValueError("homology_dimensions is empty.")
+    if any(not isinstance(q, Integral) or q < 0 for q in dimensions):
+        raise ValueError(
+            f"homology_dimensions must be non-negative integers; got {homology_dimensions!r}."
+        )
+    if len(set(dimensions)) < len(dimensions):
+        raise ValueError(f"homology_dimensions has duplicates: {homology_dimensions!r}.")
+    return tuple(int(q) for q in dimensions), single
+
+
+class BaseGridPersistence(ListOutputMixin, TransformerMixin, BaseEstimator):
+    """What persistence estimators share: reading filtrations, shaping the output."""
+
+    def _read(self, X):
+        """Return a list of (values, sensitivity, upper), sensitivity None if not known."""
+        read = []
+        for i, item in enumerate(check_collection(X)):
+            if isinstance(item, GridFiltration):
+                # A bound that the caller states applies on top of the one that travels along.
+                upper = item.upper if self.upper is None else min(float(self.upper), item.upper)
+                read.append((item.values, item.sensitivity, upper))
+                continue
+            try:
+                values = np.asarray(item, dtype=float)
+            except (TypeError, ValueError):
+                raise ValueError(f"X[{i}] is neither a GridFiltration nor an array.") from None
+            if values.ndim == 0 or values.size == 0:
+                raise ValueError(f"X[{i}] is empty or no array.")
+            if not np.isfinite(values).all():
+                raise ValueError(f"X[{i}] contains NaN or infinity.")
+            read.append((values, None, None if self.upper is None else float(self.upper)))
+        return read
+
+    def _shape(self, releases):
+        return [diagrams[0] for diagrams in releases] if self.single_ else releases
+
+    def __sklearn_tags__(self):
+        """Describe the input: filtrations, no tables."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        return tags
+
+
+class CubicalPersistence(BaseGridPersistence):
+    """Exact persistence diagrams of grid filtrations: *not* private.
+
+    The non-private sibling of :class:`PrivatePersistence`; the same numbers as
+    ``PrivatePersistence(epsilon=np.inf)``.
+
+    Parameters
+    ----------
+    homology_dimensions : int or sequence of int, default=(0, 1)
+        Which diagrams to compute.
+    upper : float, default=None
+        Cap of the values and death of the class that never dies. None takes
+        the bound that travels with each filtration, and infinity for a bare
+        array.
+    n_jobs : int, default=None
+        Number of filtrations that are worked on at a time, by joblib.
+
+    Attributes
+    ----------
+    homology_dimensions_ : tuple of int
+        The dimensions as a tuple.
+    single_ : bool
+        Whether a single dimension was given.
+
+    See Also
+    --------
+    PrivatePersistence : The private release.
+
+    Notes
+    -----
+    **Privacy.** None: the diagrams are exact.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn_dptda import CubicalPersistence, DTMFiltration
+    >>> from sklearn_dptda.datasets import make_two_circles
+    >>> X = make_two_circles(2000, random_state=0)
+    >>> pipeline = make_pipeline(DTMFiltration(m=0.1, bounds=(-3, 3.5)), CubicalPersistence(1))
+    >>> diagram, = pipeline.fit_transform([X])
+    >>> diagram[:, 1].round(2)[-2:]
+    array([1. , 1.51])
+    """
+
+    _parameter_constraints = {
+        "homology_dimensions": [Interval(Integral, 0, None, closed="left"), "array-like"],
+        "upper": [Interval(Real, None, None, closed="neither"), None],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(self, homology_dimensions=(0, 1), *, upper=None, n_jobs=None):
+        self.homology_dimensions = homology_dimensions
+        self.upper = upper
+        self.n_jobs = n_jobs
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None):
+        """Check the input; nothing is learnt.
+
+        Parameters
+        ----------
+        X : list of GridFiltration or of array-like
+        y : Ignored
+
+        Returns
+        -------
+        self
+        """
+        self.homology_dimensions_, self.single_ = check_dimensions(self.homology_dimensions)
+        self._read(X)
+        return self
+
+    def transform(self, X):
+        """Compute the diagrams.
+
+        Parameters
+        ----------
+        X : list of GridFiltration or of array-like
+
+        Returns
+        -------
+        list of ndarray of shape (n, 2), or list of lists of them
+            One diagram per filtration for a single dimension, else one list
+            of diagrams per filtration. Births and deaths in the units of the
+            filtration. Exact, *not* private.
+        """
+        check_is_fitted(self)
+        return self._shape(
+            Parallel(n_jobs=self.n_jobs, prefer="threads")(
+                delayed(sublevel_diagrams)(
+                    values, self.homology_dimensions_, np.inf if upper is None else upper
+                )
+                for values, _, upper in self._read(X)
+            )
+        )

@@ -1,0 +1,149 @@
+"""One diagram in, one private diagram out: the mechanisms behind the estimator."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from sklearn_dptda.persistence._base_measure import make_base_measure
+from sklearn_dptda.persistence._distance import bottleneck_distance
+from sklearn_dptda.persistence._exact_sampler import ExactSampler, decay_table
+from sklearn_dptda.persistence._grid import make_grid
+from sklearn_dptda.persistence._level_sets import BirthBall, DiagramBall
+from sklearn_dptda.privacy import IntegerSource
+
+
+@dataclass(frozen=True)
+class ExactMechanism:
+    """Exponential mechanism of the bottleneck distance, drawn exactly.
+
+    Parameters
+    ----------
+    rate : float
+        Privacy loss of one draw.
+    joint : bool
+        One draw for all dimensions, by their largest distance, instead of
+        one draw, each at ``rate``, per dimension.
+    max_points : int
+    base_measure, spike, mean_points, linear
+        See :func:`make_base_measure`.
+    """
+
+    rate: float
+    joint: bool
+    max_points: int
+    base_measure: str
+    spike: float
+    mean_points: float
+    linear: bool
+
+    def release(self, diagrams, dimensions, sensitivity, upper, seed):
+        """Draw private diagrams.
+
+        Parameters
+        ----------
+        diagrams : list of ndarray of shape (n, 2)
+            Exact diagrams.
+        dimensions : tuple of int
+        sensitivity, upper : float
+            Public.
+        seed : int or None
+
+        Returns
+        -------
+        list of ndarray of shape (n, 2)
+        """
+        grid = make_grid(sensitivity, upper, self.rate)
+        source = IntegerSource(seed)
+        balls = [
+            self._balls(diagram, q, grid) for diagram, q in zip(diagrams, dimensions, strict=True)
+        ]
+        per_step = Fraction(self.rate) / (2 * grid.sensitivity)
+        table = decay_table(per_step.numerator, per_step.denominator, -(-grid.size // 2) + 1)
+        if self.joint:
+            parts = ExactSampler([ball for group in balls for ball in group], table).draw(source)
+        else:
+            parts = [part for group in balls for part in ExactSampler(group, table).draw(source)]
+        parts = iter(parts)
+        return [grid.values([z for _ in group for z in next(parts)]) for group in balls]
+
+    def _balls(self, diagram, q, grid):
+        """Balls of one dimension: finite classes, and the one that never dies."""
+        measure = make_base_measure(
+            self.base_measure,
+            grid.size,
+            self.max_points,
+            spike=self.spike,
+            mean=self.mean_points,
+            linear=self.linear,
+        )
+        if q > 0:
+            return [DiagramBall(grid.integers(diagram), measure)]
+        if len(diagram) == 0:
+            # The whole function sits at its upper bound.
+            return [DiagramBall(grid.integers(diagram), measure), BirthBall(grid.size, grid.size)]
+        # The oldest component is the one that never dies; its death is public.
+        first = int(np.lexsort((-diagram[:, 1], diagram[:, 0]))[0])
+        rest = np.delete(diagram, first, axis=0)
+        birth = grid.integer(diagram[first, 0])
+        return [DiagramBall(grid.integers(rest), measure), BirthBall(birth, grid.size)]
+
+
+@dataclass(frozen=True)
+class MarkovChainMechanism:
+    """The published Metropolis-Hastings chain, from public starting values.
+
+    Its stationary law is the exponential mechanism with exactly
+    ``max_points`` uniform points; the law after finitely many steps only
+    approximates it, so the privacy bound is nominal.
+
+    Parameters
+    ----------
+    rate : float
+        Privacy loss of the stationary law, per draw.
+    joint : bool
+        One chain for all dimensions, by their largest distance.
+    max_points : int
+    n_iter : int
+        Steps.
+    proposal_scale : float
+        Standard deviation of a step, in the units of the filtration.
+    """
+
+    rate: float
+    joint: bool
+    max_points: int
+    n_iter: int
+    proposal_scale: float
+
+    def release(self, diagrams, dimensions, sensitivity, upper, seed):
+        """Run the chain; see :meth:`ExactMechanism.release`."""
+        rng = np.random.default_rng(seed)
+        slope = self.rate / (2 * sensitivity)
+        if self.joint:
+            return self._chain(list(diagrams), slope, upper, rng)
+        return [self._chain([diagram], slope, upper, rng)[0] for diagram in diagrams]
+
+    def _chain(self, diagrams, slope, upper, rng):
+        state = np.sort(rng.uniform(0, upper, (len(diagrams), self.max_points, 2)), axis=2)
+        cost = self._cost(state, diagrams)
+        for _ in range(self.n_iter):
+            proposal = state + self.proposal_scale * rng.standard_normal(state.shape)
+            inside = (
+                (proposal >= 0).all()
+                and (proposal <= upper).all()
+                and (proposal[..., 0] <= proposal[..., 1]).all()
+            )
+            if not inside:
+                continue
+            new_cost = self._cost(proposal, diagrams)
+            if math.log1p(-rng.random()) < slope * (cost - new_cost):
+                state, cost = proposal, new_cost
+        return [part[np.lexsort((part[:, 1], part[:, 0]))] for part in state]
+
+    def _cost(self, state, diagrams):
+        return max(
+            bottleneck_distance(part, diagram)
+            for part, diagram in zip(state, diagrams, strict=True)
+        )

@@ -1,0 +1,324 @@
+"""Persistence diagrams under differential privacy."""
+
+import math
+from numbers import Integral, Real
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted
+
+from sklearn_dptda.persistence._base_measure import BASE_MEASURES
+from sklearn_dptda.persistence._cubical import (
+    BaseGridPersistence,
+    check_dimensions,
+    sublevel_diagrams,
+)
+from sklearn_dptda.persistence._distance import bottleneck_distance
+from sklearn_dptda.persistence._mechanisms import ExactMechanism, MarkovChainMechanism
+from sklearn_dptda.privacy import PrivacyGuarantee, bounded_range_rate, spawn_seeds
+from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
+
+
+def _release(values, sensitivity, upper, dimensions, mechanism, seed):
+    """Compute the exact diagrams of one filtration, release private ones, drop the former.
+
+    The border between private and public is the last line.
+    """
+    exact = sublevel_diagrams(np.maximum(values, 0.0), dimensions, upper)
+    if mechanism is None:
+        return exact
+    return mechanism.release(exact, dimensions, sensitivity, upper, seed)
+
+
+class PrivatePersistence(BaseGridPersistence):
+    """Persistence diagrams under differential privacy.
+
+    Draws, for each filtration, diagrams from the exponential mechanism of the
+    bottleneck distance to the exact ones: the closer, the likelier. The
+    number of points is private as well. The draw is exact, by rejection in
+    integer arithmetic, not the last state of a Markov chain.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy loss of one release of one cloud, all homology dimensions
+        together. ``inf`` releases the exact diagrams.
+    delta : float, default=0.0
+        With ``utility="sum"``, lets the dimensions share the budget by the
+        composition of bounded-range mechanisms where that is better than the
+        pure split. Not needed, and not spent, otherwise.
+    homology_dimensions : int or sequence of int, default=(0, 1)
+        Which diagrams to release.
+    max_points : int, default=8
+        Public bound of the number of points of a diagram, the essential
+        component not counted. Also the exact number for
+        ``base_measure="uniform"``.
+    mechanism : {"exact", "mcmc"}, default="exact"
+        ``"mcmc"`` runs the published Metropolis-Hastings chain, for
+        comparison: its guarantee is nominal, because a chain that is stopped
+        has not reached its stationary law.
+    utility : {"max", "sum"}, default="max"
+        ``"max"``: one draw for all dimensions, by the largest of their
+        distances, each at the full budget. ``"sum"``: the dimensions are
+        drawn independently and share the budget.
+    base_measure : {"spike-slab", "uniform", "poisson"}, default="spike-slab"
+        What diagrams look like before the data speak: ``"spike-slab"``: each
+        of ``max_points`` slots is empty with probability ``spike``;
+        ``"uniform"``: exactly ``max_points`` points, the published choice;
+        ``"poisson"``: a Poisson number of points of mean ``mean_points``, at
+        most ``max_points``.
+    spike : float, default=0.5
+        Probability of an empty slot.
+    mean_points : float, default=2.0
+        Mean of the Poisson number of points.
+    slab : {"uniform", "persistence"}, default="uniform"
+        Density of a point: constant, or proportional to its persistence.
+    sensitivity : float, default=None
+        Sup-norm change of a filtration when one record is replaced. Only for
+        bare arrays, which are refused without; a :class:`GridFiltration`
+        carries its own.
+    upper : float, default=None
+        Public bound of the values. Needed for bare arrays; lowers the bound
+        that a :class:`GridFiltration` carries.
+    n_iter : int, default=10_000
+        Steps of the chain for ``mechanism="mcmc"``.
+    proposal_scale : float, default=0.1
+        Standard deviation of its steps, in the units of the filtration.
+    random_state : int, RandomState instance, Generator or None, default=None
+        None draws from the operating system's entropy. A seed makes the
+        release reproducible, for tests and study only: whoever knows it can
+        undo the noise.
+    n_jobs : int, default=None
+        Number of filtrations that are worked on at a time, by joblib.
+
+    Attributes
+    ----------
+    privacy_guarantee_ : PrivacyGuarantee
+        What one call of :meth:`transform` promises for each cloud.
+    homology_dimensions_ : tuple of int
+        The dimensions as a tuple.
+    single_ : bool
+        Whether a single dimension was given.
+
+    See Also
+    --------
+    CubicalPersistence : The non-private sibling.
+    DTMFiltration : Makes filtrations that carry their sensitivity.
+
+    Notes
+    -----
+    **Privacy.** Each call of :meth:`transform` releases one set of diagrams
+    per cloud. For each cloud it is (``epsilon``, ``delta``)-differentially
+    private under replacement of one point; the size of the cloud and all
+    parameters are public. When every individual has points in one cloud only,
+    the clouds of one call compose in parallel and the whole call is
+    ``epsilon``-private; otherwise, and over several calls, losses add up. A
+    fitted object holds parameters only. Running time depends on the data and
+    is outside the guarantee.
+
+    The diagrams live on a public grid whose step divides the sensitivity, so
+    rounding the exact diagram costs no privacy. Values below zero count as
+    zero.
+
+    References
+    ----------
+    T. Kang, S. Kim, J. Sohn, J. Awan, "Differentially private topological data
+    analysis", Theorem 12 and Algorithm 1.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn_dptda import DTMFiltration, PrivatePersistence
+    >>> from sklearn_dptda.datasets import make_two_circles
+    >>> X = make_two_circles(4000, random_state=0)
+    >>> pipeline = make_pipeline(
+    ...     DTMFiltration(m=0.2, bounds=(-3, 3.5)),
+    ...     PrivatePersistence(epsilon=2.0, random_state=0),
+    ... )
+    >>> (components, loops), = pipeline.fit_transform([X])
+    >>> loops.shape[1]
+    2
+    >>> print(pipeline[-1].privacy_guarantee_)
+    (epsilon=2, delta=0)-differential privacy for replacing one point of a cloud: ...
+    """
+
+    _parameter_constraints = {
+        "epsilon": [Interval(Real, 0, None, closed="right")],
+        "delta": [Interval(Real, 0, 1, closed="left")],
+        "homology_dimensions": [Interval(Integral, 0, None, closed="left"), "array-like"],
+        "max_points": [Interval(Integral, 1, 100, closed="both")],
+        "mechanism": [StrOptions({"exact", "mcmc"})],
+        "utility": [StrOptions({"max", "sum"})],
+        "base_measure": [StrOptions(set(BASE_MEASURES))],
+        "spike": [Interval(Real, 0, 1, closed="neither")],
+        "mean_points": [Interval(Real, 0, None, closed="neither")],
+        "slab": [StrOptions({"uniform", "persistence"})],
+        "sensitivity": [Interval(Real, 0, None, closed="neither"), None],
+        "upper": [Interval(Real, 0, None, closed="neither"), None],
+        "n_iter": [Interval(Integral, 1, None, closed="left")],
+        "proposal_scale": [Interval(Real, 0, None, closed="neither")],
+        "random_state": ["random_state", np.random.Generator],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self,
+        epsilon=1.0,
+        delta=0.0,
+        homology_dimensions=(0, 1),
+        max_points=8,
+        mechanism="exact",
+        *,
+        utility="max",
+        base_measure="spike-slab",
+        spike=0.5,
+        mean_points=2.0,
+        slab="uniform",
+        sensitivity=None,
+        upper=None,
+        n_iter=10_000,
+        proposal_scale=0.1,
+        random_state=None,
+        n_jobs=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.homology_dimensions = homology_dimensions
+        self.max_points = max_points
+        self.mechanism = mechanism
+        self.utility = utility
+        self.base_measure = base_measure
+        self.spike = spike
+        self.mean_points = mean_points
+        self.slab = slab
+        self.sensitivity = sensitivity
+        self.upper = upper
+        self.n_iter = n_iter
+        self.proposal_scale = proposal_scale
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None):
+        """Check parameters and input; nothing is learnt, nothing is released.
+
+        Parameters
+        ----------
+        X : list of GridFiltration or of array-like
+        y : Ignored
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, or if a bare array comes without
+            ``sensitivity`` and ``upper``.
+        """
+        self.homology_dimensions_, self.single_ = check_dimensions(self.homology_dimensions)
+        self._read(X)
+        self.privacy_guarantee_ = self._guarantee()
+        return self
+
+    def transform(self, X):
+        """Release private diagrams: each call is a new release.
+
+        Parameters
+        ----------
+        X : list of GridFiltration or of array-like
+
+        Returns
+        -------
+        list of ndarray of shape (n, 2), or list of lists of them
+            One diagram per filtration for a single dimension, else one list
+            of diagrams per filtration. Births and deaths in the units of the
+            filtration.
+        """
+        check_is_fitted(self)
+        read = self._read(X)
+        mechanism = self._mechanism()
+        seeds = spawn_seeds(self.random_state, len(read))
+        return self._shape(
+            Parallel(n_jobs=self.n_jobs)(
+                delayed(_release)(*item, self.homology_dimensions_, mechanism, seed)
+                for item, seed in zip(read, seeds, strict=True)
+            )
+        )
+
+    def score(self, X, y=None):
+        """Minus the mean bottleneck distance to the exact diagrams: *not* private.
+
+        Makes a new release of each filtration and compares it with the exact
+        diagrams, which are used and not returned. The score itself depends on
+        the data without noise: look at it on synthetic or public data only.
+
+        Parameters
+        ----------
+        X : list of GridFiltration or of array-like
+        y : Ignored
+
+        Returns
+        -------
+        float
+            Mean over the filtrations of the sum over the homology dimensions,
+            negated.
+        """
+        releases = self.transform(X)
+        if self.single_:
+            releases = [[diagram] for diagram in releases]
+        total = 0.0
+        for (values, _, upper), private in zip(self._read(X), releases, strict=True):
+            exact = sublevel_diagrams(np.maximum(values, 0.0), self.homology_dimensions_, upper)
+            total += sum(map(bottleneck_distance, exact, private))
+        return -total / len(releases)
+
+    def _read(self, X):
+        read = super()._read(X)
+        for i, (_, sensitivity, upper) in enumerate(read):
+            if sensitivity is None and (self.sensitivity is None or upper is None):
+                raise ValueError(
+                    f"X[{i}] is a bare array: its sensitivity and upper bound are not known. "
+                    "Pass filtrations from DTMFiltration, or state sensitivity and upper "
+                    "yourself, from public knowledge."
+                )
+            if sensitivity is not None and self.sensitivity is not None:
+                raise ValueError("sensitivity must stay None for filtrations that carry their own.")
+        return [
+            (values, self.sensitivity if own is None else own, upper) for values, own, upper in read
+        ]
+
+    def _rate(self):
+        if self.utility == "max":
+            return float(self.epsilon)
+        n_releases = len(self.homology_dimensions_)
+        return bounded_range_rate(float(self.epsilon), float(self.delta), n_releases)
+
+    def _mechanism(self):
+        if math.isinf(self.epsilon):
+            return None
+        common = (self._rate(), self.utility == "max", int(self.max_points))
+        if self.mechanism == "mcmc":
+            return MarkovChainMechanism(*common, self.n_iter, self.proposal_scale)
+        return ExactMechanism(
+            *common, self.base_measure, self.spike, self.mean_points, self.slab == "persistence"
+        )
+
+    def _guarantee(self):
+        dimensions = ", ".join(f"H{q}" for q in self.homology_dimensions_)
+        n_releases = len(self.homology_dimensions_)
+        pure = math.isinf(self.epsilon) or self._rate() * n_releases <= self.epsilon
+        return PrivacyGuarantee(
+            epsilon=float(self.epsilon),
+            delta=0.0 if pure or self.utility == "max" else float(self.delta),
+            adjacency="replace-one",
+            unit="one point of a cloud",
+            mechanism={
+                "exact": "exponential mechanism (exact draw in integer arithmetic)",
+                "mcmc": "exponential mechanism (Markov chain of finite length)",
+            }[self.mechanism],
+            released=f"one persistence diagram per cloud and dimension ({dimensions})",
+            seeded=self.random_state is not None,
+            exact=self.mechanism == "exact" or math.isinf(self.epsilon),
+        )
