@@ -1,5 +1,6 @@
 """Topological data analysis under differential privacy, as scikit-learn estimators."""
 
+from sklearn_dptda.features import DiagramFeatures
 from sklearn_dptda.filtration import (
     DTMFiltration,
     GridFiltration,
@@ -18,6 +19,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CubicalPersistence",
     "DTMFiltration",
+    "DiagramFeatures",
     "GridFiltration",
     "KernelDistanceFiltration",
     "PrivacyGuarantee",

@@ -1,5 +1,6 @@
 """Generators and loaders."""
 
 from sklearn_dptda.datasets._generators import make_loops, make_two_circles
+from sklearn_dptda.datasets._walkers import load_walkers
 
-__all__ = ["make_loops", "make_two_circles"]
+__all__ = ["load_walkers", "make_loops", "make_two_circles"]

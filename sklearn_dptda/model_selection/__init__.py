@@ -1,1 +1,6 @@
 """Replicates and privacy-utility curves."""
+
+from sklearn_dptda.model_selection._curve import PrivacyUtilityCurve, privacy_utility_curve
+from sklearn_dptda.model_selection._replicates import release_replicates
+
+__all__ = ["PrivacyUtilityCurve", "privacy_utility_curve", "release_replicates"]

@@ -49,7 +49,7 @@ class PrivatePersistence(BaseGridPersistence):
         pure split. Not needed, and not spent, otherwise.
     homology_dimensions : int or sequence of int, default=(0, 1)
         Which diagrams to release.
-    max_points : int, default=8
+    max_points : int, default=10
         Public bound of the number of points of a diagram, the essential
         component not counted. Also the exact number for
         ``base_measure="uniform"``.
@@ -166,7 +166,7 @@ class PrivatePersistence(BaseGridPersistence):
         epsilon=1.0,
         delta=0.0,
         homology_dimensions=(0, 1),
-        max_points=8,
+        max_points=10,
         mechanism="exact",
         *,
         utility="max",

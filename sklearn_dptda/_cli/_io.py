@@ -1,0 +1,101 @@
+"""Reading points from files."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+
+
+def read_points(path, key=None, columns=None):
+    """Read an (n, d) array from a CSV, TSV, TXT, NPY, NPZ or Parquet file.
+
+    Parameters
+    ----------
+    path : str or path
+    key : str, default=None
+        Which array of an NPZ file; needed where it holds several.
+    columns : list of str, default=None
+        Names, or numbers counted from 0, of the columns to keep.
+
+    Returns
+    -------
+    ndarray of shape (n, d)
+
+    Raises
+    ------
+    ValueError
+        If the file is missing or is not a numeric table. Values are never
+        quoted.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"there is no file {path}.")
+    suffix = path.suffix.lower()
+    readers = {".npy": _npy, ".npz": _npz, ".parquet": _parquet, ".pq": _parquet}
+    names, table = readers.get(suffix, _text)(path, key)
+    if table.ndim != 2:
+        raise ValueError(f"{path} holds an array of {table.ndim} dimension(s); 2 are needed.")
+    if columns is not None:
+        table = table[:, [_column(c, names, table.shape[1]) for c in columns]]
+    try:
+        return table.astype(float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{path} is not numeric: choose --columns.") from None
+
+
+def _column(name, names, width):
+    if names is not None and name in names:
+        return names.index(name)
+    if name.isdigit() and int(name) < width:
+        return int(name)
+    known = f" ({', '.join(names)})" if names else f" (0 to {width - 1})"
+    raise ValueError(f"there is no column {name!r}{known}.")
+
+
+def _npy(path, key):
+    return None, np.load(path, allow_pickle=False)
+
+
+def _npz(path, key):
+    with np.load(path, allow_pickle=False) as archive:
+        if key is None and len(archive.files) == 1:
+            key = archive.files[0]
+        if key not in archive.files:
+            raise ValueError(f"choose --key among {', '.join(archive.files)}.")
+        return None, archive[key]
+
+
+def _parquet(path, key):
+    try:
+        import pandas as pd
+    except ImportError:
+        raise ValueError("Parquet files need pandas: pip install sklearn-dptda[pandas].") from None
+    frame = pd.read_parquet(path)
+    return [str(c) for c in frame.columns], frame.to_numpy()
+
+
+def _text(path, key):
+    with path.open(newline="", encoding="utf-8") as file:
+        sample = file.read(4096)
+        file.seek(0)
+        delimiter = next((d for d in ",;\t" if d in sample), None)
+        rows = (
+            list(csv.reader(file, delimiter=delimiter))
+            if delimiter
+            else [line.split() for line in file]
+        )
+    rows = [[cell.strip() for cell in row] for row in rows if any(cell.strip() for cell in row)]
+    if not rows:
+        raise ValueError(f"{path} is empty.")
+    names = None if all(map(_is_number, rows[0])) else rows.pop(0)
+    if len({len(row) for row in rows}) > 1:
+        raise ValueError(f"{path} has rows of different lengths.")
+    return names, np.array(rows, dtype=object).reshape(len(rows), -1)
+
+
+def _is_number(cell):
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True

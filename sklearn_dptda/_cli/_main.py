@@ -1,0 +1,41 @@
+"""Parser and entry point."""
+
+import argparse
+import sys
+
+from sklearn_dptda._cli import _demo, _diagram
+
+
+def build_parser():
+    """Build the parser of all commands."""
+    parser = argparse.ArgumentParser(
+        prog="python -m sklearn_dptda",
+        description="Topological data analysis under differential privacy.",
+        epilog="Start with 'python -m sklearn_dptda demo'.",
+    )
+    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
+    for command in (_demo, _diagram):
+        command.add_parser(subparsers, argparse.RawDescriptionHelpFormatter)
+    return parser
+
+
+def main(argv=None):
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : list of str, default=None
+        Arguments; None takes them from the system.
+
+    Returns
+    -------
+    int
+        Exit status: 0, or 2 where the input is unusable.
+    """
+    args = build_parser().parse_args(argv)
+    try:
+        args.run(args)
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0

@@ -1,0 +1,293 @@
+"""Diagrams to feature matrices, by GUDHI's vectorisers."""
+
+import inspect
+import math
+from numbers import Integral, Real
+
+import numpy as np
+from gudhi.representations import PersistenceImage
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from sklearn_dptda.utils import check_collection
+from sklearn_dptda.utils._sklearn import HasMethods, Interval, _fit_context
+
+
+def persistence_weight(point):
+    """Weight of a (birth, persistence) point in a persistence image: its persistence."""
+    return point[1]
+
+
+class DefaultParameter:
+    """A default of another class's constructor, looked up when it is called.
+
+    GUDHI's weights are anonymous functions, which do not pickle; this stands
+    in for one of them and does.
+    """
+
+    def __init__(self, owner, name):
+        self.owner = owner
+        self.name = name
+
+    def __call__(self, point):
+        """Call the default function."""
+        return inspect.signature(self.owner).parameters[self.name].default(point)
+
+
+class DiagramFeatures(TransformerMixin, BaseEstimator):
+    """Turn persistence diagrams into a feature matrix.
+
+    One clone of a GUDHI vectoriser per homology dimension, side by side.
+    Empty diagrams and infinite deaths are taken care of.
+
+    Parameters
+    ----------
+    vectorizer : estimator, default=None
+        A transformer of lists of diagrams into matrices, such as those of
+        ``gudhi.representations``. None: a persistence image of 10 x 10 pixels,
+        weighted by persistence, of a bandwidth of a twentieth of the range.
+    homology_dimensions : int or sequence of int, default=None
+        The dimensions of the diagrams, in the order of the input: an integer
+        for one diagram per sample, a sequence for one list of diagrams per
+        sample. None takes what the input looks like and counts from 0.
+    value_range : tuple (low, high), default=None
+        Public range of births and deaths. Values are clipped to it, infinite
+        deaths become ``high``, and vectorisers that ask for a range get it.
+        None takes the range of the diagrams in ``fit``.
+
+    Attributes
+    ----------
+    vectorizers_ : list of estimator
+        One fitted vectoriser per dimension.
+    homology_dimensions_ : tuple of int
+        The dimensions.
+    value_range_ : tuple of float
+        The range that is used.
+
+    Notes
+    -----
+    **Privacy.** Post-processing: on private diagrams everything, the range of
+    the fit included, is as private as they are. On exact diagrams nothing is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gudhi.representations import Landscape
+    >>> from sklearn_dptda import DiagramFeatures
+    >>> diagrams = [np.array([[0.0, 1.0], [0.2, 0.5]]), np.empty((0, 2))]
+    >>> features = DiagramFeatures(Landscape(1, resolution=4), value_range=(0, 1))
+    >>> features.fit_transform(diagrams).shape
+    (2, 4)
+    >>> features.get_feature_names_out()[0]
+    'H0_landscape0'
+    """
+
+    _parameter_constraints = {
+        "vectorizer": [HasMethods(["fit", "transform"]), None],
+        "homology_dimensions": [
+            Interval(Integral, 0, None, closed="left"),
+            "array-like",
+            None,
+        ],
+        "value_range": ["array-like", None],
+    }
+
+    def __init__(self, vectorizer=None, homology_dimensions=None, *, value_range=None):
+        self.vectorizer = vectorizer
+        self.homology_dimensions = homology_dimensions
+        self.value_range = value_range
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X, y=None):
+        """Fit one vectoriser per homology dimension.
+
+        Parameters
+        ----------
+        X : list of array-like of shape (n, 2), or list of lists of them
+            Diagrams, as persistence estimators return them.
+        y : Ignored
+
+        Returns
+        -------
+        self
+        """
+        samples = check_collection(X)
+        self.single_ = _is_diagram(samples[0])
+        width = 1 if self.single_ else len(samples[0])
+        self.homology_dimensions_ = self._dimensions(width)
+        columns = self._columns(samples)
+        self.value_range_ = self._range(columns)
+        self.vectorizers_ = [self._fit_one(column) for column in columns]
+        self._widths = [
+            self._apply(vectorizer, column[:1]).shape[1]
+            for vectorizer, column in zip(self.vectorizers_, columns, strict=True)
+        ]
+        return self
+
+    def transform(self, X):
+        """Compute the features.
+
+        Parameters
+        ----------
+        X : list of array-like of shape (n, 2), or list of lists of them
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        columns = self._columns(check_collection(X))
+        return np.hstack(
+            [
+                self._apply(vectorizer, column)
+                for vectorizer, column in zip(self.vectorizers_, columns, strict=True)
+            ]
+        )
+
+    def get_feature_names_out(self, input_features=None):
+        """Names such as ``"H1_persistenceimage17"``.
+
+        Parameters
+        ----------
+        input_features : Ignored
+
+        Returns
+        -------
+        ndarray of str
+        """
+        check_is_fitted(self)
+        return np.array(
+            [
+                f"H{q}_{type(vectorizer).__name__.lower()}{i}"
+                for q, vectorizer, width in zip(
+                    self.homology_dimensions_, self.vectorizers_, self._widths, strict=True
+                )
+                for i in range(width)
+            ],
+            dtype=object,
+        )
+
+    def _dimensions(self, width):
+        if self.homology_dimensions is None:
+            return tuple(range(width))
+        single = isinstance(self.homology_dimensions, Integral)
+        given = (self.homology_dimensions,) if single else tuple(self.homology_dimensions)
+        if len(given) != width:
+            raise ValueError(
+                f"homology_dimensions names {len(given)} dimension(s), but every sample of X has "
+                f"{width} diagram(s)."
+            )
+        return tuple(int(q) for q in given)
+
+    def _columns(self, samples):
+        """One list of checked diagrams per homology dimension."""
+        width = len(self.homology_dimensions_)
+        columns = [[] for _ in range(width)]
+        for i, sample in enumerate(samples):
+            diagrams = [sample] if self.single_ else list(sample)
+            if _is_diagram(sample) != self.single_ or len(diagrams) != width:
+                raise ValueError(f"X[{i}] must hold {width} diagram(s), as in fit.")
+            for column, diagram in zip(columns, diagrams, strict=True):
+                column.append(_check(diagram, i))
+        return columns
+
+    def _range(self, columns):
+        if self.value_range is not None:
+            low, high = (float(v) for v in self.value_range)
+            if not (math.isfinite(low) and math.isfinite(high) and low < high):
+                raise ValueError(
+                    f"value_range must be finite and increasing; got {self.value_range!r}."
+                )
+            return low, high
+        values = np.concatenate([d.ravel() for column in columns for d in column] or [[]])
+        values = values[np.isfinite(values)]
+        if values.size == 0:
+            return 0.0, 1.0
+        low, high = float(values.min()), float(values.max())
+        return (low, high) if low < high else (low, low + 1.0)
+
+    def _fit_one(self, column):
+        low, high = self.value_range_
+        if self.vectorizer is None:
+            vectorizer = PersistenceImage(
+                bandwidth=(high - low) / 20, weight=persistence_weight, resolution=[10, 10]
+            )
+        else:
+            vectorizer = clone(self.vectorizer)
+        parameters = vectorizer.get_params(deep=False)
+        changes = _named_defaults(vectorizer)
+        if _is_unset(parameters.get("im_range")):
+            # Birth and persistence.
+            changes["im_range"] = [low, high, 0.0, high - low]
+        if _is_unset(parameters.get("sample_range")):
+            changes["sample_range"] = [low, high]
+        return vectorizer.set_params(**changes).fit(self._pad(column))
+
+    def _pad(self, column):
+        """Clip diagrams to the range; an empty one becomes one point of no persistence.
+
+        Several vectorisers of GUDHI fail on empty diagrams, and none tells a
+        point on the diagonal from nothing.
+        """
+        low, high = self.value_range_
+        ghost = np.array([[low, low]])
+        return [np.clip(d, low, high) if len(d) else ghost for d in column]
+
+    def _apply(self, vectorizer, column):
+        # Normalising by a total persistence of zero is no error: such features are zero.
+        with np.errstate(invalid="ignore", divide="ignore"):
+            features = np.asarray(vectorizer.transform(self._pad(column)))
+        features = features.reshape(len(column), -1)
+        if np.iscomplexobj(features):
+            features = np.hstack([features.real, features.imag])
+        return np.nan_to_num(features.astype(float), nan=0.0)
+
+    def __getstate__(self):
+        """Swap anonymous defaults of GUDHI for ones that pickle."""
+        state = super().__getstate__()
+        changes = {} if self.vectorizer is None else _named_defaults(self.vectorizer)
+        if changes:
+            state["vectorizer"] = clone(self.vectorizer).set_params(**changes)
+        return state
+
+    def __sklearn_tags__(self):
+        """Describe the input: diagrams, no tables."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        return tags
+
+
+def _named_defaults(vectorizer):
+    """Stand-ins for the anonymous functions among GUDHI's default parameters."""
+    return {
+        name: DefaultParameter(type(vectorizer), name)
+        for name, value in vectorizer.get_params(deep=False).items()
+        if getattr(value, "__name__", "") == "<lambda>"
+        and getattr(value, "__module__", "").startswith("gudhi.")
+    }
+
+
+def _is_diagram(sample):
+    """Whether a sample is one diagram rather than a list of diagrams."""
+    if isinstance(sample, np.ndarray) and sample.dtype != object:
+        return sample.ndim == 2
+    return not any(np.ndim(part) == 2 or np.size(part) == 0 for part in sample)
+
+
+def _check(diagram, i):
+    array = np.asarray(diagram, dtype=float)
+    if array.size == 0:
+        return np.empty((0, 2))
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise ValueError(f"X[{i}]: a diagram must have shape (n_points, 2); got {array.shape}.")
+    if np.isnan(array).any():
+        raise ValueError(f"X[{i}] contains NaN.")
+    return array
+
+
+def _is_unset(value):
+    """Whether a range parameter is still GUDHI's default of NaNs."""
+    if not isinstance(value, list | tuple | np.ndarray):
+        return False
+    return all(isinstance(v, Real) and math.isnan(v) for v in value)
