@@ -84,6 +84,8 @@ def parse_bounds(numbers, n_features):
 
 def run(args):
     """Run the command."""
+    if not 0 < args.epsilon < float("inf"):
+        raise ValueError(f"--epsilon must be positive and finite; got {args.epsilon:g}.")
     points = read_points(args.points, args.key, args.columns)
     filtration = DTMFiltration(
         m=args.m,

@@ -32,7 +32,10 @@ def read_points(path, key=None, columns=None):
         raise ValueError(f"there is no file {path}.")
     suffix = path.suffix.lower()
     readers = {".npy": _npy, ".npz": _npz, ".parquet": _parquet, ".pq": _parquet}
-    names, table = readers.get(suffix, _text)(path, key)
+    try:
+        names, table = readers.get(suffix, _text)(path, key)
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not a text file in UTF-8.") from None
     if table.ndim != 2:
         raise ValueError(f"{path} holds an array of {table.ndim} dimension(s); 2 are needed.")
     if columns is not None:
@@ -46,14 +49,16 @@ def read_points(path, key=None, columns=None):
 def _column(name, names, width):
     if names is not None and name in names:
         return names.index(name)
-    if name.isdigit() and int(name) < width:
+    if name.isdecimal() and int(name) < width:
         return int(name)
-    known = f" ({', '.join(names)})" if names else f" (0 to {width - 1})"
-    raise ValueError(f"there is no column {name!r}{known}.")
+    raise ValueError(f"--columns: there is no column {name!r} among the {width} columns.")
 
 
 def _npy(path, key):
-    return None, np.load(path, allow_pickle=False)
+    try:
+        return None, np.load(path, allow_pickle=False)
+    except ValueError:
+        raise ValueError(f"{path} is not a NumPy file of numbers.") from None
 
 
 def _npz(path, key):
@@ -75,7 +80,7 @@ def _parquet(path, key):
 
 
 def _text(path, key):
-    with path.open(newline="", encoding="utf-8") as file:
+    with path.open(newline="", encoding="utf-8-sig") as file:
         sample = file.read(4096)
         file.seek(0)
         delimiter = next((d for d in ",;\t" if d in sample), None)
@@ -87,7 +92,10 @@ def _text(path, key):
     rows = [[cell.strip() for cell in row] for row in rows if any(cell.strip() for cell in row)]
     if not rows:
         raise ValueError(f"{path} is empty.")
-    names = None if all(map(_is_number, rows[0])) else rows.pop(0)
+    # A first row with a number or a gap in it is a record, not a header.
+    names = None if any(_is_number(c) or not c for c in rows[0]) else rows.pop(0)
+    if not rows:
+        raise ValueError(f"{path} has a header and no rows.")
     if len({len(row) for row in rows}) > 1:
         raise ValueError(f"{path} has rows of different lengths.")
     return names, np.array(rows, dtype=object).reshape(len(rows), -1)

@@ -177,6 +177,8 @@ class DiagramFeatures(TransformerMixin, BaseEstimator):
                 f"homology_dimensions names {len(given)} dimension(s), but every sample of X has "
                 f"{width} diagram(s)."
             )
+        if any(not isinstance(q, Integral) or q < 0 for q in given):
+            raise ValueError(f"homology_dimensions must be non-negative integers; got {given!r}.")
         return tuple(int(q) for q in given)
 
     def _columns(self, samples):
@@ -193,6 +195,8 @@ class DiagramFeatures(TransformerMixin, BaseEstimator):
 
     def _range(self, columns):
         if self.value_range is not None:
+            if len(self.value_range) != 2:
+                raise ValueError(f"value_range must be (low, high); got {self.value_range!r}.")
             low, high = (float(v) for v in self.value_range)
             if not (math.isfinite(low) and math.isfinite(high) and low < high):
                 raise ValueError(

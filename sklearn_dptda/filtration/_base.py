@@ -77,6 +77,7 @@ class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
         self.axes_ = grid_axes(low, high, resolution)
         self.refinement_ = self.refinement or DEFAULT_REFINEMENT.get(d, 1)
         self.n_features_in_ = d
+        self._check_scale(diameter(low, high))
         return self
 
     def transform(self, X):
@@ -120,7 +121,7 @@ class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
         histogram = LatticeHistogram(self.bounds_, shape)
         if X is None:
             return histogram
-        for chunk in [X] if hasattr(X, "shape") or isinstance(X, list | tuple) else X:
+        for chunk in [X] if _is_cloud(X) else X:
             histogram.update(chunk)
         return histogram
 
@@ -136,12 +137,11 @@ class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
             else:
                 checked = check_cloud(cloud, f"X[{i}]", n_features)
             n_features = _n_features(checked)
-            self._check_size(_n_points(checked))
             clouds.append(checked)
         return clouds
 
-    def _check_size(self, n):
-        """Refuse sizes for which a parameter makes no sense."""
+    def _check_scale(self, box_diameter):
+        """Refuse a length parameter that makes no sense for a box of this size."""
 
     def _resolution(self, d):
         if self.resolution is None:
@@ -149,11 +149,14 @@ class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
                 raise ValueError(_too_many_dimensions(d, 17**d))
             resolution = (DEFAULT_RESOLUTION[d],) * d
         else:
-            resolution = np.broadcast_to(np.asarray(self.resolution), (d,))
-            if not np.issubdtype(resolution.dtype, np.integer) or resolution.min() < 2:
+            resolution = np.asarray(self.resolution)
+            if resolution.ndim == 0:
+                resolution = np.full(d, resolution)
+            whole = np.issubdtype(resolution.dtype, np.integer)
+            if resolution.shape != (d,) or not whole or resolution.min() < 2:
                 raise ValueError(
-                    "resolution must be an integer of at least 2, or one per coordinate; "
-                    f"got {self.resolution!r}."
+                    "resolution must be an integer of at least 2, or one per coordinate "
+                    f"({d} here); got {self.resolution!r}."
                 )
             resolution = tuple(int(r) for r in resolution)
         n_nodes = int(np.prod([float(r) for r in resolution]))
@@ -188,6 +191,7 @@ class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
             n_points=n,
             statistic=self._statistic(),
             approximation_error=error,
+            public_bounds=self.bounds is not None,
         )
 
     def _method(self, n):
@@ -209,6 +213,13 @@ class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
         return tags
 
 
+def _is_cloud(X):
+    """Whether X is one cloud rather than an iterable of chunks."""
+    if hasattr(X, "shape"):
+        return len(X.shape) == 2
+    return isinstance(X, list | tuple) and len(X) > 0 and np.ndim(X[0]) == 1
+
+
 def _n_features(cloud):
     return cloud.n_features if isinstance(cloud, LatticeHistogram) else cloud.shape[1]
 
@@ -219,10 +230,14 @@ def _n_points(cloud):
 
 def _too_many_dimensions(d, n_nodes, memory=None):
     need = n_nodes * BYTES_PER_NODE * (d + 3) / 2**20
-    limit = "" if memory is None else f", memory={memory:g} MiB allows less"
+    if d > 4:
+        reason = f"A grid in {d} dimensions is not supported (at most 4, which needs about "
+        reason += f"{17**4 * BYTES_PER_NODE * 7 / 2**20:.3g} MiB at 17 nodes per axis; {d} would "
+        reason += f"need {17**d * BYTES_PER_NODE * (d + 3) / 2**20:.3g} MiB)."
+    else:
+        reason = f"A grid of {n_nodes} nodes in {d} dimensions needs about {need:.3g} MiB, but "
+        reason += f"memory={memory:g} MiB. Lower resolution or raise memory."
     return (
-        f"A grid in {d} dimensions with {n_nodes} nodes needs about {need:.3g} MiB{limit}. Lower "
-        "resolution, raise memory (up to 4 dimensions), or bring the clouds to 2 or 3 dimensions "
-        "by a projection that does not look at the data, such as "
-        "sklearn.random_projection.GaussianRandomProjection."
+        f"{reason} Or bring the clouds to 2 or 3 dimensions by a projection that does not look "
+        "at the data, such as sklearn.random_projection.GaussianRandomProjection."
     )

@@ -129,6 +129,10 @@ class DTMFiltration(BaseGridFiltration):
     def _statistic(self):
         return f"L{self.p:g} distance-to-measure, m={self.m:g}"
 
+    def _check_scale(self, box_diameter):
+        if self._cap(box_diameter) < 1e-9 * box_diameter:
+            raise ValueError("max_distance is negligible against the bounds.")
+
     def _cap(self, box_diameter):
         if self.max_distance is None:
             return box_diameter / 2

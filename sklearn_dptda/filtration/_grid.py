@@ -30,6 +30,14 @@ class GridFiltration:
         Largest distance of the values from those of the untouched cloud,
         beyond floating point: half the diagonal of a lattice cell where the
         points were first moved to a lattice.
+    public_bounds : bool, default=True
+        False when the box was computed from the data.
+
+    Raises
+    ------
+    ValueError
+        If values and axes disagree, or a number is not finite or not positive
+        where it has to be.
     """
 
     values: np.ndarray = field(repr=False)
@@ -39,14 +47,20 @@ class GridFiltration:
     n_points: int
     statistic: str
     approximation_error: float = 0.0
+    public_bounds: bool = True
 
     def __post_init__(self):
+        values = np.array(self.values, dtype=float)
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "axes", tuple(np.array(a, dtype=float) for a in self.axes))
+        if not np.isfinite(values).all():
+            raise ValueError("values contains NaN or infinity.")
         if self.values.shape != tuple(len(axis) for axis in self.axes):
             raise ValueError("values must have one entry per grid node: shape and axes disagree.")
         if not (np.isfinite(self.sensitivity) and self.sensitivity > 0):
             raise ValueError("sensitivity must be a positive finite number.")
-        if not np.isfinite(self.upper):
-            raise ValueError("upper must be finite.")
+        if not (np.isfinite(self.upper) and self.upper > 0):
+            raise ValueError("upper must be a positive finite number.")
         for array in (self.values, *self.axes):
             array.setflags(write=False)
 

@@ -92,6 +92,13 @@ class KernelDistanceFiltration(BaseGridFiltration):
     def _statistic(self):
         return f"Gaussian kernel distance, bandwidth={self.bandwidth:g}"
 
+    def _check_scale(self, box_diameter):
+        if not 1e-6 < self.bandwidth / box_diameter < 1e6:
+            raise ValueError(
+                "bandwidth is out of proportion to the bounds: their quotient must be between "
+                "1e-6 and 1e6."
+            )
+
     def _lipschitz(self):
         # |phi(x) - phi(y)| <= |x - y| / bandwidth.
         return 1.0 / self.bandwidth
@@ -106,7 +113,8 @@ class KernelDistanceFiltration(BaseGridFiltration):
         Three means of numbers in [0, 1]; an inner product of ``t`` terms, in
         any order, is off by at most ``t`` half units in the last place.
         """
-        terms = 64 + max(min(n, BLOCK) + n / BLOCK, sum(self._sides()))
+        block = min(n, BLOCK, self._most_rows(max(self._floats_per_point(), 3 * n)))
+        terms = 64 + max(block + n / block, sum(self._sides()))
         return 8 * terms * 2.0**-53
 
     def _sides(self):
@@ -123,8 +131,7 @@ class KernelDistanceFiltration(BaseGridFiltration):
 
     def _exact(self, points, nodes):
         mean = np.zeros(tuple(len(axis) for axis in self.axes_))
-        floats_per_point = sum(mean.shape) + mean[..., 0].size
-        for chunk in self._chunks(points, floats_per_point, BLOCK):
+        for chunk in self._chunks(points, self._floats_per_point(), BLOCK):
             # Khatri-Rao product of all axes but the last, then one matrix product.
             product = np.ones((1, len(chunk)))
             for axis, coordinates in enumerate(self.axes_[:-1]):
@@ -143,8 +150,15 @@ class KernelDistanceFiltration(BaseGridFiltration):
             total += np.exp(squared / (-2 * self.bandwidth**2)).sum()
         return total / len(points) ** 2
 
+    def _floats_per_point(self):
+        sizes = [len(axis) for axis in self.axes_]
+        return sum(sizes) + math.prod(sizes[:-1])
+
+    def _most_rows(self, floats_per_point):
+        return max(1, int(self.memory * 2**20 // (8 * floats_per_point)))
+
     def _chunks(self, points, floats_per_point, most=None):
-        rows = max(1, int(self.memory * 2**20 // (8 * floats_per_point)))
+        rows = self._most_rows(floats_per_point)
         rows = rows if most is None else min(rows, most)
         return (points[i : i + rows] for i in range(0, len(points), rows))
 

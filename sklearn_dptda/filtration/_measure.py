@@ -89,8 +89,9 @@ class FixedPointPower:
 
     def integers(self, squared):
         """Turn squared distances into integers."""
-        ratio = np.minimum(squared * (1.0 / self.cap**2), 1.0)
-        power = np.sqrt(ratio) if self.p == 1 else ratio ** (self.p / 2)
+        power = np.minimum(np.sqrt(squared) / self.cap, 1.0)
+        if self.p != 1:
+            power **= self.p
         power *= 2.0**self.bits
         return np.rint(power, out=power).astype(np.int64)
 

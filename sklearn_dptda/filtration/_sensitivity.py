@@ -187,10 +187,9 @@ def sensitivity_kernel_distance(n, bandwidth=None, diameter=None, squared=False)
     -------
     float
     """
-    lowest = 0.0
+    step = math.sqrt(2)
     if bandwidth is not None and diameter is not None:
-        lowest = math.exp(-(diameter**2) / (2 * bandwidth**2))
-    step = math.sqrt(2 - 2 * lowest)
+        step = math.sqrt(-2 * math.expm1(-((diameter / bandwidth) ** 2) / 2))
     if squared:
         # (2/n) [K(x,X') - K(x,X) - (1/n) sum_j (K(Xj,X') - K(Xj,X))], the sum over the n - 1
         # points that stay, and every difference of kernel values at most 1 - lowest.

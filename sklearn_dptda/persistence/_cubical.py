@@ -149,7 +149,7 @@ class CubicalPersistence(BaseGridPersistence):
     >>> pipeline = make_pipeline(DTMFiltration(m=0.1, bounds=(-3, 3.5)), CubicalPersistence(1))
     >>> diagram, = pipeline.fit_transform([X])
     >>> diagram[:, 1].round(2)[-2:]
-    array([1. , 1.51])
+    array([0.99, 1.48])
     """
 
     _parameter_constraints = {

@@ -81,7 +81,8 @@ class ExactSampler:
     balls : list of DiagramBall or BirthBall
         One per part of the output: the level of all parts is common.
     table : DecayTable
-        Public weights ``g``; the last level must hold every diagram.
+        Public weights ``g``; the last level must hold every diagram, also those
+        that are furthest from this one.
 
     Attributes
     ----------

@@ -60,7 +60,9 @@ class ExactMechanism:
             self._balls(diagram, q, grid) for diagram, q in zip(diagrams, dimensions, strict=True)
         ]
         per_step = Fraction(self.rate) / (2 * grid.sensitivity)
-        table = decay_table(per_step.numerator, per_step.denominator, -(-grid.size // 2) + 1)
+        # Births can be grid.size apart: the last level must hold every diagram, or supports
+        # would depend on the data.
+        table = decay_table(per_step.numerator, per_step.denominator, grid.size + 1)
         if self.joint:
             parts = ExactSampler([ball for group in balls for ball in group], table).draw(source)
         else:
@@ -81,8 +83,8 @@ class ExactMechanism:
         if q > 0:
             return [DiagramBall(grid.integers(diagram), measure)]
         if len(diagram) == 0:
-            # The whole function sits at its upper bound.
-            return [DiagramBall(grid.integers(diagram), measure), BirthBall(grid.size, grid.size)]
+            # The whole function sits at its upper bound, which is rounded like any birth.
+            diagram = np.array([[grid.upper, grid.upper]])
         # The oldest component is the one that never dies; its death is public.
         first = int(np.lexsort((-diagram[:, 1], diagram[:, 0]))[0])
         rest = np.delete(diagram, first, axis=0)

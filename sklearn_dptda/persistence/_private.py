@@ -50,8 +50,8 @@ class PrivatePersistence(BaseGridPersistence):
     homology_dimensions : int or sequence of int, default=(0, 1)
         Which diagrams to release.
     max_points : int, default=10
-        Public bound of the number of points of a diagram, the essential
-        component not counted. Also the exact number for
+        Public bound of the number of points of a diagram, from 1 to 30, the
+        essential component not counted. Also the exact number for
         ``base_measure="uniform"``.
     mechanism : {"exact", "mcmc"}, default="exact"
         ``"mcmc"`` runs the published Metropolis-Hastings chain, for
@@ -146,7 +146,7 @@ class PrivatePersistence(BaseGridPersistence):
         "epsilon": [Interval(Real, 0, None, closed="right")],
         "delta": [Interval(Real, 0, 1, closed="left")],
         "homology_dimensions": [Interval(Integral, 0, None, closed="left"), "array-like"],
-        "max_points": [Interval(Integral, 1, 100, closed="both")],
+        "max_points": [Interval(Integral, 1, 30, closed="both")],
         "mechanism": [StrOptions({"exact", "mcmc"})],
         "utility": [StrOptions({"max", "sum"})],
         "base_measure": [StrOptions(set(BASE_MEASURES))],
@@ -219,7 +219,10 @@ class PrivatePersistence(BaseGridPersistence):
         """
         self.homology_dimensions_, self.single_ = check_dimensions(self.homology_dimensions)
         self._read(X)
-        self.privacy_guarantee_ = self._guarantee()
+        self.privacy_guarantee_ = self._guarantee(
+            all(getattr(item, "public_bounds", True) for item in X)
+        )
+        self._parameters_at_fit = self._parameters()
         return self
 
     def transform(self, X):
@@ -237,6 +240,11 @@ class PrivatePersistence(BaseGridPersistence):
             filtration.
         """
         check_is_fitted(self)
+        if self._parameters() != self._parameters_at_fit:
+            raise ValueError(
+                "A parameter has changed since fit, so privacy_guarantee_ no longer describes "
+                "what would be released: call fit again."
+            )
         read = self._read(X)
         mechanism = self._mechanism()
         seeds = spawn_seeds(self.random_state, len(read))
@@ -289,6 +297,14 @@ class PrivatePersistence(BaseGridPersistence):
             (values, self.sensitivity if own is None else own, upper) for values, own, upper in read
         ]
 
+    def _parameters(self):
+        parameters = self.get_params()
+        del parameters["n_jobs"]
+        if not isinstance(self.random_state, Integral | None):
+            # A generator has no representation that survives pickling.
+            parameters["random_state"] = type(self.random_state).__name__
+        return {name: repr(value) for name, value in parameters.items()}
+
     def _rate(self):
         if self.utility == "max":
             return float(self.epsilon)
@@ -305,7 +321,7 @@ class PrivatePersistence(BaseGridPersistence):
             *common, self.base_measure, self.spike, self.mean_points, self.slab == "persistence"
         )
 
-    def _guarantee(self):
+    def _guarantee(self, public_bounds):
         dimensions = ", ".join(f"H{q}" for q in self.homology_dimensions_)
         n_releases = len(self.homology_dimensions_)
         pure = math.isinf(self.epsilon) or self._rate() * n_releases <= self.epsilon
@@ -321,4 +337,5 @@ class PrivatePersistence(BaseGridPersistence):
             released=f"one persistence diagram per cloud and dimension ({dimensions})",
             seeded=self.random_state is not None,
             exact=self.mechanism == "exact" or math.isinf(self.epsilon),
+            public_parameters=public_bounds,
         )

@@ -29,6 +29,9 @@ class PrivacyGuarantee:
     exact : bool, default=True
         False when the law of the release only approximates the one that the
         proof is about (a Markov chain that is stopped, say).
+    public_parameters : bool, default=True
+        False when a parameter that should be public, such as the bounding
+        box, was computed from the data.
 
     Examples
     --------
@@ -46,11 +49,17 @@ class PrivacyGuarantee:
     released: str
     seeded: bool
     exact: bool = True
+    public_parameters: bool = True
 
     @property
     def holds(self):
         """Whether the release is fit to be handed on as private."""
-        return math.isfinite(self.epsilon) and self.exact and not self.seeded
+        return (
+            math.isfinite(self.epsilon)
+            and self.exact
+            and self.public_parameters
+            and not self.seeded
+        )
 
     def __str__(self):
         if math.isinf(self.epsilon):
@@ -65,6 +74,8 @@ class PrivacyGuarantee:
                 " The law of this release only approximates the one that the bound is proved for:"
                 " the guarantee is nominal."
             )
+        if not self.public_parameters:
+            text += " The bounds were computed from the data, which the bound does not cover."
         if self.seeded:
             text += (
                 " The draw came from a known seed: reproducible, for tests and study only, and"

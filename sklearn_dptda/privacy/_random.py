@@ -53,7 +53,7 @@ def integer_source(seed=None):
 
 
 def spawn_seeds(random_state, n):
-    """Draw ``n`` integer seeds, or ``n`` times None where entropy is to be used.
+    """Draw ``n`` integer seeds below 2**32, or ``n`` times None where entropy is to be used.
 
     Seeds are drawn before any work is dispatched, so that a result never
     depends on the number of workers.
@@ -72,9 +72,8 @@ def spawn_seeds(random_state, n):
     if random_state is None:
         return [None] * n
     if isinstance(random_state, np.random.Generator):
-        return [int(s) for s in random_state.integers(0, 2**63, size=n)]
+        return [int(s) for s in random_state.integers(0, 2**32, size=n)]
     if isinstance(random_state, np.random.RandomState):
-        draws = random_state.randint(0, 2**31, size=(n, 2), dtype=np.int64)
-        return [int(a) << 31 | int(b) for a, b in draws]
+        return [int(s) for s in random_state.randint(0, 2**32, size=n, dtype=np.uint64)]
     check_random_state(random_state)
-    return [int(s) for s in np.random.SeedSequence(int(random_state)).generate_state(n, np.uint64)]
+    return [int(s) for s in np.random.SeedSequence(int(random_state)).generate_state(n)]

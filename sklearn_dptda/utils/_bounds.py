@@ -41,7 +41,8 @@ def check_bounds(bounds, n_features):
         raise ValueError(f"bounds must be finite; got {bounds!r}.")
     if not (low < high).all():
         raise ValueError(
-            f"bounds are crossed: every low bound must be below its high bound; got {bounds!r}."
+            "bounds are crossed: they are (low, high), each a number or one number per coordinate, "
+            f"and every low must be below its high; got {bounds!r}."
         )
     return low, high
 

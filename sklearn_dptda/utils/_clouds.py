@@ -17,6 +17,8 @@ def check_cloud(cloud, name="X", n_features=None, min_points=2):
         least ``min_points`` rows and with ``n_features`` columns. The message
         names the cloud, never a value.
     """
+    if np.iscomplexobj(cloud):
+        raise ValueError(f"{name} must be real, not complex.")
     try:
         array = np.asarray(cloud, dtype=np.float64)
     except (TypeError, ValueError):
@@ -48,9 +50,11 @@ def check_collection(X, name="X"):
     """
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype != object:
         raise ValueError(
-            f"{name} is one cloud of shape {X.shape}; a collection is expected: a list of "
-            f"(n_points, n_features) arrays or a three-dimensional array. Pass [{name}]."
+            f"{name} is a single array of shape {X.shape}; a list of arrays, or an array with one "
+            f"more dimension, is expected. Pass [{name}]."
         )
+    if hasattr(X, "sensitivity"):
+        raise ValueError(f"{name} is one filtration; a list of them is expected. Pass [{name}].")
     if hasattr(X, "columns"):
         raise ValueError(f"{name} is one table; a list of clouds is expected. Pass [{name}].")
     try:
@@ -58,7 +62,9 @@ def check_collection(X, name="X"):
     except TypeError:
         raise ValueError(f"{name} must be a list of clouds; got {type(X).__name__}.") from None
     if not items:
-        raise ValueError(f"{name} is empty: at least one cloud is needed.")
+        raise ValueError(
+            f"{name} is empty: at least one item is needed (an iterator can be read only once)."
+        )
     return items
 
 

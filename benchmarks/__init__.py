@@ -1,0 +1,1 @@
+"""Speed, acceptance and utility of the library, measured against peers in the same run."""

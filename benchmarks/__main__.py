@@ -1,0 +1,29 @@
+"""Run all benchmarks or those named: ``python -m benchmarks [name ...] [--quick]``."""
+
+import argparse
+
+from benchmarks import dtm, sampler, utility
+from benchmarks._machine import describe_machine
+
+BENCHMARKS = {"dtm": dtm, "sampler": sampler, "utility": utility}
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    known = ", ".join(BENCHMARKS)
+    parser.add_argument("names", nargs="*", metavar="name", help=f"any of {known}; default: all")
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see that all runs")
+    arguments = parser.parse_args()
+    unknown = set(arguments.names) - set(BENCHMARKS)
+    if unknown:
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; known are {known}")
+    print(describe_machine(), flush=True)
+    for name in arguments.names or BENCHMARKS:
+        print(f"\n## {name}\n", flush=True)
+        # Tables come one by one: a long benchmark shows what it has.
+        for table in BENCHMARKS[name].tables(arguments.quick):
+            print(table, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,18 @@
+"""Simulated diagrams: three long features, and noise near the diagonal."""
+
+import numpy as np
+
+# Births and deaths in units of the range.
+LONG = ((0.1, 0.5), (0.2, 0.8), (0.3, 0.6))
+
+
+def noisy_diagram(size, upper, noise=0.005, seed=0):
+    """Draw a diagram of ``size`` points with values in ``[0, upper]``.
+
+    Noise points have uniform births and exponential persistences of mean
+    ``noise * upper``.
+    """
+    rng = np.random.default_rng(seed)
+    births = rng.uniform(0, 0.9, size - len(LONG))
+    deaths = np.minimum(births + rng.exponential(noise, len(births)), 1)
+    return upper * np.concatenate([LONG, np.c_[births, deaths]])

@@ -1,0 +1,28 @@
+"""Tables of results as Markdown."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Table:
+    """A title, the columns, the rows, and what a reader must know about them."""
+
+    title: str
+    columns: tuple
+    rows: list
+    note: str = ""
+
+    def __str__(self):
+        lines = [self.columns, ["---"] * len(self.columns), *self.rows]
+        body = "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines)
+        note = f"\n{self.note}\n" if self.note else ""
+        return f"### {self.title}\n\n{body}\n{note}"
+
+
+def at_most(value, target):
+    """Show a value together with its target and whether it is met."""
+    return f"{value:.3g} (target {target:.3g}: {'met' if value <= target else 'MISSED'})"
+
+
+def _cell(value):
+    return f"{value:.3g}" if isinstance(value, float) else str(value).replace("|", "\\|")

@@ -1,0 +1,104 @@
+import json
+
+import numpy as np
+import pytest
+
+from sklearn_dptda._cli import main
+from sklearn_dptda._cli._io import read_points
+
+POINTS = np.random.default_rng(0).uniform(-1, 1, size=(300, 2))
+
+
+@pytest.fixture(params=["csv", "header.csv", "txt", "npy", "npz", "parquet"])
+def path(request, tmp_path):
+    path = tmp_path / f"points.{request.param}"
+    if request.param == "csv":
+        np.savetxt(path, POINTS, delimiter=",")
+    elif request.param == "header.csv":
+        np.savetxt(path, POINTS, delimiter=",", header="x,y", comments="")
+    elif request.param == "txt":
+        np.savetxt(path, POINTS)
+    elif request.param == "npy":
+        np.save(path, POINTS)
+    elif request.param == "npz":
+        np.savez(path, points=POINTS)
+    else:
+        pandas = pytest.importorskip("pandas")
+        pandas.DataFrame(POINTS, columns=["x", "y"]).to_parquet(path)
+    return path
+
+
+def test_read(path):
+    np.testing.assert_allclose(read_points(path), POINTS)
+    np.testing.assert_allclose(read_points(path, columns=["1"])[:, 0], POINTS[:, 1])
+
+
+def test_a_first_row_with_a_gap_is_a_record(tmp_path):
+    path = tmp_path / "gap.csv"
+    path.write_text("0.1,NA\n1,2\n3,4\n")
+    with pytest.raises(ValueError, match="not numeric"):
+        read_points(path)
+    path.write_text("\ufeff1,2\n3,4\n")
+    assert len(read_points(path)) == 2
+
+
+def run(tmp_path, *options):
+    np.save(tmp_path / "p.npy", POINTS)
+    arguments = ["diagram", str(tmp_path / "p.npy"), "-o", str(tmp_path / "out"), *options]
+    return main([*arguments, "--resolution", "15"])
+
+
+def test_diagram(tmp_path, capsys):
+    assert run(tmp_path, "--bounds", "-1", "1", "--epsilon", "2", "--m", "0.2") == 0
+    content = json.loads((tmp_path / "out" / "diagram.json").read_text())
+    assert content["guarantee"]["epsilon"] == 2 and not content["guarantee"]["seeded"]
+    assert set(content["diagrams"]) == {"H0", "H1"}
+    assert content["parameters"]["n_points"] == 300
+    assert (tmp_path / "out" / "diagram.png").stat().st_size > 5000
+    assert "differential privacy" in capsys.readouterr().out
+
+
+def test_bounds_per_coordinate(tmp_path):
+    options = ("--bounds", "-1", "1", "-2", "2", "--dimensions", "1", "--seed", "1")
+    assert run(tmp_path, *options) == 0
+    content = json.loads((tmp_path / "out" / "diagram.json").read_text())
+    assert content["parameters"]["bounds"] == [[-1, -2], [1, 2]]
+    assert content["guarantee"]["seeded"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--bounds", "-1", "1", "2"), "--bounds takes 2 numbers"),
+        (("--bounds", "1", "-1"), "crossed"),
+        (("--bounds", "-1", "1", "--m", "2"), "'m' parameter"),
+        (("--bounds", "-1", "1", "--epsilon", "0"), "epsilon"),
+        (("--bounds", "-1", "1", "--epsilon", "inf"), "epsilon"),
+        (("--bounds", "-1", "1", "--columns", "z"), "no column"),
+        (("--bounds", "-1", "1", "--dimensions", "0", "0"), "homology_dimensions"),
+    ],
+)
+def test_mistakes_get_one_line_and_nothing_is_written(tmp_path, capsys, options, message):
+    assert run(tmp_path, *options) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.startswith("error: ") and "Traceback" not in error
+    assert not (tmp_path / "out").exists()
+
+
+def test_missing_file(tmp_path, capsys):
+    assert main(["diagram", str(tmp_path / "no.csv"), "--bounds", "0", "1"]) == 2
+    assert "there is no file" in capsys.readouterr().err
+
+
+def test_help_teaches(capsys):
+    for command in ([], ["demo"], ["diagram"]):
+        with pytest.raises(SystemExit):
+            main([*command, "--help"])
+    text = capsys.readouterr().out
+    assert "choosing the numbers" in text and "one row" in text
+
+
+def test_demo(tmp_path, capsys):
+    assert main(["demo", "-o", str(tmp_path), "--releases", "2", "--seed", "0"]) == 0
+    assert "two circles" in capsys.readouterr().out
+    assert (tmp_path / "demo.png").stat().st_size > 20_000

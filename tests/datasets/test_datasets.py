@@ -1,0 +1,81 @@
+import io
+import os
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sklearn_dptda.datasets import _walkers, load_walkers, make_loops, make_two_circles
+
+DATA = os.environ.get("SKLEARN_DPTDA_DATA")
+needs_data = pytest.mark.skipif(
+    not (DATA and Path(DATA, "walkers.npz").is_file()),
+    reason="walkers.npz not found: set SKLEARN_DPTDA_DATA to a folder that holds it",
+)
+
+
+def test_two_circles():
+    X = make_two_circles(101, random_state=0)
+    near = np.abs(np.linalg.norm(X - [1.5, 1.5], axis=1) - 1.5) < 1e-12
+    far = np.abs(np.linalg.norm(X - [-1.5, -1.5], axis=1) - 1.0) < 1e-12
+    assert (near ^ far).all() and abs(near.sum() - far.sum()) == 1
+    uneven = make_two_circles(100, weights=(3, 1), random_state=0)
+    assert (uneven.sum(axis=1) > 0).sum() == 75
+
+
+def test_loops():
+    X, y = make_loops(6, 50, n_loops=(0, 1, 2), random_state=0)
+    assert y.tolist() == [0, 1, 2, 0, 1, 2]
+    assert all(np.abs(cloud).max() < 2.5 for cloud in X)
+    with pytest.raises(ValueError, match="n_loops"):
+        make_loops(n_loops=(3,))
+
+
+@needs_data
+def test_walkers():
+    clouds = load_walkers(download=False)
+    assert [cloud.shape for cloud in clouds.data] == [(20000, 3)] * 3
+    series = load_walkers(series=True, download=False)
+    assert series.data.shape == (300, 200, 3)
+    np.testing.assert_array_equal(series.data[series.target == 1].reshape(-1, 3), clouds.data[1])
+
+
+def test_missing_data_say_what_to_do(tmp_path):
+    with pytest.raises(FileNotFoundError, match="SKLEARN_DPTDA_DATA"):
+        load_walkers(tmp_path, download=False)
+
+
+@needs_data
+def test_download_is_checked_and_stored(tmp_path, monkeypatch):
+    # The published file is a pickle of the recordings and their labels.
+    series = load_walkers(series=True, download=False)
+    parts = [series.data[series.target == k] for k in range(3)]
+    source = tmp_path / "data_acc"
+    source.write_bytes(pickle.dumps([*parts, series.target], protocol=2))
+    monkeypatch.setattr(_walkers, "URL", source.as_uri())
+    loaded = load_walkers(tmp_path / "home", series=True)
+    np.testing.assert_array_equal(loaded.data, series.data)
+    assert len(load_walkers(tmp_path / "home").data) == 3
+    parts[0] = parts[0] + 1e-9
+    source.write_bytes(pickle.dumps([*parts, series.target]))
+    with pytest.raises(ValueError, match="checksum"):
+        load_walkers(tmp_path / "other")
+
+
+def test_download_runs_no_code(tmp_path, monkeypatch):
+    class Evil:
+        def __reduce__(self):
+            return (os.mkdir, (str(tmp_path / "gotcha"),))
+
+    source = tmp_path / "data_acc"
+    buffer = io.BytesIO()
+    pickle.dump(Evil(), buffer)
+    source.write_bytes(buffer.getvalue())
+    monkeypatch.setattr(_walkers, "URL", source.as_uri())
+    with pytest.raises(ValueError, match="not the file"):
+        load_walkers(tmp_path / "home")
+    assert not (tmp_path / "gotcha").exists()
+    monkeypatch.setattr(_walkers, "URL", (tmp_path / "nowhere").as_uri())
+    with pytest.raises(FileNotFoundError, match="SKLEARN_DPTDA_DATA"):
+        load_walkers(tmp_path / "home")

@@ -1,0 +1,87 @@
+import pickle
+import warnings
+
+import gudhi.representations as representations
+import numpy as np
+import pytest
+from sklearn.cluster import KMeans
+
+from sklearn_dptda import DiagramFeatures
+
+SAMPLES = [
+    [np.array([[0, 1.0], [0.1, 0.5]]), np.empty((0, 2))],
+    [np.array([[0, np.inf]]), np.array([[0.2, 0.9]])],
+    [np.empty((0, 2)), np.empty((0, 2))],
+]
+VECTORIZERS = [
+    None,
+    representations.PersistenceImage(),
+    representations.Landscape(),
+    representations.Silhouette(),
+    representations.BettiCurve(),
+    representations.Entropy(),
+    representations.Entropy(mode="vector"),
+    representations.TopologicalVector(),
+    representations.ComplexPolynomial(),
+    representations.PersistenceLengths(),
+    representations.Atol(quantiser=KMeans(n_clusters=2, n_init=1, random_state=0)),
+]
+
+
+@pytest.mark.parametrize("vectorizer", VECTORIZERS, ids=lambda v: type(v).__name__)
+@pytest.mark.parametrize("value_range", [None, (0, 2)])
+def test_every_vectorizer(vectorizer, value_range):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        features = DiagramFeatures(vectorizer, value_range=value_range).fit(SAMPLES)
+        matrix = features.transform(SAMPLES)
+    assert np.isfinite(matrix).all() and matrix.dtype == float
+    assert matrix.shape == (3, len(features.get_feature_names_out()))
+    again = pickle.loads(pickle.dumps(features)).transform(SAMPLES)
+    np.testing.assert_array_equal(again, matrix)
+
+
+def test_public_range_makes_features_independent_of_the_fit():
+    a = DiagramFeatures(representations.Landscape(), value_range=(0, 2)).fit(SAMPLES)
+    b = DiagramFeatures(representations.Landscape(), value_range=(0, 2)).fit(SAMPLES[1:])
+    np.testing.assert_array_equal(a.transform(SAMPLES), b.transform(SAMPLES))
+
+
+def test_landscape_of_one_point():
+    features = DiagramFeatures(
+        representations.Landscape(1, resolution=5, keep_endpoints=True), value_range=(0, 2)
+    )
+    matrix = features.fit_transform([np.array([[0.0, 2.0]])])
+    np.testing.assert_allclose(matrix, np.sqrt(2) * np.array([[0, 0.5, 1, 0.5, 0]]))
+    assert features.get_feature_names_out()[0] == "H0_landscape0"
+
+
+def test_single_diagrams_and_names():
+    features = DiagramFeatures(representations.PersistenceLengths(2), homology_dimensions=1)
+    assert features.fit_transform([s[0] for s in SAMPLES]).shape == (3, 2)
+    assert list(features.get_feature_names_out()) == [
+        "H1_persistencelengths0",
+        "H1_persistencelengths1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"value_range": (1, 0)}, "value_range"),
+        ({"value_range": (1,)}, "value_range"),
+        ({"homology_dimensions": (0,)}, "homology_dimensions"),
+        ({"homology_dimensions": (0, -1)}, "homology_dimensions"),
+        ({"vectorizer": 3}, "vectorizer"),
+    ],
+)
+def test_bad_parameters(options, message):
+    with pytest.raises(ValueError, match=message):
+        DiagramFeatures(**options).fit(SAMPLES)
+
+
+def test_bad_diagrams():
+    with pytest.raises(ValueError, match="NaN"):
+        DiagramFeatures().fit([np.array([[0, np.nan]])])
+    with pytest.raises(ValueError, match="must hold 2"):
+        DiagramFeatures().fit(SAMPLES).transform([SAMPLES[0][:1]])

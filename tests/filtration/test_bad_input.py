@@ -1,0 +1,88 @@
+import numpy as np
+import pytest
+
+from sklearn_dptda import DTMFiltration, KernelDistanceFiltration, PrivacyLeakWarning
+
+GOOD = [np.random.default_rng(0).uniform(size=(10, 2))]
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ([np.zeros((1, 2))], "1 point"),
+        ([np.zeros((0, 2))], "0 point"),
+        ([np.zeros(4)], "shape"),
+        ([np.zeros((4, 0))], "0 features"),
+        ([[[0, np.nan], [1, 1]]], "NaN"),
+        ([[[0, np.inf], [1, 1]]], "infinity"),
+        ([np.zeros((4, 2)), np.zeros((4, 3))], r"X\[1\] has 3 features"),
+        ([np.full((4, 2), 1j)], "complex"),
+        ([[["a", "b"], ["c", "d"]]], "numeric"),
+        ([np.zeros((4, 5))], "5 dimensions"),
+    ],
+)
+@pytest.mark.parametrize("estimator", [DTMFiltration(), KernelDistanceFiltration()])
+def test_clouds(estimator, X, message):
+    with pytest.raises(ValueError, match=message):
+        estimator.set_params(bounds=(0, 1)).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"m": 0.0}, "'m' parameter"),
+        ({"m": 1.5}, "'m' parameter"),
+        ({"m": np.nan}, "'m' parameter"),
+        ({"p": 0.5}, "'p' parameter"),
+        ({"bounds": (1, 0)}, "bounds are crossed"),
+        ({"bounds": (0, 0)}, "bounds are crossed"),
+        ({"bounds": (0, np.inf)}, "bounds must be finite"),
+        ({"bounds": (0, 1, 2)}, "bounds must be a pair"),
+        ({"bounds": ([0, 0, 0], [1, 1, 1])}, "bounds must be a pair"),
+        ({"resolution": 1}, "resolution"),
+        ({"resolution": (5, 5, 5)}, "resolution"),
+        ({"resolution": (5.5, 5)}, "resolution"),
+        ({"resolution": 10_000}, "memory"),
+        ({"max_distance": 0}, "max_distance"),
+        ({"max_distance": 1e-30}, "max_distance"),
+        ({"method": "fast"}, "method"),
+        ({"memory": 0}, "memory"),
+        ({"refinement": 0}, "refinement"),
+    ],
+)
+def test_parameters(options, message):
+    with pytest.raises(ValueError, match=message):
+        DTMFiltration(**{"bounds": (0, 1), **options}).fit(GOOD)
+
+
+@pytest.mark.parametrize("bandwidth", [0.0, -1.0, 1e9, 1e-200])
+def test_bandwidth(bandwidth):
+    with pytest.raises(ValueError, match="bandwidth"):
+        KernelDistanceFiltration(bandwidth, bounds=(0, 1)).fit(GOOD)
+
+
+def test_missing_bounds_warn():
+    estimator = DTMFiltration(resolution=5)
+    with pytest.warns(PrivacyLeakWarning, match="bounds"):
+        estimator.fit(GOOD)
+    assert not estimator.transform(GOOD)[0].public_bounds
+    with pytest.warns(PrivacyLeakWarning, match="bounds"):
+        DTMFiltration(resolution=5).fit([np.ones((4, 2))]).transform([np.ones((4, 2))])
+
+
+def test_many_dimensions_point_to_random_projections():
+    with pytest.raises(ValueError, match="GaussianRandomProjection"):
+        DTMFiltration(bounds=(0, 1)).fit([np.zeros((4, 8))])
+
+
+def test_other_dimension_at_transform():
+    estimator = DTMFiltration(bounds=(0, 1), resolution=5).fit(GOOD)
+    with pytest.raises(ValueError, match="3 features"):
+        estimator.transform([np.zeros((4, 3))])
+
+
+def test_messages_quote_no_records():
+    secret = 0.123456789
+    with pytest.raises(ValueError) as error:
+        DTMFiltration(bounds=(0, 1)).fit([[[secret, np.nan], [secret, 1]]])
+    assert "0.1234" not in str(error.value)

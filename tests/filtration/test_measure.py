@@ -1,0 +1,115 @@
+import numpy as np
+import pytest
+from gudhi.point_cloud.dtm import DistanceToMeasure
+
+from sklearn_dptda import DTMFiltration, KernelDistanceFiltration, distance_to_measure
+from sklearn_dptda.datasets import make_two_circles
+from sklearn_dptda.filtration import LatticeHistogram
+from sklearn_dptda.filtration._grid import grid_nodes
+
+
+@pytest.mark.parametrize("p", [1, 2, 3.5])
+@pytest.mark.parametrize("m", [0.01, 0.3, 1.0])
+def test_against_gudhi(p, m, rng):
+    X, query = rng.normal(size=(400, 3)), rng.normal(size=(50, 3))
+    expected = DistanceToMeasure(max(int(np.ceil(m * 400)), 1), q=p).fit(X).transform(query)
+    np.testing.assert_allclose(distance_to_measure(X, query, m, p), expected, rtol=1e-10)
+
+
+def test_centre_of_a_circle_is_at_its_radius():
+    angle = np.linspace(0, 2 * np.pi, 500, endpoint=False)
+    circle = 1.5 * np.c_[np.cos(angle), np.sin(angle)]
+    for m in (0.05, 0.5, 1.0):
+        assert distance_to_measure(circle, [[0, 0]], m)[0] == pytest.approx(1.5, abs=1e-12)
+
+
+def test_memory_does_not_change_the_result(rng):
+    X, query = rng.normal(size=(500, 2)), rng.normal(size=(300, 2))
+    np.testing.assert_array_equal(
+        distance_to_measure(X, query, 0.3), distance_to_measure(X, query, 0.3, memory=0.01)
+    )
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("p", [1, 2])
+def test_filtration_is_the_capped_measure(d, p, rng):
+    X = rng.uniform(size=(200, d))
+    item = DTMFiltration(
+        0.2, p, bounds=(0, 1), resolution=7, max_distance=np.inf, method="exact"
+    ).fit_transform([X])[0]
+    expected = distance_to_measure(X, grid_nodes(item.axes), 0.2, p)
+    upper = np.sqrt(d) / 2
+    np.testing.assert_allclose(item.values.ravel(), np.minimum(expected, upper), atol=3e-6)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("max_distance", [None, 0.2, np.inf])
+def test_lattice_stays_within_its_stated_error(d, max_distance, rng):
+    X = rng.uniform(size=(300, d))
+    options = {"bounds": (0, 1), "resolution": 9, "max_distance": max_distance}
+    exact = DTMFiltration(0.1, method="exact", **options).fit_transform([X])[0]
+    lattice = DTMFiltration(0.1, method="lattice", **options).fit_transform([X])[0]
+    error = np.abs(exact.values - lattice.values).max()
+    assert 0 < error <= lattice.approximation_error
+    assert lattice.sensitivity == exact.sensitivity
+
+
+def test_lattice_is_exact_for_points_on_it(rng):
+    # Every lattice node is a grid node here, so nothing is rounded.
+    X = rng.integers(0, 9, size=(300, 2)) / 8
+    options = {"bounds": (0, 1), "resolution": 9, "refinement": 1}
+    exact = DTMFiltration(0.1, method="exact", **options).fit_transform([X])[0]
+    lattice = DTMFiltration(0.1, method="lattice", **options).fit_transform([X])[0]
+    np.testing.assert_allclose(exact.values, lattice.values, atol=1e-12)
+
+
+@pytest.mark.parametrize("estimator", [DTMFiltration(0.1), KernelDistanceFiltration(0.4)])
+def test_histograms_of_parts_add_up(estimator):
+    X = make_two_circles(1000, random_state=0)
+    estimator.set_params(bounds=(-3, 3.5), resolution=21, method="lattice").fit([X])
+    whole = estimator.make_histogram(X)
+    merged = sum(estimator.make_histogram(part) for part in np.array_split(X, 7))
+    streamed = estimator.make_histogram(part for part in np.array_split(X, 7))
+    listed = estimator.make_histogram(list(np.array_split(X, 7)))
+    results = estimator.transform([X, whole, merged, streamed, listed])
+    for item in results[1:]:
+        np.testing.assert_array_equal(item.values, results[0].values)
+        assert item.n_points == 1000 and item.sensitivity == results[0].sensitivity
+    other = LatticeHistogram((-3, 3.5), (5, 5)).update(X)
+    with pytest.raises(ValueError, match="same lattice"):
+        merged + other
+    with pytest.raises(ValueError, match="make_histogram"):
+        estimator.transform([other])
+
+
+def test_kernel_distance_against_its_definition(rng):
+    X = rng.uniform(size=(60, 2))
+    item = KernelDistanceFiltration(0.3, bounds=(0, 1), resolution=6, method="exact").fit_transform(
+        [X]
+    )[0]
+    nodes = grid_nodes(item.axes)
+
+    def kernel(a, b):
+        return np.exp(-((a[:, None] - b) ** 2).sum(axis=2) / (2 * 0.3**2))
+
+    squared = 1 + kernel(X, X).mean() - 2 * kernel(nodes, X).mean(axis=1)
+    np.testing.assert_allclose(item.values.ravel(), np.sqrt(squared), atol=1e-10)
+    lattice = KernelDistanceFiltration(
+        0.3, bounds=(0, 1), resolution=6, method="lattice", refinement=20
+    ).fit_transform([X])[0]
+    assert np.abs(lattice.values - item.values).max() <= lattice.approximation_error
+
+
+def test_points_outside_are_clipped(rng):
+    X = rng.normal(size=(100, 2)) * 3
+    options = {"bounds": (-1, 1), "resolution": 5}
+    for estimator in (DTMFiltration(0.2, **options), KernelDistanceFiltration(0.5, **options)):
+        a, b = estimator.fit_transform([X, np.clip(X, -1, 1)])
+        np.testing.assert_array_equal(a.values, b.values)
+
+
+def test_values_are_frozen(filtration):
+    with pytest.raises(ValueError, match="read-only"):
+        filtration.values[0, 0] = 1.0
+    with pytest.raises(AttributeError):
+        filtration.sensitivity = 0.0

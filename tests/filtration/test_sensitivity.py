@@ -1,0 +1,139 @@
+"""Declared sensitivities against worst-case and random neighbours."""
+
+import math
+
+import numpy as np
+import pytest
+
+from sklearn_dptda import DTMFiltration, KernelDistanceFiltration, bottleneck_distance
+from sklearn_dptda.filtration import (
+    cech_worst_case,
+    dtm_worst_case,
+    dtm_worst_case_loop,
+    sensitivity_cech,
+    sensitivity_dtm,
+    sensitivity_kernel_distance,
+)
+from sklearn_dptda.filtration._sensitivity import neighbour_count
+from sklearn_dptda.persistence._cubical import sublevel_diagrams
+
+N_PAIRS = 2000
+RESOLUTION = {1: 9, 2: 7, 3: 5}
+
+
+def neighbours(rng, d, m):
+    """Worst cases, and random clouds whose points crowd at corners, one point replaced."""
+    yield dtm_worst_case(m, 16, np.zeros(d), np.ones(d))
+    yield dtm_worst_case(1.0, 16, np.zeros(d), np.ones(d))
+    yield dtm_worst_case_loop(64, np.zeros(d), np.ones(d))
+    for _ in range(N_PAIRS - 3):
+        n = int(rng.integers(3, 20))
+        corners = rng.integers(0, 2, (3, d)).astype(float)
+        cloud = corners[rng.integers(0, 3, n)]
+        loose = rng.random(n) < 0.3
+        cloud[loose] = rng.uniform(-0.2, 1.2, (loose.sum(), d))
+        neighbour = cloud.copy()
+        neighbour[rng.integers(n)] = (
+            rng.integers(0, 2, d) if rng.random() < 0.7 else rng.uniform(-0.2, 1.2, d)
+        )
+        yield cloud, neighbour
+
+
+def attack(estimator, d, m=0.3):
+    """Worst ratio of change to declared sensitivity: of the values, and of each diagram."""
+    rng = np.random.default_rng(d)
+    estimator.set_params(bounds=(0, 1), resolution=RESOLUTION[d]).fit([np.zeros((2, d))])
+    worst = np.zeros(1 + d)
+    for cloud, neighbour in neighbours(rng, d, m):
+        a, b = estimator.transform([cloud, neighbour])
+        assert a.sensitivity == b.sensitivity and a.shape == b.shape
+        changes = [np.abs(a.values - b.values).max()]
+        first = sublevel_diagrams(a.values, range(d), a.upper)
+        second = sublevel_diagrams(b.values, range(d), b.upper)
+        changes += map(bottleneck_distance, first, second)
+        worst = np.maximum(worst, np.array(changes) / a.sensitivity)
+    return worst
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("method", ["exact", "lattice"])
+def test_dtm(d, method):
+    worst = attack(DTMFiltration(0.3, method=method), d)
+    assert (worst <= 1 + 1e-12).all()
+    # No noise is wasted: the declared value is reached. Loops need a finer grid, see below.
+    assert (worst[:2] >= 0.99).all()
+
+
+@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize("estimator", [DTMFiltration(0.3), KernelDistanceFiltration(0.15)])
+def test_half_of_the_sensitivity_is_reached_in_the_top_dimension(d, estimator):
+    resolution, n = {2: (51, 200), 3: (21, 1000)}[d]
+    first, second = dtm_worst_case_loop(n, np.zeros(d), np.ones(d))
+    estimator.set_params(bounds=(0, 1), resolution=resolution, method="exact")
+    a, b = estimator.fit_transform([first, second])
+    diagrams = [sublevel_diagrams(item.values, (d - 1,), item.upper)[0] for item in (a, b)]
+    assert 0.5 <= bottleneck_distance(*diagrams) / a.sensitivity <= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{"p": 2}, {"max_distance": 0.3}, {"max_distance": np.inf}])
+def test_dtm_options(options):
+    worst = attack(DTMFiltration(0.3, **options), 2)
+    assert (worst <= 1 + 1e-12).all()
+    assert worst[0] >= 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("method", ["exact", "lattice"])
+def test_kernel_distance(d, method):
+    worst = attack(KernelDistanceFiltration(0.1, method=method), d)
+    assert (worst <= 1 + 1e-12).all()
+    assert (worst[:2] >= 0.99).all()
+
+
+def test_twin_that_forgets_the_factor_is_caught():
+    # Dividing by n instead of k understates the sensitivity; the attack must see it.
+    first, second = dtm_worst_case(0.3, 16, np.zeros(2), np.ones(2))
+    estimator = DTMFiltration(0.3, bounds=(0, 1), resolution=5)
+    a, b = estimator.fit_transform([first, second])
+    wrong = a.sensitivity * neighbour_count(0.3, 16) / 16
+    assert np.abs(a.values - b.values).max() > 1.5 * wrong
+
+
+def test_formulas():
+    assert sensitivity_dtm(0.1, 1000, 1, 5.0) == pytest.approx(0.05)
+    assert sensitivity_dtm(0.1, 1000, 2, 5.0) == pytest.approx(0.5)
+    assert sensitivity_cech(4.0) == 1.0
+    assert neighbour_count(0.07, 100) == 7
+    assert neighbour_count(0.1, 11) == 2
+    assert neighbour_count(1.0, 5) == 5
+    for m in (0, -0.1, 1.1, math.nan):
+        with pytest.raises(ValueError, match="m must be"):
+            neighbour_count(m, 10)
+    with pytest.raises(ValueError, match="p must be"):
+        sensitivity_dtm(0.1, 10, 0.5, 1.0)
+
+
+def test_cech_worst_case_attains_a_quarter_of_the_diameter():
+    cloud, neighbour = cech_worst_case(10, [0, 0], [3, 4])
+    # Components of the Čech filtration die at half the distance.
+    gap = np.linalg.norm(neighbour[0] - neighbour[1]) / 2
+    assert (cloud == cloud[0]).all()
+    assert bottleneck_distance([], [[0, gap]]) == sensitivity_cech(5.0)
+
+
+def test_kernel_sensitivity_is_attained_and_the_squared_one_is_relatively_worse():
+    n = 50
+    for squared in (False, True):
+        bound = sensitivity_kernel_distance(n, squared=squared)
+        # All at one point, one of them moved far away: distances in the feature space.
+        before = np.array([0.0, 2.0])
+        inner = ((n - 1) ** 2 + 1) / n**2
+        after = np.array([1 + inner - 2 * (n - 1) / n, 1 + inner - 2 / n])
+        if not squared:
+            before, after = np.sqrt(before), np.sqrt(after)
+        assert np.abs(after - before).max() == pytest.approx(bound)
+    plain = sensitivity_kernel_distance(n) / math.sqrt(2)
+    assert sensitivity_kernel_distance(n, squared=True) / 2 > 1.9 * plain

@@ -1,0 +1,67 @@
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+
+from sklearn_dptda import DTMFiltration, PrivatePersistence
+from sklearn_dptda.model_selection import privacy_utility_curve, release_replicates
+from sklearn_dptda.plotting import PrivacyUtilityDisplay
+
+
+def test_replicates_do_not_depend_on_n_jobs(filtration):
+    def run(n_jobs):
+        return release_replicates(
+            PrivatePersistence(), [filtration], 6, random_state=3, n_jobs=n_jobs
+        )
+
+    serial, parallel = run(1), run(2)
+    for a, b in zip(serial, parallel, strict=True):
+        np.testing.assert_array_equal(a[0][1], b[0][1])
+    assert not np.array_equal(serial[0][0][0], serial[1][0][0])
+    with pytest.raises(ValueError, match="n_replicates"):
+        release_replicates(PrivatePersistence(), [filtration], 0)
+
+
+def test_replicates_without_a_seed_differ(filtration):
+    a, b = release_replicates(PrivatePersistence(), [filtration], 2)
+    assert not np.array_equal(a[0][0], b[0][0])
+
+
+def test_curve_of_a_pipeline_and_of_its_last_step_agree(circles, filtration):
+    options = {"param_range": [1.0, 10.0], "n_replicates": 5, "random_state": 0}
+    direct = privacy_utility_curve(PrivatePersistence(), [filtration], **options)
+    pipeline = make_pipeline(
+        DTMFiltration(0.2, bounds=(-3, 3.5), resolution=51), PrivatePersistence()
+    )
+    through = privacy_utility_curve(pipeline, [circles], **options)
+    np.testing.assert_array_equal(direct.errors, through.errors)
+    assert direct.errors.shape == (2, 5, 1, 2)
+    assert direct.mean()[0].sum() > direct.mean()[1].sum()
+    assert direct.slope() < 0
+    display = PrivacyUtilityDisplay(direct).plot()
+    assert display.ax_.get_xlabel() == "epsilon"
+    frame = pytest.importorskip("pandas") and direct.to_frame()
+    assert list(frame.columns) == [
+        "epsilon",
+        "replicate",
+        "cloud",
+        "homology_dimension",
+        "error",
+    ]
+    assert len(frame) == direct.errors.size
+
+
+def test_curve_over_a_parameter_of_the_filtration(circles):
+    pipeline = make_pipeline(
+        DTMFiltration(bounds=(-3, 3.5), resolution=21), PrivatePersistence(homology_dimensions=1)
+    )
+    curve = privacy_utility_curve(
+        pipeline,
+        [circles],
+        param_name="dtmfiltration__m",
+        param_range=[0.05, 0.5],
+        n_replicates=3,
+        random_state=0,
+    )
+    assert curve.errors.shape == (2, 3, 1, 1)
+    with pytest.raises(ValueError, match="PrivatePersistence"):
+        privacy_utility_curve(DTMFiltration(), [circles])

@@ -1,0 +1,56 @@
+"""The exact sampler against naive references in the continuum."""
+
+import numpy as np
+import pytest
+from scipy.stats import ks_2samp
+
+from sklearn_dptda.persistence import bottleneck_distance
+from sklearn_dptda.persistence._mechanisms import ExactMechanism, MarkovChainMechanism
+
+
+def exact(rate, max_points, base_measure="uniform"):
+    return ExactMechanism(rate, False, max_points, base_measure, 0.5, 2.0, False)
+
+
+def naive(diagram, slope, max_points, rng, n):
+    """Uniform diagrams, kept with probability exp(-slope * distance)."""
+    kept = []
+    while len(kept) < n:
+        points = np.sort(rng.uniform(0, 1, (max_points, 2)), axis=1)
+        if rng.random() < np.exp(-slope * bottleneck_distance(points, diagram)):
+            kept.append(points)
+    return kept
+
+
+def summaries(diagrams, target):
+    distance = [bottleneck_distance(d, target) for d in diagrams]
+    longest = [np.max(d[:, 1] - d[:, 0], initial=0) for d in diagrams]
+    death = [np.max(d[:, 1], initial=0) for d in diagrams]
+    return np.array([distance, longest, death])
+
+
+@pytest.mark.parametrize(
+    "diagram",
+    [[[0.1, 0.8]], [[0.1, 0.8], [0.2, 0.6], [0.5, 0.55]], [[0.3, 0.4], [0.3, 0.41]]],
+)
+def test_against_rejection(diagram):
+    # 800 draws each; 3 x 3 tests at a false-alarm rate of 1e-6 each.
+    diagram, rate, sensitivity = np.array(diagram), 4.0, 0.1
+    mechanism = exact(rate, 3)
+    ours = [mechanism.release([diagram], (1,), sensitivity, 1.0, i)[0] for i in range(800)]
+    reference = naive(diagram, rate / (2 * sensitivity), 3, np.random.default_rng(0), 800)
+    for a, b in zip(summaries(ours, diagram), summaries(reference, diagram), strict=True):
+        # The grid has 80 steps: compare up to one step of jitter.
+        jitter = np.random.default_rng(1).uniform(-0.0125, 0.0125, len(a))
+        assert ks_2samp(a + jitter, b + jitter).pvalue > 1e-6
+
+
+@pytest.mark.slow
+def test_against_a_long_chain():
+    # 200 independent chains of 2,000 steps at a weak rate, where chains do converge.
+    diagram = np.array([[0.1, 0.8], [0.5, 0.55]])
+    chain = MarkovChainMechanism(2.0, False, 2, 2000, 0.15)
+    theirs = [chain.release([diagram], (1,), 0.1, 1.0, i)[0] for i in range(200)]
+    ours = [exact(2.0, 2).release([diagram], (1,), 0.1, 1.0, i)[0] for i in range(800)]
+    for a, b in zip(summaries(ours, diagram), summaries(theirs, diagram), strict=True):
+        assert ks_2samp(a, b).pvalue > 1e-6

@@ -1,0 +1,42 @@
+import gudhi
+import numpy as np
+import pytest
+
+from sklearn_dptda import CubicalPersistence, DTMFiltration
+from sklearn_dptda.datasets import make_two_circles
+from sklearn_dptda.persistence._cubical import sublevel_diagrams
+
+
+def reference(values, q):
+    cubical = gudhi.CubicalComplex(vertices=values)
+    cubical.compute_persistence()
+    diagram = cubical.persistence_intervals_in_dimension(q).reshape(-1, 2)
+    return diagram[np.lexsort((diagram[:, 1], diagram[:, 0]))]
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (9, 7), (30, 31), (2, 5), (1, 1), (12,), (5, 4, 6)])
+@pytest.mark.parametrize("ties", [False, True])
+def test_duality_gives_the_diagrams_of_vertices(shape, ties, rng):
+    values = rng.random(shape)
+    if ties:
+        values = np.round(values, 1)
+    found = sublevel_diagrams(values, (0, 1, 2), np.inf)
+    for q in range(3):
+        np.testing.assert_array_equal(found[q], reference(values, q))
+
+
+def test_essential_class_is_capped_at_upper():
+    values = np.array([[0.0, 0.3, 2.0], [0.1, 5.0, 2.0], [0.3, 0.2, 0.1]])
+    components = sublevel_diagrams(values, (0,), 1.0)[0]
+    assert components[0].tolist() == [0.0, 1.0]
+    assert components[:, 1].max() <= 1.0
+
+
+def test_loops_of_two_circles_die_at_their_radii():
+    # The distance-to-measure at the centre of a circle is its radius.
+    X = make_two_circles(4000, random_state=0)
+    spacing = 5.5 / 200
+    filtration = DTMFiltration(0.1, bounds=(-2.5, 3), resolution=201).fit_transform([X])
+    loops = CubicalPersistence(1).fit_transform(filtration)[0]
+    longest = loops[np.argsort(loops[:, 0] - loops[:, 1])[:2]]
+    np.testing.assert_allclose(np.sort(longest[:, 1]), [1.0, 1.5], atol=spacing)

@@ -1,0 +1,198 @@
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+from sklearn_dptda import (
+    CubicalPersistence,
+    DTMFiltration,
+    GridFiltration,
+    PrivacyLeakWarning,
+    PrivatePersistence,
+)
+from sklearn_dptda.persistence._grid import make_grid
+
+
+def test_infinite_epsilon_is_the_exact_sibling(filtration):
+    exact = CubicalPersistence().fit_transform([filtration])[0]
+    free = PrivatePersistence(epsilon=np.inf).fit_transform([filtration])[0]
+    for a, b in zip(exact, free, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"utility": "sum"},
+        {"base_measure": "uniform"},
+        {"base_measure": "poisson"},
+        {"slab": "persistence"},
+        {"homology_dimensions": 1},
+        {"homology_dimensions": (0, 1, 2)},
+        {"mechanism": "mcmc", "n_iter": 20},
+    ],
+)
+@pytest.mark.parametrize("random_state", [None, 0])
+def test_output_is_valid(filtration, options, random_state):
+    estimator = PrivatePersistence(random_state=random_state, **options)
+    sample = estimator.fit_transform([filtration])[0]
+    diagrams = [sample] if options.get("homology_dimensions") == 1 else sample
+    for diagram in diagrams:
+        assert diagram.shape[1:] == (2,)
+        assert len(diagram) <= 11
+        assert (diagram[:, 0] >= 0).all() and (diagram[:, 1] <= filtration.upper).all()
+        assert (diagram[:, 0] < diagram[:, 1]).all() or options.get("mechanism") == "mcmc"
+
+
+def test_large_epsilon_comes_close(filtration):
+    estimator = PrivatePersistence(epsilon=1000.0, max_points=30).fit([filtration])
+    assert -estimator.score([filtration]) < 0.02
+
+
+def test_error_falls_with_epsilon(filtration):
+    scores = [
+        -PrivatePersistence(epsilon=e, random_state=0).fit([filtration]).score([filtration] * 30)
+        for e in (0.5, 5.0, 50.0)
+    ]
+    assert scores[0] > 1.5 * scores[1] > 2 * scores[2]
+
+
+def test_seed_reproduces_and_clouds_differ(filtration):
+    def release():
+        return PrivatePersistence(random_state=7).fit_transform([filtration] * 2)
+
+    first, second = release(), release()
+    np.testing.assert_array_equal(first[0][1], second[0][1])
+    assert not np.array_equal(first[0][0], first[1][0])
+
+
+def test_n_jobs_changes_nothing(filtration):
+    serial = PrivatePersistence(random_state=7).fit_transform([filtration] * 3)
+    parallel = PrivatePersistence(random_state=7, n_jobs=2).fit_transform([filtration] * 3)
+    for a, b in zip(serial, parallel, strict=True):
+        for x, y in zip(a, b, strict=True):
+            np.testing.assert_array_equal(x, y)
+
+
+def test_system_entropy_differs(filtration):
+    estimator = PrivatePersistence().fit([filtration])
+    a, b = estimator.transform([filtration] * 2)
+    assert not np.array_equal(a[0], b[0])
+
+
+def test_guarantee_tells_the_truth(filtration, circles):
+    def guarantee(**options):
+        return PrivatePersistence(**options).fit([filtration]).privacy_guarantee_
+
+    assert guarantee().holds
+    assert guarantee(delta=1e-6).delta == 0
+    # Two dimensions: the tight composition beats the pure split, so delta is spent.
+    assert guarantee(delta=1e-6, utility="sum", epsilon=0.1).delta in (0, 1e-6)
+    assert not guarantee(random_state=0).holds
+    assert "known seed" in str(guarantee(random_state=0))
+    assert not guarantee(mechanism="mcmc").exact
+    assert "No privacy" in str(guarantee(epsilon=np.inf))
+    with pytest.warns(PrivacyLeakWarning, match="bounds"):
+        leaky = DTMFiltration(0.2, resolution=11).fit_transform([circles])
+    assert not PrivatePersistence().fit(leaky).privacy_guarantee_.holds
+
+
+def test_changed_parameters_are_refused(filtration):
+    estimator = PrivatePersistence(epsilon=0.1).fit([filtration])
+    estimator.set_params(epsilon=1e4)
+    with pytest.raises(ValueError, match="fit again"):
+        estimator.transform([filtration])
+
+
+def test_bare_arrays_need_their_bounds(filtration):
+    with pytest.raises(ValueError, match="sensitivity and upper"):
+        PrivatePersistence().fit([filtration.values])
+    with pytest.raises(ValueError, match="sensitivity and upper"):
+        PrivatePersistence(sensitivity=0.1).fit([filtration.values])
+    estimator = PrivatePersistence(sensitivity=0.1, upper=3.0).fit([filtration.values])
+    assert len(estimator.transform([filtration.values])) == 1
+    with pytest.raises(ValueError, match="sensitivity must stay None"):
+        PrivatePersistence(sensitivity=0.1).fit([filtration])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"epsilon": 0}, "epsilon"),
+        ({"epsilon": -1.0}, "epsilon"),
+        ({"epsilon": np.nan}, "epsilon"),
+        ({"delta": 1.0}, "delta"),
+        ({"mechanism": "magic"}, "mechanism"),
+        ({"utility": "min"}, "utility"),
+        ({"base_measure": "flat"}, "base_measure"),
+        ({"max_points": 0}, "max_points"),
+        ({"max_points": 1000}, "max_points"),
+        ({"spike": 1.0}, "spike"),
+        ({"homology_dimensions": ()}, "homology_dimensions"),
+        ({"homology_dimensions": (0, 0)}, "homology_dimensions"),
+        ({"homology_dimensions": -1}, "homology_dimensions"),
+        ({"upper": -1.0}, "upper"),
+        ({"random_state": "x"}, "random_state"),
+    ],
+)
+def test_bad_parameters_are_named(filtration, options, message):
+    with pytest.raises(ValueError, match=message):
+        PrivatePersistence(**options).fit([filtration])
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ([], "empty"),
+        ([[[np.nan, 0.0], [0.0, 1.0]]], "NaN"),
+        ([np.array([[0.0, np.inf]])], "infinity"),
+        (np.zeros((4, 4)), "single array"),
+        (["a"], "neither"),
+    ],
+)
+def test_bad_input_is_named(X, message):
+    with pytest.raises(ValueError, match=message):
+        PrivatePersistence(sensitivity=0.1, upper=1.0).fit(X)
+
+
+def test_pickle_holds_no_data(circles):
+    # A planted record must not be found in what a fitted estimator keeps.
+    canary = 1.2345678901234567
+    X = circles.copy()
+    X[17] = canary
+    filtrations = DTMFiltration(0.2, bounds=(-3, 3.5), resolution=21).fit_transform([X])
+    estimator = PrivatePersistence().fit(filtrations)
+    estimator.transform(filtrations)
+    blob = pickle.dumps(estimator)
+    assert np.float64(canary).tobytes() not in blob
+    assert filtrations[0].values[3, 3].tobytes() not in blob
+    assert str(canary)[:10] not in repr(estimator) + estimator._repr_html_()
+    small = pickle.dumps(PrivatePersistence().fit(filtrations * 10))
+    assert abs(len(small) - len(blob)) < 64
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_constant_functions_and_functions_at_their_bound(n):
+    axes = tuple(np.linspace(0, 1, 5) for _ in range(n))
+    for value in (0.0, 0.5, 1.0):
+        values = np.full((5,) * n, value)
+        item = GridFiltration(values, axes, 0.01, 1.0, 100, "constant")
+        components, loops = PrivatePersistence(random_state=0).fit_transform([item])[0]
+        assert components.shape[1] == loops.shape[1] == 2
+
+
+def test_rounding_never_widens_the_sensitivity(rng):
+    for _ in range(2000):
+        sensitivity, upper = 10 ** rng.uniform(-4, 0, 2)
+        grid = make_grid(sensitivity, upper, 10 ** rng.uniform(-3, 2))
+        x = rng.uniform(0, upper, 50)
+        y = np.minimum(x + sensitivity, upper)
+        shifts = [grid.integer(b) - grid.integer(a) for a, b in zip(x, y, strict=True)]
+        assert min(shifts) >= 0 and max(shifts) <= grid.sensitivity
+        # The top rounds like every other value.
+        assert grid.integer(upper) - grid.integer(upper - sensitivity) <= grid.sensitivity
+        assert math.isclose(grid.step * grid.sensitivity, sensitivity, rel_tol=0.1) or (
+            grid.size >= 2**16
+        )
