@@ -18,7 +18,8 @@ class PersistenceDiagramDisplay:
         Diagrams to draw behind, hollow: the exact ones, on data where they
         may be shown.
     upper : float, default=None
-        Upper end of the axes; None takes it from what is drawn.
+        Upper end of the axes; None takes it from what is drawn. Later deaths
+        are drawn on the dashed line there; points born later are left out.
 
     Attributes
     ----------
@@ -93,6 +94,7 @@ class PersistenceDiagramDisplay:
         pad = 0.04 * limit
         ax.fill_between([-pad, limit + pad], -pad, [-pad, limit + pad], color="#f0f0f0", zorder=0)
         ax.plot([-pad, limit + pad], [-pad, limit + pad], color="#999999", lw=1, zorder=1)
+        ax.axhline(limit, color="#999999", lw=0.8, ls="--", zorder=1)
         for i, q in enumerate(self.homology_dimensions):
             look = style(q)
             if self.reference is not None:
@@ -125,7 +127,7 @@ class PersistenceDiagramDisplay:
 
     @staticmethod
     def _finite(diagram, limit):
-        return np.minimum(diagram, limit)
+        return np.minimum(diagram[diagram[:, 0] < limit], limit)
 
     def _limit(self):
         if self.upper is not None:
