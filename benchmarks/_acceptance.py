@@ -95,7 +95,7 @@ def _sampler(diagram, max_points, epsilon):
     grid = make_grid(SENSITIVITY, UPPER, epsilon)
     measure = make_base_measure("spike-slab", grid.size, max_points)
     per_step = Fraction(epsilon) / (2 * grid.sensitivity)
-    table = decay_table(per_step.numerator, per_step.denominator, -(-grid.size // 2) + 1)
+    table = decay_table(per_step.numerator, per_step.denominator, grid.size + 1)
     return ExactSampler([DiagramBall(grid.integers(diagram), measure)], table)
 
 

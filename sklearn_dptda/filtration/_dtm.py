@@ -152,13 +152,31 @@ class DTMFiltration(BaseGridFiltration):
         return exact_grid_values(points, nodes, self._power(len(points)), self.memory)
 
     def _from_histogram(self, histogram, nodes):
+        needed = self._lattice_mebibytes()
+        if needed > self.memory:
+            raise ValueError(
+                f"The lattice needs about {needed:.0f} MiB, but memory={self.memory:g} MiB: lower "
+                "refinement, resolution or max_distance, or raise memory."
+            )
         return lattice_grid_values(histogram, self.refinement_, self._power(histogram.n_points))
 
+    def _reach(self):
+        """Nodes of the lattice along each axis, and how many of them the cap spans."""
+        sides = np.array([(len(axis) - 1) * self.refinement_ + 1 for axis in self.axes_])
+        low, high = self.bounds_
+        spacing = (high - low) / (sides - 1)
+        return sides, np.minimum(self._cap(diameter(low, high)) // spacing, sides - 1)
+
+    def _lattice_mebibytes(self):
+        """Memory for the padded counts and the sorted offsets."""
+        sides, reach = self._reach()
+        numbers = np.prod(sides + 2 * reach) + (2 * len(sides) + 4) * np.prod(2 * reach + 1)
+        return 8 * numbers / 2**20
+
     def _exact_is_cheaper(self, n, n_nodes):
+        if self._lattice_mebibytes() > self.memory:
+            return True
         k = neighbour_count(self.m, n)
         exact = n_nodes * (TREE_ELEMENT * k if tree_is_cheaper(n, k) else ROW_ELEMENT * n)
-        empty = self.make_histogram()
-        spacing = (empty.high - empty.low) / (np.array(empty.shape) - 1)
-        reach = self._cap(diameter(*self.bounds_)) / spacing
-        n_offsets = np.prod(np.minimum(2 * reach + 1, 2 * np.array(empty.shape) - 1))
+        n_offsets = np.prod(2 * self._reach()[1] + 1)
         return exact <= n_offsets * (n_nodes * LATTICE_ELEMENT + 2000.0)

@@ -5,7 +5,7 @@ from sklearn_dptda.privacy._calibration import (
     zcdp_epsilon,
 )
 from sklearn_dptda.privacy._guarantee import PrivacyGuarantee
-from sklearn_dptda.privacy._random import IntegerSource, integer_source, spawn_seeds
+from sklearn_dptda.privacy._random import IntegerSource, spawn_seeds
 from sklearn_dptda.privacy._warnings import PrivacyLeakWarning
 
 __all__ = [
@@ -13,7 +13,6 @@ __all__ = [
     "PrivacyGuarantee",
     "PrivacyLeakWarning",
     "bounded_range_rate",
-    "integer_source",
     "spawn_seeds",
     "zcdp_epsilon",
 ]

@@ -47,11 +47,6 @@ class IntegerSource:
             items[i], items[j] = items[j], items[i]
 
 
-def integer_source(seed=None):
-    """Return an :class:`IntegerSource` for an integer seed or None."""
-    return IntegerSource(seed)
-
-
 def spawn_seeds(random_state, n):
     """Draw ``n`` integer seeds below 2**32, or ``n`` times None where entropy is to be used.
 

@@ -7,16 +7,12 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import (
     HasMethods,
     Interval,
-    InvalidParameterError,
-    Options,
     StrOptions,
 )
 
 __all__ = [
     "HasMethods",
     "Interval",
-    "InvalidParameterError",
-    "Options",
     "StrOptions",
     "_fit_context",
 ]

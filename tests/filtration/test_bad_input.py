@@ -75,6 +75,14 @@ def test_many_dimensions_point_to_random_projections():
         DTMFiltration(bounds=(0, 1)).fit([np.zeros((4, 8))])
 
 
+def test_a_lattice_that_does_not_fit_is_refused():
+    options = {"bounds": (0, 1), "resolution": 41, "refinement": 10, "memory": 8}
+    estimator = DTMFiltration(method="lattice", **options).fit(GOOD)
+    with pytest.raises(ValueError, match="lattice needs"):
+        estimator.transform(GOOD)
+    assert DTMFiltration(**options).fit(GOOD).transform(GOOD)[0].approximation_error == 0
+
+
 def test_other_dimension_at_transform():
     estimator = DTMFiltration(bounds=(0, 1), resolution=5).fit(GOOD)
     with pytest.raises(ValueError, match="3 features"):

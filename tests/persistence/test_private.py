@@ -1,5 +1,6 @@
 import math
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -196,3 +197,27 @@ def test_rounding_never_widens_the_sensitivity(rng):
         assert math.isclose(grid.step * grid.sensitivity, sensitivity, rel_tol=0.1) or (
             grid.size >= 2**16
         )
+
+
+@pytest.mark.slow
+def test_neighbours_raise_and_warn_alike_and_leave_the_same_fitted_state():
+    # 200 pairs, degenerate ones among them; a warning is an error here.
+    rng = np.random.default_rng(0)
+    for i in range(200):
+        n = int(rng.integers(2, 12))
+        cloud = rng.choice([0.0, 0.5, 1.0], size=(n, 2))
+        neighbour = cloud.copy()
+        neighbour[0] = rng.choice([-5.0, 0.0, 1.0], size=2)
+        states = []
+        for points in (cloud, neighbour):
+            dtm = DTMFiltration(1.0, bounds=(0, 1), resolution=4)
+            private = PrivatePersistence(epsilon=0.1 + i, random_state=i)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                filtrations = dtm.fit_transform([points])
+                private.fit_transform(filtrations)
+            public = filtrations[0]
+            states.append(
+                pickle.dumps((dtm, private, public.sensitivity, public.upper, public.shape))
+            )
+        assert states[0] == states[1]
