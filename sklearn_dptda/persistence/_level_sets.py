@@ -16,8 +16,6 @@ from scipy.ndimage import maximum_filter1d
 from sklearn_dptda.persistence._matching import FREE, is_canonical, saturates
 from sklearn_dptda.persistence._regions import Region, group_points
 
-KEPT_LAYOUTS = 4
-
 
 class DiagramBall:
     """Balls around one finite diagram.
@@ -108,16 +106,14 @@ class Cover:
             omega * factorial(m) // factorial(m - n_forced) // orders if m >= n_forced else 0
             for m, omega in enumerate(measure.count_weights)
         ][n_forced:]
-        self._layouts = {}
+        self._layout = (None, None)
         self._weights = {}
 
     def layout(self, r):
-        """Areas at one level; the last few are kept for the next draw."""
-        if r not in self._layouts:
-            if len(self._layouts) >= KEPT_LAYOUTS:
-                self._layouts.pop(next(iter(self._layouts)))
-            self._layouts[r] = Layout(self, r)
-        return self._layouts[r]
+        """Areas at one level; only the last one is kept, which bounds the memory."""
+        if self._layout[0] != r:
+            self._layout = (r, Layout(self, r))
+        return self._layout[1]
 
     def weight(self, r):
         """Weight of the cover at level ``r <= level``, an exact integer."""
