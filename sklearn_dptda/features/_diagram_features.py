@@ -9,7 +9,7 @@ from gudhi.representations import PersistenceImage
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_dptda.utils import check_collection
+from sklearn_dptda.utils import as_diagram, check_collection
 from sklearn_dptda.utils._sklearn import HasMethods, Interval, _fit_context
 
 
@@ -190,7 +190,7 @@ class DiagramFeatures(TransformerMixin, BaseEstimator):
             if _is_diagram(sample) != self.single_ or len(diagrams) != width:
                 raise ValueError(f"X[{i}] must hold {width} diagram(s), as in fit.")
             for column, diagram in zip(columns, diagrams, strict=True):
-                column.append(_check(diagram, i))
+                column.append(as_diagram(diagram, f"X[{i}]"))
         return columns
 
     def _range(self, columns):
@@ -277,17 +277,6 @@ def _is_diagram(sample):
     if isinstance(sample, np.ndarray) and sample.dtype != object:
         return sample.ndim == 2
     return not any(np.ndim(part) == 2 or np.size(part) == 0 for part in sample)
-
-
-def _check(diagram, i):
-    array = np.asarray(diagram, dtype=float)
-    if array.size == 0:
-        return np.empty((0, 2))
-    if array.ndim != 2 or array.shape[1] != 2:
-        raise ValueError(f"X[{i}]: a diagram must have shape (n_points, 2); got {array.shape}.")
-    if np.isnan(array).any():
-        raise ValueError(f"X[{i}] contains NaN.")
-    return array
 
 
 def _is_unset(value):

@@ -3,6 +3,8 @@
 import numpy as np
 from gudhi.hera import bottleneck_distance as hera_bottleneck
 
+from sklearn_dptda.utils import as_diagram
+
 
 def check_diagram(diagram, name="diagram"):
     """Return a diagram as an (n, 2) float array without points on the diagonal.
@@ -13,13 +15,7 @@ def check_diagram(diagram, name="diagram"):
         If the shape is wrong, a coordinate is NaN, or a death precedes its
         birth.
     """
-    array = np.asarray(diagram, dtype=float)
-    if array.size == 0:
-        return np.empty((0, 2))
-    if array.ndim != 2 or array.shape[1] != 2:
-        raise ValueError(f"{name} must have shape (n_points, 2); got {array.shape}.")
-    if np.isnan(array).any():
-        raise ValueError(f"{name} contains NaN.")
+    array = as_diagram(diagram, name)
     if (array[:, 1] < array[:, 0]).any():
         raise ValueError(f"{name} has a death before its birth.")
     return array[array[:, 1] > array[:, 0]]

@@ -30,6 +30,11 @@ def _release(values, sensitivity, upper, dimensions, mechanism, seed):
     return mechanism.release(exact, dimensions, sensitivity, upper, seed)
 
 
+def _have_public_bounds(X):
+    """Whether no filtration says that its box was computed from the data."""
+    return all(getattr(item, "public_bounds", True) for item in X)
+
+
 class PrivatePersistence(BaseGridPersistence):
     """Persistence diagrams under differential privacy.
 
@@ -219,9 +224,7 @@ class PrivatePersistence(BaseGridPersistence):
         """
         self.homology_dimensions_, self.single_ = check_dimensions(self.homology_dimensions)
         self._read(X)
-        self.privacy_guarantee_ = self._guarantee(
-            all(getattr(item, "public_bounds", True) for item in X)
-        )
+        self.privacy_guarantee_ = self._guarantee(_have_public_bounds(X))
         self._parameters_at_fit = self._parameters()
         return self
 
@@ -246,6 +249,11 @@ class PrivatePersistence(BaseGridPersistence):
                 "what would be released: call fit again."
             )
         read = self._read(X)
+        if self.privacy_guarantee_.public_parameters and not _have_public_bounds(X):
+            raise ValueError(
+                "X has filtrations whose bounds were computed from the data, which those in fit "
+                "had not: privacy_guarantee_ would not be true."
+            )
         mechanism = self._mechanism()
         seeds = spawn_seeds(self.random_state, len(read))
         return self._shape(

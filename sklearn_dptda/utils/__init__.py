@@ -2,10 +2,12 @@
 
 from sklearn_dptda.utils._bounds import bounds_from_data, check_bounds, diameter
 from sklearn_dptda.utils._clouds import check_cloud, check_clouds, check_collection
+from sklearn_dptda.utils._diagrams import as_diagram
 from sklearn_dptda.utils._output import ListOutputMixin
 
 __all__ = [
     "ListOutputMixin",
+    "as_diagram",
     "bounds_from_data",
     "check_bounds",
     "check_cloud",

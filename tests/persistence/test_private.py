@@ -98,6 +98,8 @@ def test_guarantee_tells_the_truth(filtration, circles):
     with pytest.warns(PrivacyLeakWarning, match="bounds"):
         leaky = DTMFiltration(0.2, resolution=11).fit_transform([circles])
     assert not PrivatePersistence().fit(leaky).privacy_guarantee_.holds
+    with pytest.raises(ValueError, match="computed from the data"):
+        PrivatePersistence().fit([filtration]).transform(leaky)
 
 
 def test_changed_parameters_are_refused(filtration):
