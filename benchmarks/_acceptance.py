@@ -14,7 +14,7 @@ from sklearn_dptda.persistence._base_measure import make_base_measure
 from sklearn_dptda.persistence._exact_sampler import ExactSampler, decay_table
 from sklearn_dptda.persistence._grid import make_grid
 from sklearn_dptda.persistence._level_sets import DiagramBall
-from sklearn_dptda.privacy import IntegerSource
+from sklearn_dptda.privacy import NoiseSource
 
 SIZES, MAX_POINTS, EPSILONS = (3, 50, 500, 2000), (1, 3, 5, 10, 20), (0.1, 1.0, 10.0)
 # Mean persistence of the noise; the last two are hard: the noise reaches the level of the draw.
@@ -80,7 +80,7 @@ def measure(noise, size, max_points, epsilon, n_draws):
     """Set a sampler up and draw from it."""
     diagram = noisy_diagram(size, UPPER, noise)
     setup, sampler = once(lambda: _sampler(diagram, max_points, epsilon))
-    source = IntegerSource(0)
+    source = NoiseSource(0)
     start, done = perf_counter(), 0
     while done < n_draws and perf_counter() - start < BUDGET:
         sampler.draw(source)

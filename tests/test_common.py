@@ -200,7 +200,7 @@ def check_public_methods_have_docstrings(estimator, X):
         if not name.startswith("_"):
             assert inspect.getdoc(method), name
     text = inspect.getdoc(type(estimator))
-    for section in ("Parameters", "Attributes", "Notes", "Examples", "**Privacy.**"):
+    for section in ("Parameters", "Attributes", "Notes", "Examples", ".. rubric:: Privacy"):
         assert section in text
     for name in estimator.get_params():
         assert name in text

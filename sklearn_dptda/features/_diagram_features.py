@@ -66,7 +66,9 @@ class DiagramFeatures(TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    **Privacy.** Post-processing: on private diagrams everything, the range of
+    .. rubric:: Privacy
+
+    Post-processing: on private diagrams everything, the range of
     the fit included, is as private as they are. On exact diagrams nothing is.
 
     Examples

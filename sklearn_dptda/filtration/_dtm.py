@@ -75,7 +75,9 @@ class DTMFiltration(BaseGridFiltration):
 
     Notes
     -----
-    **Privacy.** The filtrations are exact and *not* private. Each carries its
+    .. rubric:: Privacy
+
+    The filtrations are exact and *not* private. Each carries its
     sensitivity: replacing one point of a cloud changes every value by at most
     ``max_distance / k**(1/p)``. The sums are exact integers, so rounding does
     not widen it.

@@ -42,7 +42,9 @@ class KernelDistanceFiltration(BaseGridFiltration):
 
     Notes
     -----
-    **Privacy.** The filtrations are exact and *not* private. Replacing one of
+    .. rubric:: Privacy
+
+    The filtrations are exact and *not* private. Replacing one of
     ``n`` points moves the mean embedding, and so every value, by at most
     ``sqrt(2 - 2 K_min) / n`` with ``K_min`` the kernel at the diameter of the
     box; a cloud that sits at one point attains it. The squared distance has

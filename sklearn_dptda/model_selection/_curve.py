@@ -121,7 +121,9 @@ def privacy_utility_curve(
 
     Notes
     -----
-    **Privacy.** None: errors are measured against the exact diagrams. Use
+    .. rubric:: Privacy
+
+    None: errors are measured against the exact diagrams. Use
     simulated or public data that resemble yours.
 
     Examples

@@ -59,7 +59,9 @@ def release_replicates(
 
     Notes
     -----
-    **Privacy.** Losses add up: ``n_replicates`` releases of a sensitive cloud
+    .. rubric:: Privacy
+
+    Losses add up: ``n_replicates`` releases of a sensitive cloud
     cost ``n_replicates * epsilon``. Meant for simulated or public data.
 
     Examples

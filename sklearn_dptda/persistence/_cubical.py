@@ -138,7 +138,9 @@ class CubicalPersistence(BaseGridPersistence):
 
     Notes
     -----
-    **Privacy.** None: the diagrams are exact.
+    .. rubric:: Privacy
+
+    None: the diagrams are exact.
 
     Examples
     --------

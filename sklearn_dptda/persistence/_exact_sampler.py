@@ -103,7 +103,7 @@ class ExactSampler:
 
         Parameters
         ----------
-        source : IntegerSource
+        source : NoiseSource
 
         Returns
         -------

@@ -11,7 +11,7 @@ from sklearn_dptda.persistence._distance import bottleneck_distance
 from sklearn_dptda.persistence._exact_sampler import ExactSampler, decay_table
 from sklearn_dptda.persistence._grid import make_grid
 from sklearn_dptda.persistence._level_sets import BirthBall, DiagramBall
-from sklearn_dptda.privacy import IntegerSource
+from sklearn_dptda.privacy import NoiseSource
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class ExactMechanism:
         list of ndarray of shape (n, 2)
         """
         grid = make_grid(sensitivity, upper, self.rate)
-        source = IntegerSource(seed)
+        source = NoiseSource(seed)
         balls = [
             self._balls(diagram, q, grid) for diagram, q in zip(diagrams, dimensions, strict=True)
         ]
@@ -121,7 +121,7 @@ class MarkovChainMechanism:
 
     def release(self, diagrams, dimensions, sensitivity, upper, seed):
         """Run the chain; see :meth:`ExactMechanism.release`."""
-        rng = np.random.default_rng(seed)
+        rng = NoiseSource(seed).generator()
         slope = self.rate / (2 * sensitivity)
         if self.joint:
             return self._chain(list(diagrams), slope, upper, rng)

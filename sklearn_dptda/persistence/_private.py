@@ -10,12 +10,20 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_dptda.persistence._base_measure import BASE_MEASURES
 from sklearn_dptda.persistence._cubical import (
     BaseGridPersistence,
+    CubicalPersistence,
     check_dimensions,
     sublevel_diagrams,
 )
 from sklearn_dptda.persistence._distance import bottleneck_distance
 from sklearn_dptda.persistence._mechanisms import ExactMechanism, MarkovChainMechanism
-from sklearn_dptda.privacy import PrivacyGuarantee, bounded_range_rate, spawn_seeds
+from sklearn_dptda.privacy import (
+    PrivacyAccountant,
+    PrivacyGuarantee,
+    PrivateEstimatorMixin,
+    bounded_range_rate,
+    bounded_range_rho,
+    spawn_seeds,
+)
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
 
@@ -35,7 +43,11 @@ def _have_public_bounds(X):
     return all(getattr(item, "public_bounds", True) for item in X)
 
 
-class PrivatePersistence(BaseGridPersistence):
+def _exact_sibling(estimator):
+    return CubicalPersistence(estimator.homology_dimensions, upper=estimator.upper)
+
+
+class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
     """Persistence diagrams under differential privacy.
 
     Draws, for each filtration, diagrams from the exponential mechanism of the
@@ -89,6 +101,10 @@ class PrivatePersistence(BaseGridPersistence):
         Steps of the chain for ``mechanism="mcmc"``.
     proposal_scale : float, default=0.1
         Standard deviation of its steps, in the units of the filtration.
+    accountant : PrivacyAccountant, default=None
+        Budget that every call of :meth:`transform` is paid from, once for all
+        of its clouds. None takes the accountant of the surrounding ``with``
+        block; without one, nobody keeps count.
     random_state : int, RandomState instance, Generator or None, default=None
         None draws from the operating system's entropy. A seed makes the
         release reproducible, for tests and study only: whoever knows it can
@@ -112,14 +128,16 @@ class PrivatePersistence(BaseGridPersistence):
 
     Notes
     -----
-    **Privacy.** Each call of :meth:`transform` releases one set of diagrams
-    per cloud. For each cloud it is (``epsilon``, ``delta``)-differentially
-    private under replacement of one point; the size of the cloud and all
-    parameters are public. When every individual has points in one cloud only,
-    the clouds of one call compose in parallel and the whole call is
-    ``epsilon``-private; otherwise, and over several calls, losses add up. A
-    fitted object holds parameters only. Running time depends on the data and
-    is outside the guarantee.
+    .. rubric:: Privacy
+
+    Each call of :meth:`transform` releases one set of diagrams per cloud. For
+    each cloud it is (``epsilon``, ``delta``)-differentially private under
+    replacement of one point; the size of the cloud and all parameters are
+    public. When every individual has points in one cloud only, the clouds of
+    one call compose in parallel and the whole call is ``epsilon``-private, and
+    counted once by the accountant; otherwise, and over several calls, losses
+    add up. A fitted object holds parameters only. Running time depends on the
+    data and is outside the guarantee.
 
     The diagrams live on a public grid whose step divides the sensitivity, so
     rounding the exact diagram costs no privacy. Values below zero count as
@@ -162,6 +180,7 @@ class PrivatePersistence(BaseGridPersistence):
         "upper": [Interval(Real, 0, None, closed="neither"), None],
         "n_iter": [Interval(Integral, 1, None, closed="left")],
         "proposal_scale": [Interval(Real, 0, None, closed="neither")],
+        "accountant": [PrivacyAccountant, None],
         "random_state": ["random_state", np.random.Generator],
         "n_jobs": [Integral, None],
     }
@@ -183,6 +202,7 @@ class PrivatePersistence(BaseGridPersistence):
         upper=None,
         n_iter=10_000,
         proposal_scale=0.1,
+        accountant=None,
         random_state=None,
         n_jobs=None,
     ):
@@ -200,6 +220,7 @@ class PrivatePersistence(BaseGridPersistence):
         self.upper = upper
         self.n_iter = n_iter
         self.proposal_scale = proposal_scale
+        self.accountant = accountant
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -241,6 +262,14 @@ class PrivatePersistence(BaseGridPersistence):
             One diagram per filtration for a single dimension, else one list
             of diagrams per filtration. Births and deaths in the units of the
             filtration.
+
+        Raises
+        ------
+        ValueError
+            If the input or a changed parameter is refused. Nothing is spent.
+        PrivacyBudgetExceeded
+            If the accountant's budget does not cover the call. Nothing is
+            spent and nothing is computed.
         """
         check_is_fitted(self)
         if self._parameters() != self._parameters_at_fit:
@@ -255,6 +284,7 @@ class PrivatePersistence(BaseGridPersistence):
                 "had not: privacy_guarantee_ would not be true."
             )
         mechanism = self._mechanism()
+        self._spend(self.privacy_guarantee_)
         seeds = spawn_seeds(self.random_state, len(read))
         return self._shape(
             Parallel(n_jobs=self.n_jobs)(
@@ -307,7 +337,7 @@ class PrivatePersistence(BaseGridPersistence):
 
     def _parameters(self):
         parameters = self.get_params()
-        del parameters["n_jobs"]
+        del parameters["n_jobs"], parameters["accountant"]
         if not isinstance(self.random_state, Integral | None):
             # A generator has no representation that survives pickling.
             parameters["random_state"] = type(self.random_state).__name__
@@ -331,11 +361,12 @@ class PrivatePersistence(BaseGridPersistence):
 
     def _guarantee(self, public_bounds):
         dimensions = ", ".join(f"H{q}" for q in self.homology_dimensions_)
-        n_releases = len(self.homology_dimensions_)
-        pure = math.isinf(self.epsilon) or self._rate() * n_releases <= self.epsilon
+        n_releases = 1 if self.utility == "max" else len(self.homology_dimensions_)
+        rate = math.inf if math.isinf(self.epsilon) else self._rate()
+        pure = rate * n_releases <= self.epsilon
         return PrivacyGuarantee(
             epsilon=float(self.epsilon),
-            delta=0.0 if pure or self.utility == "max" else float(self.delta),
+            delta=0.0 if pure else float(self.delta),
             adjacency="replace-one",
             unit="one point of a cloud",
             mechanism={
@@ -346,4 +377,14 @@ class PrivatePersistence(BaseGridPersistence):
             seeded=self.random_state is not None,
             exact=self.mechanism == "exact" or math.isinf(self.epsilon),
             public_parameters=public_bounds,
+            rho=n_releases * bounded_range_rho(rate),
         )
+
+    def __sklearn_tags__(self):
+        """Describe the input and the release."""
+        tags = super().__sklearn_tags__()
+        tags.privacy.input = "functions"
+        tags.privacy.releases = "transform"
+        tags.privacy.adjacency = "replace-one"
+        tags.privacy.exact_sibling = _exact_sibling
+        return tags

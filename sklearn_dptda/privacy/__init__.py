@@ -1,18 +1,59 @@
-"""Guarantees, calibration, sources of randomness and warnings."""
+"""Noise, calibration, guarantees, budgets and audits: the ground floor."""
 
+from sklearn_dptda.privacy._accountant import PrivacyAccountant, default_accountant
+from sklearn_dptda.privacy._budget import PrivacyLoss
 from sklearn_dptda.privacy._calibration import (
-    bounded_range_rate,
+    bounded_range_rho,
+    compose_mu,
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_mu,
+    gaussian_rho,
+    gaussian_scale,
+    laplace_scale,
+    pure_rho,
     zcdp_epsilon,
+    zcdp_rho,
 )
+from sklearn_dptda.privacy._composition import bounded_range_delta, bounded_range_rate
+from sklearn_dptda.privacy._estimator import PrivacyTags, PrivateEstimatorMixin
+from sklearn_dptda.privacy._fixed_point import FixedPoint
 from sklearn_dptda.privacy._guarantee import PrivacyGuarantee
-from sklearn_dptda.privacy._random import IntegerSource, spawn_seeds
-from sklearn_dptda.privacy._warnings import PrivacyLeakWarning
+from sklearn_dptda.privacy._history import SpendHistory
+from sklearn_dptda.privacy._noise import NoiseSource, spawn_seeds
+from sklearn_dptda.privacy._sensitivity import Sensitivity
+from sklearn_dptda.privacy._warnings import (
+    PrivacyBudgetExceeded,
+    PrivacyLeakWarning,
+    PrivacyLedgerError,
+)
 
 __all__ = [
-    "IntegerSource",
+    "FixedPoint",
+    "NoiseSource",
+    "PrivacyAccountant",
+    "PrivacyBudgetExceeded",
     "PrivacyGuarantee",
     "PrivacyLeakWarning",
+    "PrivacyLedgerError",
+    "PrivacyLoss",
+    "PrivacyTags",
+    "PrivateEstimatorMixin",
+    "Sensitivity",
+    "SpendHistory",
+    "bounded_range_delta",
     "bounded_range_rate",
+    "bounded_range_rho",
+    "compose_mu",
+    "default_accountant",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "gaussian_mu",
+    "gaussian_rho",
+    "gaussian_scale",
+    "laplace_scale",
+    "pure_rho",
     "spawn_seeds",
     "zcdp_epsilon",
+    "zcdp_rho",
 ]

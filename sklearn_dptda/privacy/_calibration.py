@@ -1,10 +1,209 @@
-"""How much each of several exponential mechanisms may spend."""
+"""From a privacy budget to a noise scale, and back.
+
+Everything is in the tight form: the analytic Gaussian mechanism, Gaussian
+differential privacy (GDP) for several Gaussian steps, the Rényi conversion of
+zero-concentrated differential privacy (zCDP).
+"""
 
 import math
 
 import numpy as np
-from scipy.optimize import minimize_scalar
-from scipy.special import gammaln
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import log_ndtr
+
+
+def gaussian_delta(epsilon, mu):
+    """Tight delta of a mu-GDP mechanism at ``epsilon``.
+
+    Parameters
+    ----------
+    epsilon : float
+        Non-negative.
+    mu : float
+        Sensitivity over noise scale of one Gaussian release, or the combined
+        ``mu`` of several.
+
+    Returns
+    -------
+    float
+
+    References
+    ----------
+    B. Balle, Y.-X. Wang, "Improving the Gaussian mechanism for differential
+    privacy", ICML 2018, Theorem 8; J. Dong, A. Roth, W. Su, "Gaussian
+    differential privacy", 2022, Corollary 2.13.
+    """
+    return math.exp(_log_gaussian_delta(epsilon, mu))
+
+
+def _log_gaussian_delta(epsilon, mu):
+    if mu == 0:
+        return -math.inf
+    if math.isinf(mu):
+        return 0.0
+    upper = log_ndtr(-epsilon / mu + mu / 2)
+    lower = epsilon + log_ndtr(-epsilon / mu - mu / 2)
+    return float(upper + math.log(-math.expm1(lower - upper))) if lower < upper else -math.inf
+
+
+def gaussian_mu(epsilon, delta):
+    """Largest ``mu`` whose Gaussian mechanism is (epsilon, delta)-private.
+
+    Parameters
+    ----------
+    epsilon : float
+        Non-negative; ``inf`` gives ``inf``.
+    delta : float
+        In (0, 1): no Gaussian noise is private with delta 0.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from sklearn_dptda.privacy import gaussian_mu
+    >>> round(gaussian_mu(1.0, 1e-5), 4)
+    0.2681
+    """
+    _check_delta(delta)
+    _check_epsilon(epsilon)
+    if math.isinf(epsilon):
+        return math.inf
+    target = math.log(delta)
+    high = math.sqrt(2 * epsilon) + 40
+    low = high
+    while _log_gaussian_delta(epsilon, low) > target:
+        low /= 2
+    if low == high:
+        return high
+    root = brentq(
+        lambda mu: _log_gaussian_delta(epsilon, mu) - target, low, 2 * low, xtol=1e-300, rtol=1e-13
+    )
+    # The root may be off to either side by its tolerance: step to the private one.
+    return root * (1 - 1e-12)
+
+
+def gaussian_epsilon(mu, delta):
+    """Smallest epsilon at which a mu-GDP mechanism has the given delta.
+
+    Parameters
+    ----------
+    mu : float
+    delta : float
+        In (0, 1).
+
+    Returns
+    -------
+    float
+    """
+    _check_delta(delta)
+    if math.isinf(mu):
+        return math.inf
+    target = math.log(delta)
+    if _log_gaussian_delta(0.0, mu) <= target:
+        return 0.0
+    high = mu * mu / 2 + mu * math.sqrt(-2 * target) + 1e-12
+    root = brentq(lambda epsilon: _log_gaussian_delta(epsilon, mu) - target, 0.0, high)
+    return root * (1 + 1e-12) + 1e-15
+
+
+def compose_mu(mus):
+    """Combined ``mu`` of adaptively chosen Gaussian steps: exact, not a bound.
+
+    Parameters
+    ----------
+    mus : array-like of float
+
+    Returns
+    -------
+    float
+
+    References
+    ----------
+    Dong, Roth, Su, "Gaussian differential privacy", Corollary 3.3.
+    """
+    return float(np.linalg.norm(np.asarray(mus, dtype=float)))
+
+
+def gaussian_scale(sensitivity, epsilon, delta, share=1.0):
+    """Scale of the Gaussian noise for a step that gets a share of the budget.
+
+    Parameters
+    ----------
+    sensitivity : Sensitivity
+        In the L2 norm; it says for which neighbours the result holds.
+    epsilon, delta : float
+        The whole budget.
+    share : float, default=1.0
+        Steps whose shares add up to one are together exactly
+        (epsilon, delta)-private, and so is any number of them by the tight
+        curve of their combined ``mu``.
+
+    Returns
+    -------
+    float
+        0 for infinite ``epsilon``.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.privacy import Sensitivity, gaussian_scale
+    >>> one_row = Sensitivity(1.0, "l2", "add-remove")
+    >>> round(gaussian_scale(one_row, 1.0, 1e-5), 3)
+    3.731
+    """
+    sensitivity.require(norm="l2")
+    if not 0 < share <= 1:
+        raise ValueError(f"share must be in (0, 1]; got {share!r}.")
+    return sensitivity.value / (gaussian_mu(epsilon, delta) * math.sqrt(share))
+
+
+def laplace_scale(sensitivity, epsilon):
+    """Scale of the Laplace noise for pure privacy: sensitivity over epsilon.
+
+    Parameters
+    ----------
+    sensitivity : Sensitivity
+        In the L1 norm.
+    epsilon : float
+        Positive; ``inf`` gives 0.
+
+    Returns
+    -------
+    float
+    """
+    sensitivity.require(norm="l1")
+    _check_epsilon(epsilon)
+    if epsilon == 0:
+        raise ValueError("epsilon must be positive; got 0.")
+    return sensitivity.value / epsilon
+
+
+def gaussian_rho(mu):
+    """The zCDP parameter of Gaussian noise: ``mu**2 / 2``."""
+    return mu * mu / 2
+
+
+def pure_rho(epsilon):
+    """The zCDP parameter of any pure mechanism: ``epsilon**2 / 2``.
+
+    References
+    ----------
+    M. Bun, T. Steinke, "Concentrated differential privacy", 2016,
+    Proposition 1.4.
+    """
+    return epsilon * epsilon / 2
+
+
+def bounded_range_rho(epsilon):
+    """The zCDP parameter of an exponential mechanism: ``epsilon**2 / 8``.
+
+    References
+    ----------
+    M. Cesar, R. Rogers, "Bounding, concentrating, and truncating: unifying
+    privacy loss composition for data analytics", 2021, Corollary 17.
+    """
+    return epsilon * epsilon / 8
 
 
 def zcdp_epsilon(rho, delta):
@@ -26,8 +225,11 @@ def zcdp_epsilon(rho, delta):
     C. Canonne, G. Kamath, T. Steinke, "The discrete Gaussian for differential
     privacy", 2020, Proposition 12.
     """
+    _check_delta(delta)
     if rho == 0:
         return 0.0
+    if math.isinf(rho):
+        return math.inf
 
     # Every order alpha > 1 gives a valid bound: the search need not be perfect.
     def bound(log_excess):
@@ -35,88 +237,52 @@ def zcdp_epsilon(rho, delta):
         alpha = 1 + excess
         return alpha * rho + math.log(excess / alpha) - (math.log(delta * alpha)) / excess
 
-    best = minimize_scalar(bound, bounds=(-12, 25), method="bounded", options={"xatol": 1e-9})
+    # The minimum is near excess = sqrt(log(1 / delta) / rho), the textbook order.
+    centre = 0.5 * math.log(max(-math.log(delta), 1e-3) / rho)
+    best = minimize_scalar(
+        bound, bounds=(centre - 5, centre + 5), method="bounded", options={"xatol": 1e-10}
+    )
     return max(float(best.fun), 0.0)
 
 
-def bounded_range_delta(rate, n_releases, epsilon):
-    """Tight delta of ``n_releases`` independent bounded-range mechanisms.
-
-    A mechanism is ``rate``-bounded-range when, for neighbours, the log ratio
-    of its output densities varies by at most ``rate``; an exponential
-    mechanism that is ``rate``-DP is so.
-
-    References
-    ----------
-    J. Dong, D. Durfee, R. Rogers, "Optimal differential privacy composition
-    for exponential mechanisms", ICML 2020, Theorem 3.
-    """
-    k = n_releases
-    i = np.arange(k + 1)
-    log_binomial = gammaln(k + 1) - gammaln(i + 1) - gammaln(k - i + 1)
-    worst = 0.0
-    for ell in i:
-        t = min(max((epsilon + (ell + 1) * rate) / (k + 1), 0.0), rate)
-        # Probability, under the second data set, that one loss takes its high value.
-        p = math.expm1(-(rate - t)) / math.expm1(-rate) * math.exp(-t)
-        with np.errstate(divide="ignore"):
-            log_mass = log_binomial + _times(k - i, p) + _times(i, 1 - p)
-        loss = k * t - i * rate
-        positive = loss > epsilon
-        gain = np.exp(log_mass[positive]) * (np.exp(loss[positive]) - np.exp(epsilon))
-        worst = max(worst, float(gain.sum()))
-    return worst
-
-
-def _times(count, probability):
-    """``count * log(probability)`` with ``0 * log(0) = 0``."""
-    safe = np.where(count > 0, probability, 1.0)
-    return count * np.log(np.maximum(safe, 0.0))
-
-
-def bounded_range_rate(epsilon, delta, n_releases):
-    """Largest rate at which each of ``n_releases`` mechanisms may be drawn.
-
-    The pure split ``epsilon / n_releases`` is always valid. With
-    ``delta > 0`` the bounded-range composition and the zCDP composition
-    (``rate**2 / 8`` each) are tried as well, and the best of the three is
-    returned.
+def zcdp_rho(epsilon, delta):
+    """Largest rho whose zCDP implies (epsilon, delta)-DP by :func:`zcdp_epsilon`.
 
     Parameters
     ----------
     epsilon : float
-        Total privacy loss.
+        Non-negative; ``inf`` gives ``inf``.
     delta : float
-        Total delta; 0 leaves the pure split.
-    n_releases : int
-        Number of exponential mechanisms that are released together.
+        In (0, 1).
 
     Returns
     -------
     float
-
-    Examples
-    --------
-    >>> bounded_range_rate(1.0, 0.0, 2)
-    0.5
-    >>> bounded_range_rate(1.0, 1e-5, 30) > 2 * bounded_range_rate(1.0, 0.0, 30)
-    True
     """
-    pure = epsilon / n_releases
-    if delta <= 0 or n_releases == 1:
-        return pure
-    tight = _largest(lambda r: bounded_range_delta(r, n_releases, epsilon) <= delta, pure, epsilon)
-    zcdp = _largest(lambda r: zcdp_epsilon(n_releases * r * r / 8, delta) <= epsilon, pure, epsilon)
-    return max(pure, tight, zcdp)
-
-
-def _largest(valid, low, high):
-    """Largest valid number in [low, high], by bisection, rounded down."""
-    if valid(high):
-        return high
-    if not valid(low):
-        return low
+    _check_epsilon(epsilon)
+    _check_delta(delta)
+    if math.isinf(epsilon):
+        return math.inf
+    high = 1.0
+    while zcdp_epsilon(high, delta) <= epsilon:
+        high *= 2
+    low = high
+    while zcdp_epsilon(low, delta) > epsilon:
+        low /= 2
+        if low < 1e-300:
+            return 0.0
+    high = 2 * low
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if valid(middle) else (low, middle)
+        low, high = (middle, high) if zcdp_epsilon(middle, delta) <= epsilon else (low, middle)
     return low
+
+
+def _check_epsilon(epsilon):
+    if not epsilon >= 0:
+        raise ValueError(f"epsilon must be non-negative; got {epsilon!r}.")
+
+
+def _check_delta(delta):
+    if not 0 < delta < 1:
+        raise ValueError(f"delta must be in (0, 1); got {delta!r}.")

@@ -4,6 +4,9 @@ import math
 from dataclasses import dataclass
 from html import escape
 
+from sklearn_dptda.privacy._budget import Charge
+from sklearn_dptda.privacy._sensitivity import check_adjacency
+
 
 @dataclass(frozen=True)
 class PrivacyGuarantee:
@@ -32,6 +35,15 @@ class PrivacyGuarantee:
     public_parameters : bool, default=True
         False when a parameter that should be public, such as the bounding
         box, was computed from the data.
+    rho : float, default=None
+        Zero-concentrated privacy loss (zCDP) of the release where the
+        mechanism has a better one than ``epsilon**2 / 2``; what an accountant
+        with ``composition="zcdp"`` counts.
+
+    Raises
+    ------
+    ValueError
+        If epsilon, delta, rho or the adjacency is out of its range.
 
     Examples
     --------
@@ -50,6 +62,11 @@ class PrivacyGuarantee:
     seeded: bool
     exact: bool = True
     public_parameters: bool = True
+    rho: float | None = None
+
+    def __post_init__(self):
+        Charge(self.epsilon, self.delta, self.rho)
+        check_adjacency(self.adjacency)
 
     @property
     def holds(self):

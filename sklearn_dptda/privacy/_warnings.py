@@ -1,4 +1,4 @@
-"""Warnings about privacy."""
+"""Warnings and errors about privacy."""
 
 
 class PrivacyLeakWarning(RuntimeWarning):
@@ -8,3 +8,37 @@ class PrivacyLeakWarning(RuntimeWarning):
     guarantee no longer covers everything that the result reveals. Pass the
     quantity that the warning names, and the warning goes away.
     """
+
+
+class PrivacyBudgetExceeded(RuntimeError):
+    """A release was refused: it would cost more than is left.
+
+    Nothing was spent and nothing was released.
+
+    Parameters
+    ----------
+    asked : PrivacyLoss
+        What the release would have cost.
+    left : PrivacyLoss
+        What the budget still allows.
+
+    Attributes
+    ----------
+    asked, left : PrivacyLoss
+        As given.
+    """
+
+    def __init__(self, asked, left):
+        super().__init__(asked, left)
+        self.asked = asked
+        self.left = left
+
+    def __str__(self):
+        return (
+            f"asked for epsilon={self.asked.epsilon:g}, delta={self.asked.delta:g}; "
+            f"left: epsilon={self.left.epsilon:g}, delta={self.left.delta:g}."
+        )
+
+
+class PrivacyLedgerError(RuntimeError):
+    """The ledger of a budget cannot be read or written, so nothing is released."""

@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 from sklearn_dptda.persistence._base_measure import make_base_measure
 from sklearn_dptda.persistence._exact_sampler import ExactSampler, decay_table
 from sklearn_dptda.persistence._level_sets import BirthBall, DiagramBall
-from sklearn_dptda.privacy import IntegerSource
+from sklearn_dptda.privacy import NoiseSource
 
 from ._oracles import law, level, random_diagram, states
 
@@ -65,7 +65,7 @@ def test_law_matches_enumeration(name, linear, rate, diagram):
     measure = make_base_measure(name, 5, 2, mean=1.5, linear=linear)
     table = table_of(rate, 6)
     sampler = ExactSampler([DiagramBall(as_array(diagram), measure)], table)
-    source, n = IntegerSource(1), 10_000
+    source, n = NoiseSource(1), 10_000
     counts = {}
     for _ in range(n):
         key = tuple(sampler.draw(source)[0])
@@ -86,7 +86,7 @@ def test_wrong_rate_is_rejected():
     # The broken twin of the test above: a law at 1.25 times the rate must be told apart.
     measure = make_base_measure("spike-slab", 5, 2)
     sampler = ExactSampler([DiagramBall(as_array([(0, 5)]), measure)], table_of(1.25, 6))
-    source, n = IntegerSource(1), 10_000
+    source, n = NoiseSource(1), 10_000
     levels = [level(sampler.draw(source)[0], [(0, 5)]) for _ in range(n)]
     expected = law([(0, 5)], measure, table_of(1.0, 6))
     mass = np.zeros(6)
@@ -146,7 +146,7 @@ def test_births_are_drawn_by_that_law():
     # 20,000 draws, a false-alarm rate of 1e-6; the true birth lies at the edge.
     size, table = 20, table_of(0.2, 21)
     sampler = ExactSampler([BirthBall(0, size)], table)
-    source = IntegerSource(3)
+    source = NoiseSource(3)
     births = [sampler.draw(source)[0][0][0] for _ in range(20_000)]
     weights = np.array([table.weight(b) for b in range(size + 1)], dtype=float)
     expected = 20_000 * weights / weights.sum()
@@ -178,7 +178,7 @@ def test_acceptance(n_points):
         for epsilon in (0.1, 1.0, 10.0):
             measure = make_base_measure("spike-slab", size, max_points)
             sampler = ExactSampler([DiagramBall(rounded, measure)], table_of(epsilon / 4, size + 1))
-            source = IntegerSource(0)
+            source = NoiseSource(0)
             for _ in range(200):
                 sampler.draw(source)
             # 0.5 is what is wanted of the mean; 200 draws estimate it to about 0.04.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sklearn_dptda.privacy import bounded_range_rate, zcdp_epsilon
-from sklearn_dptda.privacy._calibration import bounded_range_delta
+from sklearn_dptda.privacy._composition import bounded_range_delta
 
 
 def brute_delta(rate, k, epsilon):

@@ -1,0 +1,319 @@
+"""A handle to a shared privacy budget."""
+
+import math
+import os
+import threading
+import weakref
+from numbers import Real
+
+from sklearn_dptda.privacy._budget import COMPOSITIONS, Charge
+from sklearn_dptda.privacy._history import SpendHistory
+from sklearn_dptda.privacy._ledger import Ledger
+from sklearn_dptda.privacy._sensitivity import check_adjacency
+from sklearn_dptda.privacy._stores import MemoryStore, make_store
+
+_NO_BUDGET = (math.inf, 0.0)
+# What a ledger line keeps of a parameter: enough to recognise it, too little for a data set.
+_LONGEST_TEXT = 200
+_HANDLES = weakref.WeakValueDictionary()
+
+
+class PrivacyAccountant:
+    """A budget that every copy shares.
+
+    Pass it to any private estimator as ``accountant=``. It is a handle to one
+    ledger: ``clone``, ``copy``, ``deepcopy``, pickle and the workers of joblib
+    (threads or processes) all spend from the same budget. A release is paid
+    for before it is drawn, and a payment is never undone, whatever fails
+    afterwards.
+
+    Parameters
+    ----------
+    epsilon : float, default=inf
+        Budget; ``inf`` counts without a limit.
+    delta : float, default=0.0
+        Budget of failure probabilities.
+    path : str or path-like, default=None
+        Where the ledger lives. None: in the memory of this process and its
+        threads; when it has to cross processes it moves to a temporary SQLite
+        file, which is removed when this process ends. A file name: an SQLite
+        file, durable, shared by the processes of one machine (network file
+        systems do not lock reliably). A SQLAlchemy URL, such as
+        ``"postgresql://user@host/database"``: a database server, for teams and
+        clusters; needs ``pip install 'sklearn-dptda[ledger]'``; pickles of the
+        handle contain the URL, so keep passwords out of it. A ledger that
+        exists keeps its budget: it is adopted where none is given, and another
+        one is refused.
+    composition : {"basic", "zcdp"}, default="basic"
+        ``"basic"``: epsilons add up, deltas add up. ``"zcdp"``: losses are
+        counted in zero-concentrated differential privacy and converted at
+        ``delta``, which must be positive; better for many releases, worse for
+        few.
+
+    Attributes
+    ----------
+    epsilon, delta, path, composition
+        The budget in force. Read only.
+
+    See Also
+    --------
+    PrivacyGuarantee : What one release promises.
+
+    Notes
+    -----
+    .. rubric:: Privacy
+
+    **What is counted.** The losses of all releases under this accountant, for
+    one adjacency: a ledger that has counted replaced records refuses losses
+    for added or removed ones. Within one ``transform`` of many clouds the
+    loss counts once (parallel composition), which is right where every
+    individual has records in one cloud only; where individuals appear in
+    ``k`` of the clouds, divide epsilon by ``k``. Releases under two
+    accountants do not know of each other.
+
+    **What is kept.** Time, cost, class names and public parameters as text;
+    no data and no seeds.
+
+    **Rounding.** Sums are rounded once, and a budget admits a relative excess
+    of 1e-12, so that ten losses of 0.1 fit a budget of 1.
+
+    **Limits.** Whoever may write to the file or the database can falsify it,
+    and restoring an old copy restores its budget.
+
+    Examples
+    --------
+    >>> from sklearn.base import clone
+    >>> from sklearn_dptda import PrivatePersistence
+    >>> from sklearn_dptda.privacy import PrivacyAccountant
+    >>> accountant = PrivacyAccountant(epsilon=1.0)
+    >>> private = PrivatePersistence(0.4, sensitivity=0.1, upper=1.0, accountant=accountant)
+    >>> for _ in range(2):
+    ...     diagrams = clone(private).fit_transform([[0.0, 0.5, 0.25]])
+    >>> accountant.total()
+    PrivacyLoss(epsilon=0.8, delta=0.0)
+    >>> clone(private).fit_transform([[0.0, 0.5, 0.25]])
+    Traceback (most recent call last):
+    ...
+    sklearn_dptda.privacy._warnings.PrivacyBudgetExceeded: asked for epsilon=0.4, ...
+    """
+
+    def __init__(self, epsilon=math.inf, delta=0.0, path=None, composition="basic"):
+        if not (isinstance(epsilon, Real) and epsilon > 0):
+            raise ValueError(f"epsilon must be a positive number; got {epsilon!r}.")
+        if not (isinstance(delta, Real) and 0 <= delta < 1):
+            raise ValueError(f"delta must be in [0, 1); got {delta!r}.")
+        if composition not in COMPOSITIONS:
+            raise ValueError(
+                f"composition must be one of {sorted(COMPOSITIONS)}; got {composition!r}."
+            )
+        asked = (float(epsilon), float(delta), composition)
+        ledger = Ledger(MemoryStore() if path is None else make_store(path))
+        found = _open(ledger, asked)
+        self._set(ledger, found, None if path is None else os.fspath(path))
+
+    def _set(self, ledger, budget, path):
+        self._ledger = ledger
+        self._epsilon, self._delta, self._composition = budget
+        self._path = path
+        _HANDLES[ledger.id] = self
+
+    @property
+    def epsilon(self):
+        """Budget."""
+        return self._epsilon
+
+    @property
+    def delta(self):
+        """Budget of failure probabilities."""
+        return self._delta
+
+    @property
+    def path(self):
+        """Where the ledger was asked to live."""
+        return self._path
+
+    @property
+    def composition(self):
+        """How losses add up."""
+        return self._composition
+
+    def spend(
+        self,
+        epsilon,
+        delta=0.0,
+        *,
+        rho=None,
+        adjacency="replace-one",
+        what="",
+        estimator="",
+        parameters=None,
+    ):
+        """Pay for one release, before it is drawn.
+
+        Parameters
+        ----------
+        epsilon : float
+        delta : float, default=0.0
+        rho : float, default=None
+            zCDP parameter of the release, where better than ``epsilon**2 / 2``;
+            it is what counts under ``composition="zcdp"``.
+        adjacency : {"replace-one", "add-remove"}, default="replace-one"
+            For which neighbours the loss holds.
+        what : str, default=""
+            What will be released.
+        estimator : str, default=""
+            Who releases it.
+        parameters : dict, default=None
+            Public parameters; kept as text. Never data.
+
+        Raises
+        ------
+        PrivacyBudgetExceeded
+            If the loss does not fit. Nothing is spent.
+        PrivacyLedgerError
+            If the ledger cannot be used. Nothing may be released.
+        """
+        charge = Charge(float(epsilon), float(delta), None if rho is None else float(rho))
+        self._ledger.spend(
+            charge,
+            adjacency=check_adjacency(adjacency),
+            what=str(what),
+            estimator=str(estimator),
+            parameters={
+                str(name): repr(value)[:_LONGEST_TEXT] for name, value in (parameters or {}).items()
+            },
+        )
+
+    def total(self):
+        """Loss of all releases so far.
+
+        Returns
+        -------
+        PrivacyLoss
+            ``(epsilon, delta)``; under ``"zcdp"``, converted at the budget's
+            delta.
+        """
+        rule, charges = self._ledger.read()
+        return rule.total(charges)
+
+    def remaining(self):
+        """Return the largest loss that still fits.
+
+        Returns
+        -------
+        PrivacyLoss
+            ``(epsilon, delta)``; under ``"zcdp"``, the largest pure epsilon.
+        """
+        rule, charges = self._ledger.read()
+        return rule.remaining(charges)
+
+    def spends(self):
+        """Return the history: when, what, how much, by whom; never data.
+
+        Returns
+        -------
+        SpendHistory
+        """
+        return SpendHistory(self._ledger.spends())
+
+    def __len__(self):
+        """Count the spends."""
+        return sum(count for _, count in self._ledger.read()[1])
+
+    def __bool__(self):
+        # An accountant without spends is still an accountant.
+        return True
+
+    def __enter__(self):
+        """Make this the default of every private estimator without an accountant.
+
+        It holds for the whole process, its threads, and the workers that
+        joblib starts from it.
+        """
+        _DEFAULTS.push(self)
+        return self
+
+    def __exit__(self, *exception):
+        _DEFAULTS.pop(self)
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        self._ledger.share()
+        budget = (self._epsilon, self._delta, self._composition)
+        return _attach, (self._ledger.store.location, self._ledger.id, budget, self._path)
+
+    def __repr__(self):
+        where = None if self._path is None else self._ledger.store.describe().strip("'")
+        text = f"PrivacyAccountant(epsilon={self._epsilon!r}, delta={self._delta!r}"
+        if where is not None:
+            text += f", path={where!r}"
+        if self._composition != "basic":
+            text += f", composition={self._composition!r}"
+        return text + ")"
+
+
+def _open(ledger, asked):
+    """Open a ledger; refuse one that has another budget."""
+    found = ledger.open(*asked)
+    if found != asked and asked[:2] != _NO_BUDGET:
+        raise ValueError(
+            f"The ledger {ledger.store.describe()} has the budget epsilon={found[0]:g}, "
+            f"delta={found[1]:g}, composition={found[2]!r}: leave them out to adopt it, or choose "
+            "another path."
+        )
+    return found
+
+
+def _attach(location, ledger_id, budget, path):
+    """Handle to an existing ledger; the one of this process where there is one."""
+    handle = _HANDLES.get(ledger_id)
+    if handle is None:
+        handle = object.__new__(PrivacyAccountant)
+        handle._set(Ledger(make_store(location), ledger_id), budget, path)
+    return handle
+
+
+class _Defaults:
+    """Accountants that are the default, innermost last, for the whole process.
+
+    A variable of the thread's context would be lost in worker threads, and
+    their releases would go uncounted.
+    """
+
+    def __init__(self):
+        self._stack = []
+        self._lock = threading.Lock()
+
+    def push(self, accountant):
+        thread = threading.get_ident()
+        with self._lock:
+            if any(owner != thread for _, owner in self._stack):
+                raise RuntimeError(
+                    "Another thread has made an accountant the default of this process: pass "
+                    "accountant= to the estimators instead."
+                )
+            self._stack.append((accountant, thread))
+
+    def pop(self, accountant):
+        with self._lock:
+            for i in reversed(range(len(self._stack))):
+                if self._stack[i][0] is accountant:
+                    del self._stack[i]
+                    return
+
+    def get(self):
+        with self._lock:
+            return self._stack[-1][0] if self._stack else None
+
+
+_DEFAULTS = _Defaults()
+
+
+def default_accountant():
+    """Return the accountant of the innermost ``with`` block, or None."""
+    return _DEFAULTS.get()

@@ -1,0 +1,93 @@
+"""How much each of several exponential mechanisms may spend: bounded range."""
+
+import math
+
+import numpy as np
+from scipy.special import gammaln
+
+from sklearn_dptda.privacy._calibration import bounded_range_rho, zcdp_epsilon
+
+
+def bounded_range_delta(rate, n_releases, epsilon):
+    """Tight delta of ``n_releases`` independent bounded-range mechanisms.
+
+    A mechanism is ``rate``-bounded-range when, for neighbours, the log ratio
+    of its output densities varies by at most ``rate``; an exponential
+    mechanism that is ``rate``-DP is so.
+
+    References
+    ----------
+    J. Dong, D. Durfee, R. Rogers, "Optimal differential privacy composition
+    for exponential mechanisms", ICML 2020, Theorem 3.
+    """
+    k = n_releases
+    i = np.arange(k + 1)
+    log_binomial = gammaln(k + 1) - gammaln(i + 1) - gammaln(k - i + 1)
+    worst = 0.0
+    for ell in i:
+        t = min(max((epsilon + (ell + 1) * rate) / (k + 1), 0.0), rate)
+        # Probability, under the second data set, that one loss takes its high value.
+        p = math.expm1(-(rate - t)) / math.expm1(-rate) * math.exp(-t)
+        with np.errstate(divide="ignore"):
+            log_mass = log_binomial + _times(k - i, p) + _times(i, 1 - p)
+        loss = k * t - i * rate
+        positive = loss > epsilon
+        gain = np.exp(log_mass[positive]) * (np.exp(loss[positive]) - np.exp(epsilon))
+        worst = max(worst, float(gain.sum()))
+    return worst
+
+
+def _times(count, probability):
+    """``count * log(probability)`` with ``0 * log(0) = 0``."""
+    safe = np.where(count > 0, probability, 1.0)
+    return count * np.log(np.maximum(safe, 0.0))
+
+
+def bounded_range_rate(epsilon, delta, n_releases):
+    """Largest rate at which each of ``n_releases`` mechanisms may be drawn.
+
+    The pure split ``epsilon / n_releases`` is always valid. With
+    ``delta > 0`` the bounded-range composition and the zCDP composition
+    (``rate**2 / 8`` each) are tried as well, and the best of the three is
+    returned.
+
+    Parameters
+    ----------
+    epsilon : float
+        Total privacy loss.
+    delta : float
+        Total delta; 0 leaves the pure split.
+    n_releases : int
+        Number of exponential mechanisms that are released together.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> bounded_range_rate(1.0, 0.0, 2)
+    0.5
+    >>> bounded_range_rate(1.0, 1e-5, 30) > 2 * bounded_range_rate(1.0, 0.0, 30)
+    True
+    """
+    pure = epsilon / n_releases
+    if delta <= 0 or n_releases == 1:
+        return pure
+    tight = _largest(lambda r: bounded_range_delta(r, n_releases, epsilon) <= delta, pure, epsilon)
+    zcdp = _largest(
+        lambda r: zcdp_epsilon(n_releases * bounded_range_rho(r), delta) <= epsilon, pure, epsilon
+    )
+    return max(pure, tight, zcdp)
+
+
+def _largest(valid, low, high):
+    """Largest valid number in [low, high], by bisection, rounded down."""
+    if valid(high):
+        return high
+    if not valid(low):
+        return low
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if valid(middle) else (low, middle)
+    return low

@@ -1,0 +1,99 @@
+"""What every private estimator shares: its accountant and its tags."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+
+from sklearn.utils import Tags
+
+from sklearn_dptda.privacy._accountant import default_accountant
+
+# Public, but of no use in a ledger, or a secret.
+_NOT_RECORDED = {"accountant", "random_state", "n_jobs", "verbose"}
+
+
+@dataclass(slots=True)
+class PrivacyTags:
+    """What the privacy checks need to know about an estimator.
+
+    Attributes
+    ----------
+    input : {"functions", "clouds", "rows", "graph"}
+        What ``X`` is: a list of functions on a public grid, a list of point
+        clouds, a table with one record per row, an adjacency matrix.
+    releases : {"fit", "transform"}
+        Which method draws the release.
+    adjacency : {"replace-one", "add-remove"}
+        Neighbours that the guarantee speaks of.
+    exact_sibling : callable or None
+        Takes the estimator and returns the non-private one that equals it at
+        ``epsilon=inf``.
+    """
+
+    input: str = "rows"
+    releases: str = "fit"
+    adjacency: str = "replace-one"
+    exact_sibling: Callable | None = None
+
+
+@dataclass(slots=True)
+class PrivateTags(Tags):
+    """scikit-learn's tags and those of privacy."""
+
+    privacy: PrivacyTags = field(default_factory=PrivacyTags)
+
+
+class PrivateEstimatorMixin:
+    """Mixin for estimators that release under differential privacy.
+
+    The estimator has the parameters ``epsilon``, ``accountant`` and
+    ``random_state``. Before it computes anything from the records that it
+    releases, it calls ``self._spend(guarantee)``; after that, nothing gives
+    the budget back. It sets ``privacy_guarantee_``.
+
+    See Also
+    --------
+    sklearn_dptda.utils.estimator_checks : What it is held to.
+    """
+
+    def _spend(self, guarantee):
+        """Pay for what the guarantee promises, if anybody keeps count.
+
+        Raises
+        ------
+        PrivacyBudgetExceeded, PrivacyLedgerError
+        """
+        accountant = self.accountant if self.accountant is not None else default_accountant()
+        if accountant is None:
+            return
+        accountant.spend(
+            guarantee.epsilon,
+            guarantee.delta,
+            rho=guarantee.rho,
+            adjacency=guarantee.adjacency,
+            what=guarantee.released,
+            estimator=type(self).__name__,
+            parameters=_public_parameters(self),
+        )
+
+    def __getstate__(self):
+        # A worker process has no ``with`` block around it: the default travels along.
+        state = super().__getstate__()
+        if self.accountant is None and default_accountant() is not None:
+            state = {**state, "accountant": default_accountant()}
+        return state
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        return PrivateTags(**{f.name: getattr(tags, f.name) for f in fields(tags)})
+
+
+def _public_parameters(estimator):
+    """Parameters that differ from their defaults."""
+    signature = inspect.signature(type(estimator)).parameters
+    return {
+        name: value
+        for name, value in estimator.get_params(deep=False).items()
+        if name not in _NOT_RECORDED
+        and (name not in signature or repr(value) != repr(signature[name].default))
+    }

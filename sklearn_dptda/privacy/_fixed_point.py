@@ -1,0 +1,138 @@
+"""Exact sums and integer noise on a public lattice of reals."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+# Steps per noise scale: 2**30 to 2**31.
+_SCALE_BITS = 30
+_LARGEST = 1 << 62
+
+
+@dataclass(frozen=True)
+class FixedPoint:
+    """The lattice ``step * Z`` on which a statistic is summed and released.
+
+    Records are rounded to the lattice one by one, towards zero, before they
+    meet; from there on sums are sums of integers, so neither their order nor
+    their rounding can widen a sensitivity.
+
+    Parameters
+    ----------
+    exponent : int
+        The step is ``2**exponent``: dividing by it is exact.
+
+    Notes
+    -----
+    **Sensitivity.** Rounding towards zero shrinks every coordinate: bounds of
+    the norm of one record's contribution (add-remove) hold unchanged. Between
+    two replaced contributions rounding can add at most one step per
+    coordinate; :meth:`sensitivity` includes it.
+
+    **Gaussian noise.** With at least 2**30 steps per scale, discrete Gaussian
+    noise is within ``1 / (40 s**2) < 1e-19`` in total variation, per
+    coordinate, of a continuous Gaussian that is rounded to the lattice, and
+    such rounding is post-processing. The analytic Gaussian calibration holds
+    up to that.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.privacy import FixedPoint
+    >>> lattice = FixedPoint.for_scale(1.0)
+    >>> total = lattice.sum([[0.1], [0.2], [0.3]])
+    >>> lattice.decode(total).round(6)
+    array([0.6])
+    """
+
+    exponent: int
+
+    @classmethod
+    def for_scale(cls, scale):
+        """Lattice fine enough for noise of the given, public, scale."""
+        if not (scale > 0 and math.isfinite(scale)):
+            raise ValueError(f"scale must be positive and finite; got {scale!r}.")
+        return cls(math.frexp(scale)[1] - 1 - _SCALE_BITS)
+
+    @property
+    def step(self):
+        """Distance of neighbouring lattice points."""
+        return math.ldexp(1.0, self.exponent)
+
+    def encode(self, values):
+        """Round towards zero to whole steps.
+
+        Parameters
+        ----------
+        values : array-like of float
+
+        Returns
+        -------
+        ndarray of int64
+
+        Raises
+        ------
+        ValueError
+            If a value is not finite, or its multiple of the step leaves 62 bits.
+        """
+        steps = np.trunc(np.ldexp(np.asarray(values, dtype=float), -self.exponent))
+        if not (np.abs(steps) < _LARGEST).all():
+            raise ValueError("values must be finite and below 2**62 steps of the lattice.")
+        return steps.astype(np.int64)
+
+    def decode(self, steps):
+        """Turn whole steps into floats.
+
+        Parameters
+        ----------
+        steps : array-like of int
+
+        Returns
+        -------
+        ndarray of float
+        """
+        return np.ldexp(np.asarray(steps).astype(float), self.exponent)
+
+    def sum(self, values, axis=0):
+        """Exact sum of rounded values: the same in whatever order and grouping.
+
+        Parameters
+        ----------
+        values : array-like of float
+        axis : int, default=0
+
+        Returns
+        -------
+        ndarray of int64
+            In steps; :meth:`decode` makes floats of it.
+
+        Raises
+        ------
+        ValueError
+            If the sum could leave 62 bits.
+        """
+        steps = self.encode(values)
+        largest = float(np.abs(steps).max(initial=0)) * steps.shape[axis]
+        if largest >= _LARGEST:
+            raise ValueError("the sum could leave 62 bits: use a coarser lattice.")
+        return steps.sum(axis=axis)
+
+    def sensitivity(self, sensitivity, size=1):
+        """Sensitivity of the rounded statistic, in steps.
+
+        Parameters
+        ----------
+        sensitivity : Sensitivity
+            Of the statistic before rounding, in its own units.
+        size : int, default=1
+            Number of coordinates that one record can move.
+
+        Returns
+        -------
+        Sensitivity
+        """
+        in_steps = sensitivity * math.ldexp(1.0, -self.exponent)
+        if sensitivity.adjacency == "add-remove":
+            return in_steps
+        extra = math.sqrt(size) if sensitivity.norm == "l2" else size
+        return type(sensitivity)(in_steps.value + extra, in_steps.norm, in_steps.adjacency)

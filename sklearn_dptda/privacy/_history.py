@@ -1,0 +1,89 @@
+"""The spends of a ledger as a table."""
+
+from collections.abc import Sequence
+from dataclasses import astuple, fields
+from html import escape
+
+import numpy as np
+
+from sklearn_dptda.privacy._ledger import Spend
+
+
+class SpendHistory(Sequence):
+    """All spends of a ledger at one moment: a sequence of lines, a table of columns.
+
+    Parameters
+    ----------
+    spends : sequence of Spend
+
+    Attributes
+    ----------
+    columns : tuple of str
+        ``number``, ``time``, ``epsilon``, ``delta``, ``rho``, ``adjacency``,
+        ``what``, ``estimator``, ``parameters``.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.privacy import PrivacyAccountant
+    >>> accountant = PrivacyAccountant(epsilon=1.0)
+    >>> accountant.spend(0.25, what="a histogram")
+    >>> history = accountant.spends()
+    >>> history["epsilon"]
+    array([0.25])
+    >>> history[0].what
+    'a histogram'
+    """
+
+    columns = tuple(field.name for field in fields(Spend))
+
+    def __init__(self, spends):
+        self._spends = tuple(spends)
+
+    def __len__(self):
+        return len(self._spends)
+
+    def __getitem__(self, key):
+        """Column for a name, line for an integer, shorter history for a slice."""
+        if isinstance(key, str):
+            if key not in self.columns:
+                raise KeyError(key)
+            return np.array([getattr(spend, key) for spend in self._spends])
+        if isinstance(key, slice):
+            return SpendHistory(self._spends[key])
+        return self._spends[key]
+
+    def to_pandas(self):
+        """Return the history as a :class:`pandas.DataFrame`.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        import pandas
+
+        rows = [[getattr(spend, name) for name in self.columns] for spend in self._spends]
+        return pandas.DataFrame(rows, columns=list(self.columns))
+
+    def _cells(self):
+        for spend in self._spends:
+            yield [
+                f"{value:g}" if isinstance(value, float) else "" if value is None else str(value)
+                for value in astuple(spend)
+            ]
+
+    def __repr__(self):
+        rows = [self.columns, *self._cells()]
+        shown = [[cell[:32] for cell in row] for row in rows]
+        widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+        return "\n".join(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in shown
+        )
+
+    def _repr_html_(self):
+        def line(cells, tag):
+            return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+        body = "".join(line(cells, "td") for cells in self._cells())
+        return f"<table>{line(self.columns, 'th')}{body}</table>"

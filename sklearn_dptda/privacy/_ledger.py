@@ -1,0 +1,262 @@
+"""The ledger: one transaction checks the budget and writes the spend."""
+
+import atexit
+import json
+import os
+import shutil
+import tempfile
+import threading
+import uuid
+import weakref
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sklearn_dptda.privacy._budget import COMPOSITIONS, Charge
+from sklearn_dptda.privacy._stores import MemoryStore
+from sklearn_dptda.privacy._warnings import PrivacyBudgetExceeded, PrivacyLedgerError
+
+_CREATE_BUDGET = """
+CREATE TABLE IF NOT EXISTS privacy_budget (
+    one INTEGER PRIMARY KEY,
+    id VARCHAR(32) NOT NULL,
+    epsilon DOUBLE PRECISION NOT NULL,
+    delta DOUBLE PRECISION NOT NULL,
+    composition VARCHAR(16) NOT NULL)
+"""
+_CREATE_SPEND = """
+CREATE TABLE IF NOT EXISTS privacy_spend (
+    id VARCHAR(32) PRIMARY KEY,
+    number INTEGER NOT NULL UNIQUE,
+    time VARCHAR(32) NOT NULL,
+    epsilon DOUBLE PRECISION NOT NULL,
+    delta DOUBLE PRECISION NOT NULL,
+    rho DOUBLE PRECISION,
+    adjacency VARCHAR(16) NOT NULL,
+    what TEXT NOT NULL,
+    estimator TEXT NOT NULL,
+    parameters TEXT NOT NULL)
+"""
+_INSERT_SPEND = """
+INSERT INTO privacy_spend VALUES
+    (:id, :number, :time, :epsilon, :delta, :rho, :adjacency, :what, :estimator, :parameters)
+"""
+_LEDGERS = weakref.WeakSet()
+
+
+@dataclass(frozen=True)
+class Spend:
+    """One line of the history; never data.
+
+    Attributes
+    ----------
+    number : int
+        Position in the ledger, from 1.
+    time : str
+        ISO 8601, UTC.
+    epsilon, delta : float
+        Cost under basic composition.
+    rho : float or None
+        Cost under zCDP, where the mechanism states one.
+    adjacency : str
+        Which neighbours the cost refers to.
+    what : str
+        What was released.
+    estimator : str
+        Name of the class that released it.
+    parameters : dict
+        Its public parameters, as text.
+    """
+
+    number: int
+    time: str
+    epsilon: float
+    delta: float
+    rho: float | None
+    adjacency: str
+    what: str
+    estimator: str
+    parameters: dict
+
+
+class Ledger:
+    """A budget and its spends in a store.
+
+    Parameters
+    ----------
+    store : MemoryStore, SqliteStore or ServerStore
+    ledger_id : str or None, default=None
+        Identity that the store must have; None accepts any.
+    """
+
+    def __init__(self, store, ledger_id=None):
+        self.store = store
+        self.id = ledger_id
+        # One transaction of this process at a time; also what a fork waits for.
+        self._lock = threading.RLock()
+        _LEDGERS.add(self)
+
+    def open(self, epsilon, delta, composition):
+        """Create the budget, or adopt the one that the store has.
+
+        Returns
+        -------
+        tuple of (float, float, str)
+            Epsilon, delta and composition as they are in force.
+        """
+        try:
+            return self._open(epsilon, delta, composition)
+        except PrivacyLedgerError:
+            # Two processes may create at once; by now one of them has. What is truly
+            # broken fails again.
+            return self._open(epsilon, delta, composition)
+
+    def _open(self, epsilon, delta, composition):
+        with self._lock, self.store.transaction(create=True) as execute:
+            if not self.store.lock_clause:
+                self._refuse_foreign_file(execute)
+            execute(_CREATE_BUDGET)
+            execute(_CREATE_SPEND)
+            found = self._read_budget(execute)
+            if found is None:
+                COMPOSITIONS[composition](epsilon, delta)
+                self.id = uuid.uuid4().hex
+                execute(
+                    "INSERT INTO privacy_budget VALUES (1, :id, :epsilon, :delta, :composition)",
+                    {"id": self.id, "epsilon": epsilon, "delta": delta, "composition": composition},
+                )
+        if found is None:
+            self.store.created()
+            return epsilon, delta, composition
+        self.id = found[0]
+        return found[1:]
+
+    def _refuse_foreign_file(self, execute):
+        tables = {name for (name,) in execute("SELECT name FROM sqlite_master WHERE type='table'")}
+        if tables and "privacy_budget" not in tables:
+            raise PrivacyLedgerError(
+                f"{self.store.describe()} is a database, but no privacy ledger."
+            )
+
+    def spend(self, charge, **line):
+        """Check and write in one transaction.
+
+        Parameters
+        ----------
+        charge : Charge
+        **line
+            ``adjacency``, ``what``, ``estimator``, ``parameters``.
+
+        Raises
+        ------
+        PrivacyBudgetExceeded
+            If the charge does not fit; nothing is written.
+        PrivacyLedgerError
+            If the store cannot be used.
+        """
+        with self._lock, self.store.transaction() as execute:
+            rule = self._rule(execute, lock=True)
+            self._refuse_mixed_adjacency(execute, line["adjacency"])
+            charges = self._charges(execute)
+            if not rule.fits([*charges, (charge, 1)]):
+                raise PrivacyBudgetExceeded(rule.asked(charge), rule.remaining(charges))
+            execute(
+                _INSERT_SPEND,
+                {
+                    "id": uuid.uuid4().hex,
+                    "number": sum(count for _, count in charges) + 1,
+                    "time": datetime.now(UTC).isoformat(),
+                    "epsilon": charge.epsilon,
+                    "delta": charge.delta,
+                    "rho": charge.rho,
+                    **line,
+                    "parameters": json.dumps(line["parameters"]),
+                },
+            )
+
+    def read(self):
+        """Return the composition rule and all (charge, count) pairs."""
+        with self._lock, self.store.transaction() as execute:
+            return self._rule(execute), self._charges(execute)
+
+    def spends(self):
+        """Return all spends in their order."""
+        with self._lock, self.store.transaction() as execute:
+            self._rule(execute)
+            rows = execute(
+                "SELECT number, time, epsilon, delta, rho, adjacency, what, estimator, parameters "
+                "FROM privacy_spend ORDER BY number"
+            )
+        return [Spend(*row[:-1], json.loads(row[-1])) for row in rows]
+
+    def _rule(self, execute, lock=False):
+        found = self._read_budget(execute, lock)
+        if found is None or self.id not in (None, found[0]):
+            raise PrivacyLedgerError(
+                f"The privacy ledger {self.store.describe()} is not the one that this accountant "
+                "was made for: nothing was released."
+            )
+        _, epsilon, delta, composition = found
+        return COMPOSITIONS[composition](epsilon, delta)
+
+    def _read_budget(self, execute, lock=False):
+        rows = execute(
+            "SELECT id, epsilon, delta, composition FROM privacy_budget"
+            + (self.store.lock_clause if lock else "")
+        )
+        return rows[0] if rows else None
+
+    def _charges(self, execute):
+        rows = execute(
+            "SELECT epsilon, delta, rho, COUNT(*) FROM privacy_spend GROUP BY epsilon, delta, rho"
+        )
+        return [(Charge(*row[:3]), row[3]) for row in rows]
+
+    def _refuse_mixed_adjacency(self, execute, adjacency):
+        found = execute("SELECT DISTINCT adjacency FROM privacy_spend")
+        if found and found[0][0] != adjacency:
+            raise ValueError(
+                f"This ledger counts losses under {found[0][0]!r} adjacency; a loss under "
+                f"{adjacency!r} adjacency cannot be added to them. Use a second accountant."
+            )
+
+    def share(self):
+        """Move a ledger from memory to a temporary file that other processes can open."""
+        with self._lock:
+            if isinstance(self.store, MemoryStore):
+                folder = tempfile.mkdtemp(prefix="sklearn_dptda_")
+                atexit.register(_remove, folder, os.getpid())
+                self.store = self.store.move_to(os.path.join(folder, "budget.db"))
+
+
+def _remove(folder, owner):
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+_HELD = []
+
+
+def _before_fork():
+    """Wait for transactions to end, and let the child find ledgers of this process."""
+    for ledger in sorted(_LEDGERS, key=id):
+        ledger._lock.acquire()
+        _HELD.append(ledger)
+        ledger.share()
+
+
+def _after_fork_in_parent():
+    while _HELD:
+        _HELD.pop()._lock.release()
+
+
+def _after_fork_in_child():
+    while _HELD:
+        _HELD.pop()._lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=_after_fork_in_parent,
+        after_in_child=_after_fork_in_child,
+    )

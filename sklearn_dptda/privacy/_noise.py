@@ -1,0 +1,297 @@
+"""The one door through which the randomness of private releases enters.
+
+Mechanisms ask for uniform integers or for integer noise: no floating-point
+number takes part in a secure draw, so none can betray the mechanism's input.
+"""
+
+import math
+import random
+import secrets
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from sklearn_dptda.privacy import _secure, _seeded
+
+_WORD = 1 << 64
+# Beyond this the noise could leave 64-bit integers.
+_LARGEST_SCALE = 2.0**52
+
+
+class NoiseSource:
+    """Random integers for private releases, from the operating system or from a seed.
+
+    Parameters
+    ----------
+    seed : int or None, default=None
+        None draws from the operating system's entropy, Laplace and Gaussian
+        noise by OpenDP's exact samplers. An integer gives the same discrete
+        laws from a NumPy generator: reproducible, faster, for tests and study
+        only, since whoever knows the seed can undo the noise.
+
+    Attributes
+    ----------
+    seeded : bool
+        Whether a seed was given.
+
+    References
+    ----------
+    I. Mironov, "On significance of the least significant bits for
+    differential privacy", CCS 2012, for what goes wrong with noise in
+    floating point.
+
+    C. Canonne, G. Kamath, T. Steinke, "The discrete Gaussian for differential
+    privacy", NeurIPS 2020, for the laws and their exact samplers.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.privacy import NoiseSource
+    >>> noise = NoiseSource(seed=0).discrete_gaussian(10.0, size=3)
+    >>> noise.dtype, noise.shape
+    (dtype('int64'), (3,))
+    """
+
+    def __init__(self, seed=None):
+        self.seeded = seed is not None
+        self._seed = seed
+        self._getrandbits = random.Random(seed).getrandbits if self.seeded else secrets.randbits
+        self._rng = np.random.default_rng(seed) if self.seeded else None
+
+    def below(self, n):
+        """Draw an integer uniformly from ``{0, ..., n - 1}``, ``n`` of any size.
+
+        Rejection keeps the draw exactly uniform.
+        """
+        if n <= 0:
+            raise ValueError("n must be positive.")
+        bits = (n - 1).bit_length()
+        if bits == 0:
+            return 0
+        while True:
+            value = self._getrandbits(bits)
+            if value < n:
+                return value
+
+    def shuffle(self, items):
+        """Permute a list in place, uniformly (Fisher and Yates)."""
+        for i in range(len(items) - 1, 0, -1):
+            j = self.below(i + 1)
+            items[i], items[j] = items[j], items[i]
+
+    def words(self, size):
+        """Uniform 64-bit words.
+
+        Parameters
+        ----------
+        size : int
+
+        Returns
+        -------
+        ndarray of shape (size,), dtype uint64
+        """
+        if self.seeded:
+            return self._rng.integers(0, _WORD, size=size, dtype=np.uint64)
+        return np.frombuffer(secrets.token_bytes(8 * size), dtype=np.uint64)
+
+    def bits(self, size):
+        """Fair coins.
+
+        Parameters
+        ----------
+        size : int
+
+        Returns
+        -------
+        ndarray of shape (size,), dtype bool
+        """
+        words = self.words(-(-size // 64))
+        return np.unpackbits(words.view(np.uint8), count=size).astype(bool)
+
+    def integers(self, n, size):
+        """Integers uniform on ``{0, ..., n - 1}``, exactly, by rejection.
+
+        Parameters
+        ----------
+        n : int
+            From 1 to 2**63.
+        size : int
+
+        Returns
+        -------
+        ndarray of shape (size,), dtype int64
+        """
+        if not 1 <= n <= 2**63:
+            raise ValueError(f"n must be in [1, 2**63]; got {n!r}.")
+        shift = np.uint64(64 - max((n - 1).bit_length(), 1))
+        out = np.empty(size, dtype=np.int64)
+        done = 0
+        while done < size:
+            draws = self.words(size - done) >> shift
+            draws = draws[draws < n]
+            out[done : done + len(draws)] = draws
+            done += len(draws)
+        return out
+
+    def bernoulli(self, numerator, size):
+        """Coins that are true with probability ``numerator / 2**64``, exactly.
+
+        Parameters
+        ----------
+        numerator : int
+            From 0 to 2**64.
+        size : int
+
+        Returns
+        -------
+        ndarray of shape (size,), dtype bool
+        """
+        if not 0 <= numerator <= _WORD:
+            raise ValueError(f"numerator must be in [0, 2**64]; got {numerator!r}.")
+        if numerator == _WORD:
+            return np.ones(size, dtype=bool)
+        return self.words(size) < np.uint64(numerator)
+
+    def randomized_response(self, values, n_categories, epsilon):
+        """Keep each category or replace it by another one, uniformly chosen.
+
+        Each output is exactly ``epsilon``-differentially private for its own
+        input: the probability of a change is rounded up to a multiple of
+        2**-64, never down.
+
+        Parameters
+        ----------
+        values : array-like of int
+            Categories in ``{0, ..., n_categories - 1}``.
+        n_categories : int
+            At least 2.
+        epsilon : float
+            Positive.
+
+        Returns
+        -------
+        ndarray of the same shape, dtype int64
+
+        References
+        ----------
+        S. L. Warner, "Randomized response", JASA 60, 1965; P. Kairouz, S. Oh,
+        P. Viswanath, "Extremal mechanisms for local differential privacy",
+        JMLR 17, 2016.
+        """
+        values = np.asarray(values, dtype=np.int64)
+        if n_categories < 2:
+            raise ValueError(f"n_categories must be at least 2; got {n_categories!r}.")
+        if ((values < 0) | (values >= n_categories)).any():
+            raise ValueError(f"values must lie in 0..{n_categories - 1}.")
+        out = values.ravel().copy()
+        change = self.bernoulli(flip_numerator(epsilon, n_categories), out.size)
+        step = self.integers(n_categories - 1, out.size) + 1
+        # Steps are drawn for all, so that the work does not depend on who changes.
+        out[change] = (out[change] + step[change]) % n_categories
+        return out.reshape(values.shape)
+
+    def discrete_laplace(self, scale, size):
+        """Integer noise with probabilities proportional to ``exp(-abs(x) / scale)``.
+
+        Added to an integer of sensitivity ``D``, it is exactly
+        ``D / scale``-differentially private.
+
+        Parameters
+        ----------
+        scale : float
+            In [0, 2**52]; 0 gives zeros.
+        size : int or tuple of int
+
+        Returns
+        -------
+        ndarray of shape ``size``, dtype int64
+        """
+        return self._draw("laplace", scale, size)
+
+    def discrete_gaussian(self, scale, size):
+        """Integer noise with probabilities proportional to ``exp(-x**2 / (2 * scale**2))``.
+
+        Added to an integer vector of L2 sensitivity ``D``, it is exactly
+        ``D**2 / (2 * scale**2)``-zCDP.
+
+        Parameters
+        ----------
+        scale : float
+            In [0, 2**52]; 0 gives zeros.
+        size : int or tuple of int
+
+        Returns
+        -------
+        ndarray of shape ``size``, dtype int64
+        """
+        return self._draw("gaussian", scale, size)
+
+    def _draw(self, law, scale, size):
+        scale = float(scale)
+        if not 0 <= scale <= _LARGEST_SCALE:
+            raise ValueError(f"scale must be in [0, 2**52]; got {scale!r}.")
+        n = math.prod(np.atleast_1d(size).tolist())
+        if scale == 0 or n == 0:
+            flat = np.zeros(n, dtype=np.int64)
+        elif self.seeded:
+            flat = _seeded.LAWS[law](self._rng, scale, n)
+        else:
+            flat = _secure.draw(law, scale, n)
+        return flat.reshape(size)
+
+    def generator(self):
+        """NumPy generator, for mechanisms whose guarantee is nominal anyway.
+
+        Floating-point draws from it must never be added to a statistic that
+        a guarantee covers.
+        """
+        return np.random.default_rng(self._seed)
+
+
+def flip_numerator(epsilon, n_categories):
+    """Probability of a change in randomized response, times 2**64, rounded up.
+
+    Parameters
+    ----------
+    epsilon : float
+    n_categories : int
+
+    Returns
+    -------
+    int
+    """
+    if not epsilon > 0:
+        raise ValueError(f"epsilon must be positive; got {epsilon!r}.")
+    if math.isinf(epsilon):
+        return 0
+    others = n_categories - 1
+    # exp(-epsilon) may be off by some ulp: err towards more noise.
+    decay = math.exp(-epsilon) * (1 + 2.0**-50)
+    probability = others * decay / (1 + others * decay) * (1 + 2.0**-50)
+    return max(math.ceil(probability * _WORD), 1)
+
+
+def spawn_seeds(random_state, n):
+    """Draw ``n`` integer seeds below 2**32, or ``n`` times None where entropy is to be used.
+
+    Seeds are drawn before any work is dispatched, so that a result never
+    depends on the number of workers.
+
+    Parameters
+    ----------
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+        None stands for the operating system's entropy.
+    n : int
+        Number of seeds.
+
+    Returns
+    -------
+    list of int or list of None
+    """
+    if random_state is None:
+        return [None] * n
+    if isinstance(random_state, np.random.Generator):
+        return [int(s) for s in random_state.integers(0, 2**32, size=n)]
+    if isinstance(random_state, np.random.RandomState):
+        return [int(s) for s in random_state.randint(0, 2**32, size=n, dtype=np.uint64)]
+    check_random_state(random_state)
+    return [int(s) for s in np.random.SeedSequence(int(random_state)).generate_state(n)]

@@ -1,0 +1,208 @@
+"""Where a ledger lives: in memory, in an SQLite file, in a database server.
+
+A store does one thing: run a few statements in a transaction that no other
+writer can interleave with.
+"""
+
+import os
+import sqlite3
+import threading
+from contextlib import closing, contextmanager
+
+from sklearn_dptda.privacy._warnings import PrivacyLedgerError
+
+# Seconds that a writer waits for its turn.
+_PATIENCE = 60.0
+
+
+def make_store(location):
+    """Store for a file name, or for a SQLAlchemy URL.
+
+    Parameters
+    ----------
+    location : str or os.PathLike
+
+    Returns
+    -------
+    SqliteStore or ServerStore
+    """
+    location = os.fspath(location)
+    if location.startswith("sqlite:///"):
+        location = location.removeprefix("sqlite:///")
+    if "://" in location:
+        return ServerStore(location)
+    return SqliteStore(os.path.abspath(location))
+
+
+class MemoryStore:
+    """A ledger of this process and its threads."""
+
+    lock_clause = ""
+
+    def __init__(self):
+        self._owner = os.getpid()
+        self._lock = threading.RLock()
+        self._connection = sqlite3.connect(
+            ":memory:", check_same_thread=False, isolation_level=None
+        )
+
+    @contextmanager
+    def transaction(self, *, create=False):
+        """Yield a function that runs one statement and returns its rows."""
+        if os.getpid() != self._owner:
+            raise PrivacyLedgerError(
+                "This budget lived in the memory of another process and could not be shared: "
+                "nothing was released. Give the accountant a path."
+            )
+        with self._lock, _sqlite_transaction(self._connection) as execute:
+            yield execute
+
+    def move_to(self, path):
+        """Copy everything into an SQLite file and return the store of that file."""
+        with self._lock:
+            try:
+                with closing(sqlite3.connect(path)) as target:
+                    self._connection.backup(target)
+            except sqlite3.Error as error:
+                raise _unusable(path, error) from None
+            return SqliteStore(path)
+
+    def created(self):
+        """Do nothing: memory needs no preparation."""
+
+    def describe(self):
+        """Words for an error message."""
+        return "in memory"
+
+
+class SqliteStore:
+    """A ledger in a file that processes of one machine share.
+
+    Each transaction opens the file anew: connections survive neither
+    threads nor forks, and one release is dear beside it.
+    """
+
+    lock_clause = ""
+
+    def __init__(self, location):
+        self.location = location
+
+    @contextmanager
+    def transaction(self, *, create=False):
+        """Yield a function that runs one statement and returns its rows."""
+        try:
+            with (
+                closing(self._connect(create)) as connection,
+                _sqlite_transaction(connection) as execute,
+            ):
+                yield execute
+        except sqlite3.Error as error:
+            raise _unusable(self.location, error) from None
+
+    def _connect(self, create):
+        # Only creating may create: a ledger that vanished must not come back empty.
+        mode = "rwc" if create else "rw"
+        name = self.location.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+        connection = sqlite3.connect(
+            f"file:{name}?mode={mode}", uri=True, timeout=_PATIENCE, isolation_level=None
+        )
+        try:
+            connection.execute("PRAGMA synchronous=FULL")
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection
+
+    def created(self):
+        """Switch a new ledger to write-ahead logging: readers and the writer do not block."""
+        try:
+            with closing(self._connect(create=False)) as connection:
+                connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.Error as error:
+            # Somebody is at work on it already. The rollback journal is as safe, only slower.
+            if "locked" not in str(error):
+                raise _unusable(self.location, error) from None
+
+    def describe(self):
+        """Words for an error message."""
+        return repr(self.location)
+
+
+class ServerStore:
+    """A ledger in a database server, for teams and clusters.
+
+    Parameters
+    ----------
+    location : str
+        SQLAlchemy URL, such as ``"postgresql://user@host/database"``.
+    """
+
+    lock_clause = " FOR UPDATE"
+
+    def __init__(self, location):
+        try:
+            import sqlalchemy
+        except ImportError:
+            raise ImportError(
+                "A ledger in a database server needs SQLAlchemy: "
+                "pip install 'sklearn-dptda[ledger]'."
+            ) from None
+        self.location = location
+        self._sqlalchemy = sqlalchemy
+        try:
+            url = sqlalchemy.engine.make_url(location)
+            if url.drivername == "postgresql":
+                url = url.set(drivername="postgresql+psycopg")
+            # No pool: connections must not survive forks. Read committed: what the lock
+            # waited for must be seen.
+            self._engine = sqlalchemy.create_engine(
+                url, poolclass=sqlalchemy.pool.NullPool, isolation_level="READ COMMITTED"
+            )
+        except sqlalchemy.exc.SQLAlchemyError as error:
+            raise ValueError(
+                f"path is no usable SQLAlchemy URL ({type(error).__name__})."
+            ) from None
+        self._shown = url.render_as_string(hide_password=True)
+
+    @contextmanager
+    def transaction(self, *, create=False):
+        """Yield a function that runs one statement and returns its rows."""
+        try:
+            with self._engine.begin() as connection:
+
+                def execute(statement, parameters=None):
+                    result = connection.execute(self._sqlalchemy.text(statement), parameters or {})
+                    return [tuple(row) for row in result] if result.returns_rows else []
+
+                yield execute
+        except self._sqlalchemy.exc.SQLAlchemyError as error:
+            raise _unusable(self._shown, getattr(error, "orig", None) or error) from None
+
+    def created(self):
+        """Do nothing: a server needs no preparation."""
+
+    def describe(self):
+        """Words for an error message, without the password."""
+        return repr(self._shown)
+
+
+@contextmanager
+def _sqlite_transaction(connection):
+    def execute(statement, parameters=None):
+        return connection.execute(statement, parameters or {}).fetchall()
+
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield execute
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _unusable(location, error):
+    reason = str(error).strip().splitlines()[:1] or [type(error).__name__]
+    return PrivacyLedgerError(
+        f"The privacy ledger {location!r} cannot be used ({reason[0]}): nothing was released."
+    )

@@ -1,0 +1,50 @@
+import pickle
+
+import pytest
+
+from sklearn_dptda.privacy import PrivacyGuarantee
+
+BASE = {"adjacency": "replace-one", "unit": "one point", "mechanism": "M", "released": "a thing"}
+
+
+def test_reads_as_one_sentence():
+    good = PrivacyGuarantee(1.0, 1e-6, seeded=False, **BASE)
+    assert str(good).startswith("(epsilon=1, delta=1e-06)-differential privacy for replacing")
+    assert str(good).count(".") == 1 and str(good).endswith(".")
+    assert good.holds and "#2a7f62" in good._repr_html_()
+    added = PrivacyGuarantee(1.0, 1e-6, seeded=False, **{**BASE, "adjacency": "add-remove"})
+    assert "adding or removing one point" in str(added)
+
+
+@pytest.mark.parametrize(
+    ("flag", "words"),
+    [
+        ({"seeded": True}, "known seed"),
+        ({"exact": False}, "nominal"),
+        ({"public_parameters": False}, "computed from the data"),
+    ],
+)
+def test_says_what_spoils_it(flag, words):
+    bad = PrivacyGuarantee(1.0, 0.0, **{"seeded": False, **flag}, **BASE)
+    assert not bad.holds and words in str(bad) and "#b3541e" in bad._repr_html_()
+
+
+def test_no_privacy_is_said_plainly():
+    none = PrivacyGuarantee(float("inf"), 0.0, seeded=False, **BASE)
+    assert not none.holds and str(none).startswith("No privacy")
+
+
+def test_is_frozen_and_pickles():
+    good = PrivacyGuarantee(1.0, 0.0, seeded=False, rho=0.125, **BASE)
+    with pytest.raises(AttributeError):
+        good.epsilon = 2.0
+    assert pickle.loads(pickle.dumps(good)) == good
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"epsilon": -1.0}, {"epsilon": float("nan")}, {"delta": 1.0}, {"adjacency": "both"}],
+)
+def test_refuses_nonsense(bad):
+    with pytest.raises(ValueError, match=next(iter(bad))):
+        PrivacyGuarantee(**{"epsilon": 1.0, "delta": 0.0, "seeded": False, **BASE, **bad})

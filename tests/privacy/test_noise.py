@@ -1,0 +1,281 @@
+"""Fidelity and security of every sampler; all false-alarm rates are at most 1e-6."""
+
+from math import comb
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare, kstest
+
+from sklearn_dptda.privacy import FixedPoint, NoiseSource, Sensitivity, spawn_seeds
+from sklearn_dptda.privacy._noise import flip_numerator
+
+SEEDS = [None, 3]
+ALARM = 1e-6
+N = 20_000
+
+
+def probabilities(law, scale, support):
+    weights = {
+        "discrete_laplace": np.exp(-np.abs(support) / scale),
+        "discrete_gaussian": np.exp(-0.5 * (support / scale) ** 2),
+    }[law]
+    return weights / weights.sum()
+
+
+def fits(draws, law, scale):
+    """Whether draws follow the law, by cells of at least ten expected draws."""
+    reach = int(40 * scale) + 40
+    support = np.arange(-reach, reach + 1)
+    expected = len(draws) * probabilities(law, scale, support)
+    edges, mass = [], 0.0
+    for x, e in zip(support, expected, strict=True):
+        mass += e
+        if mass >= 10:
+            edges.append(x)
+            mass = 0.0
+    cells = np.searchsorted(edges[:-1], np.arange(-reach, reach + 1))
+    expected = np.bincount(cells, weights=expected)
+    observed = np.bincount(
+        np.searchsorted(edges[:-1], np.clip(draws, -reach, reach)), minlength=len(expected)
+    )
+    return chisquare(observed, expected).pvalue > ALARM
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("scale", [0.7, 3.0, 31.9, 33.0, 300.5])
+@pytest.mark.parametrize("law", ["discrete_laplace", "discrete_gaussian"])
+def test_right_scale_is_accepted_and_wrong_ones_rejected(law, scale, seed):
+    # n = 20,000; the chi-squared test alarms falsely with probability 1e-6.
+    draws = getattr(NoiseSource(seed), law)(scale, N)
+    assert draws.dtype == np.int64
+    assert fits(draws, law, scale)
+    assert not fits(draws, law, 0.8 * scale)
+    assert not fits(draws, law, 1.25 * scale)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(
+    ("law", "limit"), [("discrete_laplace", "laplace"), ("discrete_gaussian", "norm")]
+)
+def test_large_scales_approach_the_continuous_law(law, limit, seed):
+    scale = 2.0**31
+    draws = getattr(NoiseSource(seed), law)(scale, N) / scale
+    assert kstest(draws, limit).pvalue > ALARM
+    assert kstest(draws / 0.8, limit).pvalue < ALARM
+    assert kstest(draws / 1.25, limit).pvalue < ALARM
+
+
+def test_seeded_gaussian_has_exactly_the_discrete_law():
+    # The two branches of the seeded sampler must not differ where they meet: n = 10**6.
+    for scale in (31.999, 32.0):
+        draws = NoiseSource(1).discrete_gaussian(scale, 10**6)
+        assert fits(draws, "discrete_gaussian", scale)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_shapes_and_zero_scale(seed):
+    source = NoiseSource(seed)
+    assert source.discrete_gaussian(2.0, (3, 4)).shape == (3, 4)
+    assert source.discrete_laplace(2.0, 0).shape == (0,)
+    assert not source.discrete_laplace(0.0, 5).any()
+    assert source.discrete_gaussian(2.0, 40_000).shape == (40_000,)
+    for bad in (-1.0, np.nan, np.inf, 2.0**53):
+        with pytest.raises(ValueError, match="scale"):
+            source.discrete_gaussian(bad, 3)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_integers_and_bits_are_uniform(seed):
+    source = NoiseSource(seed)
+    for draws in ([source.below(7) for _ in range(N)], source.integers(7, N)):
+        assert chisquare(np.bincount(draws, minlength=7)).pvalue > ALARM
+    coins = source.bits(N)
+    assert coins.shape == (N,) and chisquare(np.bincount(coins)).pvalue > ALARM
+    # Pairs of neighbouring bits as well: the bits of a word are independent.
+    pairs = coins[::2] * 2 + coins[1::2]
+    assert chisquare(np.bincount(pairs, minlength=4)).pvalue > ALARM
+    assert source.seeded == (seed is not None)
+    assert source.below(1) == 0 and not source.integers(1, 3).any()
+    assert 0 <= source.below(10**60) < 10**60
+    assert source.integers(2**63, 10).min() >= 0
+    for bad in (0, -1):
+        with pytest.raises(ValueError, match="n must"):
+            source.below(bad)
+        with pytest.raises(ValueError, match="n must"):
+            source.integers(bad, 2)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("k", [2, 5])
+def test_randomized_response(k, seed):
+    source, epsilon = NoiseSource(seed), 1.2
+    out = source.randomized_response(np.full(N, k - 1), k, epsilon)
+    flip = flip_numerator(epsilon, k) / 2**64
+    expected = np.full(k, flip / (k - 1))
+    expected[-1] = 1 - flip
+    assert chisquare(np.bincount(out, minlength=k), N * expected).pvalue > ALARM
+    for factor in (0.8, 1.25):
+        wrong = np.full(k, factor * flip / (k - 1))
+        wrong[-1] = 1 - factor * flip
+        assert chisquare(np.bincount(out, minlength=k), N * wrong).pvalue < ALARM
+    with pytest.raises(ValueError, match="values"):
+        source.randomized_response([k], k, epsilon)
+    with pytest.raises(ValueError, match="epsilon"):
+        source.randomized_response([0], k, 0.0)
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 0.01, 0.5, 1.0, 3.0, 20.0, 44.0, 60.0, 700.0, 800.0])
+@pytest.mark.parametrize("k", [2, 3, 100])
+def test_flips_never_promise_too_much(epsilon, k):
+    # Exact law: keep / change-to-one-category must not exceed exp(epsilon).
+    from decimal import Decimal, localcontext
+
+    with localcontext() as context:
+        context.prec = 400
+        flip = Decimal(flip_numerator(epsilon, k)) / 2**64
+        assert 0 < flip < 1
+        ratio = (1 - flip) / (flip / (k - 1))
+        assert ratio <= Decimal(epsilon).exp()
+        if epsilon < 30:
+            assert ratio >= Decimal(epsilon).exp() * (1 - Decimal(2) ** -12)
+
+
+def test_infinite_epsilon_changes_nothing():
+    values = np.arange(10) % 3
+    assert np.array_equal(NoiseSource().randomized_response(values, 3, np.inf), values)
+
+
+def test_shuffle_reaches_every_order():
+    source, seen = NoiseSource(0), {}
+    for _ in range(6000):
+        items = [0, 1, 2]
+        source.shuffle(items)
+        seen[tuple(items)] = seen.get(tuple(items), 0) + 1
+    assert chisquare(list(seen.values())).pvalue > ALARM and len(seen) == 6
+
+
+def test_seeds_reproduce_and_differ():
+    for law in ("discrete_laplace", "discrete_gaussian"):
+        first = getattr(NoiseSource(1), law)(50.0, 100)
+        assert np.array_equal(first, getattr(NoiseSource(1), law)(50.0, 100))
+        assert not np.array_equal(first, getattr(NoiseSource(2), law)(50.0, 100))
+        secure = [getattr(NoiseSource(), law)(50.0, 100) for _ in range(2)]
+        assert not np.array_equal(*secure)
+
+
+def test_spawned_seeds():
+    assert spawn_seeds(None, 3) == [None] * 3
+    assert spawn_seeds(5, 3) == spawn_seeds(5, 4)[:3]
+    for state in (5, np.random.default_rng(0), np.random.RandomState(0)):
+        seeds = spawn_seeds(state, 100)
+        assert len(set(seeds)) == 100 and all(0 <= s < 2**32 for s in seeds)
+
+
+# The attack: the low bits of floating-point noise around 1 differ from those around 0.
+
+
+def off_lattice(values):
+    """Share of releases that are no multiple of 2**-53."""
+    return np.mean(values * 2.0**53 != np.floor(values * 2.0**53))
+
+
+def separates(release, n=200):
+    """Whether the attack tells releases of 0 from releases of 1 (false alarm below 1e-6).
+
+    Under equal laws the number of off-lattice releases on one side, given the
+    total, is hypergeometric; a split as extreme as all to none among at least
+    40 has probability below 2 * C(2n - 40, n) / C(2n, n) < 1e-6.
+    """
+    zero, one = off_lattice(release(np.zeros(n))), off_lattice(release(np.ones(n)))
+    return min(zero, one) == 0 and max(zero, one) >= 40 / n
+
+
+def lattice_release(draw, scale, seed=None):
+    def release(values):
+        lattice = FixedPoint.for_scale(scale)
+        steps = lattice.encode(values)
+        noise = getattr(NoiseSource(seed), draw)(scale / lattice.step, len(steps))
+        return lattice.decode(steps + noise)
+
+    return release
+
+
+def test_precision_attack_breaks_numpy_and_nothing_of_ours():
+    assert 2 * comb(360, 200) < ALARM * comb(400, 200)
+    rng = np.random.default_rng(0)
+    assert separates(lambda values: values + rng.laplace(0, 1, len(values)))
+    assert separates(lambda values: values + rng.normal(0, 1, len(values)))
+    for draw in ("discrete_laplace", "discrete_gaussian"):
+        for scale in (0.3, 1.0, 17.0):
+            assert not separates(lattice_release(draw, scale))
+
+
+def test_precision_attack_on_private_diagrams():
+    from sklearn_dptda import PrivatePersistence
+
+    private = PrivatePersistence(
+        2.0, homology_dimensions=0, max_points=1, sensitivity=0.1, upper=2.0
+    )
+
+    def births(values):
+        diagrams = private.fit_transform([np.array([value, 2.0]) for value in values])
+        return np.array([d[0, 0] if len(d) else 2.0 for d in diagrams])
+
+    assert not separates(births)
+
+
+# Fixed point.
+
+
+def test_sums_do_not_depend_on_their_order(rng):
+    values = rng.normal(size=(10_000, 3)) * 10.0 ** rng.integers(-6, 3, size=(10_000, 3))
+    lattice = FixedPoint.for_scale(0.5)
+    total = lattice.sum(values)
+    assert np.array_equal(lattice.sum(values[::-1]), total)
+    assert np.array_equal(lattice.sum(values[:17]) + lattice.sum(values[17:]), total)
+    assert not np.array_equal(values.sum(axis=0), values[::-1].sum(axis=0))
+    assert lattice.decode(total) == pytest.approx(values.sum(axis=0), abs=10_000 * lattice.step)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-5, 0.3, 1.0, 7.0, 1e12])
+def test_steps_per_scale(scale):
+    assert 2**30 <= scale / FixedPoint.for_scale(scale).step < 2**31
+
+
+def test_rounding_is_covered_by_the_sensitivity(rng):
+    lattice = FixedPoint(-3)
+    for adjacency in ("add-remove", "replace-one"):
+        for norm, order in (("l1", 1), ("l2", 2)):
+            worst = 0.0
+            for _ in range(2000):
+                x, y = rng.uniform(-1, 1, (2, 4))
+                exact, rounded = (x, lattice.encode(x))
+                if adjacency == "replace-one":
+                    exact, rounded = x - y, lattice.encode(x) - lattice.encode(y)
+                declared = lattice.sensitivity(
+                    Sensitivity(np.linalg.norm(exact, order), norm, adjacency), size=4
+                )
+                worst = max(worst, np.linalg.norm(rounded, order) / declared.value)
+            assert 0.5 < worst <= 1
+
+
+def test_lattice_refuses_what_it_cannot_hold():
+    lattice = FixedPoint(0)
+    for bad in (np.nan, np.inf, 2.0**62):
+        with pytest.raises(ValueError, match="values"):
+            lattice.encode([bad])
+    with pytest.raises(ValueError, match="62 bits"):
+        lattice.sum(np.full((8, 1), 2.0**60))
+    with pytest.raises(ValueError, match="scale"):
+        FixedPoint.for_scale(0.0)
+
+
+@pytest.mark.parametrize("scale", [4.0, 10.0, 50.0])
+def test_distance_of_discrete_and_rounded_gaussian(scale):
+    # The bound that lets the analytic Gaussian calibration serve the discrete law.
+    from scipy.stats import norm
+
+    x = np.arange(-int(12 * scale), int(12 * scale) + 1)
+    rounded = norm.cdf((x + 0.5) / scale) - norm.cdf((x - 0.5) / scale)
+    distance = 0.5 * np.abs(rounded - probabilities("discrete_gaussian", scale, x)).sum()
+    assert distance <= 1 / (40 * scale**2)
