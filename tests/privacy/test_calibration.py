@@ -1,50 +1,155 @@
-from math import comb
+"""Calibration against dp-accounting, high precision and brute force."""
+
+import math
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
-from sklearn_dptda.privacy import bounded_range_rate, zcdp_epsilon
-from sklearn_dptda.privacy._composition import bounded_range_delta
-
-
-def brute_delta(rate, k, epsilon):
-    """Worst delta over a fine grid of the two-point laws that bounded range allows."""
-    best = 0.0
-    for t in np.linspace(0, rate, 20_001):
-        p = np.exp(-t) * np.expm1(t - rate) / np.expm1(-rate)
-        for_all = 0.0
-        for i in range(k + 1):
-            gain = np.exp(k * t - i * rate) - np.exp(epsilon)
-            for_all += comb(k, i) * p ** (k - i) * (1 - p) ** i * max(gain, 0.0)
-        best = max(best, for_all)
-    return best
-
-
-@pytest.mark.parametrize(
-    ("rate", "k", "epsilon"), [(0.5, 2, 0.8), (0.5, 2, 0.2), (1.0, 3, 2.0), (0.3, 10, 1.0)]
+from sklearn_dptda.privacy import (
+    Sensitivity,
+    bounded_range_rho,
+    compose_mu,
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_mu,
+    gaussian_rho,
+    gaussian_scale,
+    laplace_scale,
+    pure_rho,
+    zcdp_epsilon,
+    zcdp_rho,
 )
-def test_bounded_range_delta_is_the_worst_case(rate, k, epsilon):
-    assert bounded_range_delta(rate, k, epsilon) == pytest.approx(
-        brute_delta(rate, k, epsilon), rel=1e-5
+
+EPSILONS = [0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0]
+DELTAS = [1e-12, 1e-8, 1e-5, 1e-2]
+
+
+@pytest.mark.parametrize("delta", DELTAS)
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_gaussian_scale_agrees_with_dp_accounting(epsilon, delta):
+    accounting = pytest.importorskip("dp_accounting")
+    sigma = gaussian_scale(Sensitivity(1.0, "l2", "add-remove"), epsilon, delta)
+    theirs = accounting.get_sigma_gaussian(epsilon, delta, tol=1e-10)
+    assert sigma == pytest.approx(theirs, rel=1e-6)
+    back = accounting.get_epsilon_gaussian(sigma, delta, tol=1e-10)
+    assert gaussian_epsilon(1 / sigma, delta) == pytest.approx(back, rel=1e-6, abs=1e-9)
+
+
+def test_table_of_mu():
+    table = {10: 2.0005, 5: 1.1212, 2: 0.5016, 1: 0.2681, 0.5: 0.1422}
+    for epsilon, mu in table.items():
+        assert gaussian_mu(epsilon, 1e-5) == pytest.approx(mu, abs=1e-4)
+
+
+@pytest.mark.parametrize("delta", DELTAS)
+@pytest.mark.parametrize("epsilon", [0.0, *EPSILONS, 1000.0])
+def test_mu_is_private_and_tight(epsilon, delta):
+    mu = gaussian_mu(epsilon, delta)
+    assert gaussian_delta(epsilon, mu) <= delta
+    assert gaussian_delta(epsilon, mu * (1 + 1e-9)) > delta
+    assert gaussian_epsilon(mu, delta) == pytest.approx(epsilon, rel=1e-6, abs=1e-9)
+    assert gaussian_delta(gaussian_epsilon(mu, delta), mu) <= delta * (1 + 1e-9)
+
+
+def test_delta_against_the_formula():
+    for epsilon, mu in ((0.5, 0.3), (1.0, 1.0), (3.0, 2.0)):
+        plain = norm.cdf(-epsilon / mu + mu / 2) - np.exp(epsilon) * norm.cdf(
+            -epsilon / mu - mu / 2
+        )
+        assert gaussian_delta(epsilon, mu) == pytest.approx(plain, rel=1e-9)
+    assert gaussian_delta(1.0, 0.0) == 0 and gaussian_delta(1.0, math.inf) == 1
+
+
+def test_composition_of_gaussian_steps_is_exact():
+    accounting = pytest.importorskip("dp_accounting")
+    from dp_accounting.pld import PLDAccountant
+
+    epsilon, delta, shares = 1.0, 1e-5, [0.1, 0.2, 0.3, 0.4]
+    unit = Sensitivity(1.0, "l2", "add-remove")
+    scales = [gaussian_scale(unit, epsilon, delta, share) for share in shares]
+    mu = compose_mu([1 / s for s in scales])
+    assert mu == pytest.approx(gaussian_mu(epsilon, delta), rel=1e-12)
+    assert accounting.get_epsilon_gaussian(1 / mu, delta, tol=1e-10) == pytest.approx(
+        epsilon, rel=1e-6
     )
+    # Numerical composition of the four steps, without the theory of their combined mu.
+    accountant = PLDAccountant(value_discretization_interval=1e-4)
+    for scale in scales:
+        accountant.compose(accounting.GaussianDpEvent(scale))
+    assert accountant.get_epsilon(delta) == pytest.approx(epsilon, abs=1e-3)
 
 
-def test_rates_are_valid_and_never_below_the_pure_split():
-    for k in (1, 2, 3, 10, 100):
-        rate = bounded_range_rate(1.0, 1e-5, k)
-        assert rate >= 1.0 / k
-        if k > 1:
-            assert (
-                bounded_range_delta(rate, k, 1.0) <= 1e-5
-                or zcdp_epsilon(k * rate**2 / 8, 1e-5) <= 1.0
-            )
-    assert bounded_range_rate(1.0, 0.0, 4) == 0.25
+@pytest.mark.parametrize("delta", DELTAS)
+@pytest.mark.parametrize("rho", [1e-6, 1e-3, 0.1, 1.0, 20.0])
+def test_zcdp_conversion_agrees_with_dp_accounting(rho, delta):
+    rdp = pytest.importorskip("dp_accounting.rdp.rdp_privacy_accountant")
+    best = 1 + math.sqrt(math.log(1 / delta) / rho)
+    # Their orders are a list: take one that brackets the best order closely.
+    orders = 1 + (best - 1) * np.exp(np.linspace(-3, 3, 20_001))
+    theirs, _ = rdp.compute_epsilon(orders, rho * orders, delta)
+    assert zcdp_epsilon(rho, delta) == pytest.approx(theirs, rel=1e-6, abs=1e-9)
 
 
-def test_zcdp_conversion():
-    # Brute force over the orders of Proposition 12 of Canonne, Kamath and Steinke.
-    rho, delta = 0.1, 1e-5
-    alpha = 1 + np.logspace(-3, 4, 200_001)
-    bound = alpha * rho + np.log1p(-1 / alpha) - np.log(delta * alpha) / (alpha - 1)
-    assert zcdp_epsilon(rho, delta) == pytest.approx(bound.min(), rel=1e-8)
-    assert zcdp_epsilon(0.0, delta) == 0
+@pytest.mark.parametrize("delta", DELTAS)
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_zcdp_both_ways(epsilon, delta):
+    rho = zcdp_rho(epsilon, delta)
+    assert zcdp_epsilon(rho, delta) <= epsilon
+    assert zcdp_epsilon(rho * (1 + 1e-9), delta) == pytest.approx(epsilon, rel=1e-6)
+    # The Gaussian's own curve is never worse than its zCDP.
+    assert gaussian_rho(gaussian_mu(epsilon, delta)) >= rho
+
+
+def test_zcdp_table():
+    # What the conversion costs a Gaussian at delta = 1e-5.
+    for epsilon, mu in {10: 1.8882, 5: 1.0497, 2: 0.4653, 1: 0.2472, 0.5: 0.1304}.items():
+        assert round(math.sqrt(2 * zcdp_rho(epsilon, 1e-5)), 4) == mu
+
+
+def test_limits():
+    assert gaussian_mu(math.inf, 1e-5) == math.inf
+    assert gaussian_scale(Sensitivity(1.0, "l2", "add-remove"), math.inf, 1e-5) == 0
+    assert zcdp_epsilon(0.0, 1e-5) == 0 and zcdp_epsilon(math.inf, 1e-5) == math.inf
+    assert zcdp_rho(math.inf, 1e-5) == math.inf
+    assert pure_rho(2.0) == 2.0 and bounded_range_rho(2.0) == 0.5
+    assert laplace_scale(Sensitivity(3.0, "l1", "replace-one"), 2.0) == 1.5
+    assert laplace_scale(Sensitivity(3.0, "l1", "replace-one"), math.inf) == 0
+
+
+@pytest.mark.parametrize("function", [gaussian_mu, zcdp_rho])
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "name"),
+    [(-1.0, 0.1, "epsilon"), (math.nan, 0.1, "epsilon"), (1.0, 0.0, "delta"), (1.0, 1.0, "delta")],
+)
+def test_bad_budgets(function, epsilon, delta, name):
+    with pytest.raises(ValueError, match=name):
+        function(epsilon, delta)
+
+
+def test_adjacencies_and_norms_do_not_mix():
+    rows = Sensitivity(1.0, "l2", "add-remove")
+    assert rows.for_replacement() == Sensitivity(2.0, "l2", "replace-one")
+    assert rows.for_replacement().for_replacement() == rows.for_replacement()
+    assert (rows + 2 * rows).value == pytest.approx(math.sqrt(5))
+    ones = Sensitivity(1.0, "l1", "add-remove")
+    assert (ones + ones).value == 2
+    with pytest.raises(ValueError, match="adjacency"):
+        rows + rows.for_replacement()
+    with pytest.raises(ValueError, match="norm"):
+        rows + ones
+    with pytest.raises(ValueError, match="l2"):
+        gaussian_scale(ones, 1.0, 1e-5)
+    with pytest.raises(ValueError, match="l1"):
+        laplace_scale(rows, 1.0)
+    with pytest.raises(ValueError, match="adjacency"):
+        rows.require(adjacency="replace-one")
+    with pytest.raises(TypeError):
+        rows + 1.0
+    for bad in ({"value": -1.0}, {"value": math.inf}, {"norm": "l3"}, {"adjacency": "unknown"}):
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            Sensitivity(**{"value": 1.0, "norm": "l1", "adjacency": "add-remove", **bad})
+    with pytest.raises(ValueError, match="share"):
+        gaussian_scale(rows, 1.0, 1e-5, share=0.0)
+    with pytest.raises(ValueError, match="epsilon"):
+        laplace_scale(ones, 0.0)

@@ -1,0 +1,74 @@
+"""A PostgreSQL server for one test session, on loopback, from whatever is installed."""
+
+import glob
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+
+import pytest
+
+
+def _find(program):
+    found = shutil.which(program) or sorted(glob.glob(f"/usr/lib/postgresql/*/bin/{program}"))[-1:]
+    return found if isinstance(found, str) else (found[0] if found else None)
+
+
+def _free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture(scope="session")
+def postgresql():
+    """URL of an empty server that trusts loopback; stopped at the end of the session."""
+    pytest.importorskip("sqlalchemy")
+    pytest.importorskip("psycopg")
+    initdb, control = _find("initdb"), _find("pg_ctl")
+    if not (initdb and control):
+        pytest.skip("PostgreSQL is not installed")
+    folder = tempfile.mkdtemp(prefix="postgresql_")
+    # The server refuses to run as root.
+    who = {"user": "postgres"} if os.geteuid() == 0 else {}
+    if who:
+        shutil.chown(folder, "postgres")
+    data, port = os.path.join(folder, "data"), _free_port()
+    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder}"
+
+    def run(*command):
+        subprocess.run(
+            command,
+            check=True,
+            cwd=folder,
+            stdout=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL,
+            timeout=120,
+            **who,
+        )
+
+    try:
+        run(initdb, "-D", data, "-U", "postgres", "--auth=trust", "-N")
+        run(control, "-D", data, "-w", "-l", os.path.join(folder, "log"), "-o", options, "start")
+        try:
+            yield f"postgresql://postgres@127.0.0.1:{port}"
+        finally:
+            run(control, "-D", data, "-m", "immediate", "stop")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def fresh_database(postgresql, request):
+    """URL of a new, empty database of the server."""
+    import sqlalchemy
+
+    url = sqlalchemy.engine.make_url(postgresql).set(drivername="postgresql+psycopg")
+    engine = sqlalchemy.create_engine(
+        url.set(database="postgres"), isolation_level="AUTOCOMMIT", poolclass=sqlalchemy.NullPool
+    )
+    name = f"ledger_{abs(hash(request.node.nodeid))}"
+    with engine.connect() as connection:
+        connection.execute(sqlalchemy.text(f"CREATE DATABASE {name}"))
+    return f"{postgresql}/{name}"

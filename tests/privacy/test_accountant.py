@@ -1,0 +1,343 @@
+"""One budget, however the handle travels."""
+
+import copy
+import io
+import math
+import pickle
+import threading
+import warnings
+
+import joblib
+import numpy as np
+import pytest
+from joblib import Parallel, delayed, parallel_config
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+from sklearn_dptda import DiagramFeatures, DTMFiltration, PrivatePersistence
+from sklearn_dptda.datasets import make_loops
+from sklearn_dptda.privacy import (
+    PrivacyAccountant,
+    PrivacyBudgetExceeded,
+    default_accountant,
+    zcdp_epsilon,
+    zcdp_rho,
+)
+from tests.privacy._private_mean import PrivateMean
+
+X = np.random.default_rng(0).uniform(size=(60, 2))
+GRID = {"epsilon": [0.1, 0.2]}
+BACKENDS = [("loky", 1), ("loky", 2), ("threading", 2), ("multiprocessing", 2)]
+
+
+def mean(accountant=None, epsilon=0.1):
+    return PrivateMean(epsilon, bounds=(0, 1), accountant=accountant)
+
+
+def pay(accountant, epsilon):
+    accountant.spend(epsilon, what="worker")
+
+
+@pytest.fixture(params=["memory", "file"])
+def accountant(request, tmp_path):
+    return PrivacyAccountant(1.0, path=None if request.param == "memory" else tmp_path / "a.db")
+
+
+def test_every_copy_spends_from_the_same_budget(accountant):
+    handles = [
+        accountant,
+        copy.copy(accountant),
+        copy.deepcopy(accountant),
+        pickle.loads(pickle.dumps(accountant)),
+        clone(mean(accountant)).accountant,
+        pickle.loads(pickle.dumps(mean(accountant))).accountant,
+        copy.deepcopy({"a": [accountant]})["a"][0],
+    ]
+    for handle in handles:
+        handle.spend(0.1)
+    assert [len(handle) for handle in handles] == [7] * 7
+    assert accountant.total().epsilon == pytest.approx(0.7)
+    assert accountant.remaining().epsilon == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize(("backend", "n_jobs"), BACKENDS)
+def test_grid_search_shows_eleven_fits(accountant, backend, n_jobs):
+    unlimited = PrivacyAccountant(10.0, path=accountant.path and f"{accountant.path}2")
+    search = GridSearchCV(mean(unlimited), GRID, cv=5, error_score="raise")
+    with parallel_config(backend, n_jobs=n_jobs):
+        search.fit(X)
+    best = search.best_params_["epsilon"]
+    spent = sorted(unlimited.spends()["epsilon"])
+    assert spent == sorted([0.1] * 5 + [0.2] * 5 + [best])
+    assert len(unlimited) == 11
+
+
+@pytest.mark.parametrize(("backend", "n_jobs"), BACKENDS)
+def test_default_accountant_reaches_workers(accountant, backend, n_jobs):
+    with PrivacyAccountant(10.0) as default, parallel_config(backend, n_jobs=n_jobs):
+        assert default_accountant() is default
+        search = GridSearchCV(mean(), GRID, cv=5, error_score="raise").fit(X)
+    assert len(default) == 11 and search.estimator.accountant is None
+    mean(accountant).fit(X)
+    mean().fit(X)
+    assert len(default) == 11 and len(accountant) == 1
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_main_road_in_a_grid_search(n_jobs):
+    # Per candidate and fold one release to fit and one to score, and one to refit: 2*5*2 + 1.
+    clouds, labels = make_loops(10, 60, random_state=0)
+    accountant = PrivacyAccountant()
+    pipeline = make_pipeline(
+        DTMFiltration(bounds=(-2, 2), resolution=9),
+        PrivatePersistence(epsilon=10.0, accountant=accountant),
+        DiagramFeatures(value_range=(0, 2)),
+        LogisticRegression(),
+    )
+    grid = {"privatepersistence__epsilon": [1.0, 2.0]}
+    GridSearchCV(pipeline, grid, cv=5, n_jobs=n_jobs, error_score="raise").fit(clouds, labels)
+    assert len(accountant) == 21
+    assert set(accountant.spends()["estimator"]) == {"PrivatePersistence"}
+
+
+@pytest.mark.parametrize("path", [None, "race.db"])
+def test_threads_never_overspend(path, tmp_path):
+    accountant = PrivacyAccountant(1.0, path=path and tmp_path / path)
+    refused = []
+
+    def work():
+        for _ in range(10):
+            try:
+                accountant.spend(0.05)
+            except PrivacyBudgetExceeded:
+                refused.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(accountant) == 20 and len(refused) == 20
+
+
+def test_many_clouds_of_one_call_count_once(filtration):
+    accountant = PrivacyAccountant()
+    private = PrivatePersistence(0.5, accountant=accountant, n_jobs=2)
+    private.fit_transform([filtration] * 5)
+    assert accountant.total() == (0.5, 0.0)
+    private.transform([filtration])
+    assert accountant.total() == (1.0, 0.0)
+
+
+def test_the_history():
+    accountant = PrivacyAccountant(2.0, 1e-5)
+    accountant.spend(0.25, 1e-6, rho=0.01, what="counts", estimator="E", parameters={"k": 3})
+    mean(accountant, 0.5).fit(X)
+    history = accountant.spends()
+    assert len(history) == 2 and [s.number for s in history] == [1, 2]
+    assert history["epsilon"].tolist() == [0.25, 0.5]
+    assert history[1].what == "the mean of the rows" and history[1].estimator == "PrivateMean"
+    assert history[1].parameters == {"epsilon": "0.5", "bounds": "(0, 1)"}
+    assert history[:1]["delta"].tolist() == [1e-6]
+    assert history[0].time.endswith("+00:00")
+    assert "counts" in repr(history) and "<td>counts</td>" in history._repr_html_()
+    frame = pytest.importorskip("pandas") and history.to_pandas()
+    assert list(frame.columns) == list(history.columns) and frame.epsilon.sum() == 0.75
+    with pytest.raises(KeyError):
+        history["data"]
+
+
+def test_budget_is_spent_before_and_stays_spent(monkeypatch):
+    accountant = PrivacyAccountant(1.0)
+    seen = []
+
+    def fail(self, *args):
+        seen.append(len(accountant))
+        raise MemoryError
+
+    monkeypatch.setattr(PrivateMean, "_sum", fail)
+    with pytest.raises(MemoryError):
+        mean(accountant).fit(X)
+    assert seen == [1] and len(accountant) == 1
+
+
+def test_over_budget_releases_nothing():
+    accountant = PrivacyAccountant(0.25)
+    mean(accountant, 0.2).fit(X)
+    with pytest.raises(PrivacyBudgetExceeded) as caught:
+        estimator = mean(accountant, 0.1)
+        estimator.fit(X)
+    assert not hasattr(estimator, "mean_") and len(accountant) == 1
+    assert str(caught.value) == "asked for epsilon=0.1, delta=0; left: epsilon=0.05, delta=0."
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert str(again) == str(caught.value) and again.asked.epsilon == 0.1
+
+
+def test_infinite_epsilon_needs_an_infinite_budget():
+    with pytest.raises(PrivacyBudgetExceeded):
+        mean(PrivacyAccountant(5.0), math.inf).fit(X)
+    unlimited = PrivacyAccountant()
+    mean(unlimited, math.inf).fit(X)
+    assert unlimited.total().epsilon == math.inf and unlimited.remaining().epsilon == math.inf
+
+
+@pytest.mark.parametrize("parts", [3, 7, 10, 11, 49, 1000])
+def test_equal_shares_fit(parts):
+    accountant = PrivacyAccountant(1.0)
+    for _ in range(parts):
+        accountant.spend(1.0 / parts)
+    with pytest.raises(PrivacyBudgetExceeded):
+        accountant.spend(1e-9)
+
+
+def test_delta_is_counted():
+    accountant = PrivacyAccountant(10.0, 1e-5)
+    accountant.spend(1.0, 6e-6)
+    with pytest.raises(PrivacyBudgetExceeded):
+        accountant.spend(1.0, 6e-6)
+    assert accountant.remaining() == pytest.approx((9.0, 4e-6))
+
+
+def test_zcdp_composition():
+    accountant = PrivacyAccountant(1.0, 1e-6, composition="zcdp")
+    assert accountant.total() == (0, 0)
+    budget = zcdp_rho(1.0, 1e-6)
+    assert accountant.remaining().epsilon == pytest.approx(math.sqrt(2 * budget))
+    for _ in range(50):
+        accountant.spend(0.02)
+    # Under basic composition the budget would be used up.
+    assert accountant.total().epsilon == pytest.approx(zcdp_epsilon(50 * 0.0002, 1e-6))
+    assert accountant.total().epsilon < 0.7
+    accountant.spend(0.5, rho=1e-4)
+    accountant.spend(0.01, 1e-7)
+    rho = 50 * 0.0002 + 1e-4 + 5e-5
+    assert accountant.total().epsilon == pytest.approx(zcdp_epsilon(rho, 9e-7))
+    with pytest.raises(PrivacyBudgetExceeded):
+        accountant.spend(0.0, 9.5e-7)
+    with pytest.raises(PrivacyBudgetExceeded):
+        accountant.spend(accountant.remaining().epsilon * 1.001)
+    accountant.spend(accountant.remaining().epsilon)
+    assert accountant.total().epsilon == pytest.approx(1.0, rel=1e-9)
+
+
+def test_exponential_mechanisms_are_cheaper_under_zcdp(filtration):
+    accountant = PrivacyAccountant(2.0, 1e-6, composition="zcdp")
+    private = PrivatePersistence(0.1, accountant=accountant)
+    for _ in range(10):
+        private.fit_transform([filtration])
+    assert accountant.total().epsilon == pytest.approx(zcdp_epsilon(10 * 0.01 / 8, 1e-6))
+
+
+def test_adjacencies_do_not_mix():
+    accountant = PrivacyAccountant()
+    accountant.spend(1.0, adjacency="add-remove")
+    with pytest.raises(ValueError, match="adjacency"):
+        mean(accountant).fit(X)
+    with pytest.raises(ValueError, match="adjacency"):
+        accountant.spend(1.0, adjacency="both")
+    assert len(accountant) == 1
+
+
+def test_context_nests_and_refuses_a_second_thread():
+    with PrivacyAccountant() as outer:
+        with PrivacyAccountant() as inner:
+            mean().fit(X)
+        mean().fit(X)
+        error = []
+
+        def other():
+            try:
+                with PrivacyAccountant():
+                    pass
+            except RuntimeError as caught:
+                error.append(caught)
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+        assert "thread" in str(error[0])
+    assert len(inner) == 1 and len(outer) == 1 and default_accountant() is None
+
+
+def test_context_ends_when_the_block_fails():
+    with pytest.raises(ZeroDivisionError), PrivacyAccountant():
+        raise ZeroDivisionError
+    assert default_accountant() is None
+
+
+def test_repr_and_truth():
+    accountant = PrivacyAccountant(1.0, 1e-6, composition="zcdp")
+    assert repr(accountant) == "PrivacyAccountant(epsilon=1.0, delta=1e-06, composition='zcdp')"
+    assert accountant and len(accountant) == 0
+    assert "PrivacyAccountant(epsilon=1.0" in repr(mean(accountant))
+    assert "PrivacyAccountant" in mean(accountant)._repr_html_()
+    with pytest.raises(AttributeError):
+        accountant.epsilon = 100.0
+
+
+@pytest.mark.parametrize(
+    ("bad", "name"),
+    [
+        ({"epsilon": 0}, "epsilon"),
+        ({"epsilon": -1}, "epsilon"),
+        ({"epsilon": math.nan}, "epsilon"),
+        ({"epsilon": "1"}, "epsilon"),
+        ({"delta": 1.0}, "delta"),
+        ({"delta": -0.1}, "delta"),
+        ({"composition": "moments"}, "composition"),
+        ({"epsilon": 1.0, "composition": "zcdp"}, "delta"),
+    ],
+)
+def test_bad_budgets(bad, name, tmp_path):
+    for path in (None, tmp_path / "a.db"):
+        with pytest.raises(ValueError, match=name):
+            PrivacyAccountant(**bad, path=path)
+
+
+def test_bad_spends():
+    accountant = PrivacyAccountant(1.0)
+    for bad in ({"epsilon": -0.1}, {"epsilon": math.nan}, {"epsilon": 0.1, "delta": -1e-9}):
+        with pytest.raises(ValueError, match=list(bad)[-1]):
+            accountant.spend(**bad)
+    assert len(accountant) == 0
+
+
+def test_no_data_in_the_ledger(tmp_path):
+    path = tmp_path / "a.db"
+    accountant = PrivacyAccountant(10.0, path=path)
+    canary = 0.7364528190183746
+    rows = np.vstack([X, [canary, canary]])
+    mean(accountant).fit(rows)
+    accountant.spend(0.1, parameters={"long": rows.tolist()})
+    content = path.read_bytes()
+    assert b"73645281" not in content and np.float64(canary).tobytes() not in content
+
+
+def test_joblib_hash_and_dump_keep_the_budget(tmp_path):
+    accountant = PrivacyAccountant(1.0)
+    accountant.spend(0.5)
+    assert joblib.hash(accountant) == joblib.hash(accountant)
+    file = io.BytesIO()
+    joblib.dump(mean(accountant), file)
+    file.seek(0)
+    joblib.load(file).accountant.spend(0.5)
+    assert accountant.remaining().epsilon == 0
+
+
+@pytest.mark.parametrize("backend", ["loky", "multiprocessing"])
+def test_plain_workers_spend_from_the_same_budget(backend):
+    accountant = PrivacyAccountant(1.0)
+    accountant.spend(0.1)
+    with parallel_config(backend, n_jobs=2):
+        Parallel()(delayed(pay)(accountant, 0.1) for _ in range(9))
+    assert len(accountant) == 10
+    with pytest.raises(PrivacyBudgetExceeded):
+        accountant.spend(0.01)
+
+
+def test_no_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mean(PrivacyAccountant(1.0)).fit(X)

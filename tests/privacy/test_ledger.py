@@ -1,0 +1,300 @@
+"""The ledger on disk and in a server, under processes that race and die."""
+
+import os
+import pickle
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+import pytest
+
+from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded, PrivacyLedgerError
+from tests.privacy._private_mean import PrivateMean
+
+X = np.random.default_rng(0).uniform(size=(60, 2))
+
+# Spends until told to stop, and writes a line after each that returned.
+PAYER = """
+import sys
+from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded
+path, name, spends, epsilon = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
+accountant = PrivacyAccountant(path=path)
+print("ready", flush=True)
+sys.stdin.readline()
+for i in range(spends):
+    try:
+        accountant.spend(epsilon, what=f"{name}-{i}")
+        print(f"{name}-{i}", flush=True)
+    except PrivacyBudgetExceeded:
+        print("refused", flush=True)
+"""
+
+
+@pytest.fixture(
+    params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)],
+)
+def path(request, tmp_path):
+    if request.param == "sqlite":
+        return str(tmp_path / "budget.db")
+    return request.getfixturevalue("fresh_database")
+
+
+def start(path, name, spends, epsilon):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    return subprocess.Popen(
+        [sys.executable, "-c", PAYER, path, name, str(spends), str(epsilon)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+
+
+def go(processes):
+    """Let all payers begin at once."""
+    for process in processes:
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        process.stdin.write("\n")
+        process.stdin.flush()
+
+
+def lines(process):
+    return process.communicate(timeout=300)[0].split()
+
+
+def test_durable(path):
+    first = PrivacyAccountant(1.0, 1e-6, path=path)
+    first.spend(0.3, 1e-7, what="a")
+    # No budget given: the one of the ledger holds.
+    second = PrivacyAccountant(path=path)
+    assert (second.epsilon, second.delta, second.composition) == (1.0, 1e-6, "basic")
+    second.spend(0.3, what="b")
+    assert first.spends()["what"].tolist() == ["a", "b"]
+    assert PrivacyAccountant(1.0, 1e-6, path=path).total() == pytest.approx((0.6, 1e-7))
+    with pytest.raises(ValueError, match="has the budget epsilon=1"):
+        PrivacyAccountant(2.0, path=path)
+    with pytest.raises(PrivacyBudgetExceeded):
+        first.spend(0.5)
+    again = pickle.loads(pickle.dumps(second))
+    assert again.path == path and len(again) == 2
+
+
+def test_unlimited_budget_is_stored(path):
+    PrivacyAccountant(path=path).spend(3.0, rho=0.1)
+    assert PrivacyAccountant(path=path).epsilon == np.inf
+    assert PrivacyAccountant(path=path).spends()[0].rho == 0.1
+
+
+def test_processes_that_race_and_one_that_is_killed(path):
+    # 1,000 attempts by 4 processes at 0.001 against a budget of 0.8; one dies in the middle.
+    accountant = PrivacyAccountant(0.8, path=path)
+    processes = [start(path, f"p{i}", 250, 0.001) for i in range(4)]
+    go(processes)
+    victim = processes[0]
+    acknowledged = [victim.stdout.readline().strip() for _ in range(100)]
+    victim.send_signal(signal.SIGKILL)
+    acknowledged += lines(victim)
+    for process in processes[1:]:
+        acknowledged += lines(process)
+        assert process.returncode == 0
+    paid = [name for name in acknowledged if name != "refused"]
+    ledger = accountant.spends()["what"].tolist()
+    assert len(ledger) == len(set(ledger)), "a spend was written twice"
+    assert set(paid) <= set(ledger), "a spend was lost"
+    # What the victim wrote without living to say so stays spent.
+    assert len(set(ledger) - set(paid)) <= 1
+    assert accountant.total().epsilon <= 0.8 * (1 + 1e-12)
+    assert len(ledger) <= 800
+    assert accountant.spends()["number"].tolist() == list(range(1, len(ledger) + 1))
+    # The ledger is alive after the murder, up to the last unit.
+    for _ in range(800 - len(ledger)):
+        accountant.spend(0.001)
+    with pytest.raises(PrivacyBudgetExceeded):
+        accountant.spend(0.001)
+
+
+@pytest.mark.parametrize("round_", range(3))
+def test_one_of_two_gets_the_last_tenth(path, round_):
+    accountant = PrivacyAccountant(1.0, path=path)
+    for _ in range(9):
+        accountant.spend(0.1)
+    processes = [start(path, f"p{i}", 1, 0.1) for i in range(2)]
+    go(processes)
+    answers = [answer for process in processes for answer in lines(process)]
+    assert sorted(answers)[-1] == "refused" and len(set(answers)) == 2
+    assert len(accountant) == 10
+
+
+def test_processes_that_create_the_ledger_at_once(path):
+    processes = [start(path, f"p{i}", 5, 0.1) for i in range(4)]
+    go(processes)
+    for process in processes:
+        assert len(lines(process)) == 5 and process.returncode == 0
+    assert len(PrivacyAccountant(path=path)) == 20
+
+
+def test_a_ledger_that_is_made_anew_is_not_the_same(path, tmp_path):
+    accountant = PrivacyAccountant(1.0, path=path)
+    accountant.spend(0.9)
+    accountant._ledger.id = "0" * 32
+    with pytest.raises(PrivacyLedgerError, match="not the one"):
+        accountant.spend(0.1)
+
+
+# Files only.
+
+
+def unusable(accountant, match):
+    """The release is refused, and nothing of it exists."""
+    estimator = PrivateMean(0.1, bounds=(0, 1), accountant=accountant)
+    with pytest.raises(PrivacyLedgerError, match=match):
+        estimator.fit(X)
+    assert not hasattr(estimator, "mean_")
+
+
+def test_corrupt_file(tmp_path):
+    path = tmp_path / "a.db"
+    path.write_bytes(b"This is no ledger. " * 100)
+    with pytest.raises(PrivacyLedgerError, match="not a database"):
+        PrivacyAccountant(1.0, path=path)
+    path.unlink()
+    accountant = PrivacyAccountant(1.0, path=path)
+    content = bytearray(path.read_bytes())
+    content[:100] = b"\0" * 100
+    path.write_bytes(content)
+    unusable(accountant, "cannot be used")
+
+
+def test_vanished_file_does_not_come_back_empty(tmp_path):
+    path = tmp_path / "a.db"
+    accountant = PrivacyAccountant(1.0, path=path)
+    path.unlink()
+    unusable(accountant, "unable to open")
+    assert not path.exists()
+    # Not even when somebody starts another ledger in its place.
+    PrivacyAccountant(1.0, path=path)
+    unusable(accountant, "not the one")
+
+
+def test_handle_of_a_temporary_ledger_that_is_gone(tmp_path):
+    code = (
+        "import pickle, sys; from sklearn_dptda.privacy import PrivacyAccountant; "
+        "sys.stdout.buffer.write(pickle.dumps(PrivacyAccountant(1.0)))"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    dumped = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=True, env=environment
+    ).stdout
+    unusable(pickle.loads(dumped), "unable to open")
+
+
+def test_somebody_elses_database(tmp_path):
+    path = tmp_path / "a.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE recipes (name TEXT)")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(PrivacyLedgerError, match="no privacy ledger"):
+        PrivacyAccountant(1.0, path=path)
+    assert path.read_bytes() == before
+
+
+def test_missing_folder(tmp_path):
+    with pytest.raises(PrivacyLedgerError, match="unable to open"):
+        PrivacyAccountant(1.0, path=tmp_path / "nowhere" / "a.db")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork to give up rights")
+def test_read_only_file():
+    # A child gives up root's rights, for root may write anything.
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "a.db")
+        accountant = PrivacyAccountant(1.0, path=path)
+        os.chmod(path, 0o444)
+        os.chmod(folder, 0o555)
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                if os.geteuid() == 0:
+                    os.setgid(65534)
+                    os.setuid(65534)
+                unusable(accountant, "cannot be used")
+                code = 0
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        os.chmod(folder, 0o755)
+        assert len(accountant) == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_fork_shares_a_ledger_in_memory():
+    accountant = PrivacyAccountant(1.0)
+    accountant.spend(0.5)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            accountant.spend(0.5)
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert len(accountant) == 2
+    with pytest.raises(PrivacyBudgetExceeded):
+        accountant.spend(0.1)
+
+
+def test_file_in_use_waits_for_its_turn(tmp_path):
+    path = tmp_path / "a.db"
+    accountant = PrivacyAccountant(1.0, path=path)
+    process = start(str(path), "p", 1, 0.1)
+    blocker = sqlite3.connect(path, isolation_level=None)
+    assert process.stdout.readline() == "ready\n"
+    blocker.execute("BEGIN IMMEDIATE")
+    process.stdin.write("\n")
+    process.stdin.flush()
+    time.sleep(0.5)
+    blocker.execute("COMMIT")
+    assert lines(process) == ["p-0"] and len(accountant) == 1
+    blocker.close()
+
+
+def test_sqlite_url(tmp_path):
+    PrivacyAccountant(1.0, path=f"sqlite:///{tmp_path / 'a.db'}").spend(0.1)
+    assert len(PrivacyAccountant(path=tmp_path / "a.db")) == 1
+
+
+def test_strange_file_names(tmp_path):
+    path = tmp_path / "50% of a?b#c.db"
+    PrivacyAccountant(1.0, path=path).spend(0.1)
+    assert path.exists() and len(PrivacyAccountant(path=path)) == 1
+
+
+# Servers only.
+
+
+def test_server_that_is_not_there():
+    pytest.importorskip("psycopg")
+    with pytest.raises(PrivacyLedgerError, match="cannot be used") as caught:
+        PrivacyAccountant(1.0, path="postgresql://me:secret@127.0.0.1:1/none")
+    assert "secret" not in str(caught.value)
+
+
+def test_password_is_not_shown():
+    pytest.importorskip("psycopg")
+    from sklearn_dptda.privacy._stores import make_store
+
+    assert "secret" not in make_store("postgresql://me:secret@127.0.0.1/none").describe()
+
+
+def test_unknown_url():
+    pytest.importorskip("sqlalchemy")
+    with pytest.raises(ValueError, match="path"):
+        PrivacyAccountant(1.0, path="nosuchdatabase://host/name")
