@@ -1,6 +1,8 @@
 """Noise, calibration, guarantees, budgets and audits: the ground floor."""
 
+from sklearn_dptda.privacy import neighbours
 from sklearn_dptda.privacy._accountant import PrivacyAccountant, default_accountant
+from sklearn_dptda.privacy._audit import AuditResult, audit_epsilon
 from sklearn_dptda.privacy._budget import PrivacyLoss
 from sklearn_dptda.privacy._calibration import (
     bounded_range_rho,
@@ -29,6 +31,7 @@ from sklearn_dptda.privacy._warnings import (
 )
 
 __all__ = [
+    "AuditResult",
     "FixedPoint",
     "NoiseSource",
     "PrivacyAccountant",
@@ -41,6 +44,7 @@ __all__ = [
     "PrivateEstimatorMixin",
     "Sensitivity",
     "SpendHistory",
+    "audit_epsilon",
     "bounded_range_delta",
     "bounded_range_rate",
     "bounded_range_rho",
@@ -52,6 +56,7 @@ __all__ = [
     "gaussian_rho",
     "gaussian_scale",
     "laplace_scale",
+    "neighbours",
     "pure_rho",
     "spawn_seeds",
     "zcdp_epsilon",

@@ -1,55 +1,60 @@
-"""End-to-end audit of the pipeline, and a broken twin that it must catch."""
+"""End-to-end audits of the pipeline, each with a broken twin that it must catch."""
 
 import numpy as np
 import pytest
-from scipy.stats import beta
 
 from sklearn_dptda import DTMFiltration, PrivatePersistence
 from sklearn_dptda.filtration import dtm_worst_case
+from sklearn_dptda.privacy import audit_epsilon
 
 CONFIDENCE = 1 - 1e-6
 EPSILON, N_RUNS = 1.0, 10_000
 
 
-def lower_bound(event_first, event_second):
-    """Lower confidence bound of epsilon from counts of one event (Clopper and Pearson)."""
-    n = len(event_first)
-    tail = (1 - CONFIDENCE) / 4
-    bounds = []
-    for a, b in ((event_first.sum(), event_second.sum()), (event_second.sum(), event_first.sum())):
-        low = beta.ppf(tail, a, n - a + 1) if a > 0 else 0.0
-        high = beta.ppf(1 - tail, b + 1, n - b) if b < n else 1.0
-        bounds.append(np.log(low / high) if low > 0 else -np.inf)
-    return max(bounds)
+class Births:
+    """Births of the oldest component; ``factor`` > 1 breaks the promise.
 
+    The birth moves away from zero by the full sensitivity. Hardly any other
+    points are drawn, so that the birth alone bears the loss.
+    """
 
-def births(points, seed, factor=1.0):
-    """Births of the oldest component over many releases; ``factor`` > 1 breaks the promise."""
-    filtration = DTMFiltration(m=1.0, bounds=(0, 1), resolution=3).fit_transform([points])[0]
-    private = PrivatePersistence(
-        epsilon=factor * EPSILON,
-        homology_dimensions=0,
-        max_points=1,
-        spike=0.999,  # hardly any other points, so that the birth alone bears the loss
-        random_state=seed,
-    )
-    return np.array(
-        [d[0, 0] if len(d) else 1.0 for d in private.fit_transform([filtration] * N_RUNS)]
-    )
+    def __init__(self, factor, utility):
+        self.factor = factor
+        self.utility = utility
 
-
-def audit(factor):
-    # The birth moves away from zero by the full sensitivity: a release at zero tells most.
-    first, second = dtm_worst_case(1.0, 16, [0.0], [1.0])
-    p, q = births(first, 1, factor) == 0, births(second, 2, factor) == 0
-    return max(lower_bound(p, q), lower_bound(~p, ~q))
+    def __call__(self, points, random_state=None):
+        filtration = DTMFiltration(m=1.0, bounds=(0, 1), resolution=3).fit_transform([points])
+        private = PrivatePersistence(
+            epsilon=self.factor * EPSILON,
+            homology_dimensions=0,
+            max_points=1,
+            spike=0.999,
+            utility=self.utility,
+            random_state=random_state,
+        )
+        (diagram,) = private.fit_transform(filtration)
+        return diagram[0, 0] if len(diagram) else 1.0
 
 
 @pytest.mark.slow
-def test_honest_pipeline_passes():
-    assert audit(1.0) <= EPSILON
+@pytest.mark.parametrize("utility", ["max", "sum"])
+@pytest.mark.parametrize(("factor", "caught"), [(1.0, False), (2.0, True)])
+def test_pipeline(factor, caught, utility):
+    pair = dtm_worst_case(1.0, 16, [0.0], [1.0])
+    result = audit_epsilon(
+        Births(factor, utility),
+        *pair,
+        n_runs=N_RUNS,
+        confidence=CONFIDENCE,
+        random_state=0,
+        n_jobs=2,
+    )
+    assert result.refutes(EPSILON) == caught
+    assert result.epsilon > 0.6 * EPSILON
 
 
 @pytest.mark.slow
-def test_twin_with_half_the_noise_is_caught():
-    assert audit(2.0) > EPSILON
+def test_pipeline_with_operating_system_entropy():
+    pair = dtm_worst_case(1.0, 16, [0.0], [1.0])
+    result = audit_epsilon(Births(1.0, "max"), *pair, n_runs=N_RUNS, confidence=CONFIDENCE)
+    assert np.isfinite(result.epsilon) and not result.refutes(EPSILON)

@@ -1,0 +1,314 @@
+"""Empirical lower bounds of epsilon: what a release betrays at least."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from joblib import Parallel, cpu_count, delayed, effective_n_jobs
+from scipy.stats import beta
+from sklearn.base import BaseEstimator, clone
+
+from sklearn_dptda.privacy._event import learn_event
+from sklearn_dptda.privacy._noise import spawn_seeds
+from sklearn_dptda.privacy._release import release
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """Outcome of :func:`audit_epsilon`.
+
+    Attributes
+    ----------
+    epsilon : float
+        Lower confidence bound of the privacy loss; 0 if nothing was found.
+    confidence : float
+        Probability, before the runs, that the bound would be true.
+    delta : float
+        Delta that was granted to the mechanism.
+    n_runs : int
+        Runs per data set in which the event was counted.
+    counts : tuple of int
+        How often the event occurred on ``D`` and on ``D_neighbour``.
+    event : str
+        What was counted.
+    scores : tuple of ndarray, or None
+        What the event is a threshold of, on both data sets.
+    threshold : float or None
+        The threshold.
+    """
+
+    epsilon: float
+    confidence: float
+    delta: float
+    n_runs: int
+    counts: tuple
+    event: str
+    scores: tuple | None = field(default=None, repr=False)
+    threshold: float | None = None
+
+    def refutes(self, epsilon):
+        """Whether the runs contradict a claimed epsilon at this confidence."""
+        return self.epsilon > epsilon
+
+    def __str__(self):
+        return (
+            f"epsilon >= {self.epsilon:.3g} (delta={self.delta:g}) with confidence "
+            f"{self.confidence:g}: the event '{self.event}' occurred {self.counts[0]} against "
+            f"{self.counts[1]} times in {self.n_runs} runs a side."
+        )
+
+    def plot(self, ax=None):
+        """Draw how the two data sets differ in what was counted.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, default=None
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        import matplotlib.pyplot as plt
+
+        ax = plt.gca() if ax is None else ax
+        labels = ("D", "neighbour")
+        if self.scores is None:
+            ax.bar(labels, np.array(self.counts) / self.n_runs, color=("#0072b2", "#e69f00"))
+            ax.set(ylabel="frequency of the event", title=f"epsilon ≥ {self.epsilon:.3g}")
+            return ax
+        edges = np.histogram_bin_edges(np.concatenate(self.scores), bins=50)
+        for scores, label, style in zip(
+            self.scores,
+            labels,
+            ({"color": "#0072b2"}, {"color": "#e69f00", "linestyle": "--"}),
+            strict=True,
+        ):
+            ax.hist(scores, edges, histtype="step", linewidth=1.8, label=label, **style)
+        ax.axvline(self.threshold, color="0.3", linewidth=1, linestyle=":", label="threshold")
+        ax.set(xlabel=self.event, ylabel="runs", title=f"epsilon ≥ {self.epsilon:.3g}")
+        ax.legend()
+        return ax
+
+
+def audit_epsilon(
+    mechanism,
+    D,
+    D_neighbour,
+    *,
+    event=None,
+    delta=0.0,
+    n_runs=10_000,
+    confidence=0.99,
+    summary=None,
+    random_state=None,
+    n_jobs=None,
+    verbose=0,
+):
+    """Bound from below, by running it, how much privacy a mechanism loses.
+
+    The mechanism runs many times on two neighbouring data sets. An event that
+    is likelier on one of them is learnt from half of the runs; the other half
+    counts it, and Clopper-Pearson intervals turn the counts into a bound. A
+    bound above the claimed epsilon refutes the claim; one below proves
+    nothing.
+
+    Parameters
+    ----------
+    mechanism : callable or estimator
+        A callable takes a data set and returns its release; if it has a
+        parameter ``random_state``, it is given a seed or None. An estimator
+        is cloned and fitted; its release is what ``transform`` returns, or
+        what it learnt.
+    D, D_neighbour : object
+        Neighbouring inputs, made up for the purpose; see
+        :mod:`sklearn_dptda.privacy.neighbours` for worst cases.
+    event : callable, default=None
+        Takes a release, returns whether the event occurred. All runs count.
+        None learns one.
+    delta : float, default=0.0
+        Delta of the claim.
+    n_runs : int, default=10_000
+        Runs per data set.
+    confidence : float, default=0.99
+        The bound is true with at least this probability.
+    summary : callable, default=None
+        Takes a release, returns a vector of numbers from which to learn. None
+        flattens arrays, and describes arrays of varying size by the number of
+        their rows, extremes, means and largest rows.
+    random_state : int, RandomState instance, Generator or None, default=None
+        One seed per run, and one for the learner, are drawn before any work
+        starts. None audits what is used in earnest.
+    n_jobs : int, default=None
+        Number of workers; any joblib backend serves.
+    verbose : int, default=0
+        Progress, as in :class:`joblib.Parallel`.
+
+    Returns
+    -------
+    AuditResult
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range, or releases cannot be summarised.
+
+    Notes
+    -----
+    .. rubric:: Privacy
+
+    The result depends on both data sets: use made-up ones. An estimator with
+    an accountant pays for every run.
+
+    References
+    ----------
+    M. Jagielski, J. Ullman, A. Oprea, "Auditing differentially private machine
+    learning", NeurIPS 2020; B. Bichsel, S. Steffen, I. Bogunovic, M. Vechev,
+    "DP-Sniper: black-box discovery of differential privacy violations using
+    classifiers", IEEE S&P 2021.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.privacy import NoiseSource, audit_epsilon
+    >>> def counts(data, random_state=None):
+    ...     return sum(data) + NoiseSource(random_state).discrete_laplace(1.0, 1)
+    >>> result = audit_epsilon(counts, [0], [1], n_runs=4000, random_state=0)
+    >>> bool(0.8 < result.epsilon <= 1.0)
+    True
+    """
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must be in (0, 1); got {confidence!r}.")
+    if not 0 <= delta < 1:
+        raise ValueError(f"delta must be in [0, 1); got {delta!r}.")
+    if n_runs < 4:
+        raise ValueError(f"n_runs must be at least 4; got {n_runs!r}.")
+    *seeds, learner_seed = spawn_seeds(random_state, 2 * n_runs + 1)
+    first = _run(mechanism, D, seeds[:n_runs], n_jobs, verbose)
+    second = _run(mechanism, D_neighbour, seeds[n_runs:], n_jobs, verbose)
+    if event is not None:
+        hits = [sum(bool(event(output)) for output in side) for side in (first, second)]
+        return AuditResult(
+            epsilon=_bound_of_event(*hits, n_runs, delta, confidence),
+            confidence=confidence,
+            delta=delta,
+            n_runs=n_runs,
+            counts=tuple(hits),
+            event=getattr(event, "__name__", type(event).__name__),
+        )
+    half = n_runs // 2
+    learnt = learn_event(
+        first[:half],
+        second[:half],
+        summary,
+        lambda a, b: lower_bound(a, b, half, delta, confidence),
+        learner_seed,
+    )
+    scores = (learnt.scores(first[half:]), learnt.scores(second[half:]))
+    hits = [int(learnt.occurs(side).sum()) for side in scores]
+    likelier, other = hits if learnt.likelier_on_first else hits[::-1]
+    counted = n_runs - half
+    return AuditResult(
+        epsilon=float(max(lower_bound(likelier, other, counted, delta, confidence), 0.0)),
+        confidence=confidence,
+        delta=delta,
+        n_runs=counted,
+        counts=tuple(hits),
+        event=learnt.name,
+        scores=scores,
+        threshold=learnt.threshold,
+    )
+
+
+def lower_bound(likelier, other, n_runs, delta, confidence):
+    """Lower confidence bound of epsilon from the counts of one event on two sides.
+
+    Parameters
+    ----------
+    likelier, other : int or array-like of int
+        Occurrences on the side where the event is likelier, and on the other.
+    n_runs : int
+        Runs per side.
+    delta, confidence : float
+
+    Returns
+    -------
+    float or ndarray
+        ``-inf`` where nothing can be said.
+    """
+    tail = (1 - confidence) / 2
+    return _log_ratio(_low(likelier, n_runs, tail), _high(other, n_runs, tail), delta)
+
+
+def _bound_of_event(first, second, n, delta, confidence):
+    """Best bound from an event and its complement, in both directions, at once."""
+    tail = (1 - confidence) / 4
+    low, high = zip(*((_low(k, n, tail), _high(k, n, tail)) for k in (first, second)), strict=True)
+    pairs = [
+        (low[0], high[1]),
+        (low[1], high[0]),
+        (1 - high[0], 1 - low[1]),
+        (1 - high[1], 1 - low[0]),
+    ]
+    return float(max(0.0, *(_log_ratio(p, q, delta) for p, q in pairs)))
+
+
+def _low(k, n, tail):
+    k = np.asarray(k)
+    return np.where(k > 0, beta.ppf(tail, np.maximum(k, 1), n - k + 1), 0.0)
+
+
+def _high(k, n, tail):
+    k = np.asarray(k)
+    return np.where(k < n, beta.ppf(1 - tail, k + 1, np.maximum(n - k, 1)), 1.0)
+
+
+def _log_ratio(p, q, delta):
+    excess = p - delta
+    return np.where(excess > 0, np.log(np.maximum(excess, 1e-300)) - np.log(q), -np.inf)
+
+
+def _run(mechanism, data, seeds, n_jobs, verbose):
+    """Run in chunks, so that workers are not drowned in small tasks."""
+    draw = _as_callable(mechanism)
+    workers = effective_n_jobs(n_jobs) if n_jobs is not None else cpu_count()
+    size = max(1, len(seeds) // (8 * workers))
+    chunks = Parallel(n_jobs=n_jobs, verbose=verbose)(
+        delayed(_run_chunk)(draw, data, seeds[start : start + size])
+        for start in range(0, len(seeds), size)
+    )
+    return [output for chunk in chunks for output in chunk]
+
+
+def _run_chunk(draw, data, seeds):
+    return [draw(data, seed) for seed in seeds]
+
+
+@dataclass(frozen=True)
+class _EstimatorRun:
+    estimator: BaseEstimator
+
+    def __call__(self, data, seed):
+        estimator = clone(self.estimator)
+        names = [n for n in estimator.get_params() if n.split("__")[-1] == "random_state"]
+        return release(estimator.set_params(**dict.fromkeys(names, seed)), data)
+
+
+@dataclass(frozen=True)
+class _CallableRun:
+    function: Callable
+    takes_seed: bool
+
+    def __call__(self, data, seed):
+        return self.function(data, random_state=seed) if self.takes_seed else self.function(data)
+
+
+def _as_callable(mechanism):
+    if hasattr(mechanism, "get_params") and hasattr(mechanism, "fit"):
+        return _EstimatorRun(mechanism)
+    if not callable(mechanism):
+        raise ValueError("mechanism must be a callable or an estimator.")
+    try:
+        takes_seed = "random_state" in inspect.signature(mechanism).parameters
+    except ValueError:
+        takes_seed = False
+    return _CallableRun(mechanism, takes_seed)

@@ -1,0 +1,213 @@
+"""Learning the event on which two data sets differ most."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.model_selection import cross_val_predict
+
+# Thresholds tried per score, and rows kept of an array of varying size.
+_N_THRESHOLDS = 200
+_N_ROWS = 3
+_MOST_COORDINATES = 50
+
+
+@dataclass(frozen=True)
+class LearntEvent:
+    """A score of releases and a threshold that it reaches, or stays below.
+
+    Attributes
+    ----------
+    name : str
+        For humans.
+    score : callable
+        From summaries, one per row, to numbers.
+    summarise : callable
+        From a list of releases to summaries.
+    threshold : float
+    above : bool
+        Whether the event is to reach the threshold.
+    likelier_on_first : bool
+        Which side the event speaks for.
+    """
+
+    name: str
+    score: Callable
+    summarise: Callable
+    threshold: float
+    above: bool
+    likelier_on_first: bool
+
+    def scores(self, outputs):
+        """Score releases."""
+        return self.score(self.summarise(outputs))
+
+    def occurs(self, scores):
+        """Whether the event occurs, per score."""
+        return scores >= self.threshold if self.above else scores < self.threshold
+
+
+def learn_event(first, second, summary, bound, seed):
+    """Find the event with the best bound among thresholds of several scores.
+
+    The scores are each coordinate of the summary, and the probability that a
+    gradient boosting gives to the first data set.
+
+    Parameters
+    ----------
+    first, second : list
+        Releases of the two data sets.
+    summary : callable or None
+        From one release to a vector.
+    bound : callable
+        From counts on the likelier side and on the other to a bound; takes arrays.
+    seed : int or None
+        Of the learner.
+
+    Returns
+    -------
+    LearntEvent
+    """
+    summarise = Summary.fit(first + second) if summary is None else _Rows(summary)
+    features = np.concatenate([summarise(first), summarise(second)])
+    on_first = np.arange(len(features)) < len(first)
+    learner = HistGradientBoostingClassifier(max_iter=50, max_leaf_nodes=15, random_state=seed)
+    # Scores of runs that the learner has not seen, or thresholds would be too bold.
+    unseen = cross_val_predict(learner, features, on_first, cv=2, method="predict_proba")[:, 1]
+    learner.fit(features, on_first)
+    candidates = [("score of a classifier", unseen, lambda rows: learner.predict_proba(rows)[:, 1])]
+    for i in range(min(features.shape[1], _MOST_COORDINATES)):
+        candidates.append((f"coordinate {i}", features[:, i], _Coordinate(i)))
+    best = max(
+        (
+            (*_best_threshold(values, on_first, bound), name, score)
+            for name, values, score in candidates
+        ),
+        key=lambda found: found[0],
+    )
+    _, threshold, above, likelier_on_first, name, score = best
+    sign = ">=" if above else "<"
+    return LearntEvent(
+        f"{name} {sign} {threshold:.4g}", score, summarise, threshold, above, likelier_on_first
+    )
+
+
+def _best_threshold(values, on_first, bound):
+    """Best bound over thresholds, tails and directions."""
+    known = values[np.isfinite(values)]
+    if len(known) == 0:
+        return -np.inf, 0.0, True, True
+    distinct = np.unique(known)
+    picked = np.unique(np.linspace(0, len(distinct) - 1, _N_THRESHOLDS).astype(int))
+    # Order statistics as well, for tails and for heavy atoms.
+    ranks = np.unique(np.linspace(0, len(known) - 1, _N_THRESHOLDS).astype(int))
+    thresholds = np.union1d(distinct[picked], np.sort(known)[ranks])
+    best = (-np.inf, float(thresholds[0]), True, True)
+    for above in (True, False):
+        # NaN compares false: it belongs to no tail.
+        occurs = values[:, None] >= thresholds if above else values[:, None] < thresholds
+        counts = occurs[on_first].sum(axis=0), occurs[~on_first].sum(axis=0)
+        for likelier_on_first in (True, False):
+            bounds = bound(*(counts if likelier_on_first else counts[::-1]))
+            i = int(np.argmax(bounds))
+            if bounds[i] > best[0]:
+                best = (float(bounds[i]), float(thresholds[i]), above, likelier_on_first)
+    return best
+
+
+@dataclass(frozen=True)
+class _Coordinate:
+    index: int
+
+    def __call__(self, rows):
+        return rows[:, self.index]
+
+
+@dataclass(frozen=True)
+class _Rows:
+    summary: Callable
+
+    def __call__(self, outputs):
+        return np.array([np.ravel(self.summary(output)) for output in outputs], dtype=float)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Turns releases of one kind into vectors of one length.
+
+    Attributes
+    ----------
+    shapes : tuple
+        Per array of a release its shape, or None where shapes vary.
+    """
+
+    shapes: tuple
+
+    @classmethod
+    def fit(cls, outputs):
+        """See which arrays a release has, and which of them vary in shape."""
+        shapes = [[part.shape for part in _parts(output)] for output in outputs]
+        if len({len(row) for row in shapes}) != 1:
+            raise ValueError(
+                "releases have varying numbers of arrays: pass summary, a function from a "
+                "release to a vector."
+            )
+        columns = zip(*shapes, strict=True)
+        return cls(tuple(column[0] if len(set(column)) == 1 else None for column in columns))
+
+    def __call__(self, outputs):
+        """Return one row per release."""
+        return np.array([self._row(output) for output in outputs])
+
+    def _row(self, output):
+        parts = _parts(output)
+        parts += [np.empty(0)] * (len(self.shapes) - len(parts))
+        return np.concatenate(
+            [
+                _describe(part)
+                if shape is None
+                else part.ravel()
+                if part.shape == shape
+                else np.full(int(np.prod(shape)), np.nan)
+                for part, shape in zip(parts, self.shapes, strict=False)
+            ]
+            or [np.zeros(1)]
+        )
+
+
+def _parts(output):
+    """Arrays of numbers within nested lists and tuples."""
+    if isinstance(output, list | tuple) and not _is_numeric(output):
+        return [part for item in output for part in _parts(item)]
+    if isinstance(output, dict):
+        return [part for key in sorted(output) for part in _parts(output[key])]
+    try:
+        return [np.asarray(output, dtype=float)]
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"a release of type {type(output).__name__} is no array of numbers: pass summary, a "
+            "function from a release to a vector."
+        ) from None
+
+
+def _is_numeric(output):
+    return len(output) > 0 and all(np.isscalar(item) for item in output)
+
+
+def _describe(part):
+    """Fixed number of descriptors of an array with a varying number of rows."""
+    part = np.atleast_1d(part)
+    rows = part.reshape(len(part), int(np.prod(part.shape[1:])))
+    head = [float(len(rows)), float(rows.sum())]
+    if rows.shape[1] == 2:
+        # Points of a diagram: the most persistent first.
+        rows = rows[np.argsort(rows[:, 0] - rows[:, 1], kind="stable")]
+        width = 2
+    else:
+        rows = np.sort(rows.ravel())[::-1].reshape(-1, 1)
+        width = 1
+    shown = np.full((_N_ROWS, 2), np.nan)
+    shown[: min(len(rows), _N_ROWS), :width] = rows[:_N_ROWS]
+    extremes = [rows.min(), rows.max(), rows.mean()] if rows.size else [np.nan] * 3
+    return np.concatenate([head, extremes, shown.ravel()])

@@ -1,0 +1,219 @@
+"""Neighbouring data sets that strain a guarantee: for audits and property tests.
+
+Each function returns a list of :class:`NeighbourPair`. All are made up, small
+by default, and valid neighbours: one record apart and nothing else. Among them
+are the pairs that attain known sensitivities, and pairs that catch common
+mistakes: records outside the bounds, empty clusters, ties, a record that
+makes or breaks a component.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from sklearn_dptda.privacy._sensitivity import check_adjacency
+
+__all__ = [
+    "NeighbourPair",
+    "cloud_neighbours",
+    "function_neighbours",
+    "graph_neighbours",
+    "row_neighbours",
+]
+
+
+class NeighbourPair(NamedTuple):
+    """Two neighbouring data sets and what they are about."""
+
+    name: str
+    first: Any
+    second: Any
+
+
+def row_neighbours(n_rows, bounds, *, adjacency="replace-one", random_state=0):
+    """Tables that differ in one row.
+
+    Parameters
+    ----------
+    n_rows : int
+        Rows of the larger table, at least 2.
+    bounds : pair of array-like of shape (n_features,)
+        Public lower and upper bounds.
+    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+        Under add-remove the second table lacks the row.
+    random_state : int, RandomState instance or None, default=0
+        Of the tables that are drawn at random.
+
+    Returns
+    -------
+    list of NeighbourPair
+        Of ndarrays of shape (n_rows, n_features).
+
+    Examples
+    --------
+    >>> from sklearn_dptda.privacy.neighbours import row_neighbours
+    >>> pair = row_neighbours(3, ([0, 0], [1, 1]))[0]
+    >>> pair.name, pair.first[-1], pair.second[-1]
+    ('corner to corner, others at the start', array([0., 0.]), array([1., 1.]))
+    """
+    check_adjacency(adjacency)
+    if n_rows < 2:
+        raise ValueError(f"n_rows must be at least 2; got {n_rows!r}.")
+    low, high = (np.atleast_1d(np.asarray(side, dtype=float)) for side in bounds)
+    rng = check_random_state(random_state)
+    pairs = [
+        NeighbourPair(name, np.vstack([others, start]), np.vstack([others, end]))
+        for name, others, start, end in _moves(n_rows - 1, low, high, rng)
+    ]
+    if adjacency == "replace-one":
+        return pairs
+    return [NeighbourPair(pair.name, pair.second, pair.first[:-1]) for pair in pairs]
+
+
+def _moves(n, low, high, rng):
+    """Others that stay, and one row that moves from start to end."""
+    middle, wide = (low + high) / 2, high - low
+    cloud = rng.uniform(low, high, (n, len(low)))
+    halves = np.where(np.arange(n)[:, None] < n // 2, low, high)
+    return [
+        ("corner to corner, others at the start", np.tile(low, (n, 1)), low, high),
+        ("corner to corner, others at the end", np.tile(high, (n, 1)), low, high),
+        ("corner to corner, others in the middle", np.tile(middle, (n, 1)), low, high),
+        ("corner to corner, others in both corners", halves, low, high),
+        ("corner to corner, others at random", cloud, low, high),
+        ("far outside, from one side to the other", cloud, low - 1e6 * wide, high + 1e6 * wide),
+        ("as far outside as floats go", cloud, np.full_like(low, -1e300), np.full_like(low, 1e300)),
+        ("into a twin of another row", cloud, middle, cloud[0]),
+        ("out of a crowd", np.tile(middle, (n, 1)), middle, high),
+        ("opposite corners of two axes", halves, *_opposite(low, high)),
+    ]
+
+
+def _opposite(low, high):
+    start = np.where(np.arange(len(low)) % 2 == 0, low, high)
+    return start, low + high - start
+
+
+def cloud_neighbours(n_points, bounds, *, random_state=0):
+    """Point clouds of the same size that differ in one point.
+
+    The pairs of :func:`row_neighbours`, and circles that one point closes.
+
+    Parameters
+    ----------
+    n_points : int
+        At least 2.
+    bounds : pair of array-like of shape (n_features,)
+    random_state : int, RandomState instance or None, default=0
+
+    Returns
+    -------
+    list of NeighbourPair
+        Of ndarrays of shape (n_points, n_features).
+    """
+    pairs = row_neighbours(n_points, bounds, random_state=random_state)
+    low, high = (np.atleast_1d(np.asarray(side, dtype=float)) for side in bounds)
+    if len(low) < 2:
+        return pairs
+    angles = 2 * np.pi * np.arange(n_points) / n_points
+    circle = np.tile((low + high) / 2, (n_points, 1))
+    circle[:, :2] += 0.4 * (high - low)[:2] * np.column_stack([np.cos(angles), np.sin(angles)])
+    opened, filled = circle.copy(), circle.copy()
+    opened[0], filled[0] = circle[-1], (low + high) / 2
+    return [
+        *pairs,
+        NeighbourPair("a circle that opens", circle, opened),
+        NeighbourPair("a circle whose centre is filled", circle, filled),
+    ]
+
+
+def graph_neighbours(n_nodes, *, directed=False):
+    """Graphs on the same nodes that differ in one edge.
+
+    Parameters
+    ----------
+    n_nodes : int
+        At least 4.
+    directed : bool, default=False
+        Whether the edge is one entry of the adjacency matrix, or two.
+
+    Returns
+    -------
+    list of NeighbourPair
+        Of ndarrays of shape (n_nodes, n_nodes), zeros and ones.
+    """
+    if n_nodes < 4:
+        raise ValueError(f"n_nodes must be at least 4; got {n_nodes!r}.")
+    n, half = n_nodes, n_nodes // 2
+    empty = np.zeros((n, n), dtype=np.int8)
+    complete = 1 - np.eye(n, dtype=np.int8)
+    star = empty.copy()
+    star[0, 1:] = star[1:, 0] = 1
+    cliques = complete.copy()
+    cliques[:half, half:] = cliques[half:, :half] = 0
+    path = np.eye(n, k=1, dtype=np.int8) + np.eye(n, k=-1, dtype=np.int8)
+    bipartite = complete - cliques
+    cases = [
+        ("an empty graph and its first edge", empty, (0, 1)),
+        ("a complete graph without an edge", complete, (0, 1)),
+        ("a star that loses a leaf", star, (0, n - 1)),
+        ("a star whose leaves meet", star, (1, 2)),
+        ("a bridge between two cliques", cliques, (0, n - 1)),
+        ("a path that closes", path, (0, n - 1)),
+        ("a path that breaks", path, (half - 1, half)),
+        ("an odd cycle in a bipartite graph", bipartite, (0, 1)),
+    ]
+    return [NeighbourPair(name, g.copy(), _flipped(g, edge, directed)) for name, g, edge in cases]
+
+
+def _flipped(graph, edge, directed):
+    other = graph.copy()
+    i, j = edge
+    other[i, j] ^= 1
+    if not directed:
+        other[j, i] = other[i, j]
+    return other
+
+
+def function_neighbours(shape, sensitivity, upper, *, random_state=0):
+    """Functions on a grid that differ by at most the sensitivity everywhere.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    sensitivity, upper : float
+        Sup-norm distance of neighbours, and upper bound of the values.
+    random_state : int, RandomState instance or None, default=0
+
+    Returns
+    -------
+    list of NeighbourPair
+        Of ndarrays of the given shape.
+    """
+    rng = check_random_state(random_state)
+    noise = rng.uniform(0, upper, shape)
+    waves = upper * (0.5 + 0.5 * np.cos(np.pi * np.indices(shape).sum(axis=0)))
+    well = np.full(shape, upper)
+    well.flat[0] = 0.0
+    two = np.full(shape, upper / 2)
+    two.flat[0] = two.flat[-1] = 0.0
+    signs = np.where(np.indices(shape).sum(axis=0) % 2 == 0, 1.0, -1.0)
+
+    first_node = np.zeros(shape)
+    first_node.flat[0] = 1.0
+
+    def moved(values, change):
+        return np.clip(values + sensitivity * change, 0.0, upper)
+
+    cases = [
+        ("all values rise", noise, 1.0),
+        ("all values fall", noise, -1.0),
+        ("neighbouring nodes part", np.full(shape, upper / 2), signs),
+        ("waves shrink", waves, -signs),
+        ("the only well fills", well, np.where(well == 0, 1.0, 0.0)),
+        ("one of two wells fills", two, first_node),
+        ("everything at the upper bound sinks", np.full(shape, upper), -1.0),
+        ("everything at zero rises", np.zeros(shape), 1.0),
+    ]
+    return [NeighbourPair(name, values, moved(values, change)) for name, values, change in cases]

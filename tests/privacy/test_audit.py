@@ -1,0 +1,232 @@
+"""Audits find what is broken and acquit what is not. False alarms below 1e-6 each."""
+
+import math
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from sklearn_dptda.privacy import (
+    NoiseSource,
+    PrivacyAccountant,
+    Sensitivity,
+    audit_epsilon,
+    gaussian_scale,
+)
+from sklearn_dptda.privacy._audit import lower_bound
+from tests.privacy._private_mean import PrivateMean
+
+CONFIDENCE = 1 - 1e-6
+N_RUNS = 10_000
+
+
+def laplace(data, random_state=None, scale=1.0):
+    return int(np.sum(data)) + NoiseSource(random_state).discrete_laplace(scale, 1)
+
+
+def half_laplace(data, random_state=None):
+    return laplace(data, random_state, scale=0.5)
+
+
+def gaussian(data, random_state=None, factor=1.0):
+    lattice = 1000
+    scale = factor * gaussian_scale(Sensitivity(1.0, "l2", "add-remove"), 1.0, 1e-2)
+    noise = NoiseSource(random_state).discrete_gaussian(lattice * scale, 2)
+    return (lattice * np.asarray(data, dtype=float).sum(axis=0) + noise) / lattice
+
+
+def half_gaussian(data, random_state=None):
+    return gaussian(data, random_state, factor=0.5)
+
+
+def response(data, random_state=None, epsilon=1.0):
+    return NoiseSource(random_state).randomized_response(data, 3, epsilon)
+
+
+def loose_response(data, random_state=None):
+    return response(data, random_state, epsilon=2.0)
+
+
+def counts_points(data, random_state=None):
+    """Ragged: the number of rows betrays the data set."""
+    n = len(data) + NoiseSource(random_state).below(3)
+    return np.zeros((n, 2))
+
+
+MECHANISMS = [
+    (laplace, half_laplace, ([0], [1]), 1.0, 0.0),
+    (gaussian, half_gaussian, ([[0.0, 0.0]], [[0.6, 0.8]]), 1.0, 1e-2),
+    (response, loose_response, ([0, 1], [2, 1]), 1.0, 0.0),
+]
+
+
+@pytest.mark.parametrize(("honest", "twin", "data", "epsilon", "delta"), MECHANISMS)
+def test_honest_passes_and_twin_fails(honest, twin, data, epsilon, delta):
+    options = {"delta": delta, "n_runs": N_RUNS, "confidence": CONFIDENCE, "random_state": 0}
+    good = audit_epsilon(honest, *data, **options)
+    assert not good.refutes(epsilon) and good.epsilon > 0.4
+    assert audit_epsilon(twin, *data, **options).refutes(epsilon)
+    # Either order of the data sets will do.
+    assert audit_epsilon(twin, *data[::-1], **options).refutes(epsilon)
+
+
+@pytest.mark.parametrize(("factor", "caught"), [(1.0, False), (2.0, True)])
+def test_estimators_are_audited(factor, caught):
+    first, second = np.zeros((4, 1)), np.array([[0.0], [0.0], [0.0], [1.0]])
+    result = audit_epsilon(
+        PrivateMean(factor, bounds=(0, 1)),
+        first,
+        second,
+        n_runs=N_RUNS,
+        confidence=CONFIDENCE,
+        random_state=0,
+        n_jobs=2,
+    )
+    assert result.refutes(1.0) == caught
+
+
+def test_operating_system_entropy_is_audited():
+    result = audit_epsilon(half_laplace, [0], [1], n_runs=4000, confidence=CONFIDENCE)
+    assert result.refutes(1.0)
+
+
+def test_user_event_counts_all_runs():
+    def positive(output):
+        return output[0] > 0
+
+    options = {"event": positive, "n_runs": N_RUNS, "confidence": CONFIDENCE, "random_state": 0}
+    good = audit_epsilon(laplace, [0], [1], **options)
+    assert good.n_runs == N_RUNS and good.event == "positive" and 0.7 < good.epsilon <= 1
+    assert audit_epsilon(half_laplace, [0], [1], **options).refutes(1.0)
+    # The complement, in the other direction, is considered too.
+    options["event"] = lambda output: output[0] <= 0
+    assert audit_epsilon(laplace, [0], [1], **options).epsilon == pytest.approx(good.epsilon)
+
+
+def test_varying_shapes_are_described():
+    result = audit_epsilon(
+        counts_points, [0], [0, 1], n_runs=1000, confidence=CONFIDENCE, random_state=0
+    )
+    assert result.epsilon > 2
+
+
+def test_workers_change_nothing():
+    options = {"n_runs": 400, "random_state": 0}
+    serial = audit_epsilon(laplace, [0], [1], **options)
+    assert audit_epsilon(laplace, [0], [1], n_jobs=2, **options).counts == serial.counts
+
+
+def test_runs_are_paid_for():
+    accountant = PrivacyAccountant()
+    mean = PrivateMean(1.0, bounds=(0, 1), accountant=accountant)
+    audit_epsilon(mean, np.zeros((2, 1)), np.ones((2, 1)), n_runs=5, random_state=0)
+    assert len(accountant) == 10
+
+
+def test_clopper_pearson():
+    n, confidence = 500, 0.98
+    p = binomtest(300, n).proportion_ci(confidence, method="exact").low
+    q = binomtest(100, n).proportion_ci(confidence, method="exact").high
+    assert lower_bound(300, 100, n, 0.0, confidence) == pytest.approx(math.log(p / q))
+    assert lower_bound(300, 100, n, 0.1, confidence) == pytest.approx(math.log((p - 0.1) / q))
+    assert lower_bound(0, 0, n, 0.0, confidence) == -math.inf
+    assert np.isfinite(lower_bound(n, 0, n, 0.0, confidence))
+
+
+def test_coverage_of_the_bound():
+    # 300 audits of a mechanism with loss log(3) at confidence 0.9: at most 30 may be wrong on
+    # average, more than 62 with probability below 1e-6 (binomial).
+    def coin(data, random_state=None):
+        return float(NoiseSource(random_state).below(4) < data)
+
+    wrong = sum(
+        audit_epsilon(
+            coin,
+            1,
+            3,
+            n_runs=200,
+            confidence=0.9,
+            random_state=seed,
+            event=lambda output: output > 0,
+        ).epsilon
+        > math.log(3)
+        for seed in range(300)
+    )
+    assert wrong <= 62
+
+
+def test_result_reads_and_plots():
+    result = audit_epsilon(laplace, [0], [1], n_runs=400, random_state=0)
+    assert "epsilon >=" in str(result) and str(result.counts[0]) in str(result)
+    ax = result.plot(plt.figure().add_subplot())
+    assert len(ax.patches) == 2 and ax.get_xlabel() == result.event
+    counted = audit_epsilon(laplace, [0], [1], n_runs=400, random_state=0, event=np.any)
+    assert len(counted.plot(plt.figure().add_subplot()).patches) == 2
+    plt.close("all")
+
+
+@pytest.mark.parametrize(
+    ("bad", "name"),
+    [({"confidence": 1.0}, "confidence"), ({"delta": 1.0}, "delta"), ({"n_runs": 3}, "n_runs")],
+)
+def test_bad_options(bad, name):
+    with pytest.raises(ValueError, match=name):
+        audit_epsilon(laplace, [0], [1], **{"n_runs": 10, **bad})
+
+
+def test_bad_mechanisms():
+    with pytest.raises(ValueError, match="mechanism"):
+        audit_epsilon(3, [0], [1])
+    with pytest.raises(ValueError, match="summary"):
+        audit_epsilon(lambda data: object(), [0], [1], n_runs=10)
+    with pytest.raises(ValueError, match="summary"):
+        audit_epsilon(
+            lambda d, random_state: [d] * (random_state % 3), [0], [1], n_runs=50, random_state=0
+        )
+
+
+def test_neighbours_are_neighbours():
+    from sklearn_dptda.privacy.neighbours import (
+        cloud_neighbours,
+        function_neighbours,
+        graph_neighbours,
+        row_neighbours,
+    )
+
+    bounds = ([-1.0, 0.0], [1.0, 3.0])
+    for pairs in (row_neighbours(6, bounds), cloud_neighbours(6, bounds)):
+        assert len({pair.name for pair in pairs}) == len(pairs) >= 10
+        for _, first, second in pairs:
+            assert first.shape == second.shape == (6, 2)
+            assert (first != second).any(axis=1).sum() == 1
+    for _, first, second in row_neighbours(6, bounds, adjacency="add-remove"):
+        assert first.shape == (6, 2) and np.array_equal(first[:-1], second)
+    for directed in (False, True):
+        for _, first, second in graph_neighbours(6, directed=directed):
+            assert (first != second).sum() == (1 if directed else 2)
+            assert not np.diag(first).any() and not np.diag(second).any()
+            assert np.array_equal(first, first.T)
+    for shape in ((5,), (4, 3)):
+        for _, first, second in function_neighbours(shape, 0.1, 1.0):
+            assert first.shape == second.shape == shape
+            assert 0 < np.abs(first - second).max() <= 0.1 + 1e-12
+            assert min(first.min(), second.min()) >= 0 and max(first.max(), second.max()) <= 1
+    with pytest.raises(ValueError, match="n_rows"):
+        row_neighbours(1, bounds)
+    with pytest.raises(ValueError, match="n_nodes"):
+        graph_neighbours(3)
+    with pytest.raises(ValueError, match="adjacency"):
+        row_neighbours(3, bounds, adjacency="both")
+
+
+def test_worst_cases_attain_the_sensitivity():
+    # Of the mean of clipped rows: the diagonal of the box over n.
+    from sklearn_dptda.privacy.neighbours import row_neighbours
+
+    low, high = np.array([-1.0, 0.0]), np.array([1.0, 3.0])
+    changes = [
+        np.abs(np.clip(a, low, high).mean(axis=0) - np.clip(b, low, high).mean(axis=0)).sum()
+        for _, a, b in row_neighbours(7, (low, high))
+    ]
+    assert max(changes) == pytest.approx((high - low).sum() / 7)
