@@ -103,6 +103,8 @@ def _best_threshold(values, on_first, bound):
     # Order statistics as well, for tails and for heavy atoms.
     ranks = np.unique(np.linspace(0, len(known) - 1, _N_THRESHOLDS).astype(int))
     thresholds = np.union1d(distinct[picked], np.sort(known)[ranks])
+    # A step further, so that an atom can be the whole tail.
+    thresholds = np.union1d(thresholds, np.nextafter(thresholds, np.inf))
     best = (-np.inf, float(thresholds[0]), True, True)
     for above in (True, False):
         # NaN compares false: it belongs to no tail.

@@ -84,6 +84,7 @@ def _moves(n, low, high, rng):
         ("corner to corner, others at random", cloud, low, high),
         ("far outside, from one side to the other", cloud, low - 1e6 * wide, high + 1e6 * wide),
         ("as far outside as floats go", cloud, np.full_like(low, -1e300), np.full_like(low, 1e300)),
+        ("into a value of its own", halves, low, middle),
         ("into a twin of another row", cloud, middle, cloud[0]),
         ("out of a crowd", np.tile(middle, (n, 1)), middle, high),
         ("opposite corners of two axes", halves, *_opposite(low, high)),

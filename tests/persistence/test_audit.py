@@ -1,14 +1,19 @@
-"""End-to-end audits of the pipeline, each with a broken twin that it must catch."""
+"""End-to-end audits of the pipeline, and a broken twin that they must catch.
 
-import numpy as np
+At epsilon = 1 the worst pair that is known here loses 0.74, and twice the
+epsilon 1.35 (exact laws of the oldest birth). At a false-alarm rate of 1e-6,
+10,000 runs a side bound the latter by 0.99 on average, 20,000 by 1.13: the twin
+gets 20,000.
+"""
+
 import pytest
 
 from sklearn_dptda import DTMFiltration, PrivatePersistence
 from sklearn_dptda.filtration import dtm_worst_case
 from sklearn_dptda.privacy import audit_epsilon
 
-CONFIDENCE = 1 - 1e-6
-EPSILON, N_RUNS = 1.0, 10_000
+OPTIONS = {"confidence": 1 - 1e-6, "n_jobs": 2}
+EPSILON = 1.0
 
 
 class Births:
@@ -18,43 +23,43 @@ class Births:
     points are drawn, so that the birth alone bears the loss.
     """
 
-    def __init__(self, factor, utility):
+    def __init__(self, factor):
         self.factor = factor
-        self.utility = utility
 
-    def __call__(self, points, random_state=None):
-        filtration = DTMFiltration(m=1.0, bounds=(0, 1), resolution=3).fit_transform([points])
+    def __call__(self, filtration, random_state=None):
         private = PrivatePersistence(
             epsilon=self.factor * EPSILON,
             homology_dimensions=0,
             max_points=1,
             spike=0.999,
-            utility=self.utility,
             random_state=random_state,
         )
-        (diagram,) = private.fit_transform(filtration)
+        (diagram,) = private.fit_transform([filtration])
         return diagram[0, 0] if len(diagram) else 1.0
 
 
+def born_at_zero(birth):
+    return birth == 0
+
+
+@pytest.fixture(scope="module")
+def pair():
+    # The filtrations of both clouds are computed once; everything else runs each time.
+    clouds = dtm_worst_case(1.0, 16, [0.0], [1.0])
+    return DTMFiltration(m=1.0, bounds=(0, 1), resolution=3).fit_transform(clouds)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("utility", ["max", "sum"])
+@pytest.mark.parametrize("random_state", [0, None])
+def test_pipeline_passes(pair, random_state):
+    result = audit_epsilon(Births(1.0), *pair, n_runs=10_000, random_state=random_state, **OPTIONS)
+    assert not result.refutes(EPSILON) and result.epsilon > 0.2
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("factor", "caught"), [(1.0, False), (2.0, True)])
-def test_pipeline(factor, caught, utility):
-    pair = dtm_worst_case(1.0, 16, [0.0], [1.0])
+def test_twin_with_half_the_noise_is_caught(pair, factor, caught):
     result = audit_epsilon(
-        Births(factor, utility),
-        *pair,
-        n_runs=N_RUNS,
-        confidence=CONFIDENCE,
-        random_state=0,
-        n_jobs=2,
+        Births(factor), *pair, event=born_at_zero, n_runs=20_000, random_state=0, **OPTIONS
     )
     assert result.refutes(EPSILON) == caught
-    assert result.epsilon > 0.6 * EPSILON
-
-
-@pytest.mark.slow
-def test_pipeline_with_operating_system_entropy():
-    pair = dtm_worst_case(1.0, 16, [0.0], [1.0])
-    result = audit_epsilon(Births(1.0, "max"), *pair, n_runs=N_RUNS, confidence=CONFIDENCE)
-    assert np.isfinite(result.epsilon) and not result.refutes(EPSILON)

@@ -1,7 +1,6 @@
 """A small honest private estimator of tables, and ways to break it."""
 
 import math
-import warnings
 from numbers import Integral, Real
 
 import numpy as np
@@ -13,7 +12,6 @@ from sklearn_dptda.privacy import (
     NoiseSource,
     PrivacyAccountant,
     PrivacyGuarantee,
-    PrivacyLeakWarning,
     PrivateEstimatorMixin,
     Sensitivity,
     laplace_scale,
@@ -72,8 +70,7 @@ class PrivateMean(PrivateEstimatorMixin, BaseEstimator):
 
     def _bounds(self, X):
         if self.bounds is None:
-            warnings.warn("bounds were computed from the data.", PrivacyLeakWarning, stacklevel=3)
-            return bounds_from_data(list(X[:, None]))
+            return bounds_from_data([X], "PrivateMean")
         return check_bounds(self.bounds, X.shape[1])
 
     def _sum(self, X, widths, noise):

@@ -1,0 +1,134 @@
+"""The budget: spent before the release, once, and never given back."""
+
+import copy
+import pickle
+
+from sklearn.base import clone
+
+from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded
+from sklearn_dptda.privacy._release import release
+from sklearn_dptda.utils._privacy_checks._tools import (
+    learnt_state,
+    refusal,
+    releases_in_transform,
+    watched_noise,
+)
+
+
+class _NoEntropy(Exception):
+    """Stands for whatever may fail in the middle of a release."""
+
+
+def _with_budget(estimator, epsilon=float("inf"), delta=0.5):
+    accountant = PrivacyAccountant(epsilon, delta)
+    return clone(estimator).set_params(accountant=accountant), accountant
+
+
+def check_each_release_is_paid_once(estimator, data):
+    """One release is one spend, of what the guarantee states."""
+    private, accountant = _with_budget(estimator)
+    for count in (1, 2):
+        release(private, data.X)
+        assert len(accountant) == count
+    guarantee, (_, spend) = private.privacy_guarantee_, accountant.spends()
+    assert (spend.epsilon, spend.delta) == (guarantee.epsilon, guarantee.delta)
+    assert (spend.rho, spend.adjacency) == (guarantee.rho, guarantee.adjacency)
+    assert spend.what == guarantee.released
+    assert spend.estimator == type(estimator).__name__
+    assert "random_state" not in spend.parameters
+
+
+def check_each_transform_is_a_release(estimator, data):
+    """A second transform pays again; fit alone does not."""
+    if not releases_in_transform(estimator):
+        return
+    private, accountant = _with_budget(estimator)
+    private.fit(data.X)
+    assert len(accountant) == 0
+    private.transform(data.X)
+    private.transform(data.X)
+    assert len(accountant) == 2
+
+
+def check_budget_is_spent_before_noise_is_drawn(estimator, data):
+    """When the first noise is drawn, the ledger has the spend already."""
+    private, accountant = _with_budget(estimator)
+    seen = []
+    with watched_noise(lambda: seen.append(len(accountant))):
+        release(private, data.X)
+    assert all(count == 1 for count in seen)
+
+
+def check_budget_stays_spent_when_the_release_fails(estimator, data):
+    """A failure after the payment returns neither money nor result."""
+
+    def fail():
+        raise _NoEntropy
+
+    private, accountant = _with_budget(estimator)
+    with watched_noise(fail):
+        error, _ = refusal(private, data.X)
+    if error is None:
+        # An estimator with a source of noise of its own cannot be made to fail here.
+        return
+    assert isinstance(error, _NoEntropy) and len(accountant) == 1
+    assert not learnt_state(private)
+
+
+def check_over_budget_releases_nothing(estimator, data):
+    """An exhausted budget stops the release before any noise is drawn."""
+    private, accountant = _with_budget(estimator, epsilon=estimator.epsilon / 2)
+    drawn = []
+    with watched_noise(lambda: drawn.append(1)):
+        error, _ = refusal(private, data.X)
+    assert isinstance(error, PrivacyBudgetExceeded)
+    assert not drawn and len(accountant) == 0 and not learnt_state(private)
+
+
+def check_nothing_is_spent_on_bad_parameters(estimator, data):
+    """Whoever mistypes a parameter keeps the budget."""
+    for name in estimator.get_params(deep=False):
+        private, accountant = _with_budget(estimator)
+        private.set_params(**{name: object()})
+        assert refusal(private, data.X)[0] is not None, name
+        assert len(accountant) == 0, name
+
+
+def check_nothing_is_spent_on_bad_input(estimator, data):
+    """Whoever passes nonsense keeps the budget."""
+    for name, bad in data.invalid.items():
+        private, accountant = _with_budget(estimator)
+        error, _ = refusal(private, bad)
+        assert isinstance(error, ValueError | TypeError), name
+        assert len(accountant) == 0, name
+
+
+def check_default_accountant_is_used(estimator, data):
+    """A ``with`` block counts estimators that have no accountant."""
+    with PrivacyAccountant() as accountant:
+        release(clone(estimator), data.X)
+    assert len(accountant) == 1
+    release(clone(estimator), data.X)
+    assert len(accountant) == 1
+
+
+def check_copies_share_the_budget(estimator, data):
+    """Clones, copies and pickles spend from one ledger."""
+    private, accountant = _with_budget(estimator)
+    copies = [
+        clone(private),
+        copy.copy(private),
+        copy.deepcopy(private),
+        pickle.loads(pickle.dumps(private)),
+    ]
+    for count, one in enumerate(copies, start=1):
+        release(one, data.X)
+        assert len(accountant) == count
+
+
+def check_default_accountant_travels_with_pickles(estimator, data):
+    """What a worker unpickles still knows the budget of the ``with`` block."""
+    with PrivacyAccountant() as accountant:
+        dumped = pickle.dumps(clone(estimator))
+    release(pickle.loads(dumped), data.X)
+    assert len(accountant) == 1 and estimator.accountant is None

@@ -1,0 +1,131 @@
+"""The guarantee: present, true, said in the documentation."""
+
+import inspect
+import math
+import pickle
+import warnings
+
+from sklearn.base import clone
+
+from sklearn_dptda.privacy import PrivacyGuarantee, PrivacyLeakWarning
+from sklearn_dptda.utils._privacy_checks._tools import (
+    fitted,
+    observed,
+    refusal,
+    released,
+    releases_in_transform,
+    tags_of,
+)
+
+
+def check_guarantee_is_present_and_true(estimator, data):
+    """After a release the guarantee states what the parameters ask for."""
+    private = fitted(estimator, data.X, random_state=0)
+    guarantee = private.privacy_guarantee_
+    assert isinstance(guarantee, PrivacyGuarantee)
+    assert guarantee.epsilon == estimator.epsilon
+    assert guarantee.delta <= estimator.get_params().get("delta", 0.0)
+    assert guarantee.adjacency == tags_of(estimator).adjacency
+    assert guarantee.unit and guarantee.mechanism and guarantee.released
+
+
+def check_guarantee_follows_epsilon(estimator, data):
+    """A changed epsilon shows in the guarantee, or is refused until fit."""
+    assert fitted(estimator, data.X, epsilon=0.37).privacy_guarantee_.epsilon == 0.37
+    private = fitted(estimator, data.X, epsilon=0.37)
+    if not releases_in_transform(private):
+        return
+    private.set_params(epsilon=2.5)
+    try:
+        private.transform(data.X)
+    except ValueError:
+        return
+    assert private.privacy_guarantee_.epsilon == 2.5
+
+
+def check_guarantee_says_whether_it_was_seeded(estimator, data):
+    """A seed is flagged, and spoils the guarantee; entropy is not."""
+    seeded = fitted(estimator, data.X, random_state=3).privacy_guarantee_
+    assert seeded.seeded and not seeded.holds
+    assert not fitted(estimator, data.X, random_state=None).privacy_guarantee_.seeded
+
+
+def check_guarantee_of_infinite_epsilon_promises_nothing(estimator, data):
+    """Without noise there is no promise."""
+    guarantee = fitted(estimator, data.X, epsilon=math.inf).privacy_guarantee_
+    assert guarantee.epsilon == math.inf and not guarantee.holds
+    assert str(guarantee).startswith("No privacy")
+
+
+def check_guarantee_survives_pickling(estimator, data):
+    """A copy in another process knows what it promises."""
+    private = fitted(estimator, data.X)
+    again = pickle.loads(pickle.dumps(private))
+    assert again.privacy_guarantee_ == private.privacy_guarantee_
+
+
+def check_clone_has_no_guarantee(estimator, data):
+    """A fresh clone has released nothing."""
+    assert not hasattr(clone(fitted(estimator, data.X)), "privacy_guarantee_")
+
+
+def check_documentation_has_a_privacy_section(estimator, data):
+    """The class says what it promises, for whom, about what."""
+    text = inspect.getdoc(type(estimator)) or ""
+    assert ".. rubric:: Privacy" in text or "Privacy\n-------" in text
+    section = " ".join(text[text.index("Privacy\n") :].split())
+    words = {"replace-one": "replac", "add-remove": "add"}
+    assert "private" in section and words[tags_of(estimator).adjacency] in section
+    assert "epsilon" in section
+
+
+def check_tags(estimator, data):
+    """The tags are of the known kinds."""
+    tags = tags_of(estimator)
+    assert tags.releases in ("fit", "transform")
+    assert tags.adjacency in ("replace-one", "add-remove")
+    for name in ("epsilon", "accountant", "random_state"):
+        assert name in estimator.get_params(deep=False), f"there is no parameter {name}"
+    assert estimator.accountant is None
+
+
+def check_no_warnings_with_public_parameters(estimator, data):
+    """When everything public is given there is nothing to warn of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        released(estimator, data.X)
+    assert not caught
+
+
+def check_missing_bounds_warn(estimator, data):
+    """Bounds from the data are a leak, and the guarantee says so."""
+    if "bounds" not in estimator.get_params(deep=False):
+        return
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        private = fitted(estimator, data.X, bounds=None)
+    assert any(issubclass(w.category, PrivacyLeakWarning) for w in caught)
+    assert not private.privacy_guarantee_.public_parameters
+
+
+def check_bad_parameters_are_named(estimator, data):
+    """Each parameter is validated, by name."""
+    for name in estimator.get_params(deep=False):
+        error, _ = refusal(clone(estimator).set_params(**{name: object()}), data.X)
+        assert isinstance(error, ValueError | TypeError) and name in str(error), name
+
+
+def check_epsilon_must_be_positive(estimator, data):
+    """Zero, negative and undefined budgets are refused by name."""
+    for bad in (0, 0.0, -1.0, math.nan, "1", None):
+        error, _ = refusal(clone(estimator).set_params(epsilon=bad), data.X)
+        assert isinstance(error, ValueError | TypeError) and "epsilon" in str(error), bad
+
+
+def check_neighbours_look_alike(estimator, data):
+    """No error, warning, attribute or shape tells neighbours apart."""
+    for seed, pair in enumerate(data.neighbours):
+        seeded = clone(estimator).set_params(random_state=seed)
+        first, second = observed(seeded, pair.first), observed(seeded, pair.second)
+        assert first == second, pair.name
+        assert first["error"] is None, pair.name

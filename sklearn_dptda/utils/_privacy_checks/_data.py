@@ -1,0 +1,175 @@
+"""Inputs for the privacy checks, by the kind of input that an estimator takes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sklearn_dptda.privacy.neighbours import (
+    cloud_neighbours,
+    function_neighbours,
+    graph_neighbours,
+    row_neighbours,
+)
+
+# Digits that no computation will produce by chance, and that fit the box [0, 1].
+CANARY = 0.7364528190183746
+
+
+@dataclass(frozen=True)
+class CheckData:
+    """Inputs within the unit box for one kind of estimator.
+
+    Attributes
+    ----------
+    X : object
+        A valid input.
+    larger : object
+        The same with more records.
+    canary : object
+        A valid input one record of which is made of ``canary_value``.
+    neighbours : list of NeighbourPair
+        Neighbouring inputs.
+    invalid : dict of str to object
+        Inputs that must be refused.
+    outside : object or None
+        An input with records outside the unit box.
+    clipped : object or None
+        The same, moved into the box.
+    canary_value : float or None
+        None where records have no digits of their own.
+    """
+
+    X: Any
+    larger: Any
+    canary: Any
+    neighbours: list
+    invalid: dict
+    outside: Any = None
+    clipped: Any = None
+    canary_value: float | None = CANARY
+
+
+def _with(values, index, value):
+    values = np.array(values, dtype=float)
+    values[index] = value
+    return values
+
+
+def _rows(adjacency):
+    rng = np.random.default_rng(0)
+    box = (np.zeros(2), np.ones(2))
+    X = rng.uniform(size=(60, 2))
+    outside = _with(X, 0, [-3.0, 7.0])
+    return CheckData(
+        X=X,
+        larger=rng.uniform(size=(600, 2)),
+        canary=_with(X, 5, CANARY),
+        neighbours=row_neighbours(30, box, adjacency=adjacency),
+        invalid={
+            "NaN": _with(_with(X, 5, CANARY), (3, 0), np.nan),
+            "infinity": _with(_with(X, 5, CANARY), (3, 0), np.inf),
+            "one dimension": X[:, 0],
+            "no rows": X[:0],
+            "text": np.array([["a", "b"]] * 5, dtype=object),
+            "nothing": None,
+        },
+        outside=outside,
+        clipped=np.clip(outside, 0, 1),
+    )
+
+
+def _clouds(adjacency):
+    table = _rows("replace-one")
+    box = (np.zeros(2), np.ones(2))
+    return CheckData(
+        X=[table.X, table.X[::-1] / 2],
+        larger=[table.larger, table.larger[::-1] / 2],
+        canary=[table.X, table.canary],
+        neighbours=[
+            pair._replace(first=[table.X, pair.first], second=[table.X, pair.second])
+            for pair in cloud_neighbours(30, box)
+        ],
+        invalid={
+            **{name: [table.canary, bad] for name, bad in table.invalid.items()},
+            "no clouds": [],
+            "not a list": 3.0,
+        },
+        outside=[table.outside],
+        clipped=[table.clipped],
+    )
+
+
+def _functions(adjacency):
+    rng = np.random.default_rng(0)
+    X = [rng.uniform(size=(5, 4)), rng.uniform(size=(5, 4))]
+    canary = _with(X[1], (2, 2), CANARY)
+    return CheckData(
+        X=X,
+        larger=[rng.uniform(size=(25, 24)) for _ in range(4)],
+        canary=[X[0], canary],
+        neighbours=[
+            pair._replace(first=[X[0], pair.first], second=[X[0], pair.second])
+            for pair in function_neighbours((4, 3), 0.1, 1.0)
+        ],
+        invalid={
+            "NaN": [X[0], _with(canary, (0, 0), np.nan)],
+            "infinity": [X[0], _with(canary, (0, 0), np.inf)],
+            "an empty function": [X[0], np.zeros((0, 3))],
+            "text": [np.array([["a"]])],
+            "no functions": [],
+            "not a list": 3.0,
+        },
+    )
+
+
+def _graph(adjacency):
+    rng = np.random.default_rng(0)
+
+    def graph(n):
+        upper = np.triu(rng.uniform(size=(n, n)) < 0.3, 1)
+        return (upper | upper.T).astype(np.int8)
+
+    X = graph(30)
+    crooked = X.copy()
+    crooked[0, 1] = 1 - crooked[1, 0]
+    return CheckData(
+        X=X,
+        larger=graph(60),
+        canary=X,
+        neighbours=graph_neighbours(20),
+        invalid={
+            "NaN": _with(X, (0, 1), np.nan),
+            "weights": _with(X, (0, 1), 0.5),
+            "not square": X[:, :-1],
+            "not symmetric": crooked,
+            "no nodes": X[:0, :0],
+            "nothing": None,
+        },
+        canary_value=None,
+    )
+
+
+_MAKERS: dict[str, Callable] = {
+    "rows": _rows,
+    "clouds": _clouds,
+    "functions": _functions,
+    "graph": _graph,
+}
+
+
+def make_check_data(tags):
+    """Build the inputs that fit an estimator's privacy tags.
+
+    Parameters
+    ----------
+    tags : PrivacyTags
+
+    Returns
+    -------
+    CheckData
+    """
+    if tags.input not in _MAKERS:
+        raise ValueError(f"the tag input must be one of {sorted(_MAKERS)}; got {tags.input!r}.")
+    return _MAKERS[tags.input](tags.adjacency)

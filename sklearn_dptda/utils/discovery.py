@@ -1,0 +1,51 @@
+"""Finding every estimator of the package, so that no check can forget one."""
+
+import importlib
+import inspect
+import pkgutil
+
+from sklearn.base import BaseEstimator
+from sklearn.utils import get_tags
+
+import sklearn_dptda
+
+
+def all_estimators(*, private=None):
+    """List the public estimators of the package.
+
+    Parameters
+    ----------
+    private : bool, default=None
+        True for those that release under differential privacy, False for the
+        others, None for all.
+
+    Returns
+    -------
+    list of (str, type)
+        Sorted by name.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.utils.discovery import all_estimators
+    >>> "PrivatePersistence" in dict(all_estimators(private=True))
+    True
+    """
+    found = {}
+    for module in pkgutil.walk_packages(sklearn_dptda.__path__, "sklearn_dptda."):
+        if module.name.split(".")[-1].startswith("_"):
+            continue
+        public = importlib.import_module(module.name)
+        for name in getattr(public, "__all__", ()):
+            value = getattr(public, name)
+            if inspect.isclass(value) and issubclass(value, BaseEstimator):
+                found[name] = value
+    return [
+        (name, kind)
+        for name, kind in sorted(found.items())
+        if private is None or is_private(kind()) == private
+    ]
+
+
+def is_private(estimator):
+    """Whether an estimator's tags say that it releases under differential privacy."""
+    return getattr(get_tags(estimator), "privacy", None) is not None

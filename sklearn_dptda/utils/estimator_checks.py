@@ -1,0 +1,142 @@
+"""Privacy checks for any private estimator, ours or yours.
+
+An estimator that inherits
+:class:`~sklearn_dptda.privacy.PrivateEstimatorMixin` and sets its tags is held
+to some forty rules: its guarantee is present and true, its budget is spent
+before the release and never given back, no record stays in what is pickled or
+printed, no error, warning or shape tells neighbours apart, seeds and entropy
+do what they say, ``epsilon=inf`` is the non-private sibling.
+
+Passing is necessary, not sufficient: the sensitivity needs a proof and
+:func:`~sklearn_dptda.privacy.audit_epsilon` more runs.
+"""
+
+from functools import partial
+
+from sklearn.base import clone
+
+from sklearn_dptda.utils._privacy_checks import CHECKS, make_check_data
+from sklearn_dptda.utils._privacy_checks._tools import tags_of
+from sklearn_dptda.utils.discovery import all_estimators, is_private
+
+__all__ = [
+    "check_privacy",
+    "make_instance",
+    "parametrize_with_privacy_checks",
+    "privacy_checks",
+]
+
+# What the inputs of the checks need: values of the unit box.
+_PUBLIC = {"bounds": (0.0, 1.0), "sensitivity": 0.1, "upper": 1.0, "delta": 1e-6}
+
+
+def make_instance(kind):
+    """Instance of a private estimator with the public parameters that the checks use.
+
+    Parameters
+    ----------
+    kind : type
+        Class of a private estimator that can be made without arguments.
+
+    Returns
+    -------
+    estimator
+        With ``bounds=(0, 1)``, ``sensitivity=0.1`` and ``upper=1`` where it
+        has such parameters.
+    """
+    estimator = kind()
+    known = estimator.get_params(deep=False)
+    return estimator.set_params(
+        **{
+            name: value
+            for name, value in _PUBLIC.items()
+            if name in known and (known[name] is None or name == "bounds")
+        }
+    )
+
+
+def privacy_checks(estimator, data=None):
+    """List the checks for one estimator.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With privacy tags, and without an accountant.
+    data : CheckData, default=None
+        Inputs; None makes some by the tags, within the unit box.
+
+    Returns
+    -------
+    list of (str, callable)
+        Names and functions without arguments that raise AssertionError.
+
+    Raises
+    ------
+    ValueError
+        If the estimator's tags do not say that it is private.
+    """
+    if not is_private(estimator):
+        raise ValueError(f"{type(estimator).__name__} has no privacy tags: nothing to check.")
+    return [(name, partial(_run, check, estimator, data)) for name, check in CHECKS.items()]
+
+
+def _run(check, estimator, data):
+    data = make_check_data(tags_of(estimator)) if data is None else data
+    check(clone(estimator), data)
+
+
+def check_privacy(estimator, data=None):
+    """Run all privacy checks on one estimator.
+
+    Parameters
+    ----------
+    estimator : estimator
+    data : CheckData, default=None
+
+    Returns
+    -------
+    int
+        Number of checks that ran.
+
+    Raises
+    ------
+    AssertionError
+        From the first check that fails.
+
+    Examples
+    --------
+    >>> from sklearn_dptda import PrivatePersistence
+    >>> from sklearn_dptda.utils.estimator_checks import check_privacy
+    >>> check_privacy(PrivatePersistence(sensitivity=0.1, upper=1.0)) > 30
+    True
+    """
+    checks = privacy_checks(estimator, data)
+    for _, check in checks:
+        check()
+    return len(checks)
+
+
+def parametrize_with_privacy_checks(estimators=None):
+    """Decorate a pytest test that takes ``check``.
+
+    Parameters
+    ----------
+    estimators : list of estimators, default=None
+        None takes every private estimator of this package.
+
+    Returns
+    -------
+    pytest.MarkDecorator
+    """
+    import pytest
+
+    if estimators is None:
+        estimators = [make_instance(kind) for _, kind in all_estimators(private=True)]
+    return pytest.mark.parametrize(
+        "check",
+        [
+            pytest.param(check, id=f"{type(estimator).__name__}-{name}")
+            for estimator in estimators
+            for name, check in privacy_checks(estimator)
+        ],
+    )
