@@ -2,10 +2,10 @@
 
 import argparse
 
-from benchmarks import dtm, sampler, utility
+from benchmarks import dtm, noise, sampler, utility
 from benchmarks._machine import describe_machine
 
-BENCHMARKS = {"dtm": dtm, "sampler": sampler, "utility": utility}
+BENCHMARKS = {"dtm": dtm, "noise": noise, "sampler": sampler, "utility": utility}
 
 
 def main():

@@ -37,12 +37,12 @@ def repeated(function, repeats):
     return summary([once(function)[0] for _ in range(repeats)])
 
 
-def side_by_side(function, peer, repeats):
-    """Time two functions by turns, so that a busy spell of the machine hits both.
+def side_by_side(*functions, repeats):
+    """Time functions by turns, so that a busy spell of the machine hits all.
 
     Returns
     -------
-    Timing, Timing
+    tuple of Timing
     """
-    pairs = [(once(function)[0], once(peer)[0]) for _ in range(repeats)]
-    return tuple(summary(column) for column in zip(*pairs, strict=True))
+    rows = [[once(function)[0] for function in functions] for _ in range(repeats)]
+    return tuple(summary(column) for column in zip(*rows, strict=True))

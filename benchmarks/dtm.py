@@ -42,7 +42,7 @@ def _exact_row(n, k, repeats, target):
         return DistanceToMeasure(k, q=1).fit(X).transform(nodes)
 
     difference = np.abs(ours.transform([X])[0].values.ravel() - gudhi()).max()
-    own, peer = side_by_side(lambda: ours.transform([X]), gudhi, repeats)
+    own, peer = side_by_side(lambda: ours.transform([X]), gudhi, repeats=repeats)
     ratio = own.median / peer.median
     shown = at_most(ratio, 0.4) if target else ratio
     return n, k, f"{own}", f"{peer}", shown, float(difference)
@@ -53,7 +53,7 @@ def _lattice(quick):
     few, many = (make_two_circles(size, random_state=0) for size in (n, 10 * n))
     lattice = DTMFiltration(m=0.2, bounds=BOUNDS, method="lattice").fit([few])
     small, large = side_by_side(
-        lambda: lattice.transform([few]), lambda: lattice.transform([many]), repeats
+        lambda: lattice.transform([few]), lambda: lattice.transform([many]), repeats=repeats
     )
     return Table(
         "Distance-to-measure on the lattice, m = 0.2: ten times the points",
@@ -84,7 +84,9 @@ def _kernel_row(n, repeats):
         for method in ("exact", "lattice")
     )
     (a,), (b,) = exact.transform([X]), lattice.transform([X])
-    slow, fast = side_by_side(lambda: exact.transform([X]), lambda: lattice.transform([X]), repeats)
+    slow, fast = side_by_side(
+        lambda: exact.transform([X]), lambda: lattice.transform([X]), repeats=repeats
+    )
     ratio = slow.median / fast.median
     difference = float(np.abs(a.values - b.values).max())
     return n, f"{slow}", f"{fast}", ratio, difference, b.approximation_error

@@ -12,7 +12,13 @@ from sklearn_dptda.persistence import (
     PrivatePersistence,
     bottleneck_distance,
 )
-from sklearn_dptda.privacy import PrivacyGuarantee, PrivacyLeakWarning
+from sklearn_dptda.privacy import (
+    PrivacyAccountant,
+    PrivacyBudgetExceeded,
+    PrivacyGuarantee,
+    PrivacyLeakWarning,
+    audit_epsilon,
+)
 
 __version__ = "0.1.0"
 
@@ -22,9 +28,12 @@ __all__ = [
     "DiagramFeatures",
     "GridFiltration",
     "KernelDistanceFiltration",
+    "PrivacyAccountant",
+    "PrivacyBudgetExceeded",
     "PrivacyGuarantee",
     "PrivacyLeakWarning",
     "PrivatePersistence",
+    "audit_epsilon",
     "bottleneck_distance",
     "distance_to_measure",
 ]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import cross_val_predict
+from threadpoolctl import threadpool_limits
 
 # Thresholds tried per score, and rows kept of an array of varying size.
 _N_THRESHOLDS = 200
@@ -73,9 +74,11 @@ def learn_event(first, second, summary, bound, seed):
     features = np.concatenate([summarise(first), summarise(second)])
     on_first = np.arange(len(features)) < len(first)
     learner = HistGradientBoostingClassifier(max_iter=50, max_leaf_nodes=15, random_state=seed)
-    # Scores of runs that the learner has not seen, or thresholds would be too bold.
-    unseen = cross_val_predict(learner, features, on_first, cv=2, method="predict_proba")[:, 1]
-    learner.fit(features, on_first)
+    # One thread: small fits lose more by waiting for each other's cores than they gain.
+    with threadpool_limits(1, user_api="openmp"):
+        # Scores of runs that the learner has not seen, or thresholds would be too bold.
+        unseen = cross_val_predict(learner, features, on_first, cv=2, method="predict_proba")[:, 1]
+        learner.fit(features, on_first)
     candidates = [("score of a classifier", unseen, lambda rows: learner.predict_proba(rows)[:, 1])]
     for i in range(min(features.shape[1], _MOST_COORDINATES)):
         candidates.append((f"coordinate {i}", features[:, i], _Coordinate(i)))
