@@ -14,6 +14,12 @@ from sklearn_dptda.persistence._level_sets import BirthBall, DiagramBall
 from sklearn_dptda.privacy import NoiseSource
 
 
+def _out_of_range(sensitivity, upper):
+    return ValueError(
+        f"sensitivity={sensitivity!r} and upper={upper!r} are too far apart for floating point."
+    )
+
+
 @dataclass(frozen=True)
 class ExactMechanism:
     """Exponential mechanism of the bottleneck distance, drawn exactly.
@@ -54,21 +60,33 @@ class ExactMechanism:
         -------
         list of ndarray of shape (n, 2)
         """
-        grid = make_grid(sensitivity, upper, self.rate)
+        grid, table = self._prepare(sensitivity, upper)
         source = NoiseSource(seed)
         balls = [
             self._balls(diagram, q, grid) for diagram, q in zip(diagrams, dimensions, strict=True)
         ]
-        per_step = Fraction(self.rate) / (2 * grid.sensitivity)
-        # Births can be grid.size apart: the last level must hold every diagram, or supports
-        # would depend on the data.
-        table = decay_table(per_step.numerator, per_step.denominator, grid.size + 1)
         if self.joint:
             parts = ExactSampler([ball for group in balls for ball in group], table).draw(source)
         else:
             parts = [part for group in balls for part in ExactSampler(group, table).draw(source)]
         parts = iter(parts)
         return [grid.values([z for _ in group for z in next(parts)]) for group in balls]
+
+    def check(self, sensitivity, upper):
+        """Raise ValueError if these public numbers leave the range of floats."""
+        try:
+            self._prepare(sensitivity, upper)
+        except (OverflowError, ZeroDivisionError):
+            raise _out_of_range(sensitivity, upper) from None
+
+    def _prepare(self, sensitivity, upper):
+        """Make the grid and the weights of the levels: public, and the same for neighbours."""
+        grid = make_grid(sensitivity, upper, self.rate)
+        per_step = Fraction(self.rate) / (2 * grid.sensitivity)
+        # Births can be grid.size apart: the last level must hold every diagram, or supports
+        # would depend on the data.
+        table = decay_table(per_step.numerator, per_step.denominator, grid.size + 1)
+        return grid, table
 
     def _balls(self, diagram, q, grid):
         """Balls of one dimension: finite classes, and the one that never dies."""
@@ -118,6 +136,11 @@ class MarkovChainMechanism:
     max_points: int
     n_iter: int
     proposal_scale: float
+
+    def check(self, sensitivity, upper):
+        """Raise ValueError if these public numbers leave the range of floats."""
+        if not (2 * sensitivity > 0 and math.isfinite(self.rate / (2 * sensitivity))):
+            raise _out_of_range(sensitivity, upper)
 
     def release(self, diagrams, dimensions, sensitivity, upper, seed):
         """Run the chain; see :meth:`ExactMechanism.release`."""

@@ -4,7 +4,7 @@ import math
 from numbers import Integral, Real
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda.persistence._base_measure import BASE_MEASURES
@@ -24,6 +24,7 @@ from sklearn_dptda.privacy import (
     bounded_range_rho,
     spawn_seeds,
 )
+from sklearn_dptda.utils import check_collection
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
 
@@ -182,7 +183,11 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
         "proposal_scale": [Interval(Real, 0, None, closed="neither")],
         "accountant": [PrivacyAccountant, None],
         "random_state": ["random_state", np.random.Generator],
-        "n_jobs": [Integral, None],
+        "n_jobs": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Integral, None, -1, closed="right"),
+            None,
+        ],
     }
 
     def __init__(
@@ -243,6 +248,7 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
             If a parameter is out of range, or if a bare array comes without
             ``sensitivity`` and ``upper``.
         """
+        X = check_collection(X)
         self.homology_dimensions_, self.single_ = check_dimensions(self.homology_dimensions)
         self._read(X)
         self.privacy_guarantee_ = self._guarantee(_have_public_bounds(X))
@@ -277,6 +283,7 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
                 "A parameter has changed since fit, so privacy_guarantee_ no longer describes "
                 "what would be released: call fit again."
             )
+        X = check_collection(X)
         read = self._read(X)
         if self.privacy_guarantee_.public_parameters and not _have_public_bounds(X):
             raise ValueError(
@@ -284,6 +291,11 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
                 "had not: privacy_guarantee_ would not be true."
             )
         mechanism = self._mechanism()
+        # Whatever public numbers can make fail, fails before the payment.
+        effective_n_jobs(self.n_jobs)
+        if mechanism is not None:
+            for _, sensitivity, upper in read:
+                mechanism.check(sensitivity, upper)
         self._spend(self.privacy_guarantee_)
         seeds = spawn_seeds(self.random_state, len(read))
         return self._shape(
@@ -311,6 +323,7 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
             Mean over the filtrations of the sum over the homology dimensions,
             negated.
         """
+        X = check_collection(X)
         releases = self.transform(X)
         if self.single_:
             releases = [[diagram] for diagram in releases]

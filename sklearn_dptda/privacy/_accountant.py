@@ -10,9 +10,9 @@ from sklearn_dptda.privacy._budget import COMPOSITIONS, Charge
 from sklearn_dptda.privacy._history import SpendHistory
 from sklearn_dptda.privacy._ledger import Ledger
 from sklearn_dptda.privacy._sensitivity import check_adjacency
-from sklearn_dptda.privacy._stores import MemoryStore, make_store
+from sklearn_dptda.privacy._stores import MemoryStore, make_store, process_lock
 
-_NO_BUDGET = (math.inf, 0.0)
+_DEFAULT_BUDGET = (math.inf, 0.0, "basic")
 # What a ledger line keeps of a parameter: enough to recognise it, too little for a data set.
 _LONGEST_TEXT = 200
 _HANDLES = weakref.WeakValueDictionary()
@@ -30,7 +30,7 @@ class PrivacyAccountant:
     Parameters
     ----------
     epsilon : float, default=inf
-        Budget; ``inf`` counts without a limit.
+        Budget; ``inf`` counts without any limit, of delta neither.
     delta : float, default=0.0
         Budget of failure probabilities.
     path : str or path-like, default=None
@@ -42,8 +42,8 @@ class PrivacyAccountant:
         ``"postgresql://user@host/database"``: a database server, for teams and
         clusters; needs ``pip install 'sklearn-dptda[ledger]'``; pickles of the
         handle contain the URL, so keep passwords out of it. A ledger that
-        exists keeps its budget: it is adopted where none is given, and another
-        one is refused.
+        exists keeps its budget: what is left at its default is adopted, and
+        what is stated must agree.
     composition : {"basic", "zcdp"}, default="basic"
         ``"basic"``: epsilons add up, deltas add up. ``"zcdp"``: losses are
         counted in zero-concentrated differential privacy and converted at
@@ -107,8 +107,9 @@ class PrivacyAccountant:
                 f"composition must be one of {sorted(COMPOSITIONS)}; got {composition!r}."
             )
         asked = (float(epsilon), float(delta), composition)
-        ledger = Ledger(MemoryStore() if path is None else make_store(path))
-        found = _open(ledger, asked)
+        with process_lock:
+            ledger = Ledger(MemoryStore() if path is None else make_store(path))
+            found = _open(ledger, asked)
         self._set(ledger, found, None if path is None else os.fspath(path))
 
     def _set(self, ledger, budget, path):
@@ -227,8 +228,11 @@ class PrivacyAccountant:
     def __enter__(self):
         """Make this the default of every private estimator without an accountant.
 
-        It holds for the whole process, its threads, and the workers that
-        joblib starts from it.
+        It holds for the whole process and its threads, and for estimators that
+        are sent to worker processes from inside the block, such as those of a
+        grid search. An estimator that is *made* in a worker process knows no
+        default: give it the accountant. An estimator that is copied or pickled
+        inside the block keeps this accountant as its own.
         """
         _DEFAULTS.push(self)
         return self
@@ -260,7 +264,10 @@ class PrivacyAccountant:
 def _open(ledger, asked):
     """Open a ledger; refuse one that has another budget."""
     found = ledger.open(*asked)
-    if found != asked and asked[:2] != _NO_BUDGET:
+    if any(
+        stated not in (default, kept)
+        for stated, default, kept in zip(asked, _DEFAULT_BUDGET, found, strict=True)
+    ):
         raise ValueError(
             f"The ledger {ledger.store.describe()} has the budget epsilon={found[0]:g}, "
             f"delta={found[1]:g}, composition={found[2]!r}: leave them out to adopt it, or choose "
@@ -287,11 +294,10 @@ class _Defaults:
 
     def __init__(self):
         self._stack = []
-        self._lock = threading.Lock()
 
     def push(self, accountant):
         thread = threading.get_ident()
-        with self._lock:
+        with process_lock:
             if any(owner != thread for _, owner in self._stack):
                 raise RuntimeError(
                     "Another thread has made an accountant the default of this process: pass "
@@ -300,14 +306,14 @@ class _Defaults:
             self._stack.append((accountant, thread))
 
     def pop(self, accountant):
-        with self._lock:
+        with process_lock:
             for i in reversed(range(len(self._stack))):
                 if self._stack[i][0] is accountant:
                     del self._stack[i]
                     return
 
     def get(self):
-        with self._lock:
+        with process_lock:
             return self._stack[-1][0] if self._stack else None
 
 

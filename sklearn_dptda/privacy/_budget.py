@@ -17,6 +17,9 @@ class PrivacyLoss(NamedTuple):
     delta: float
 
 
+_UNLIMITED = PrivacyLoss(math.inf, 1.0)
+
+
 @dataclass(frozen=True)
 class Charge:
     """What one release costs, under each rule.
@@ -74,14 +77,18 @@ class BasicComposition:
 
     def fits(self, charges):
         """Whether the charges together stay within the budget."""
+        if math.isinf(self.epsilon):
+            return True
         total = self.total(charges)
         return total.epsilon <= self.epsilon * _SLACK and total.delta <= self.delta * _SLACK
 
     def remaining(self, charges):
         """Largest loss that still fits."""
+        if math.isinf(self.epsilon):
+            return _UNLIMITED
         total = self.total(charges)
         return PrivacyLoss(
-            _difference(self.epsilon, total.epsilon), _difference(self.delta, total.delta)
+            max(self.epsilon - total.epsilon, 0.0), max(self.delta - total.delta, 0.0)
         )
 
 
@@ -123,17 +130,19 @@ class ZCDPComposition:
 
     def fits(self, charges):
         """Whether the charges together stay within the budget."""
-        rho, delta = self._sums(charges)
         if math.isinf(self.epsilon):
-            return delta <= self.delta
+            return True
+        rho, delta = self._sums(charges)
         return delta < self.delta and rho <= zcdp_rho(self.epsilon, self.delta - delta) * _SLACK
 
     def remaining(self, charges):
         """Largest pure loss that still fits."""
+        if math.isinf(self.epsilon):
+            return _UNLIMITED
         rho, delta = self._sums(charges)
         if delta >= self.delta:
             return PrivacyLoss(0.0, 0.0)
-        left = _difference(zcdp_rho(self.epsilon, self.delta - delta), rho)
+        left = max(zcdp_rho(self.epsilon, self.delta - delta) - rho, 0.0)
         return PrivacyLoss(math.sqrt(2 * left), 0.0)
 
 
@@ -144,7 +153,3 @@ def _sum(values):
     """Sum, rounded once."""
     values = list(values)
     return math.inf if math.inf in values else math.fsum(values)
-
-
-def _difference(budget, spent):
-    return math.inf if math.isinf(budget) else max(budget - spent, 0.0)

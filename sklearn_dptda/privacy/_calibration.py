@@ -8,8 +8,12 @@ zero-concentrated differential privacy (zCDP).
 import math
 
 import numpy as np
+from scipy.integrate import quad
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import log_ndtr
+
+# Relative, for roots and integrals whose last digits are not certain.
+_MARGIN = 1e-9
 
 
 def gaussian_delta(epsilon, mu):
@@ -41,9 +45,30 @@ def _log_gaussian_delta(epsilon, mu):
         return -math.inf
     if math.isinf(mu):
         return 0.0
-    upper = log_ndtr(-epsilon / mu + mu / 2)
-    lower = epsilon + log_ndtr(-epsilon / mu - mu / 2)
-    return float(upper + math.log(-math.expm1(lower - upper))) if lower < upper else -math.inf
+    upper = float(log_ndtr(-epsilon / mu + mu / 2))
+    lower = epsilon + float(log_ndtr(-epsilon / mu - mu / 2))
+    if upper - lower > 1e-3:
+        return upper + math.log(-math.expm1(lower - upper))
+    return upper + math.log(mu * _relative_excess(-epsilon / mu + mu / 2, mu))
+
+
+def _relative_excess(c, mu):
+    """Integral of exp(-mu v) Phi(c - v) / Phi(c) over v > 0.
+
+    Partial integration of the definition of delta gives mu Phi(c) times this, in
+    which nothing cancels; needed where delta is small against Phi(c).
+    """
+    start = float(log_ndtr(c))
+    reach = 40 / max(1.0, -c)
+    value, _ = quad(
+        lambda v: math.exp(float(log_ndtr(c - v)) - start - mu * v),
+        0,
+        reach,
+        epsabs=0,
+        epsrel=1e-11,
+        limit=200,
+    )
+    return value
 
 
 def gaussian_mu(epsilon, delta):
@@ -80,8 +105,8 @@ def gaussian_mu(epsilon, delta):
     root = brentq(
         lambda mu: _log_gaussian_delta(epsilon, mu) - target, low, 2 * low, xtol=1e-300, rtol=1e-13
     )
-    # The root may be off to either side by its tolerance: step to the private one.
-    return root * (1 - 1e-12)
+    # The root may be off to either side by rounding: step to the private one.
+    return root * (1 - _MARGIN)
 
 
 def gaussian_epsilon(mu, delta):
@@ -104,8 +129,8 @@ def gaussian_epsilon(mu, delta):
     if _log_gaussian_delta(0.0, mu) <= target:
         return 0.0
     high = mu * mu / 2 + mu * math.sqrt(-2 * target) + 1e-12
-    root = brentq(lambda epsilon: _log_gaussian_delta(epsilon, mu) - target, 0.0, high)
-    return root * (1 + 1e-12) + 1e-15
+    root = brentq(lambda epsilon: _log_gaussian_delta(epsilon, mu) - target, 0.0, high, xtol=1e-300)
+    return root * (1 + _MARGIN)
 
 
 def compose_mu(mus):
@@ -238,7 +263,7 @@ def zcdp_epsilon(rho, delta):
         return alpha * rho + math.log(excess / alpha) - (math.log(delta * alpha)) / excess
 
     # The minimum is near excess = sqrt(log(1 / delta) / rho), the textbook order.
-    centre = 0.5 * math.log(max(-math.log(delta), 1e-3) / rho)
+    centre = 0.5 * (math.log(max(-math.log(delta), 1e-3)) - math.log(rho))
     best = minimize_scalar(
         bound, bounds=(centre - 5, centre + 5), method="bounded", options={"xatol": 1e-10}
     )

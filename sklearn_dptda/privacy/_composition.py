@@ -26,21 +26,30 @@ def bounded_range_delta(rate, n_releases, epsilon):
     worst = 0.0
     for ell in i:
         t = min(max((epsilon + (ell + 1) * rate) / (k + 1), 0.0), rate)
-        # Probability, under the second data set, that one loss takes its high value.
-        p = math.expm1(-(rate - t)) / math.expm1(-rate) * math.exp(-t)
-        with np.errstate(divide="ignore"):
-            log_mass = log_binomial + _times(k - i, p) + _times(i, 1 - p)
+        # Log probabilities, under the second data set, that one loss is high, or low.
+        log_total = _log_one_minus_exp(rate)
+        log_high = -t + _log_one_minus_exp(rate - t) - log_total
+        log_low = _log_one_minus_exp(t) - log_total
+        log_mass = log_binomial + _times(k - i, log_high) + _times(i, log_low)
         loss = k * t - i * rate
         positive = loss > epsilon
-        gain = np.exp(log_mass[positive]) * (np.exp(loss[positive]) - np.exp(epsilon))
-        worst = max(worst, float(gain.sum()))
+        log_mass, loss = log_mass[positive], loss[positive]
+        # mass * (exp(loss) - exp(epsilon)), without leaving the range of floats.
+        delta = float((np.exp(log_mass + loss) * -np.expm1(epsilon - loss)).sum())
+        if math.isnan(delta):
+            return 1.0
+        worst = max(worst, delta)
     return worst
 
 
-def _times(count, probability):
-    """``count * log(probability)`` with ``0 * log(0) = 0``."""
-    safe = np.where(count > 0, probability, 1.0)
-    return count * np.log(np.maximum(safe, 0.0))
+def _log_one_minus_exp(x):
+    """``log(1 - exp(-x))``."""
+    return math.log(-math.expm1(-x)) if x > 0 else -math.inf
+
+
+def _times(count, log_probability):
+    """``count * log_probability`` with ``0 * log(0) = 0``."""
+    return count * np.where(count > 0, log_probability, 0.0)
 
 
 def bounded_range_rate(epsilon, delta, n_releases):

@@ -28,7 +28,7 @@ class FixedPoint:
     **Sensitivity.** Rounding towards zero shrinks every coordinate: bounds of
     the norm of one record's contribution (add-remove) hold unchanged. Between
     two replaced contributions rounding can add at most one step per
-    coordinate; :meth:`sensitivity` includes it.
+    coordinate; :meth:`sum_sensitivity` includes it.
 
     **Gaussian noise.** With at least 2**30 steps per scale, discrete Gaussian
     noise is within ``1 / (40 s**2) < 1e-19`` in total variation, per
@@ -117,14 +117,18 @@ class FixedPoint:
             raise ValueError("the sum could leave 62 bits: use a coarser lattice.")
         return steps.sum(axis=axis)
 
-    def sensitivity(self, sensitivity, size=1):
-        """Sensitivity of the rounded statistic, in steps.
+    def sum_sensitivity(self, sensitivity, size):
+        """Sensitivity of a :meth:`sum` of records, in steps.
+
+        Not that of a statistic that is computed first and encoded afterwards:
+        neighbours of such a statistic can fall on both sides of a step.
 
         Parameters
         ----------
         sensitivity : Sensitivity
-            Of the statistic before rounding, in its own units.
-        size : int, default=1
+            Of the sum before rounding, in its own units: a bound of the norm
+            of one record's contribution, or of the difference of two.
+        size : int
             Number of coordinates that one record can move.
 
         Returns

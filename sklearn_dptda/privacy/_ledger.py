@@ -1,18 +1,18 @@
 """The ledger: one transaction checks the budget and writes the spend."""
 
 import atexit
+import contextlib
 import json
 import os
 import shutil
 import tempfile
-import threading
 import uuid
 import weakref
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from sklearn_dptda.privacy._budget import COMPOSITIONS, Charge
-from sklearn_dptda.privacy._stores import MemoryStore
+from sklearn_dptda.privacy._stores import MemoryStore, process_lock
 from sklearn_dptda.privacy._warnings import PrivacyBudgetExceeded, PrivacyLedgerError
 
 _CREATE_BUDGET = """
@@ -91,9 +91,8 @@ class Ledger:
     def __init__(self, store, ledger_id=None):
         self.store = store
         self.id = ledger_id
-        # One transaction of this process at a time; also what a fork waits for.
-        self._lock = threading.RLock()
-        _LEDGERS.add(self)
+        with process_lock:
+            _LEDGERS.add(self)
 
     def open(self, epsilon, delta, composition):
         """Create the budget, or adopt the one that the store has.
@@ -111,7 +110,7 @@ class Ledger:
             return self._open(epsilon, delta, composition)
 
     def _open(self, epsilon, delta, composition):
-        with self._lock, self.store.transaction(create=True) as execute:
+        with process_lock, self.store.transaction(create=True) as execute:
             if not self.store.lock_clause:
                 self._refuse_foreign_file(execute)
             execute(_CREATE_BUDGET)
@@ -125,7 +124,8 @@ class Ledger:
                     {"id": self.id, "epsilon": epsilon, "delta": delta, "composition": composition},
                 )
         if found is None:
-            self.store.created()
+            with process_lock:
+                self.store.created()
             return epsilon, delta, composition
         self.id = found[0]
         return found[1:]
@@ -153,7 +153,7 @@ class Ledger:
         PrivacyLedgerError
             If the store cannot be used.
         """
-        with self._lock, self.store.transaction() as execute:
+        with process_lock, self.store.transaction() as execute:
             rule = self._rule(execute, lock=True)
             self._refuse_mixed_adjacency(execute, line["adjacency"])
             charges = self._charges(execute)
@@ -175,12 +175,12 @@ class Ledger:
 
     def read(self):
         """Return the composition rule and all (charge, count) pairs."""
-        with self._lock, self.store.transaction() as execute:
+        with process_lock, self.store.transaction() as execute:
             return self._rule(execute), self._charges(execute)
 
     def spends(self):
         """Return all spends in their order."""
-        with self._lock, self.store.transaction() as execute:
+        with process_lock, self.store.transaction() as execute:
             self._rule(execute)
             rows = execute(
                 "SELECT number, time, epsilon, delta, rho, adjacency, what, estimator, parameters "
@@ -221,7 +221,7 @@ class Ledger:
 
     def share(self):
         """Move a ledger from memory to a temporary file that other processes can open."""
-        with self._lock:
+        with process_lock:
             if isinstance(self.store, MemoryStore):
                 folder = tempfile.mkdtemp(prefix="sklearn_dptda_")
                 atexit.register(_remove, folder, os.getpid())
@@ -233,30 +233,22 @@ def _remove(folder, owner):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-_HELD = []
-
-
 def _before_fork():
-    """Wait for transactions to end, and let the child find ledgers of this process."""
-    for ledger in sorted(_LEDGERS, key=id):
-        ledger._lock.acquire()
-        _HELD.append(ledger)
-        ledger.share()
+    """Wait for transactions to end, and let the child find the ledgers of this process."""
+    process_lock.__enter__()
+    for ledger in list(_LEDGERS):
+        # What cannot be shared stays in memory, where the child will be refused.
+        with contextlib.suppress(PrivacyLedgerError, OSError):
+            ledger.share()
 
 
 def _after_fork_in_parent():
-    while _HELD:
-        _HELD.pop()._lock.release()
-
-
-def _after_fork_in_child():
-    while _HELD:
-        _HELD.pop()._lock = threading.RLock()
+    process_lock.__exit__()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_before_fork,
         after_in_parent=_after_fork_in_parent,
-        after_in_child=_after_fork_in_child,
+        after_in_child=process_lock.renew,
     )

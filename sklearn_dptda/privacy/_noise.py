@@ -7,6 +7,8 @@ number takes part in a secure draw, so none can betray the mechanism's input.
 import math
 import random
 import secrets
+from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -55,7 +57,14 @@ class NoiseSource:
         self.seeded = seed is not None
         self._seed = seed
         self._getrandbits = random.Random(seed).getrandbits if self.seeded else secrets.randbits
-        self._rng = np.random.default_rng(seed) if self.seeded else None
+
+    @cached_property
+    def _sequence(self):
+        return np.random.SeedSequence(self._seed)
+
+    @cached_property
+    def _rng(self):
+        return self.generator()
 
     def below(self, n):
         """Draw an integer uniformly from ``{0, ..., n - 1}``, ``n`` of any size.
@@ -242,9 +251,9 @@ class NoiseSource:
         """NumPy generator, for mechanisms whose guarantee is nominal anyway.
 
         Floating-point draws from it must never be added to a statistic that
-        a guarantee covers.
+        a guarantee covers. Each call opens a stream of its own.
         """
-        return np.random.default_rng(self._seed)
+        return np.random.default_rng(self._sequence.spawn(1)[0])
 
 
 def flip_numerator(epsilon, n_categories):
@@ -264,10 +273,16 @@ def flip_numerator(epsilon, n_categories):
     if math.isinf(epsilon):
         return 0
     others = n_categories - 1
-    # exp(-epsilon) may be off by some ulp: err towards more noise.
-    decay = math.exp(-epsilon) * (1 + 2.0**-50)
-    probability = others * decay / (1 + others * decay) * (1 + 2.0**-50)
-    return max(math.ceil(probability * _WORD), 1)
+    # exp(epsilon) from below, in exact arithmetic from here on.
+    growth = 1 + Fraction(math.expm1(min(epsilon, 700.0))) * (1 - Fraction(1, 2**50))
+    numerator = math.ceil(_WORD * others / (growth + others))
+    # Rounding up must not make a change likelier than staying, by more than epsilon.
+    if numerator > growth * (_WORD - numerator) * others:
+        raise ValueError(
+            f"epsilon={epsilon!r} is too small for {n_categories} categories: probabilities are "
+            "multiples of 2**-64."
+        )
+    return numerator
 
 
 def spawn_seeds(random_state, n):

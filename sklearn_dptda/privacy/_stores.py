@@ -15,6 +15,31 @@ from sklearn_dptda.privacy._warnings import PrivacyLedgerError
 _PATIENCE = 60.0
 
 
+class ProcessLock:
+    """One lock of this process around everything that touches a ledger.
+
+    A fork takes it first, so that the child inherits no ledger in the middle of
+    a transaction and no lock of SQLite that is held by a thread it lacks.
+    """
+
+    def __init__(self):
+        self._lock = threading.RLock()
+
+    def __enter__(self):
+        self._lock.acquire()
+        return self
+
+    def __exit__(self, *exception):
+        self._lock.release()
+
+    def renew(self):
+        """Start anew in a forked child, whose only thread held the lock."""
+        self._lock = threading.RLock()
+
+
+process_lock = ProcessLock()
+
+
 def make_store(location):
     """Store for a file name, or for a SQLAlchemy URL.
 
@@ -41,7 +66,6 @@ class MemoryStore:
 
     def __init__(self):
         self._owner = os.getpid()
-        self._lock = threading.RLock()
         self._connection = sqlite3.connect(
             ":memory:", check_same_thread=False, isolation_level=None
         )
@@ -49,23 +73,27 @@ class MemoryStore:
     @contextmanager
     def transaction(self, *, create=False):
         """Yield a function that runs one statement and returns its rows."""
+        self._refuse_strangers()
+        with _sqlite_transaction(self._connection) as execute:
+            yield execute
+
+    def move_to(self, path):
+        """Copy everything into an SQLite file and return the store of that file."""
+        self._refuse_strangers()
+        try:
+            with closing(sqlite3.connect(path)) as target:
+                self._connection.backup(target)
+        except sqlite3.Error as error:
+            raise _unusable(path, error) from None
+        return SqliteStore(path)
+
+    def _refuse_strangers(self):
+        """A copy in another process would be a second budget."""
         if os.getpid() != self._owner:
             raise PrivacyLedgerError(
                 "This budget lived in the memory of another process and could not be shared: "
                 "nothing was released. Give the accountant a path."
             )
-        with self._lock, _sqlite_transaction(self._connection) as execute:
-            yield execute
-
-    def move_to(self, path):
-        """Copy everything into an SQLite file and return the store of that file."""
-        with self._lock:
-            try:
-                with closing(sqlite3.connect(path)) as target:
-                    self._connection.backup(target)
-            except sqlite3.Error as error:
-                raise _unusable(path, error) from None
-            return SqliteStore(path)
 
     def created(self):
         """Do nothing: memory needs no preparation."""
@@ -158,11 +186,12 @@ class ServerStore:
             self._engine = sqlalchemy.create_engine(
                 url, poolclass=sqlalchemy.pool.NullPool, isolation_level="READ COMMITTED"
             )
-        except sqlalchemy.exc.SQLAlchemyError as error:
+        except (sqlalchemy.exc.SQLAlchemyError, ValueError) as error:
             raise ValueError(
                 f"path is no usable SQLAlchemy URL ({type(error).__name__})."
             ) from None
-        self._shown = url.render_as_string(hide_password=True)
+        # Passwords may stand in the query as well.
+        self._shown = url.set(query={}).render_as_string(hide_password=True)
 
     @contextmanager
     def transaction(self, *, create=False):

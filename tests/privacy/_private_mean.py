@@ -78,7 +78,7 @@ class PrivateMean(PrivateEstimatorMixin, BaseEstimator):
             return X.sum(axis=0)
         sensitivity = Sensitivity(float(widths.sum()), "l1", "replace-one")
         lattice = FixedPoint.for_scale(laplace_scale(sensitivity, self.epsilon))
-        in_steps = lattice.sensitivity(sensitivity, size=len(widths))
+        in_steps = lattice.sum_sensitivity(sensitivity, len(widths))
         scale = laplace_scale(in_steps, self.epsilon)
         return lattice.decode(lattice.sum(X) + noise.discrete_laplace(scale, len(widths)))
 

@@ -183,6 +183,36 @@ def test_infinite_epsilon_needs_an_infinite_budget():
     assert unlimited.total().epsilon == math.inf and unlimited.remaining().epsilon == math.inf
 
 
+def test_no_limit_is_no_limit():
+    for accountant in (PrivacyAccountant(), PrivacyAccountant(delta=1e-9, composition="zcdp")):
+        accountant.spend(1.0, 1e-3)
+        assert accountant.remaining() == (math.inf, 1.0)
+
+
+def test_iterators_are_read_once(filtration):
+    accountant = PrivacyAccountant()
+    private = PrivatePersistence(1.0, accountant=accountant)
+    private.fit([filtration])
+    assert len(private.transform(iter([filtration]))) == 1
+    assert private.score(iter([filtration])) <= 0 and len(accountant) == 2
+
+
+@pytest.mark.parametrize(
+    "bad", [{"n_jobs": 0}, {"n_jobs": "two"}, {"sensitivity": 1e300, "upper": 1e-300}]
+)
+def test_nothing_is_spent_on_what_public_numbers_make_fail(bad):
+    accountant = PrivacyAccountant()
+    given = {"sensitivity": 0.1, "upper": 1.0, "accountant": accountant}
+    functions = [[0.0, 0.5]]
+    with pytest.raises((ValueError, TypeError)):
+        PrivatePersistence(**{**given, **bad}).fit_transform(functions)
+    if "n_jobs" in bad:
+        private = PrivatePersistence(**given).fit(functions).set_params(**bad)
+        with pytest.raises((ValueError, TypeError)):
+            private.transform(functions)
+    assert len(accountant) == 0
+
+
 @pytest.mark.parametrize("parts", [3, 7, 10, 11, 49, 1000])
 def test_equal_shares_fit(parts):
     accountant = PrivacyAccountant(1.0)

@@ -38,3 +38,11 @@ def test_rates_are_valid_and_never_below_the_pure_split():
                 or zcdp_epsilon(k * rate**2 / 8, 1e-5) <= 1.0
             )
     assert bounded_range_rate(1.0, 0.0, 4) == 0.25
+
+
+@pytest.mark.parametrize("n", [2, 3, 10])
+@pytest.mark.parametrize("epsilon", [200.0, 500.0, 720.0, 5000.0])
+def test_huge_budgets_do_not_overflow_into_free_releases(n, epsilon):
+    assert bounded_range_delta(epsilon, n, epsilon) > 0.1
+    rate = bounded_range_rate(epsilon, 1e-5, n)
+    assert epsilon / n <= rate < epsilon

@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import numpy as np
@@ -76,8 +77,10 @@ def test_durable(path):
     second.spend(0.3, what="b")
     assert first.spends()["what"].tolist() == ["a", "b"]
     assert PrivacyAccountant(1.0, 1e-6, path=path).total() == pytest.approx((0.6, 1e-7))
-    with pytest.raises(ValueError, match="has the budget epsilon=1"):
-        PrivacyAccountant(2.0, path=path)
+    for other in ({"epsilon": 2.0}, {"delta": 1e-5}, {"delta": 1e-6, "composition": "zcdp"}):
+        with pytest.raises(ValueError, match="has the budget epsilon=1"):
+            PrivacyAccountant(**other, path=path)
+    assert PrivacyAccountant(delta=1e-6, path=path).epsilon == 1.0
     with pytest.raises(PrivacyBudgetExceeded):
         first.spend(0.5)
     again = pickle.loads(pickle.dumps(second))
@@ -251,6 +254,62 @@ def test_fork_shares_a_ledger_in_memory():
         accountant.spend(0.1)
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_ledger_that_could_not_be_shared_is_refused_in_the_child(monkeypatch):
+    # The temporary folder cannot be made while forking; the child finds it again.
+    accountant = PrivacyAccountant(1.0)
+    monkeypatch.setattr(tempfile, "tempdir", "/nonexistent")
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            tempfile.tempdir = None
+            for attempt in (lambda: accountant.spend(1.0), lambda: pickle.dumps(accountant)):
+                with pytest.raises(PrivacyLedgerError, match="another process"):
+                    attempt()
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    monkeypatch.undo()
+    assert len(accountant) == 0
+    accountant.spend(1.0)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_forks_and_threads_do_not_hang():
+    # Two threads fork while others make accountants and spend; every child must pay and leave.
+    stop, shared, codes = threading.Event(), PrivacyAccountant(), []
+
+    def busy():
+        while not stop.is_set():
+            PrivacyAccountant().spend(0.1)
+            shared.spend(0.1)
+
+    def forks():
+        for _ in range(5):
+            child = os.fork()
+            if child == 0:
+                code = 1
+                try:
+                    shared.spend(0.1)
+                    code = 0
+                finally:
+                    os._exit(code)
+            codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+    threads = [threading.Thread(target=busy, daemon=True) for _ in range(2)]
+    forkers = [threading.Thread(target=forks, daemon=True) for _ in range(2)]
+    for thread in threads + forkers:
+        thread.start()
+    for thread in forkers:
+        thread.join(timeout=100)
+        assert not thread.is_alive()
+    stop.set()
+    assert codes == [0] * 10
+
+
 def test_file_in_use_waits_for_its_turn(tmp_path):
     path = tmp_path / "a.db"
     accountant = PrivacyAccountant(1.0, path=path)
@@ -292,6 +351,21 @@ def test_password_is_not_shown():
     from sklearn_dptda.privacy._stores import make_store
 
     assert "secret" not in make_store("postgresql://me:secret@127.0.0.1/none").describe()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://127.0.0.1:1/none?user=u&password=secret",
+        "postgresql://u:p@ss:secret@127.0.0.1:1/none",
+        "postgresql://u:secret@127.0.0.1:1/none",
+    ],
+)
+def test_no_error_quotes_a_password(url):
+    pytest.importorskip("psycopg")
+    with pytest.raises((PrivacyLedgerError, ValueError)) as caught:
+        PrivacyAccountant(1.0, path=url)
+    assert "secret" not in str(caught.value)
 
 
 def test_unknown_url():

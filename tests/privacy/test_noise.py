@@ -124,7 +124,9 @@ def test_randomized_response(k, seed):
         source.randomized_response([0], k, 0.0)
 
 
-@pytest.mark.parametrize("epsilon", [1e-6, 0.01, 0.5, 1.0, 3.0, 20.0, 44.0, 60.0, 700.0, 800.0])
+@pytest.mark.parametrize(
+    "epsilon", [1e-12, 1e-6, 0.01, 0.5, 1.0, 3.0, 20.0, 44.0, 60.0, 700.0, 800.0]
+)
 @pytest.mark.parametrize("k", [2, 3, 100])
 def test_flips_never_promise_too_much(epsilon, k):
     # Exact law: keep / change-to-one-category must not exceed exp(epsilon).
@@ -135,9 +137,22 @@ def test_flips_never_promise_too_much(epsilon, k):
         flip = Decimal(flip_numerator(epsilon, k)) / 2**64
         assert 0 < flip < 1
         ratio = (1 - flip) / (flip / (k - 1))
-        assert ratio <= Decimal(epsilon).exp()
+        assert ratio <= Decimal(epsilon).exp() and 1 / ratio <= Decimal(epsilon).exp()
         if epsilon < 30:
             assert ratio >= Decimal(epsilon).exp() * (1 - Decimal(2) ** -12)
+
+
+def test_what_64_bits_cannot_express_is_refused():
+    for epsilon, k in ((1e-20, 3), (1e-10, 10**10), (1e-6, 10**15)):
+        with pytest.raises(ValueError, match="too small"):
+            flip_numerator(epsilon, k)
+
+
+def test_streams_of_one_seed_are_independent():
+    source = NoiseSource(0)
+    first, second = source.generator(), source.generator()
+    assert not np.array_equal(first.random(5), second.random(5))
+    assert not np.array_equal(NoiseSource(0).generator().random(5), second.random(5))
 
 
 def test_infinite_epsilon_changes_nothing():
@@ -252,7 +267,7 @@ def test_rounding_is_covered_by_the_sensitivity(rng):
                 exact, rounded = (x, lattice.encode(x))
                 if adjacency == "replace-one":
                     exact, rounded = x - y, lattice.encode(x) - lattice.encode(y)
-                declared = lattice.sensitivity(
+                declared = lattice.sum_sensitivity(
                     Sensitivity(np.linalg.norm(exact, order), norm, adjacency), size=4
                 )
                 worst = max(worst, np.linalg.norm(rounded, order) / declared.value)
