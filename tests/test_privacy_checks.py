@@ -6,7 +6,7 @@ import pytest
 from sklearn.base import BaseEstimator
 
 import sklearn_dptda
-from sklearn_dptda import CubicalPersistence
+from sklearn_dptda import CubicalPersistence, PrivatePersistence
 from sklearn_dptda.utils._privacy_checks import CHECKS
 from sklearn_dptda.utils.discovery import all_estimators
 from sklearn_dptda.utils.estimator_checks import (
@@ -17,14 +17,12 @@ from sklearn_dptda.utils.estimator_checks import (
 )
 from tests.privacy._broken import BROKEN
 from tests.privacy._private_mean import PrivateMean
+from tests.privacy._prototypes import FlipEdges, PrivateHistogram
 
 FULFILLED_BY_ITSELF = {
-    # Of the mixin and of scikit-learn, or for releases in transform only.
+    # The mixin's tags, and scikit-learn's clone.
     "check_tags",
     "check_clone_has_no_guarantee",
-    "check_each_transform_is_a_release",
-    "check_items_get_independent_noise",
-    "check_workers_change_nothing",
 }
 
 
@@ -33,7 +31,17 @@ def test_our_private_estimators(check):
     check()
 
 
-@parametrize_with_privacy_checks([PrivateMean(bounds=(0, 1)), PrivateMean(2.0, bounds=(0, 1))])
+@parametrize_with_privacy_checks(
+    [
+        PrivateMean(bounds=(0, 1)),
+        PrivateMean(5.0, bounds=(0, 1)),
+        PrivateHistogram(),
+        FlipEdges(),
+        PrivatePersistence(
+            max_points=1, spike=0.9, homology_dimensions=1, sensitivity=0.5, upper=3.0
+        ),
+    ]
+)
 def test_an_estimator_of_somebody_else(check):
     check()
 
@@ -42,7 +50,7 @@ def test_an_estimator_of_somebody_else(check):
     ("name", "kind"), [(name, kind) for name, kinds in BROKEN.items() for kind in kinds]
 )
 def test_every_broken_twin_is_caught(name, kind):
-    checks = dict(privacy_checks(kind(bounds=(0, 1))))
+    checks = dict(privacy_checks(make_instance(kind)))
     with pytest.raises(AssertionError):
         checks[name]()
 

@@ -398,6 +398,7 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
         tags = super().__sklearn_tags__()
         tags.privacy.input = "functions"
         tags.privacy.releases = "transform"
+        tags.privacy.ragged = True
         tags.privacy.adjacency = "replace-one"
         tags.privacy.exact_sibling = _exact_sibling
         return tags

@@ -231,8 +231,9 @@ class PrivacyAccountant:
         It holds for the whole process and its threads, and for estimators that
         are sent to worker processes from inside the block, such as those of a
         grid search. An estimator that is *made* in a worker process knows no
-        default: give it the accountant. An estimator that is copied or pickled
-        inside the block keeps this accountant as its own.
+        default: give it the accountant. An estimator that is pickled inside
+        the block keeps this accountant as its own; give the accountant a path
+        if the pickle is to outlive this process.
         """
         _DEFAULTS.push(self)
         return self

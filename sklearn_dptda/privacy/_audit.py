@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from numbers import Integral
 
 import numpy as np
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
@@ -44,7 +45,7 @@ class AuditResult:
     n_runs: int
     counts: tuple
     event: str
-    scores: tuple | None = field(default=None, repr=False)
+    scores: tuple | None = field(default=None, repr=False, compare=False)
     threshold: float | None = None
 
     def refutes(self, epsilon):
@@ -116,8 +117,9 @@ def audit_epsilon(
     Parameters
     ----------
     mechanism : callable or estimator
-        A callable takes a data set and returns its release; if it has a
-        parameter ``random_state``, it is given a seed or None. An estimator
+        A callable takes a data set and returns its release, independently
+        each time. If it has a parameter ``random_state``, it is given a seed or
+        None; if not, it runs in this process, whatever ``n_jobs``. An estimator
         is cloned and fitted; its release is what ``transform`` returns, or
         what it learnt.
     D, D_neighbour : object
@@ -180,8 +182,8 @@ def audit_epsilon(
         raise ValueError(f"confidence must be in (0, 1); got {confidence!r}.")
     if not 0 <= delta < 1:
         raise ValueError(f"delta must be in [0, 1); got {delta!r}.")
-    if n_runs < 4:
-        raise ValueError(f"n_runs must be at least 4; got {n_runs!r}.")
+    if not isinstance(n_runs, Integral) or n_runs < 4:
+        raise ValueError(f"n_runs must be an integer of at least 4; got {n_runs!r}.")
     *seeds, learner_seed = spawn_seeds(random_state, 2 * n_runs + 1)
     first = _run(mechanism, D, seeds[:n_runs], n_jobs, verbose)
     second = _run(mechanism, D_neighbour, seeds[n_runs:], n_jobs, verbose)
@@ -270,6 +272,9 @@ def _log_ratio(p, q, delta):
 def _run(mechanism, data, seeds, n_jobs, verbose):
     """Run in chunks, so that workers are not drowned in small tasks."""
     draw = _as_callable(mechanism)
+    if isinstance(draw, _CallableRun) and not draw.takes_seed:
+        # It may hold a generator, and copies of that in workers would repeat each other.
+        n_jobs = 1
     workers = effective_n_jobs(n_jobs) if n_jobs is not None else cpu_count()
     size = max(1, len(seeds) // (8 * workers))
     chunks = Parallel(n_jobs=n_jobs, verbose=verbose)(
@@ -290,7 +295,9 @@ class _EstimatorRun:
     def __call__(self, data, seed):
         estimator = clone(self.estimator)
         names = [n for n in estimator.get_params() if n.split("__")[-1] == "random_state"]
-        return release(estimator.set_params(**dict.fromkeys(names, seed)), data)
+        # A seed of its own for each step: noise that two steps share could cancel.
+        seeds = spawn_seeds(seed, len(names))
+        return release(estimator.set_params(**dict(zip(names, seeds, strict=True))), data)
 
 
 @dataclass(frozen=True)
@@ -308,7 +315,8 @@ def _as_callable(mechanism):
     if not callable(mechanism):
         raise ValueError("mechanism must be a callable or an estimator.")
     try:
-        takes_seed = "random_state" in inspect.signature(mechanism).parameters
+        parameter = inspect.signature(mechanism).parameters.get("random_state")
     except ValueError:
-        takes_seed = False
+        parameter = None
+    takes_seed = parameter is not None and parameter.kind is not parameter.POSITIONAL_ONLY
     return _CallableRun(mechanism, takes_seed)

@@ -1,5 +1,6 @@
 """What every private estimator shares: its accountant and its tags."""
 
+import copy
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
@@ -25,6 +26,9 @@ class PrivacyTags:
         Which method draws the release.
     adjacency : {"replace-one", "add-remove"}
         Neighbours that the guarantee speaks of.
+    ragged : bool
+        Whether the number of rows of what is released is private output
+        itself, as that of a diagram or of clusters found.
     exact_sibling : callable or None
         Takes the estimator and returns the non-private one that equals it at
         ``epsilon=inf``.
@@ -33,6 +37,7 @@ class PrivacyTags:
     input: str = "rows"
     releases: str = "fit"
     adjacency: str = "replace-one"
+    ragged: bool = False
     exact_sibling: Callable | None = None
 
 
@@ -47,9 +52,10 @@ class PrivateEstimatorMixin:
     """Mixin for estimators that release under differential privacy.
 
     The estimator has the parameters ``epsilon``, ``accountant`` and
-    ``random_state``. Before it computes anything from the records that it
-    releases, it calls ``self._spend(guarantee)``; after that, nothing gives
-    the budget back. It sets ``privacy_guarantee_``.
+    ``random_state``, and takes all its noise from
+    :class:`~sklearn_dptda.privacy.NoiseSource`. Before it computes anything
+    from the records that it releases, it calls ``self._spend(guarantee)``;
+    after that, nothing gives the budget back. It sets ``privacy_guarantee_``.
 
     See Also
     --------
@@ -82,6 +88,18 @@ class PrivateEstimatorMixin:
         if self.accountant is None and default_accountant() is not None:
             state = {**state, "accountant": default_accountant()}
         return state
+
+    def __copy__(self):
+        # Copies stay in this process: the default is still there when they are fitted.
+        return self._with_state(self.__dict__)
+
+    def __deepcopy__(self, memo):
+        return self._with_state(copy.deepcopy(self.__dict__, memo))
+
+    def _with_state(self, state):
+        twin = object.__new__(type(self))
+        twin.__dict__.update(state)
+        return twin
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -1,5 +1,6 @@
 """Learning the event on which two data sets differ most."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -8,10 +9,13 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import cross_val_predict
 from threadpoolctl import threadpool_limits
 
+from sklearn_dptda.privacy._release import as_arrays
+
 # Thresholds tried per score, and rows kept of an array of varying size.
 _N_THRESHOLDS = 200
 _N_ROWS = 3
 _MOST_COORDINATES = 50
+_LARGEST = 1e300
 
 
 @dataclass(frozen=True)
@@ -52,8 +56,8 @@ class LearntEvent:
 def learn_event(first, second, summary, bound, seed):
     """Find the event with the best bound among thresholds of several scores.
 
-    The scores are each coordinate of the summary, and the probability that a
-    gradient boosting gives to the first data set.
+    The scores are each of the first 50 varying coordinates of the summary, and
+    the probability that a gradient boosting gives to the first data set.
 
     Parameters
     ----------
@@ -71,6 +75,7 @@ def learn_event(first, second, summary, bound, seed):
     LearntEvent
     """
     summarise = Summary.fit(first + second) if summary is None else _Rows(summary)
+    summarise = _Finite.fit(summarise, first + second)
     features = np.concatenate([summarise(first), summarise(second)])
     on_first = np.arange(len(features)) < len(first)
     learner = HistGradientBoostingClassifier(max_iter=50, max_leaf_nodes=15, random_state=seed)
@@ -98,19 +103,15 @@ def learn_event(first, second, summary, bound, seed):
 
 def _best_threshold(values, on_first, bound):
     """Best bound over thresholds, tails and directions."""
-    known = values[np.isfinite(values)]
-    if len(known) == 0:
-        return -np.inf, 0.0, True, True
-    distinct = np.unique(known)
+    distinct = np.unique(values)
     picked = np.unique(np.linspace(0, len(distinct) - 1, _N_THRESHOLDS).astype(int))
     # Order statistics as well, for tails and for heavy atoms.
-    ranks = np.unique(np.linspace(0, len(known) - 1, _N_THRESHOLDS).astype(int))
-    thresholds = np.union1d(distinct[picked], np.sort(known)[ranks])
+    ranks = np.unique(np.linspace(0, len(values) - 1, _N_THRESHOLDS).astype(int))
+    thresholds = np.union1d(distinct[picked], np.sort(values)[ranks])
     # A step further, so that an atom can be the whole tail.
     thresholds = np.union1d(thresholds, np.nextafter(thresholds, np.inf))
     best = (-np.inf, float(thresholds[0]), True, True)
     for above in (True, False):
-        # NaN compares false: it belongs to no tail.
         occurs = values[:, None] >= thresholds if above else values[:, None] < thresholds
         counts = occurs[on_first].sum(axis=0), occurs[~on_first].sum(axis=0)
         for likelier_on_first in (True, False):
@@ -119,6 +120,29 @@ def _best_threshold(values, on_first, bound):
             if bounds[i] > best[0]:
                 best = (float(bounds[i]), float(thresholds[i]), above, likelier_on_first)
     return best
+
+
+@dataclass(frozen=True)
+class _Finite:
+    """Summaries in finite numbers: what is missing becomes a column, what never varies goes."""
+
+    summarise: Callable
+    varies: np.ndarray
+
+    @classmethod
+    def fit(cls, summarise, outputs):
+        columns = cls(summarise, np.array([]))._all(outputs)
+        varies = (columns != columns[:1]).any(axis=0)
+        varies[0] |= not varies.any()
+        return cls(summarise, varies)
+
+    def __call__(self, outputs):
+        return self._all(outputs)[:, self.varies]
+
+    def _all(self, outputs):
+        rows = self.summarise(outputs)
+        numbers = np.nan_to_num(rows, nan=0.0, posinf=_LARGEST, neginf=-_LARGEST)
+        return np.hstack([np.clip(numbers, -_LARGEST, _LARGEST), np.isnan(rows)])
 
 
 @dataclass(frozen=True)
@@ -152,7 +176,7 @@ class Summary:
     @classmethod
     def fit(cls, outputs):
         """See which arrays a release has, and which of them vary in shape."""
-        shapes = [[part.shape for part in _parts(output)] for output in outputs]
+        shapes = [[part.shape for part in as_arrays(output)] for output in outputs]
         if len({len(row) for row in shapes}) != 1:
             raise ValueError(
                 "releases have varying numbers of arrays: pass summary, a function from a "
@@ -163,41 +187,22 @@ class Summary:
 
     def __call__(self, outputs):
         """Return one row per release."""
-        return np.array([self._row(output) for output in outputs])
+        return np.array([self._row(as_arrays(output)) for output in outputs])
 
-    def _row(self, output):
-        parts = _parts(output)
-        parts += [np.empty(0)] * (len(self.shapes) - len(parts))
+    def _row(self, parts):
+        # A release unlike all that were learnt from has nothing to compare.
+        parts = parts[: len(self.shapes)] + [np.empty((0, 0))] * (len(self.shapes) - len(parts))
         return np.concatenate(
             [
                 _describe(part)
                 if shape is None
                 else part.ravel()
                 if part.shape == shape
-                else np.full(int(np.prod(shape)), np.nan)
-                for part, shape in zip(parts, self.shapes, strict=False)
+                else np.full(math.prod(shape), np.nan)
+                for part, shape in zip(parts, self.shapes, strict=True)
             ]
             or [np.zeros(1)]
         )
-
-
-def _parts(output):
-    """Arrays of numbers within nested lists and tuples."""
-    if isinstance(output, list | tuple) and not _is_numeric(output):
-        return [part for item in output for part in _parts(item)]
-    if isinstance(output, dict):
-        return [part for key in sorted(output) for part in _parts(output[key])]
-    try:
-        return [np.asarray(output, dtype=float)]
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"a release of type {type(output).__name__} is no array of numbers: pass summary, a "
-            "function from a release to a vector."
-        ) from None
-
-
-def _is_numeric(output):
-    return len(output) > 0 and all(np.isscalar(item) for item in output)
 
 
 def _describe(part):

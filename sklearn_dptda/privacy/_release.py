@@ -1,10 +1,20 @@
-"""What an estimator lets out of the data curator's hands."""
+"""What an estimator lets out of the data curator's hands, as numbers."""
 
+import pickle
+import zlib
 from numbers import Number
 
 import numpy as np
+from scipy.sparse import issparse
+from scipy.sparse.linalg import LinearOperator
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
+
+from sklearn_dptda.privacy._guarantee import PrivacyGuarantee
+
+# Floats hold integers exactly up to here.
+_EXACT = 2**53
 
 
 def release(estimator, X):
@@ -20,45 +30,123 @@ def release(estimator, X):
     Returns
     -------
     object
-        What ``transform`` returns for estimators that release there; the
-        learnt numbers, in the order of their names, for those that release
-        in ``fit``.
+        What ``transform`` returns for estimators that release there; what it
+        has learnt, by name, for those that release in ``fit``.
     """
     if releases_in_transform(estimator):
         return estimator.fit_transform(X)
-    return learnt_numbers(estimator.fit(X))
+    return learnt(estimator.fit(X))
 
 
 def releases_in_transform(estimator):
-    """Whether it is ``transform``, not ``fit``, that draws the release."""
+    """Whether it is ``transform``, not ``fit``, that draws the release.
+
+    Private estimators say so in their tags; of others, whoever has a
+    ``fit_transform`` is taken to release there. A pipeline does what its last
+    step does.
+    """
     if isinstance(estimator, Pipeline):
-        return hasattr(estimator, "transform")
+        return releases_in_transform(estimator[-1])
     privacy = getattr(get_tags(estimator), "privacy", None)
     if privacy is not None:
         return privacy.releases == "transform"
     return hasattr(estimator, "fit_transform")
 
 
-def learnt_numbers(estimator):
-    """Arrays and numbers that an estimator has learnt, private ones of its own left out.
+def learnt(estimator):
+    """Public attributes that an estimator has learnt, of a pipeline its last step.
 
     Parameters
     ----------
     estimator : fitted estimator
-        Of a pipeline, its last step.
 
     Returns
     -------
-    list of ndarray
+    dict
     """
     if isinstance(estimator, Pipeline):
         estimator = estimator[-1]
-    names = sorted(n for n in vars(estimator) if n.endswith("_") and not n.startswith("_"))
-    values = [getattr(estimator, name) for name in names]
-    return [np.asarray(value) for value in values if _is_numeric(value)]
+    return {
+        name: value
+        for name, value in vars(estimator).items()
+        if name.endswith("_") and not name.startswith("_") and name != "privacy_guarantee_"
+    }
 
 
-def _is_numeric(value):
-    if isinstance(value, np.ndarray):
-        return value.dtype.kind in "biuf"
-    return isinstance(value, Number)
+def state(estimator):
+    """Everything that a fitted estimator holds besides its parameters, hidden or not.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+
+    Returns
+    -------
+    dict
+    """
+    parameters = estimator.get_params(deep=False)
+    return {name: value for name, value in vars(estimator).items() if name not in parameters}
+
+
+def as_arrays(value):
+    """Turn any release into arrays of finite-width numbers; nothing is dropped.
+
+    Containers are walked, sparse matrices and linear operators made dense,
+    complex numbers and long integers split, text and whatever else pickles
+    replaced by a checksum. Guarantees are no release.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    list of ndarray of float
+
+    Raises
+    ------
+    ValueError
+        If an object can neither be walked nor pickled.
+    """
+    if isinstance(value, PrivacyGuarantee):
+        return []
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return _numbers(value)
+    if isinstance(value, Number | np.generic) and not isinstance(value, str | bytes):
+        return _numbers(np.asarray(value))
+    if issparse(value):
+        return _numbers(value.toarray())
+    if isinstance(value, LinearOperator):
+        return _numbers(value @ np.eye(value.shape[1]))
+    if isinstance(value, dict):
+        keys = sorted(value, key=repr)
+        return [_checksum([repr(key) for key in keys])] + [
+            part for key in keys for part in as_arrays(value[key])
+        ]
+    if isinstance(value, list | tuple | np.ndarray):
+        if len(value) and all(isinstance(item, Number) for item in value):
+            return _numbers(np.asarray(value))
+        return [part for item in value for part in as_arrays(item)]
+    if isinstance(value, BaseEstimator):
+        return as_arrays(state(value))
+    return [_checksum(value)]
+
+
+def _numbers(array):
+    if array.dtype.kind == "c":
+        return [array.real.astype(float), array.imag.astype(float)]
+    if array.dtype.kind in "iu" and array.size and np.abs(array.astype(float)).max() >= _EXACT:
+        return [(array >> 32).astype(float), (array & (2**32 - 1)).astype(float)]
+    if array.dtype.kind in "biuf":
+        return [array.astype(float)]
+    return [_checksum(array.tolist())]
+
+
+def _checksum(value):
+    try:
+        return np.array(float(zlib.crc32(pickle.dumps(value, protocol=4))))
+    except Exception:
+        raise ValueError(
+            f"a release of type {type(value).__name__} is no array of numbers: pass summary, a "
+            "function from a release to a vector."
+        ) from None

@@ -60,15 +60,31 @@ def row_neighbours(n_rows, bounds, *, adjacency="replace-one", random_state=0):
     check_adjacency(adjacency)
     if n_rows < 2:
         raise ValueError(f"n_rows must be at least 2; got {n_rows!r}.")
-    low, high = (np.atleast_1d(np.asarray(side, dtype=float)) for side in bounds)
+    low, high = _box(bounds)
     rng = check_random_state(random_state)
     pairs = [
         NeighbourPair(name, np.vstack([others, start]), np.vstack([others, end]))
         for name, others, start, end in _moves(n_rows - 1, low, high, rng)
     ]
+    # The record that moves comes last above; order must not matter, nor which table is which.
+    turned = pairs[4]
+    pairs.append(
+        NeighbourPair(f"{turned.name}, first row", turned.second[::-1], turned.first[::-1])
+    )
     if adjacency == "replace-one":
         return pairs
-    return [NeighbourPair(pair.name, pair.second, pair.first[:-1]) for pair in pairs]
+    return [
+        *(NeighbourPair(pair.name, pair.second, pair.first[:-1]) for pair in pairs[:-1]),
+        NeighbourPair(pairs[-1].name, pairs[-1].first, pairs[-1].first[1:]),
+        NeighbourPair("one more at the start", pairs[0].first, pairs[0].first[:-1]),
+    ]
+
+
+def _box(bounds):
+    low, high = (np.atleast_1d(np.asarray(side, dtype=float)) for side in bounds)
+    if not (low < high).all():
+        raise ValueError("bounds must have every lower bound below its upper bound.")
+    return low, high
 
 
 def _moves(n, low, high, rng):
@@ -96,8 +112,8 @@ def _opposite(low, high):
     return start, low + high - start
 
 
-def cloud_neighbours(n_points, bounds, *, random_state=0):
-    """Point clouds of the same size that differ in one point.
+def cloud_neighbours(n_points, bounds, *, adjacency="replace-one", random_state=0):
+    """Point clouds that differ in one point.
 
     The pairs of :func:`row_neighbours`, and circles that one point closes.
 
@@ -106,6 +122,8 @@ def cloud_neighbours(n_points, bounds, *, random_state=0):
     n_points : int
         At least 2.
     bounds : pair of array-like of shape (n_features,)
+    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+        Under add-remove the second cloud lacks the point.
     random_state : int, RandomState instance or None, default=0
 
     Returns
@@ -113,13 +131,15 @@ def cloud_neighbours(n_points, bounds, *, random_state=0):
     list of NeighbourPair
         Of ndarrays of shape (n_points, n_features).
     """
-    pairs = row_neighbours(n_points, bounds, random_state=random_state)
-    low, high = (np.atleast_1d(np.asarray(side, dtype=float)) for side in bounds)
+    pairs = row_neighbours(n_points, bounds, adjacency=adjacency, random_state=random_state)
+    low, high = _box(bounds)
     if len(low) < 2:
         return pairs
     angles = 2 * np.pi * np.arange(n_points) / n_points
     circle = np.tile((low + high) / 2, (n_points, 1))
     circle[:, :2] += 0.4 * (high - low)[:2] * np.column_stack([np.cos(angles), np.sin(angles)])
+    if adjacency == "add-remove":
+        return [*pairs, NeighbourPair("a circle that opens", circle, circle[1:])]
     opened, filled = circle.copy(), circle.copy()
     opened[0], filled[0] = circle[-1], (low + high) / 2
     return [
@@ -155,6 +175,8 @@ def graph_neighbours(n_nodes, *, directed=False):
     cliques[:half, half:] = cliques[half:, :half] = 0
     path = np.eye(n, k=1, dtype=np.int8) + np.eye(n, k=-1, dtype=np.int8)
     bipartite = complete - cliques
+    lonely = complete.copy()
+    lonely[0] = lonely[:, 0] = 0
     cases = [
         ("an empty graph and its first edge", empty, (0, 1)),
         ("a complete graph without an edge", complete, (0, 1)),
@@ -164,7 +186,10 @@ def graph_neighbours(n_nodes, *, directed=False):
         ("a path that closes", path, (0, n - 1)),
         ("a path that breaks", path, (half - 1, half)),
         ("an odd cycle in a bipartite graph", bipartite, (0, 1)),
+        ("a node that is alone no longer", lonely, (0, 1)),
     ]
+    if directed:
+        cases.append(("a directed cycle that closes", np.eye(n, k=1, dtype=np.int8), (n - 1, 0)))
     return [NeighbourPair(name, g.copy(), _flipped(g, edge, directed)) for name, g, edge in cases]
 
 

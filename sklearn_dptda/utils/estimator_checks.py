@@ -81,7 +81,11 @@ def privacy_checks(estimator, data=None):
 
 
 def _run(check, estimator, data):
-    data = make_check_data(tags_of(estimator)) if data is None else data
+    if data is None:
+        parameters = estimator.get_params(deep=False)
+        data = make_check_data(
+            tags_of(estimator), parameters.get("upper"), parameters.get("sensitivity")
+        )
     check(clone(estimator), data)
 
 

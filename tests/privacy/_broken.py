@@ -1,12 +1,15 @@
-"""Private means that break one promise each; the key is the check that must notice."""
+"""Estimators that break one promise each; the key is the check that must notice."""
 
+import sys
 import warnings
 from dataclasses import replace
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
+from sklearn_dptda import CubicalPersistence, PrivatePersistence
 from sklearn_dptda.privacy import NoiseSource
 from tests.privacy._private_mean import ExactMean, PrivateMean
 
@@ -203,9 +206,37 @@ class KeepsRows(_KeepsRows):
     pass
 
 
-@breaks("state_holds_no_training_data")
+@breaks("what_noise_does_not_touch_is_public")
 class KeepsRowsDeep(_KeepsRows):
     pass
+
+
+@breaks("what_noise_does_not_touch_is_public")
+class Quartiles(PrivateMean):
+    def _sum(self, X, widths, noise):
+        self.quartiles_ = np.quantile(X, [0.25, 0.5, 0.75], axis=0)
+        return super()._sum(X, widths, noise)
+
+
+@breaks("what_noise_does_not_touch_is_public")
+class FirstRows(PrivateMean):
+    def _sum(self, X, widths, noise):
+        self.rows_ = X[:3].copy()
+        return super()._sum(X, widths, noise)
+
+
+@breaks("what_noise_does_not_touch_is_public")
+class HidesDigits(PrivateMean):
+    def _sum(self, X, widths, noise):
+        self._codes = "".join(f"{int(999 * value):03d}" for value in X.ravel())
+        return super()._sum(X, widths, noise)
+
+
+@breaks("what_noise_does_not_touch_is_public")
+class KeepsModel(PrivateMean):
+    def _sum(self, X, widths, noise):
+        self.model_ = {"exact": [ExactMean((0, 1)).fit(X)]}
+        return super()._sum(X, widths, noise)
 
 
 @breaks("fitted_size_does_not_depend_on_the_number_of_records")
@@ -242,7 +273,7 @@ class ClipsInPlace(PrivateMean):
         return out
 
 
-@breaks("records_outside_the_bounds_are_clipped_or_refused")
+@breaks("records_outside_the_bounds_are_clipped")
 class TrustsInput(PrivateMean):
     def fit(self, X, y=None):
         super().fit(X)
@@ -293,10 +324,88 @@ class Noiseless(_Noiseless):
     pass
 
 
-@breaks("a_short_audit_finds_nothing")
+@breaks("short_audits_find_nothing")
 class HardlyAnyNoise(PrivateMean):
     def _sum(self, X, widths, noise):
         return super()._sum(X, widths / 20, noise)
+
+
+@breaks("short_audits_find_nothing")
+class HardlyAnyNoiseInEarnest(PrivateMean):
+    def _sum(self, X, widths, noise):
+        return super()._sum(X, widths if noise.seeded else widths / 100, noise)
+
+
+@breaks("a_release_is_not_exact")
+class NoiselessInEarnest(PrivateMean):
+    def _sum(self, X, widths, noise):
+        return super()._sum(X, widths, noise) if noise.seeded else X.sum(axis=0)
+
+
+@breaks("budget_is_spent_before_noise_is_drawn")
+class NoiseOfItsOwn(PrivateMean):
+    def fit(self, X, y=None):
+        self.privacy_guarantee_ = self._guarantee()
+        self._spend(self.privacy_guarantee_)
+        X = validate_data(self, X)
+        self.mean_ = X.mean(axis=0) + np.random.default_rng().laplace(size=2) / len(X)
+        return self
+
+
+@breaks("budget_stays_spent_when_the_release_fails")
+class ComputesFirst(PrivateMean):
+    def fit(self, X, y=None):
+        self._total = validate_data(self, X).sum(axis=0).tolist()
+        super().fit(X)
+        del self._total
+        return self
+
+
+# Those that release in transform.
+
+
+@breaks("each_transform_is_a_release")
+class PaysInFit(PrivatePersistence):
+    def fit(self, X, y=None):
+        super().fit(X)
+        super()._spend(self.privacy_guarantee_)
+        return self
+
+    def _spend(self, guarantee):
+        """Pay nothing."""
+
+
+@breaks("items_get_independent_noise")
+class SameNoise(PrivatePersistence):
+    def transform(self, X):
+        out = super().transform(X)
+        return [out[0]] * len(out) if all(np.array_equal(x, X[0]) for x in X) else out
+
+
+@breaks("transform_releases_what_fit_transform_does")
+class TwoRoads(PrivatePersistence):
+    def fit_transform(self, X, y=None):
+        return self.fit(X).transform(X)
+
+    def transform(self, X):
+        out = super().transform(X)
+        caller = sys._getframe(2).f_code.co_name
+        return out if caller == "fit_transform" else CubicalPersistence().fit_transform(X)
+
+
+@breaks("workers_change_nothing")
+class SeedsByWorker(PrivatePersistence):
+    def transform(self, X):
+        twin = clone(self).set_params(random_state=self.n_jobs)
+        return super(SeedsByWorker, twin.fit(X)).transform(X)
+
+
+@breaks("what_noise_does_not_touch_is_public")
+class KeepsFiltration(PrivatePersistence):
+    def fit(self, X, y=None):
+        super().fit(X)
+        self._sizes = [float(np.min(x)) for x in X]
+        return self
 
 
 @breaks("noise_falls_with_epsilon")

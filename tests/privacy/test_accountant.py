@@ -297,6 +297,15 @@ def test_context_ends_when_the_block_fails():
     assert default_accountant() is None
 
 
+def test_copies_do_not_keep_the_default():
+    with PrivacyAccountant() as accountant:
+        copies = [copy.copy(mean()), copy.deepcopy(mean())]
+    for one in copies:
+        assert one.accountant is None and one.get_params() == mean().get_params()
+        one.fit(X)
+    assert len(accountant) == 0
+
+
 def test_repr_and_truth():
     accountant = PrivacyAccountant(1.0, 1e-6, composition="zcdp")
     assert repr(accountant) == "PrivacyAccountant(epsilon=1.0, delta=1e-06, composition='zcdp')"

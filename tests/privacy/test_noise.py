@@ -23,14 +23,14 @@ def probabilities(law, scale, support):
 
 
 def fits(draws, law, scale):
-    """Whether draws follow the law, by cells of at least ten expected draws."""
+    """Whether draws follow the law, by cells of at least fifty expected draws."""
     reach = int(40 * scale) + 40
     support = np.arange(-reach, reach + 1)
     expected = len(draws) * probabilities(law, scale, support)
     edges, mass = [], 0.0
     for x, e in zip(support, expected, strict=True):
         mass += e
-        if mass >= 10:
+        if mass >= 50:
             edges.append(x)
             mass = 0.0
     cells = np.searchsorted(edges[:-1], np.arange(-reach, reach + 1))

@@ -2,13 +2,14 @@
 
 import copy
 import pickle
+from functools import partial
 
 from sklearn.base import clone
 
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded
-from sklearn_dptda.privacy._release import release
+from sklearn_dptda.privacy._release import as_arrays, release, state
 from sklearn_dptda.utils._privacy_checks._tools import (
-    learnt_state,
+    equal,
     refusal,
     releases_in_transform,
     watched_noise,
@@ -56,33 +57,43 @@ def check_budget_is_spent_before_noise_is_drawn(estimator, data):
     seen = []
     with watched_noise(lambda: seen.append(len(accountant))):
         release(private, data.X)
+    assert seen, "no NoiseSource was opened: where does the noise come from?"
     assert all(count == 1 for count in seen)
 
 
+def _failed_state(estimator, X, accountant, action):
+    """Error of a release, and all that the estimator holds after it."""
+    private = clone(estimator).set_params(accountant=accountant, random_state=0)
+    with watched_noise(action):
+        error, _ = refusal(private, X)
+    return error, as_arrays(state(private))
+
+
 def check_budget_stays_spent_when_the_release_fails(estimator, data):
-    """A failure after the payment returns neither money nor result."""
+    """A failure after the payment returns neither money nor anything about the records."""
 
     def fail():
         raise _NoEntropy
 
-    private, accountant = _with_budget(estimator)
-    with watched_noise(fail):
-        error, _ = refusal(private, data.X)
-    if error is None:
-        # An estimator with a source of noise of its own cannot be made to fail here.
-        return
-    assert isinstance(error, _NoEntropy) and len(accountant) == 1
-    assert not learnt_state(private)
+    for pair in data.neighbours:
+        accountant = PrivacyAccountant()
+        first, left = _failed_state(estimator, pair.first, accountant, fail)
+        second, right = _failed_state(estimator, pair.second, accountant, fail)
+        assert isinstance(first, _NoEntropy) and isinstance(second, _NoEntropy)
+        assert len(accountant) == 2
+        assert equal(left, right), pair.name
 
 
 def check_over_budget_releases_nothing(estimator, data):
     """An exhausted budget stops the release before any noise is drawn."""
-    private, accountant = _with_budget(estimator, epsilon=estimator.epsilon / 2)
-    drawn = []
-    with watched_noise(lambda: drawn.append(1)):
-        error, _ = refusal(private, data.X)
-    assert isinstance(error, PrivacyBudgetExceeded)
-    assert not drawn and len(accountant) == 0 and not learnt_state(private)
+    for pair in data.neighbours:
+        accountant, drawn = PrivacyAccountant(estimator.epsilon / 2, 0.5), []
+        first, left = _failed_state(estimator, pair.first, accountant, partial(drawn.append, 1))
+        second, right = _failed_state(estimator, pair.second, accountant, partial(drawn.append, 1))
+        assert isinstance(first, PrivacyBudgetExceeded)
+        assert isinstance(second, PrivacyBudgetExceeded)
+        assert not drawn and len(accountant) == 0
+        assert equal(left, right), pair.name
 
 
 def check_nothing_is_spent_on_bad_parameters(estimator, data):

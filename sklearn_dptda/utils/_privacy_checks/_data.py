@@ -30,7 +30,7 @@ class CheckData:
     canary : object
         A valid input one record of which is made of ``canary_value``.
     neighbours : list of NeighbourPair
-        Neighbouring inputs.
+        Neighbouring inputs, valid for the estimator's adjacency.
     invalid : dict of str to object
         Inputs that must be refused.
     outside : object or None
@@ -57,31 +57,34 @@ def _with(values, index, value):
     return values
 
 
-def _rows(adjacency):
+def _rows(adjacency, upper, sensitivity):
     rng = np.random.default_rng(0)
     box = (np.zeros(2), np.ones(2))
     X = rng.uniform(size=(60, 2))
     outside = _with(X, 0, [-3.0, 7.0])
+    invalid = {
+        "NaN": _with(_with(X, 5, CANARY), (3, 0), np.nan),
+        "infinity": _with(_with(X, 5, CANARY), (3, 0), np.inf),
+        "one dimension": X[:, 0],
+        "text": np.array([["a", "b"]] * 5, dtype=object),
+        "nothing": None,
+    }
+    if adjacency == "replace-one":
+        # Otherwise the number of rows is private, and none may be a neighbour of one.
+        invalid["no rows"] = X[:0]
     return CheckData(
         X=X,
         larger=rng.uniform(size=(600, 2)),
-        canary=_with(X, 5, CANARY),
+        canary=_with(X, [0, 5, 30, -1], CANARY),
         neighbours=row_neighbours(30, box, adjacency=adjacency),
-        invalid={
-            "NaN": _with(_with(X, 5, CANARY), (3, 0), np.nan),
-            "infinity": _with(_with(X, 5, CANARY), (3, 0), np.inf),
-            "one dimension": X[:, 0],
-            "no rows": X[:0],
-            "text": np.array([["a", "b"]] * 5, dtype=object),
-            "nothing": None,
-        },
+        invalid=invalid,
         outside=outside,
         clipped=np.clip(outside, 0, 1),
     )
 
 
-def _clouds(adjacency):
-    table = _rows("replace-one")
+def _clouds(adjacency, upper, sensitivity):
+    table = _rows(adjacency, upper, sensitivity)
     box = (np.zeros(2), np.ones(2))
     return CheckData(
         X=[table.X, table.X[::-1] / 2],
@@ -89,7 +92,7 @@ def _clouds(adjacency):
         canary=[table.X, table.canary],
         neighbours=[
             pair._replace(first=[table.X, pair.first], second=[table.X, pair.second])
-            for pair in cloud_neighbours(30, box)
+            for pair in cloud_neighbours(30, box, adjacency=adjacency)
         ],
         invalid={
             **{name: [table.canary, bad] for name, bad in table.invalid.items()},
@@ -101,17 +104,18 @@ def _clouds(adjacency):
     )
 
 
-def _functions(adjacency):
+def _functions(adjacency, upper, sensitivity):
+    _only_replacement("functions", adjacency)
     rng = np.random.default_rng(0)
-    X = [rng.uniform(size=(5, 4)), rng.uniform(size=(5, 4))]
-    canary = _with(X[1], (2, 2), CANARY)
+    X = [rng.uniform(0, upper, size=(5, 4)) for _ in range(2)]
+    canary = _with(_with(X[1], (2, 2), CANARY * upper), (0, 0), CANARY * upper)
     return CheckData(
         X=X,
-        larger=[rng.uniform(size=(25, 24)) for _ in range(4)],
+        larger=[rng.uniform(0, upper, size=(25, 24)) for _ in range(4)],
         canary=[X[0], canary],
         neighbours=[
             pair._replace(first=[X[0], pair.first], second=[X[0], pair.second])
-            for pair in function_neighbours((4, 3), 0.1, 1.0)
+            for pair in function_neighbours((4, 3), sensitivity, upper)
         ],
         invalid={
             "NaN": [X[0], _with(canary, (0, 0), np.nan)],
@@ -121,22 +125,29 @@ def _functions(adjacency):
             "no functions": [],
             "not a list": 3.0,
         },
+        canary_value=CANARY * upper,
     )
 
 
-def _graph(adjacency):
+def _only_replacement(kind, adjacency):
+    if adjacency != "replace-one":
+        raise ValueError(f"no checks are known for {kind} under {adjacency!r} adjacency.")
+
+
+def _graph(adjacency, upper, sensitivity):
+    _only_replacement("graph", adjacency)
     rng = np.random.default_rng(0)
 
-    def graph(n):
-        upper = np.triu(rng.uniform(size=(n, n)) < 0.3, 1)
-        return (upper | upper.T).astype(np.int8)
+    def graph(density):
+        above = np.triu(rng.uniform(size=(30, 30)) < density, 1)
+        return (above | above.T).astype(np.int8)
 
-    X = graph(30)
+    X = graph(0.2)
     crooked = X.copy()
     crooked[0, 1] = 1 - crooked[1, 0]
     return CheckData(
         X=X,
-        larger=graph(60),
+        larger=graph(0.7),
         canary=X,
         neighbours=graph_neighbours(20),
         invalid={
@@ -159,12 +170,15 @@ _MAKERS: dict[str, Callable] = {
 }
 
 
-def make_check_data(tags):
+def make_check_data(tags, upper=None, sensitivity=None):
     """Build the inputs that fit an estimator's privacy tags.
 
     Parameters
     ----------
     tags : PrivacyTags
+    upper, sensitivity : float or None
+        Range of functions, 1 by default, and how far neighbours are apart, a
+        tenth of it.
 
     Returns
     -------
@@ -172,4 +186,6 @@ def make_check_data(tags):
     """
     if tags.input not in _MAKERS:
         raise ValueError(f"the tag input must be one of {sorted(_MAKERS)}; got {tags.input!r}.")
-    return _MAKERS[tags.input](tags.adjacency)
+    upper = 1.0 if upper is None else upper
+    sensitivity = upper / 10 if sensitivity is None else sensitivity
+    return _MAKERS[tags.input](tags.adjacency, upper, sensitivity)

@@ -1,6 +1,5 @@
 """Small tools that the checks share."""
 
-import copy
 import warnings
 from contextlib import contextmanager
 from unittest import mock
@@ -11,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from sklearn_dptda.privacy import NoiseSource
-from sklearn_dptda.privacy._release import learnt_numbers, release, releases_in_transform
+from sklearn_dptda.privacy._release import as_arrays, release, releases_in_transform
 
 
 def tags_of(estimator):
@@ -33,46 +32,46 @@ def fitted(estimator, X, **parameters):
 
 def equal(a, b):
     """Whether two releases agree, number by number."""
-    if isinstance(a, list | tuple):
-        return len(a) == len(b) and all(map(equal, a, b))
-    if hasattr(a, "toarray"):
-        a, b = a.toarray(), b.toarray()
-    return np.array_equal(np.asarray(a), np.asarray(b))
+    a, b = as_arrays(a), as_arrays(b)
+    return len(a) == len(b) and all(
+        np.array_equal(one, other, equal_nan=True) for one, other in zip(a, b, strict=True)
+    )
 
 
 def close(a, b):
     """Whether two releases agree up to rounding."""
-    if isinstance(a, list | tuple):
-        return len(a) == len(b) and all(map(close, a, b))
-    a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
-    return a.shape == b.shape and np.allclose(a, b, rtol=1e-7, atol=1e-7)
+    a, b = as_arrays(a), as_arrays(b)
+    return len(a) == len(b) and all(
+        one.shape == other.shape and np.allclose(one, other, rtol=1e-7, atol=1e-7, equal_nan=True)
+        for one, other in zip(a, b, strict=True)
+    )
 
 
 def distance(a, b):
     """How far two releases are apart: bottleneck for diagrams, mean change for arrays."""
-    if isinstance(a, list | tuple):
-        return sum(map(distance, a, b))
-    a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
-    if a.ndim == 2 and a.shape[1] == 2 and a.shape != b.shape:
-        return hera.bottleneck_distance(a, b, delta=0)
-    return float(np.abs(a - b).mean()) if a.size else 0.0
+    total = 0.0
+    for one, other in zip(as_arrays(a), as_arrays(b), strict=True):
+        if one.ndim == 2 and one.shape[1] == 2 and one.shape != other.shape:
+            total += hera.bottleneck_distance(one, other, delta=0)
+        elif one.shape != other.shape:
+            total += abs(one.size - other.size)
+        elif one.size:
+            total += float(np.abs(one - other).mean())
+    return total
 
 
 def structure(value, ragged):
     """Shape of a release: what may not depend on the records.
 
-    Lists, types and widths; of arrays in a ragged release, whose number of
-    rows is itself private, all axes but the first.
+    Types, keys and widths; where the number of rows is itself released, all
+    axes but the first.
     """
+    if isinstance(value, dict):
+        return {key: structure(item, ragged) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [structure(item, ragged) for item in value]
-    shape = np.shape(value)
+    shape = np.shape(value) if not hasattr(value, "shape") else value.shape
     return type(value).__name__, shape[1:] if ragged else shape
-
-
-def is_ragged(tags):
-    """Whether numbers of rows belong to the release itself, as for diagrams."""
-    return tags.input in ("functions", "clouds") and tags.releases == "transform"
 
 
 @contextmanager
@@ -107,7 +106,7 @@ def observed(estimator, X):
         "error": error,
         "warnings": [(w.category.__name__, str(w.message)) for w in caught],
         "attributes": sorted(vars(estimator)),
-        "structure": structure(output, is_ragged(tags_of(estimator))),
+        "structure": structure(output, tags_of(estimator).ragged),
     }
 
 
@@ -122,24 +121,11 @@ def refusal(estimator, X):
     return None, [str(w.message) for w in caught]
 
 
-def learnt_state(estimator):
-    """Attributes that a release has left behind, the guarantee aside."""
-    parameters = estimator.get_params(deep=False)
-    return {
-        name: copy.deepcopy(value)
-        for name, value in vars(estimator).items()
-        if name not in parameters and isinstance(value, np.ndarray)
-    }
-
-
 __all__ = [
     "close",
     "distance",
     "equal",
     "fitted",
-    "is_ragged",
-    "learnt_numbers",
-    "learnt_state",
     "observed",
     "refusal",
     "released",
