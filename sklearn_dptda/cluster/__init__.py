@@ -1,0 +1,6 @@
+"""Clusters of mixtures, merged along density saddles."""
+
+from sklearn_dptda.cluster._merge_tree import MergeTree, morse_linkage
+from sklearn_dptda.cluster._morse import MorseMerging
+
+__all__ = ["MergeTree", "MorseMerging", "morse_linkage"]

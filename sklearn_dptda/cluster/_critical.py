@@ -1,0 +1,151 @@
+"""Critical points of a mixture density: modes, and saddles between them."""
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+
+_MAX_STEPS = 2000
+# Squared distances, in units of the curvature, at which points are one.
+_SAME = 1e-6
+_SETTLED = 1e-20
+
+
+def climb(density, starts):
+    """Follow mean shift from each start to its mode, and polish by Newton steps.
+
+    Parameters
+    ----------
+    density : MixtureDensity
+    starts : ndarray of shape (n, n_features)
+
+    Returns
+    -------
+    ndarray of shape (n, n_features)
+    """
+    points = np.array(starts, dtype=float)
+    moving = np.arange(len(points))
+    spread = np.linalg.inv(np.einsum("k,kij->ij", density.weights, density.covariances))
+    for _ in range(_MAX_STEPS):
+        moved = density.mean_shift(points[moving])
+        step = moved - points[moving]
+        points[moving] = moved
+        moving = moving[np.einsum("ni,ij,nj->n", step, spread, step) > _SETTLED]
+        if len(moving) == 0:
+            break
+    return np.array([_polish(density, point) for point in points])
+
+
+def _polish(density, point):
+    """Newton steps that lower the height; mean shift alone ends slowly where modes are flat."""
+    height = density.height(point[None])[0]
+    for _ in range(20):
+        slope, curvature = density.slope_and_curvature(point)
+        try:
+            np.linalg.cholesky(curvature)
+        except np.linalg.LinAlgError:
+            break
+        moved = point - np.linalg.solve(curvature, slope)
+        lower = density.height(moved[None])[0]
+        if not lower < height:
+            break
+        point, height = moved, lower
+    return point
+
+
+def find_modes(density):
+    """Modes that the components' centres climb to.
+
+    Parameters
+    ----------
+    density : MixtureDensity
+
+    Returns
+    -------
+    modes : ndarray of shape (n_modes, n_features)
+        Highest density first.
+    owners : ndarray of shape (n_components,)
+        Index of the mode that each centre climbs to.
+    """
+    ends = climb(density, density.means)
+    scales = [_scale(density, end) for end in ends]
+    close = np.array(
+        [np.einsum("ni,ij,nj->n", ends - x, m, ends - x) for x, m in zip(ends, scales, strict=True)]
+    )
+    n, labels = connected_components((close < _SAME) | (close.T < _SAME), directed=False)
+    first = np.array([np.flatnonzero(labels == i)[0] for i in range(n)])
+    order = np.argsort(density.height(ends[first]), kind="stable")
+    rank = np.empty(n, dtype=int)
+    rank[order] = np.arange(n)
+    return ends[first[order]], rank[labels]
+
+
+def _scale(density, point):
+    """Positive definite matrix in which distances near a point are measured."""
+    values, vectors = np.linalg.eigh(density.slope_and_curvature(point)[1])
+    floor = 1e-9 * np.abs(values).max()
+    return (vectors * np.maximum(values, floor)) @ vectors.T
+
+
+def find_saddle(density, start):
+    """Walk to a saddle of index one by eigenvector following.
+
+    Each step climbs along the direction of least curvature and descends along
+    all others.
+
+    Parameters
+    ----------
+    density : MixtureDensity
+    start : ndarray of shape (n_features,)
+
+    Returns
+    -------
+    saddle : ndarray of shape (n_features,) or None
+        None if the walk ends elsewhere.
+    direction : ndarray of shape (n_features,) or None
+        Unit vector along which the height falls to both sides.
+    """
+    point = np.array(start, dtype=float)
+    for _ in range(100):
+        slope, curvature = density.slope_and_curvature(point)
+        values, vectors = np.linalg.eigh(curvature)
+        signed = np.maximum(np.abs(values), 1e-12 * np.abs(values).max())
+        signed[0] = -signed[0]
+        along = (vectors.T @ slope) / signed
+        # Length in the curvature's own units: at most one half per step.
+        length = np.sqrt((along**2 * np.abs(signed)).sum())
+        point = point - vectors @ along * min(1.0, 0.5 / max(length, 1e-300))
+        if length < 1e-10:
+            break
+    slope, curvature = density.slope_and_curvature(point)
+    values, vectors = np.linalg.eigh(curvature)
+    settled = length < 1e-6 and values[0] < 0
+    if not settled or (len(values) > 1 and values[1] <= 0):
+        return None, None
+    return point, vectors[:, 0] / np.sqrt(-values[0])
+
+
+def descend(density, saddle, direction, modes):
+    """Return the modes below a saddle, one on each side.
+
+    Parameters
+    ----------
+    density : MixtureDensity
+    saddle, direction : ndarray of shape (n_features,)
+        The direction is scaled to the curvature.
+    modes : ndarray of shape (n_modes, n_features)
+
+    Returns
+    -------
+    list of int or None
+        Indices of modes; None where a descent ends at none of them.
+    """
+    starts = saddle + np.array([[1e-3], [-1e-3]]) * direction
+    return [nearest_mode(density, end, modes) for end in climb(density, starts)]
+
+
+def nearest_mode(density, point, modes):
+    """Index of the mode that a point coincides with, or None."""
+    scale = _scale(density, point)
+    offsets = modes - point
+    squared = np.einsum("ni,ij,nj->n", offsets, scale, offsets)
+    best = int(np.argmin(squared))
+    return best if squared[best] < 100 * _SAME else None

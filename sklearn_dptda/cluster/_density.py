@@ -1,0 +1,163 @@
+"""A Gaussian mixture as a smooth landscape: values, slopes, curvature."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.special import logsumexp
+
+
+@dataclass(frozen=True)
+class MixtureDensity:
+    """Density of a Gaussian mixture, from its parameters alone.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_components,)
+        Positive; normalised here.
+    means : ndarray of shape (n_components, n_features)
+    covariances : ndarray of shape (n_components, n_features, n_features)
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, weights are not positive, or a covariance is not
+        positive definite.
+
+    Notes
+    -----
+    The landscape is ``f = -log p``: modes are its minima, and the barrier
+    between two modes is the least height that a path between them must climb.
+    """
+
+    weights: np.ndarray
+    means: np.ndarray
+    covariances: np.ndarray
+    precisions: np.ndarray = field(init=False, repr=False)
+    _factors: np.ndarray = field(init=False, repr=False)
+    _log_scales: np.ndarray = field(init=False, repr=False)
+
+    def __post_init__(self):
+        weights = np.asarray(self.weights, dtype=float)
+        means = np.asarray(self.means, dtype=float)
+        covariances = np.asarray(self.covariances, dtype=float)
+        k, d = means.shape if means.ndim == 2 else (0, 0)
+        if k == 0 or weights.shape != (k,) or covariances.shape != (k, d, d):
+            raise ValueError("weights, means and covariances must have matching shapes.")
+        if not (np.isfinite(means).all() and (weights > 0).all() and np.isfinite(weights).all()):
+            raise ValueError("weights must be positive, and means finite.")
+        try:
+            lower = np.linalg.cholesky(covariances)
+        except np.linalg.LinAlgError:
+            raise ValueError("covariances must be positive definite.") from None
+        weights = weights / weights.sum()
+        # Rows of a factor F with F' F the precision: distances are norms of F (x - m).
+        factors = np.linalg.solve(lower, np.broadcast_to(np.eye(d), (k, d, d)))
+        log_determinants = np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
+        log_scales = np.log(weights) - log_determinants - 0.5 * d * np.log(2 * np.pi)
+        for name, value in (
+            ("weights", weights),
+            ("means", means),
+            ("covariances", covariances),
+            ("precisions", np.swapaxes(factors, 1, 2) @ factors),
+            ("_factors", factors),
+            ("_log_scales", log_scales),
+        ):
+            object.__setattr__(self, name, value)
+
+    @property
+    def n_components(self):
+        """Number of components."""
+        return len(self.means)
+
+    @property
+    def n_features(self):
+        """Dimension of the space."""
+        return self.means.shape[1]
+
+    def log_joint(self, X):
+        """Log of weight times component density.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n, n_components)
+        """
+        out = np.empty((len(X), self.n_components))
+        for k in range(self.n_components):
+            residuals = (X - self.means[k]) @ self._factors[k].T
+            out[:, k] = self._log_scales[k] - 0.5 * np.einsum("ij,ij->i", residuals, residuals)
+        return out
+
+    def height(self, X):
+        """Minus the log density.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return -logsumexp(self.log_joint(X), axis=1)
+
+    def responsibilities(self, X):
+        """Posterior probabilities of the components.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n, n_components)
+        """
+        joint = self.log_joint(X)
+        joint -= joint.max(axis=1, keepdims=True)
+        np.exp(joint, out=joint)
+        joint /= joint.sum(axis=1, keepdims=True)
+        return joint
+
+    def mean_shift(self, X):
+        """One step uphill in density, to the fixed point of the present responsibilities.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n, n_features)
+
+        References
+        ----------
+        M. Carreira-Perpinan, "Gaussian mean-shift is an EM algorithm", 2007.
+        """
+        shares = self.responsibilities(X)
+        matrices = np.einsum("nk,kij->nij", shares, self.precisions)
+        pulled = np.einsum("kij,kj->ki", self.precisions, self.means)
+        return np.linalg.solve(matrices, (shares @ pulled)[..., None])[..., 0]
+
+    def slope_and_curvature(self, x):
+        """Gradient and Hessian of the height at one point.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n_features,)
+
+        Returns
+        -------
+        ndarray of shape (n_features,), ndarray of shape (n_features, n_features)
+        """
+        shares = self.responsibilities(x[None])[0]
+        pulls = np.einsum("kij,kj->ki", self.precisions, x - self.means)
+        slope = shares @ pulls
+        curvature = (
+            np.einsum("k,kij->ij", shares, self.precisions)
+            - (shares[:, None] * pulls).T @ pulls
+            + np.outer(slope, slope)
+        )
+        return slope, curvature

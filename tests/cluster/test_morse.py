@@ -1,0 +1,229 @@
+"""Merging along saddles: landscapes against dense grids, the estimator against scikit-learn."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.cluster.hierarchy import is_monotonic, is_valid_linkage
+from scipy.optimize import approx_fprime, root
+from sklearn.cluster import KMeans
+from sklearn.datasets import make_blobs, make_moons
+from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import adjusted_rand_score
+from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sklearn_dptda.cluster import MorseMerging, morse_linkage
+from sklearn_dptda.cluster._density import MixtureDensity
+from sklearn_dptda.cluster._morse import mixture_parameters
+
+
+def mixture(k, d, seed, spread=3.0):
+    rng = np.random.default_rng(seed)
+    roots = 0.5 * rng.normal(size=(k, d, d))
+    covariances = roots @ np.swapaxes(roots, 1, 2) + 0.15 * np.eye(d)
+    return rng.dirichlet(np.full(k, 3.0)), rng.uniform(-spread, spread, (k, d)), covariances
+
+
+def grid_landscape(density, size=500):
+    """Nodes of a dense grid, their heights, and the grid's own merges of basins.
+
+    Nodes are added from low to high; a node that touches two basins is a pass.
+    """
+    axis = np.linspace(-6, 6, size)
+    nodes = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
+    heights = density.height(nodes)
+    parent, bottoms, passes = np.full(len(nodes), -1), [], []
+
+    def find(i):
+        while parent[i] != i:
+            parent[i] = parent[parent[i]]
+            i = parent[i]
+        return i
+
+    steps = [(a, b) for a in (-1, 0, 1) for b in (-1, 0, 1) if (a, b) != (0, 0)]
+    for node in np.argsort(heights):
+        row, column = divmod(int(node), size)
+        near = {
+            find((row + a) * size + column + b)
+            for a, b in steps
+            if 0 <= row + a < size
+            and 0 <= column + b < size
+            and parent[(row + a) * size + column + b] >= 0
+        }
+        parent[node] = node
+        if not near:
+            bottoms.append(node)
+            continue
+        # The older basin, with the lower bottom, survives.
+        oldest = min(near, key=lambda i: heights[i])
+        for other in near:
+            if other != oldest:
+                passes.append((node, heights[other]))
+            parent[other] = oldest
+        parent[node] = oldest
+    return nodes, heights, np.array(bottoms), passes
+
+
+def polished(density, start):
+    """Critical point next to a node, by SciPy."""
+    found = root(lambda x: density.slope_and_curvature(x)[0], start, tol=1e-13)
+    return found.x, density.height(found.x[None])[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+def test_modes_and_barriers_agree_with_a_dense_grid(seed):
+    parameters = mixture(5, 2, seed)
+    density = MixtureDensity(*parameters)
+    tree = morse_linkage(*parameters)
+    nodes, heights, bottoms, passes = grid_landscape(density)
+    # Dips of the grid itself are shallower than its resolution.
+    passes = [(node, low) for node, low in passes if heights[node] - low > 1e-3]
+    assert len(passes) == tree.n_modes - 1
+    expected = sorted(polished(density, nodes[node])[1] for node, _ in passes)
+    found = np.sort(tree.linkage[:, 2] + tree.mode_heights.min())
+    assert found == pytest.approx(expected, abs=1e-6)
+    for mode in tree.modes:
+        nearest = bottoms[np.argmin(np.linalg.norm(nodes[bottoms] - mode, axis=1))]
+        assert polished(density, nodes[nearest])[0] == pytest.approx(mode, abs=1e-6)
+
+
+def test_two_equal_components_by_symmetry():
+    means = np.array([[-2.0, 0.0], [2.0, 0.0]])
+    tree = morse_linkage([0.5, 0.5], means, np.array([np.eye(2)] * 2))
+    assert tree.saddles == pytest.approx(np.zeros((1, 2)), abs=1e-9)
+    pass_height = 0.5 * 4 + np.log(2 * np.pi)
+    assert tree.linkage[0, 2] + tree.mode_heights.min() == pytest.approx(pass_height, abs=1e-9)
+
+
+def test_close_components_share_their_mode():
+    tree = morse_linkage([0.5, 0.3, 0.2], [[0.0], [0.5], [9.0]], np.ones((3, 1, 1)))
+    assert tree.n_modes == 2 and tree.owners.tolist() == [0, 0, 1]
+    assert morse_linkage([1.0], [[0.0, 1.0]], [np.eye(2)]).cut().tolist() == [0]
+
+
+@pytest.mark.parametrize(("k", "d"), [(1, 3), (2, 1), (6, 2), (12, 9), (20, 5)])
+def test_tree_is_a_valid_monotone_linkage(k, d):
+    tree = morse_linkage(*mixture(k, d, 0))
+    assert tree.linkage.shape == (tree.n_modes - 1, 4)
+    assert tree.saddles.shape == (tree.n_modes - 1, d)
+    if tree.n_modes > 1:
+        assert is_valid_linkage(tree.linkage) and is_monotonic(tree.linkage)
+        assert np.isfinite(tree.barriers).all()
+        # No pass lies below the modes that it joins.
+        assert (tree.barriers >= np.maximum.outer(tree.mode_heights, tree.mode_heights)).all()
+        assert [len(set(tree.cut(c))) for c in range(1, tree.n_modes + 1)] == list(
+            range(1, tree.n_modes + 1)
+        )
+
+
+def test_saddles_are_critical_points_of_index_one():
+    parameters = mixture(8, 3, 1)
+    density, tree = MixtureDensity(*parameters), morse_linkage(*parameters)
+    for saddle in tree.saddles:
+        slope, curvature = density.slope_and_curvature(saddle)
+        assert np.abs(slope).max() < 1e-7
+        assert (np.linalg.eigvalsh(curvature) < 0).sum() == 1
+
+
+def test_permutation_of_components_changes_nothing(rng):
+    weights, means, covariances = mixture(9, 4, 2)
+    tree = morse_linkage(weights, means, covariances)
+    order = rng.permutation(9)
+    other = morse_linkage(weights[order], means[order], covariances[order])
+    assert other.modes == pytest.approx(tree.modes, abs=1e-7)
+    assert other.linkage[:, 2] == pytest.approx(tree.linkage[:, 2], abs=1e-8)
+    assert np.array_equal(other.cut(3)[other.owners], tree.cut(3)[tree.owners][order])
+
+
+def test_slope_and_curvature_against_differences(rng):
+    density = MixtureDensity(*mixture(5, 3, 3))
+    x = rng.normal(size=3)
+    slope, curvature = density.slope_and_curvature(x)
+    height = lambda p: density.height(p[None])[0]  # noqa: E731
+    assert approx_fprime(x, height, 1e-7) == pytest.approx(slope, abs=1e-4)
+    numeric = approx_fprime(x, lambda p: density.slope_and_curvature(p)[0], 1e-7)
+    assert numeric == pytest.approx(curvature, abs=1e-4)
+
+
+def test_cuts():
+    tree = morse_linkage([0.4, 0.3, 0.3], [[0.0], [3.0], [20.0]], np.ones((3, 1, 1)))
+    assert tree.cut().tolist() == [0, 0, 1] or len(set(tree.cut())) == 2
+    low, high = tree.linkage[:, 2]
+    assert len(set(tree.cut(threshold=low - 1e-9))) == 3
+    assert len(set(tree.cut(threshold=low + 1e-9))) == 2
+    assert len(set(tree.cut(threshold=high + 1e-9))) == 1
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "tied", "diag", "spherical"])
+def test_all_covariance_types(covariance_type):
+    X, _ = make_blobs(300, centers=3, random_state=0)
+    fitted = GaussianMixture(3, covariance_type=covariance_type, random_state=0).fit(X)
+    density = MixtureDensity(*mixture_parameters(fitted))
+    assert -density.height(X) == pytest.approx(fitted.score_samples(X))
+    assert density.responsibilities(X) == pytest.approx(fitted.predict_proba(X))
+
+
+@pytest.mark.parametrize("kind", [GaussianMixture, BayesianGaussianMixture])
+def test_moons(kind):
+    X, y = make_moons(1500, noise=0.06, random_state=0)
+    morse = MorseMerging(kind(n_components=10, random_state=0), n_clusters=2).fit(X)
+    assert adjusted_rand_score(y, morse.predict(X)) > 0.95
+    assert np.array_equal(morse.labels_, morse.predict(X))
+    flow = morse.set_params(predict_method="flow").predict(X)
+    assert np.mean(flow == morse.labels_) > 0.97
+
+
+def test_number_of_clusters_is_found():
+    X, y = make_blobs(600, centers=4, cluster_std=0.6, random_state=3)
+    morse = MorseMerging(GaussianMixture(9, random_state=0)).fit(X)
+    assert morse.n_clusters_ == 4 and adjusted_rand_score(y, morse.labels_) > 0.98
+
+
+def test_fitted_mixture_is_kept_by_freezing():
+    X, _ = make_blobs(200, centers=3, random_state=0)
+    fitted = GaussianMixture(3, random_state=0).fit(X)
+    morse = MorseMerging(FrozenEstimator(fitted), n_clusters=3).fit(X[:5])
+    assert np.array_equal(morse.estimator_.means_, fitted.means_)
+
+
+def test_probabilities():
+    X, _ = make_blobs(200, centers=3, random_state=0)
+    morse = MorseMerging(GaussianMixture(5, random_state=0), n_clusters=3).fit(X)
+    probabilities = morse.predict_proba(X)
+    assert probabilities.shape == (200, morse.n_clusters_)
+    assert probabilities.sum(axis=1) == pytest.approx(1.0)
+    assert np.array_equal(probabilities.argmax(axis=1), morse.predict(X))
+    again = pickle.loads(pickle.dumps(morse))
+    assert np.array_equal(again.predict(X), morse.predict(X))
+
+
+def test_it_never_sees_the_rows():
+    # Two tables, one mixture: everything learnt is the same.
+    X, _ = make_blobs(200, centers=3, random_state=0)
+    frozen = FrozenEstimator(GaussianMixture(4, random_state=0).fit(X))
+    first, second = (MorseMerging(frozen).fit(table) for table in (X, X[::-1][:50] * 2))
+    for name in ("modes_", "saddles_", "linkage_", "component_labels_"):
+        assert np.array_equal(getattr(first, name), getattr(second, name))
+
+
+def test_bad_input():
+    X, _ = make_blobs(100, centers=3, random_state=0)
+    with pytest.raises(ValueError, match="n_clusters=9"):
+        MorseMerging(GaussianMixture(3, random_state=0), n_clusters=9).fit(X)
+    with pytest.raises(ValueError, match="exclude"):
+        MorseMerging(n_clusters=2, merge_threshold=1.0).fit(X)
+    with pytest.raises(ValueError, match="KMeans has learnt no weights_"):
+        MorseMerging(KMeans(3)).fit(X)
+    with pytest.raises(ValueError, match="matching shapes"):
+        morse_linkage([1.0], [[0.0, 0.0]], [[1.0]])
+    with pytest.raises(ValueError, match="positive definite"):
+        morse_linkage([1.0], [[0.0]], [[[0.0]]])
+    with pytest.raises(ValueError, match="weights"):
+        morse_linkage([0.0, 1.0], [[0.0], [1.0]], np.ones((2, 1, 1)))
+
+
+@parametrize_with_checks([MorseMerging(), MorseMerging(GaussianMixture(4, random_state=0))])
+def test_scikit_learn(estimator, check):
+    check(estimator)
