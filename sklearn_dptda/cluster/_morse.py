@@ -1,5 +1,6 @@
 """Sub-clusters of a mixture merged along density saddles."""
 
+import warnings
 from numbers import Integral, Real
 
 import numpy as np
@@ -18,7 +19,86 @@ _DEFAULT_COMPONENTS = 8
 _BATCH = 1 << 14
 
 
-class MorseMerging(MetaEstimatorMixin, ClusterMixin, BaseEstimator):
+class MergedMixtureMixin:
+    """What estimators share whose clusters are merged components.
+
+    They have the parameters ``n_clusters``, ``merge_threshold`` and
+    ``predict_method``, and a method ``_mixture`` that returns the density.
+    """
+
+    def _check_cut(self, n_components):
+        if self.n_clusters is not None and self.merge_threshold is not None:
+            raise ValueError("n_clusters and merge_threshold exclude each other.")
+        if None not in (self.n_clusters, n_components) and self.n_clusters > n_components:
+            warnings.warn(
+                f"n_clusters={self.n_clusters} is more than n_components={n_components}: there "
+                "cannot be as many clusters.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def _merge(self, weights, means, covariances):
+        """Everything that follows from the parameters: no row comes here."""
+        tree = morse_linkage(weights, means, covariances)
+        self.modes_, self.saddles_, self.linkage_ = tree.modes, tree.saddles, tree.linkage
+        self.mode_labels_ = tree.cut(self.n_clusters, self.merge_threshold)
+        self.component_labels_ = self.mode_labels_[tree.owners]
+        self.n_clusters_ = int(self.mode_labels_.max()) + 1
+
+    def predict(self, X):
+        """Assign rows to clusters.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False)
+        if self.predict_method == "flow":
+            return self._flow(X)
+        return self._probabilities(X).argmax(axis=1)
+
+    def predict_proba(self, X):
+        """Posterior probability of each cluster.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters_)
+        """
+        check_is_fitted(self)
+        return self._probabilities(validate_data(self, X, reset=False))
+
+    def _probabilities(self, X):
+        density = self._mixture()
+        members = np.eye(self.n_clusters_)[self.component_labels_]
+        out = np.empty((len(X), self.n_clusters_))
+        for rows in gen_batches(len(X), _BATCH):
+            out[rows] = density.responsibilities(np.asarray(X[rows], dtype=float)) @ members
+        return out
+
+    def _flow(self, X):
+        density = self._mixture()
+        # Where a climb stalls on a plateau the likeliest cluster is taken.
+        labels = self._probabilities(X).argmax(axis=1)
+        for rows in gen_batches(len(X), _BATCH):
+            ends = climb(density, X[rows])
+            found = [nearest_mode(density, end, self.modes_) for end in ends]
+            labels[rows] = [
+                label if mode is None else self.mode_labels_[mode]
+                for label, mode in zip(labels[rows], found, strict=True)
+            ]
+        return labels
+
+
+class MorseMerging(MergedMixtureMixin, MetaEstimatorMixin, ClusterMixin, BaseEstimator):
     """Clusters of any shape from a mixture with more components than clusters.
 
     Fits a mixture, finds the modes of its density and the passes between
@@ -134,33 +214,23 @@ class MorseMerging(MetaEstimatorMixin, ClusterMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If both ways to cut are given, if there are more clusters than
-            components, or if the mixture lacks weights, means or covariances.
+            If both ways to cut are given, or if the mixture lacks weights,
+            means or covariances.
         """
-        if self.n_clusters is not None and self.merge_threshold is not None:
-            raise ValueError("n_clusters and merge_threshold exclude each other.")
         X = validate_data(self, X)
         base = self.estimator
         if base is None:
             base = GaussianMixture(min(_DEFAULT_COMPONENTS, len(X)), random_state=0)
+        n_components = getattr(base, "n_components", None)
+        self._check_cut(n_components)
         self.estimator_ = clone(base).fit(X, y)
         self._merge(*mixture_parameters(self.estimator_))
         if getattr(get_tags(self.estimator_), "privacy", None) is None:
             self.labels_ = self.predict(X)
         return self
 
-    def _merge(self, weights, means, covariances):
-        """Everything that follows from the parameters: no row comes here."""
-        if self.n_clusters is not None and self.n_clusters > len(weights):
-            raise ValueError(
-                f"n_clusters={self.n_clusters} is more than the {len(weights)} components."
-            )
-        tree = morse_linkage(weights, means, covariances)
-        self._density = MixtureDensity(weights, means, covariances)
-        self.modes_, self.saddles_, self.linkage_ = tree.modes, tree.saddles, tree.linkage
-        self.mode_labels_ = tree.cut(self.n_clusters, self.merge_threshold)
-        self.component_labels_ = self.mode_labels_[tree.owners]
-        self.n_clusters_ = int(self.mode_labels_.max()) + 1
+    def _mixture(self):
+        return MixtureDensity(*mixture_parameters(self.estimator_))
 
     def fit_predict(self, X, y=None):
         """Fit and assign the training rows: the labels are *not* private.
@@ -175,56 +245,6 @@ class MorseMerging(MetaEstimatorMixin, ClusterMixin, BaseEstimator):
         ndarray of shape (n_samples,)
         """
         return self.fit(X).predict(X)
-
-    def predict(self, X):
-        """Assign rows to clusters.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False)
-        if self.predict_method == "flow":
-            return self._flow(X)
-        return self._probabilities(X).argmax(axis=1)
-
-    def predict_proba(self, X):
-        """Posterior probability of each cluster.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_clusters_)
-        """
-        check_is_fitted(self)
-        return self._probabilities(validate_data(self, X, reset=False))
-
-    def _probabilities(self, X):
-        members = np.eye(self.n_clusters_)[self.component_labels_]
-        out = np.empty((len(X), self.n_clusters_))
-        for rows in gen_batches(len(X), _BATCH):
-            out[rows] = self._density.responsibilities(np.asarray(X[rows], dtype=float)) @ members
-        return out
-
-    def _flow(self, X):
-        # Where a climb stalls on a plateau the likeliest cluster is taken.
-        labels = self._probabilities(X).argmax(axis=1)
-        for rows in gen_batches(len(X), _BATCH):
-            ends = climb(self._density, X[rows])
-            found = [nearest_mode(self._density, end, self.modes_) for end in ends]
-            labels[rows] = [
-                label if mode is None else self.mode_labels_[mode]
-                for label, mode in zip(labels[rows], found, strict=True)
-            ]
-        return labels
 
     def __sklearn_tags__(self):
         """Rows in a table, without sparse input."""

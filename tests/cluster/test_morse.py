@@ -210,7 +210,7 @@ def test_it_never_sees_the_rows():
 
 def test_bad_input():
     X, _ = make_blobs(100, centers=3, random_state=0)
-    with pytest.raises(ValueError, match="n_clusters=9"):
+    with pytest.warns(UserWarning, match="n_clusters=9"):
         MorseMerging(GaussianMixture(3, random_state=0), n_clusters=9).fit(X)
     with pytest.raises(ValueError, match="exclude"):
         MorseMerging(n_clusters=2, merge_threshold=1.0).fit(X)
