@@ -74,6 +74,10 @@ class MixtureDensity:
         """Dimension of the space."""
         return self.means.shape[1]
 
+    def parts(self):
+        """Mean, factor of the precision and log scale of each component."""
+        return zip(self.means, self._factors, self._log_scales, strict=True)
+
     def log_joint(self, X):
         """Log of weight times component density.
 

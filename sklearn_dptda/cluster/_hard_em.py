@@ -5,7 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from sklearn_dptda.cluster._density import MixtureDensity
-from sklearn_dptda.cluster._moments import MomentWeights, clip_norm, release_moments
+from sklearn_dptda.cluster._moments import (
+    MomentWeights,
+    clip_norm,
+    release_moments,
+    row_products,
+)
 from sklearn_dptda.cluster._steps import (
     floored_counts,
     packed_centres,
@@ -129,7 +134,7 @@ def _mixture(Z, centres, n_steps, budget):
         counts = floored_counts(moments)
         if step < n_steps - 1:
             density = MixtureDensity(counts, centres, covariances)
-            cells = density.log_joint(Z).argmax(axis=1)
+            cells = _likeliest(Z, density)
     kept = moments.counts >= 3 * moments.sd_count
     if not kept.any():
         kept = counts == counts.max()
@@ -138,7 +143,19 @@ def _mixture(Z, centres, n_steps, budget):
 
 def _nearest(Z, centres):
     # Without the square of Z, which is the same for all centres.
-    return (0.5 * (centres**2).sum(axis=1) - Z @ centres.T).argmin(axis=1)
+    halves = 0.5 * (centres**2).sum(axis=1)
+    scores = [half - row_products(Z, c) for half, c in zip(halves, centres, strict=True)]
+    return np.argmin(scores, axis=0)
+
+
+def _likeliest(Z, density):
+    """Component of the largest weighted density, row by row."""
+    scores = []
+    for mean, factor, log_scale in density.parts():
+        residuals = Z - mean
+        whitened = np.column_stack([row_products(residuals, row) for row in factor])
+        scores.append(log_scale - 0.5 * row_products(whitened, whitened))
+    return np.argmax(scores, axis=0)
 
 
 def _residuals(Z, centres, cells, radius):

@@ -81,10 +81,22 @@ class Moments:
     sd_second: float
 
 
+def row_products(X, Y):
+    """Inner products of rows, each by the same roundings whatever the other rows are.
+
+    Matrix products may round a row differently when the number of rows changes,
+    and then one record would move what others contribute.
+    """
+    total = X[:, 0] * Y[..., 0]
+    for j in range(1, X.shape[1]):
+        total = total + X[:, j] * Y[..., j]
+    return total
+
+
 def clip_norm(residuals, radius):
     """Shrink residuals to norm at most ``radius`` and return them in units of it."""
     unit = residuals / radius
-    norms = np.sqrt(np.einsum("ij,ij->i", unit, unit))
+    norms = np.sqrt(row_products(unit, unit))
     return unit * (_INSIDE / np.maximum(norms, 1.0))[:, None]
 
 

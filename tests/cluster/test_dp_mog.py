@@ -110,6 +110,23 @@ def test_steps_spend_exactly_the_budget(adjacency, kmeans_steps, monkeypatch):
     assert private.privacy_guarantee_.rho == pytest.approx(mu**2 / 2)
 
 
+def test_no_row_changes_what_another_contributes(rng):
+    # Bit for bit: neither cells nor clipped residuals may depend on the rows around.
+    from sklearn_dptda.cluster._density import MixtureDensity
+    from sklearn_dptda.cluster._hard_em import _likeliest, _nearest
+
+    Z, centres = rng.normal(size=(257, 7)), rng.normal(size=(5, 7))
+    density = MixtureDensity(np.ones(5), centres, np.array([np.eye(7) * 0.3] * 5))
+    for rows in (slice(0, 256), slice(1, None), slice(3, 20), slice(100, 101)):
+        for function in (
+            lambda part: _nearest(part, centres),
+            lambda part: _likeliest(part, density),
+            lambda part: clip_norm(part, 0.7),
+        ):
+            assert np.array_equal(function(Z)[rows], function(Z[rows].copy()))
+    assert np.array_equal(_likeliest(Z, density), density.log_joint(Z).argmax(axis=1))
+
+
 def test_noise_of_a_release_has_its_scale():
     # 4,000 zero counts and sums: the noise's own scale within 5 standard errors.
     moments = release_moments(
