@@ -67,6 +67,22 @@ def _ridgeline(density, pairs, times):
     return np.linalg.solve(matrices, right[..., None])[..., 0]
 
 
+def top_barriers(density, modes, owners):
+    """Least height of a ridgeline between components of each two modes, unrefined.
+
+    Parameters and results are those of :func:`mode_barriers`.
+    """
+    n = len(modes)
+    heights = np.full((n, n), np.inf)
+    places = np.zeros((n, n, density.n_features))
+    pairs, tops, points = ridgeline_barriers(density)
+    for (i, j), top, point in zip(owners[pairs], tops, points, strict=True):
+        if i != j:
+            lower_barrier(heights, places, i, j, top, point)
+    np.fill_diagonal(heights, density.height(modes))
+    return heights, places
+
+
 def mode_barriers(density, modes, owners):
     """Barrier between each two modes, saddles refined where the merge tree needs them.
 
@@ -83,14 +99,8 @@ def mode_barriers(density, modes, owners):
     places : ndarray of shape (n_modes, n_modes, n_features)
         Where each barrier is: a saddle of index one, or the top of a ridgeline.
     """
+    heights, places = top_barriers(density, modes, owners)
     n = len(modes)
-    heights = np.full((n, n), np.inf)
-    places = np.zeros((n, n, density.n_features))
-    pairs, tops, points = ridgeline_barriers(density)
-    for (i, j), top, point in zip(owners[pairs], tops, points, strict=True):
-        if i != j:
-            _lower(heights, places, i, j, top, point)
-    np.fill_diagonal(heights, density.height(modes))
     refined = set()
     # A refined saddle can join other modes than asked for, and so change the tree.
     for _ in range(n):
@@ -119,10 +129,16 @@ def _refine(density, modes, heights, places, edge):
     ends = descend(density, saddle, direction, modes)
     if None in ends or ends[0] == ends[1]:
         return
-    _lower(heights, places, *ends, density.height(saddle[None])[0], saddle)
+    height = density.height(saddle[None])[0]
+    lower_barrier(heights, places, *ends, height, saddle)
+    i, j = edge
+    if set(ends) != {i, j} and heights[i, j] <= height:
+        # A path over a pass between others: those come first in the tree.
+        heights[i, j] = heights[j, i] = np.nextafter(height, np.inf)
 
 
-def _lower(heights, places, i, j, height, place):
+def lower_barrier(heights, places, i, j, height, place):
+    """Lower the barrier between two modes, if a path is no higher."""
     # The top of a sampled ridgeline is a little too low: a saddle next to it may be above.
     if height <= heights[i, j] + _SAMPLING * max(1.0, abs(height)):
         heights[i, j] = heights[j, i] = height

@@ -7,15 +7,17 @@ _MAX_STEPS = 2000
 # Squared distances, in units of the curvature, at which points are one.
 _SAME = 1e-6
 _SETTLED = 1e-20
+_NEAR = 1e-8
 
 
-def climb(density, starts):
+def climb(density, starts, polish=True):
     """Follow mean shift from each start to its mode, and polish by Newton steps.
 
     Parameters
     ----------
     density : MixtureDensity
     starts : ndarray of shape (n, n_features)
+    polish : bool, default=True
 
     Returns
     -------
@@ -31,7 +33,7 @@ def climb(density, starts):
         moving = moving[np.einsum("ni,ij,nj->n", step, spread, step) > _SETTLED]
         if len(moving) == 0:
             break
-    return np.array([_polish(density, point) for point in points])
+    return np.array([_polish(density, point) for point in points]) if polish else points
 
 
 def _polish(density, point):
@@ -140,6 +142,32 @@ def descend(density, saddle, direction, modes):
     """
     starts = saddle + np.array([[1e-3], [-1e-3]]) * direction
     return [nearest_mode(density, end, modes) for end in climb(density, starts)]
+
+
+def basins(density, starts, modes):
+    """Index of the mode that each start climbs to, or -1.
+
+    Parameters
+    ----------
+    density : MixtureDensity
+    starts : ndarray of shape (n, n_features)
+    modes : ndarray of shape (n_modes, n_features)
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
+    ends = climb(density, starts, polish=False)
+    found = np.full(len(ends), -1)
+    for index, mode in enumerate(modes):
+        offsets = ends - mode
+        squared = np.einsum("ni,ij,nj->n", offsets, _scale(density, mode), offsets)
+        found[squared < _NEAR] = index
+    # Where a mode is flat, mean shift stops before it.
+    for row in np.flatnonzero(found < 0):
+        index = nearest_mode(density, _polish(density, ends[row]), modes)
+        found[row] = -1 if index is None else index
+    return found
 
 
 def nearest_mode(density, point, modes):

@@ -1,34 +1,24 @@
 """Gaussian mixtures under differential privacy."""
 
-import math
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.base import DensityMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from sklearn_dptda.cluster._base import PrivateRowsEstimator
 from sklearn_dptda.cluster._density import MixtureDensity
-from sklearn_dptda.cluster._hard_em import Budget, fit_hard_mixture
+from sklearn_dptda.cluster._fits import fit_mixture, fit_raw_mixture
 from sklearn_dptda.cluster._morse import MergedMixtureMixin
-from sklearn_dptda.privacy import (
-    NoiseSource,
-    PrivacyAccountant,
-    PrivacyGuarantee,
-    PrivateEstimatorMixin,
-    gaussian_mu,
-    gaussian_rho,
-    spawn_seeds,
-)
-from sklearn_dptda.utils import bounds_from_data, check_bounds
-from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
+from sklearn_dptda.cluster._parameters import COVARIANCE_TYPES, compact, mixture_parameters
+from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
 # Components beyond the number of clusters, so that clusters can have any shape.
 _SPARE_COMPONENTS = 4
-_PUBLIC_SEED = 0
 
 
-class DPMoG(PrivateEstimatorMixin, DensityMixin, BaseEstimator):
+class DPMoG(DensityMixin, PrivateRowsEstimator):
     """Gaussian mixture under differential privacy, by hard assignment.
 
     A noisy centre and scale of all rows, k-means steps from public initial
@@ -51,7 +41,19 @@ class DPMoG(PrivateEstimatorMixin, DensityMixin, BaseEstimator):
     adjacency : {"add-remove", "replace-one"}, default="add-remove"
         Whether neighbours have one row more or less, the number of rows being
         private, or the same public number and one row replaced.
-    kmeans_steps : int, default=6
+    covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
+        As in :class:`~sklearn.mixture.GaussianMixture`. Fewer numbers take
+        less noise. With ``"spherical"`` all columns are divided by one number,
+        the widest of the bounds.
+    assignment : {"hard", "soft"}, default="hard"
+        Whether a row counts for its likeliest component, or in parts for all
+        (the steps of EM), from the second mixture step on. The sensitivity is
+        the same; soft steps take time ``n_components`` times as long.
+    method : {"clipped", "paper"}, default="clipped"
+        ``"paper"``: Algorithm 2 of Byun, Choi and Lee, by raw moments in the
+        box, in ``kmeans_steps + mixture_steps`` steps; full covariances and
+        hard assignment only.
+    kmeans_steps : int, default=8
         Number of k-means steps.
     mixture_steps : int, default=2
         Number of steps with covariances.
@@ -67,8 +69,10 @@ class DPMoG(PrivateEstimatorMixin, DensityMixin, BaseEstimator):
         Private weights of the components that were kept.
     means_ : ndarray of shape (n_kept, n_features)
         Private means.
-    covariances_ : ndarray of shape (n_kept, n_features, n_features)
-        Private covariances.
+    covariances_ : ndarray
+        Private covariances, in scikit-learn's shape for ``covariance_type``:
+        (n_kept, n_features, n_features), (n_features, n_features),
+        (n_kept, n_features) or (n_kept,).
     privacy_guarantee_ : PrivacyGuarantee
         What the fit promises.
     n_features_in_ : int
@@ -108,15 +112,13 @@ class DPMoG(PrivateEstimatorMixin, DensityMixin, BaseEstimator):
     """
 
     _parameter_constraints = {
+        **PrivateRowsEstimator._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "epsilon": [Interval(Real, 0, None, closed="right")],
-        "delta": [Interval(Real, 0, 1, closed="neither")],
-        "bounds": ["array-like", None],
-        "adjacency": [StrOptions({"add-remove", "replace-one"})],
+        "covariance_type": [StrOptions(set(COVARIANCE_TYPES))],
+        "assignment": [StrOptions({"hard", "soft"})],
+        "method": [StrOptions({"clipped", "paper"})],
         "kmeans_steps": [Interval(Integral, 1, None, closed="left")],
         "mixture_steps": [Interval(Integral, 1, None, closed="left")],
-        "accountant": [PrivacyAccountant, None],
-        "random_state": ["random_state", np.random.Generator],
     }
 
     def __init__(
@@ -127,7 +129,10 @@ class DPMoG(PrivateEstimatorMixin, DensityMixin, BaseEstimator):
         bounds=None,
         *,
         adjacency="add-remove",
-        kmeans_steps=6,
+        covariance_type="full",
+        assignment="hard",
+        method="clipped",
+        kmeans_steps=8,
         mixture_steps=2,
         accountant=None,
         random_state=None,
@@ -137,80 +142,54 @@ class DPMoG(PrivateEstimatorMixin, DensityMixin, BaseEstimator):
         self.delta = delta
         self.bounds = bounds
         self.adjacency = adjacency
+        self.covariance_type = covariance_type
+        self.assignment = assignment
+        self.method = method
         self.kmeans_steps = kmeans_steps
         self.mixture_steps = mixture_steps
         self.accountant = accountant
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
-        """Pay, and fit the mixture.
+    def _check_parameters(self):
+        super()._check_parameters()
+        if self.method == "paper" and (self.covariance_type, self.assignment) != ("full", "hard"):
+            raise ValueError(
+                'method="paper" has covariance_type="full" and assignment="hard"; got '
+                f"{self.covariance_type!r} and {self.assignment!r}."
+            )
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : Ignored
+    def _learn(self, rows, budget, rng, to_data, squares):
+        n_components = self._n_start()
+        if self.method == "paper":
+            n_steps = self.kmeans_steps + self.mixture_steps
+            found = fit_raw_mixture(rows, n_components, n_steps, budget, rng)
+        else:
+            found = fit_mixture(
+                rows,
+                n_components,
+                self.kmeans_steps,
+                self.mixture_steps,
+                self.covariance_type,
+                self.assignment == "soft",
+                budget,
+                rng,
+            )
+        weights, means, covariances = found
+        self.weights_, self.means_ = weights, to_data(means)
+        self.covariances_ = compact(squares * covariances, self.covariance_type)
 
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the input is refused. Nothing is spent.
-        PrivacyBudgetExceeded
-            If the accountant's budget does not cover the fit.
-        """
-        X = validate_data(self, X, dtype=np.float64)
-        low, high = self._box(X)
-        mu = gaussian_mu(float(self.epsilon), float(self.delta))
-        self.privacy_guarantee_ = self._guarantee(mu)
-        self._spend(self.privacy_guarantee_)
-        (seed,) = spawn_seeds(self.random_state, 1)
-        middle, half = (low + high) / 2, (high - low) / 2
-        weights, means, covariances = fit_hard_mixture(
-            np.clip((np.clip(X, low, high) - middle) / half, -1.0, 1.0),
-            self._n_start(),
-            self.kmeans_steps,
-            self.mixture_steps,
-            Budget(mu, self.adjacency, NoiseSource(seed)),
-            np.random.default_rng(_PUBLIC_SEED),
-        )
-        self.weights_ = weights
-        self.means_ = middle + half * means
-        self.covariances_ = covariances * half[:, None] * half
-        return self
+    def _one_scale(self):
+        return self.covariance_type == "spherical"
 
     def _n_start(self):
         return int(self.n_components)
 
-    def _box(self, X):
-        if self.bounds is None:
-            return bounds_from_data([X], type(self).__name__)
-        return check_bounds(self.bounds, X.shape[1])
-
-    def _guarantee(self, mu):
-        exact = math.isinf(self.epsilon)
-        return PrivacyGuarantee(
-            epsilon=float(self.epsilon),
-            delta=0.0 if exact else float(self.delta),
-            adjacency=self.adjacency,
-            unit="one row",
-            mechanism="discrete Gaussian mechanism, composed exactly",
-            released="weights, means and covariances of a Gaussian mixture",
-            seeded=self.random_state is not None,
-            public_parameters=self.bounds is not None,
-            rho=gaussian_rho(mu),
-        )
+    def _released(self):
+        return "weights, means and covariances of a Gaussian mixture"
 
     def _mixture(self):
         check_is_fitted(self)
-        return MixtureDensity(self.weights_, self.means_, self.covariances_)
-
-    def _rows(self, X):
-        check_is_fitted(self)
-        return validate_data(self, X, reset=False, dtype=np.float64)
+        return MixtureDensity(*mixture_parameters(self))
 
     def score_samples(self, X):
         """Log density of each row under the private mixture.
@@ -265,20 +244,6 @@ class DPMoG(PrivateEstimatorMixin, DensityMixin, BaseEstimator):
         """
         return self.predict_proba(X).argmax(axis=1)
 
-    def fit_predict(self, X, y=None):
-        """Fit and assign the training rows: the labels are *not* private.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : Ignored
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return self.fit(X).predict(X)
-
     def sample(self, n_samples=1, random_state=None):
         """Draw synthetic rows: post-processing, as private as the mixture.
 
@@ -295,16 +260,9 @@ class DPMoG(PrivateEstimatorMixin, DensityMixin, BaseEstimator):
         check_is_fitted(self)
         rng = check_random_state(random_state)
         components = rng.choice(len(self.weights_), n_samples, p=self.weights_)
-        factors = np.linalg.cholesky(self.covariances_)[components]
+        factors = np.linalg.cholesky(self._mixture().covariances)[components]
         noise = rng.standard_normal((n_samples, self.means_.shape[1]))
         return self.means_[components] + np.einsum("nij,nj->ni", factors, noise), components
-
-    def __sklearn_tags__(self):
-        """Say what a release is."""
-        tags = super().__sklearn_tags__()
-        tags.privacy.adjacency = self.adjacency
-        tags.privacy.ragged = True
-        return tags
 
 
 class DPMoGMorse(MergedMixtureMixin, DPMoG):
@@ -316,9 +274,11 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
         Number of clusters. None cuts the merge tree in its largest gap.
     n_components : int, default=None
         Components of the mixture. None: four more than clusters, or eight.
-    epsilon, delta, bounds, adjacency, kmeans_steps, mixture_steps
+    epsilon, delta, bounds, adjacency, covariance_type, assignment, method
         As in :class:`DPMoG`.
-    merge_threshold, predict_method
+    kmeans_steps, mixture_steps
+        As in :class:`DPMoG`.
+    merge_threshold, min_cluster_weight, predict_method
         As in :class:`MorseMerging`.
     accountant, random_state
         As in :class:`DPMoG`.
@@ -370,6 +330,7 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
         "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "merge_threshold": [Interval(Real, 0, None, closed="left"), None],
+        "min_cluster_weight": [Interval(Real, 0, 1, closed="left")],
         "predict_method": [StrOptions({"responsibility", "flow"})],
     }
 
@@ -382,9 +343,13 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
         bounds=None,
         *,
         adjacency="add-remove",
-        kmeans_steps=6,
+        covariance_type="full",
+        assignment="hard",
+        method="clipped",
+        kmeans_steps=8,
         mixture_steps=2,
         merge_threshold=None,
+        min_cluster_weight=0.0,
         predict_method="responsibility",
         accountant=None,
         random_state=None,
@@ -395,6 +360,9 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
             delta,
             bounds,
             adjacency=adjacency,
+            covariance_type=covariance_type,
+            assignment=assignment,
+            method=method,
             kmeans_steps=kmeans_steps,
             mixture_steps=mixture_steps,
             accountant=accountant,
@@ -402,32 +370,16 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
         )
         self.n_clusters = n_clusters
         self.merge_threshold = merge_threshold
+        self.min_cluster_weight = min_cluster_weight
         self.predict_method = predict_method
 
-    def fit(self, X, y=None):
-        """Pay, fit the mixture and merge it.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : Ignored
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the input is refused. Nothing is spent.
-        PrivacyBudgetExceeded
-            If the accountant's budget does not cover the fit.
-        """
-        self._validate_params()
+    def _check_parameters(self):
+        super()._check_parameters()
         self._check_cut(self._n_start())
-        super().fit(X)
-        self._merge(self.weights_, self.means_, self.covariances_)
-        return self
+
+    def _learn(self, rows, budget, rng, to_data, squares):
+        super()._learn(rows, budget, rng, to_data, squares)
+        self._merge(*mixture_parameters(self))
 
     def _n_start(self):
         if self.n_components is not None:

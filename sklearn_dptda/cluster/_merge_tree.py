@@ -3,12 +3,15 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.cluster.hierarchy import cut_tree, linkage
+from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 
 from sklearn_dptda.cluster._barriers import mode_barriers, tree_edges
 from sklearn_dptda.cluster._critical import find_modes
 from sklearn_dptda.cluster._density import MixtureDensity
+from sklearn_dptda.cluster._strings import string_barriers
+
+BARRIERS = {"ridgeline": mode_barriers, "string": string_barriers}
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,10 @@ class MergeTree:
         Minus the log density at the pass between two modes.
     saddles : ndarray of shape (n_modes - 1, n_features)
         The passes of the tree, lowest first.
+    edges : ndarray of shape (n_modes - 1, 2)
+        The modes that each pass joins.
+    mode_weights : ndarray of shape (n_modes,)
+        Weight of the components that belong to each mode.
     linkage : ndarray of shape (n_modes - 1, 4)
         SciPy's format; distances are heights of the passes above the highest
         mode, in nats.
@@ -37,6 +44,8 @@ class MergeTree:
     owners: np.ndarray
     barriers: np.ndarray
     saddles: np.ndarray
+    edges: np.ndarray
+    mode_weights: np.ndarray
     linkage: np.ndarray
 
     @property
@@ -44,7 +53,7 @@ class MergeTree:
         """Number of modes."""
         return len(self.modes)
 
-    def cut(self, n_clusters=None, threshold=None):
+    def cut(self, n_clusters=None, threshold=None, min_weight=0.0):
         """Merge modes into clusters.
 
         Parameters
@@ -55,29 +64,49 @@ class MergeTree:
             Merge across passes up to this height above the highest mode.
             With neither, the cut is made in the largest gap between
             successive passes.
+        min_weight : float, default=0.0
+            Clusters lighter than this are merged first, across their lowest
+            passes.
 
         Returns
         -------
         ndarray of shape (n_modes,)
             Cluster of each mode, numbered by their highest modes.
         """
-        if self.n_modes == 1:
-            return np.zeros(1, dtype=int)
-        passes = self.linkage[:, 2]
-        if n_clusters is None:
-            if threshold is None:
-                n_merges = int(np.argmax(np.diff(passes, prepend=0.0)))
-            else:
-                n_merges = int(np.searchsorted(passes, threshold, side="right"))
-            n_clusters = self.n_modes - n_merges
-        labels = cut_tree(self.linkage, min(n_clusters, self.n_modes))[:, 0]
-        _, first = np.unique(labels, return_index=True)
-        rank = np.empty(len(first), dtype=int)
-        rank[np.argsort(first)] = np.arange(len(first))
-        return rank[labels]
+        labels = np.arange(self.n_modes)
+        # Dust is swept only as long as more clusters remain than were asked for.
+        passes = self._sweep(labels, min_weight, n_clusters or 1)
+        heights = self.linkage[passes, 2]
+        if n_clusters is not None:
+            n_merges = max(len(passes) + 1 - n_clusters, 0)
+        elif threshold is not None:
+            n_merges = int(np.searchsorted(heights, threshold, side="right"))
+        else:
+            n_merges = int(np.argmax(np.diff(heights, prepend=0.0))) if len(heights) else 0
+        for edge in passes[:n_merges]:
+            self._join(labels, edge)
+        return np.unique(labels, return_inverse=True)[1]
+
+    def _sweep(self, labels, min_weight, at_least):
+        """Merge light clusters in place, and return the passes that remain."""
+        passes = list(range(self.n_modes - 1))
+        while len(passes) + 1 > at_least:
+            weights = np.bincount(labels, self.mode_weights, minlength=self.n_modes)
+            present = np.unique(labels)
+            lightest = present[np.argmin(weights[present])]
+            if weights[lightest] >= min_weight:
+                break
+            edge = next(e for e in passes if lightest in labels[self.edges[e]])
+            self._join(labels, edge)
+            passes.remove(edge)
+        return passes
+
+    def _join(self, labels, edge):
+        one, other = labels[self.edges[edge]]
+        labels[labels == max(one, other)] = min(one, other)
 
 
-def morse_linkage(weights, means, covariances):
+def morse_linkage(weights, means, covariances, *, saddle_search="ridgeline"):
     """Merge tree of a Gaussian mixture along its density saddles.
 
     Two modes are joined at the height of the lowest pass between them.
@@ -87,6 +116,12 @@ def morse_linkage(weights, means, covariances):
     weights : array-like of shape (n_components,)
     means : array-like of shape (n_components, n_features)
     covariances : array-like of shape (n_components, n_features, n_features)
+    saddle_search : {"ridgeline", "string"}, default="ridgeline"
+        Where saddles are looked for. ``"ridgeline"``: on the ridgelines of
+        each two components, the tree's passes refined by Newton steps; always
+        finds a pass. ``"string"``: Algorithm 3 of the paper, from the top of a
+        string between each two modes; misses passes in higher dimensions, and
+        modes left apart are joined at the tops of their ridgelines.
 
     Returns
     -------
@@ -113,19 +148,20 @@ def morse_linkage(weights, means, covariances):
     """
     density = MixtureDensity(weights, means, covariances)
     modes, owners = find_modes(density)
-    barriers, places = mode_barriers(density, modes, owners)
+    barriers, places = BARRIERS[saddle_search](density, modes, owners)
     heights = np.diag(barriers).copy()
-    if len(modes) == 1:
-        empty = np.empty((0, 4)), np.empty((0, density.n_features))
-        return MergeTree(modes, heights, owners, barriers, empty[1], empty[0])
+    mode_weights = np.bincount(owners, density.weights, minlength=len(modes))
+    edges = sorted(tree_edges(barriers), key=lambda edge: barriers[edge])
     above = barriers - heights.min()
     np.fill_diagonal(above, 0.0)
-    edges = sorted(tree_edges(barriers), key=lambda edge: barriers[edge])
+    condensed = squareform(above, checks=False)
     return MergeTree(
         modes=modes,
         mode_heights=heights,
         owners=owners,
         barriers=barriers,
-        saddles=np.array([places[edge] for edge in edges]),
-        linkage=linkage(squareform(above, checks=False), method="single"),
+        saddles=np.array([places[edge] for edge in edges]).reshape(-1, density.n_features),
+        edges=np.array(edges, dtype=int).reshape(-1, 2),
+        mode_weights=mode_weights,
+        linkage=linkage(condensed, method="single") if len(condensed) else np.empty((0, 4)),
     )

@@ -9,9 +9,10 @@ from sklearn.mixture import GaussianMixture
 from sklearn.utils import gen_batches, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sklearn_dptda.cluster._critical import climb, nearest_mode
+from sklearn_dptda.cluster._critical import basins
 from sklearn_dptda.cluster._density import MixtureDensity
-from sklearn_dptda.cluster._merge_tree import morse_linkage
+from sklearn_dptda.cluster._merge_tree import BARRIERS, morse_linkage
+from sklearn_dptda.cluster._parameters import mixture_parameters
 from sklearn_dptda.utils._sklearn import HasMethods, Interval, StrOptions, _fit_context
 
 _DEFAULT_COMPONENTS = 8
@@ -22,8 +23,9 @@ _BATCH = 1 << 14
 class MergedMixtureMixin:
     """What estimators share whose clusters are merged components.
 
-    They have the parameters ``n_clusters``, ``merge_threshold`` and
-    ``predict_method``, and a method ``_mixture`` that returns the density.
+    They have the parameters ``n_clusters``, ``merge_threshold``,
+    ``min_cluster_weight`` and ``predict_method``, and a method ``_mixture``
+    that returns the density.
     """
 
     def _check_cut(self, n_components):
@@ -39,9 +41,10 @@ class MergedMixtureMixin:
 
     def _merge(self, weights, means, covariances):
         """Everything that follows from the parameters: no row comes here."""
-        tree = morse_linkage(weights, means, covariances)
+        search = getattr(self, "saddle_search", "ridgeline")
+        tree = morse_linkage(weights, means, covariances, saddle_search=search)
         self.modes_, self.saddles_, self.linkage_ = tree.modes, tree.saddles, tree.linkage
-        self.mode_labels_ = tree.cut(self.n_clusters, self.merge_threshold)
+        self.mode_labels_ = tree.cut(self.n_clusters, self.merge_threshold, self.min_cluster_weight)
         self.component_labels_ = self.mode_labels_[tree.owners]
         self.n_clusters_ = int(self.mode_labels_.max()) + 1
 
@@ -57,7 +60,9 @@ class MergedMixtureMixin:
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False)
+        return self._assign(validate_data(self, X, reset=False))
+
+    def _assign(self, X):
         if self.predict_method == "flow":
             return self._flow(X)
         return self._probabilities(X).argmax(axis=1)
@@ -89,12 +94,8 @@ class MergedMixtureMixin:
         # Where a climb stalls on a plateau the likeliest cluster is taken.
         labels = self._probabilities(X).argmax(axis=1)
         for rows in gen_batches(len(X), _BATCH):
-            ends = climb(density, X[rows])
-            found = [nearest_mode(density, end, self.modes_) for end in ends]
-            labels[rows] = [
-                label if mode is None else self.mode_labels_[mode]
-                for label, mode in zip(labels[rows], found, strict=True)
-            ]
+            found = basins(density, np.asarray(X[rows], dtype=float), self.modes_)
+            labels[rows] = np.where(found < 0, labels[rows], self.mode_labels_[found])
         return labels
 
 
@@ -117,6 +118,12 @@ class MorseMerging(MergedMixtureMixin, MetaEstimatorMixin, ClusterMixin, BaseEst
     merge_threshold : float, default=None
         Join modes across passes up to this height, in nats above the highest
         mode. With neither, the tree is cut in its largest gap.
+    min_cluster_weight : float, default=0.0
+        Clusters with a smaller share of the mixture's weight are merged first.
+        Useful where there are three times more components than clusters or
+        more, and no small clusters to be found.
+    saddle_search : {"ridgeline", "string"}, default="ridgeline"
+        As in :func:`morse_linkage`.
     predict_method : {"responsibility", "flow"}, default="responsibility"
         How rows are assigned. ``"responsibility"``: to the cluster whose
         components are likeliest together; fast. ``"flow"``: to the cluster of
@@ -182,6 +189,8 @@ class MorseMerging(MergedMixtureMixin, MetaEstimatorMixin, ClusterMixin, BaseEst
         "estimator": [HasMethods("fit"), None],
         "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
         "merge_threshold": [Interval(Real, 0, None, closed="left"), None],
+        "min_cluster_weight": [Interval(Real, 0, 1, closed="left")],
+        "saddle_search": [StrOptions(set(BARRIERS))],
         "predict_method": [StrOptions({"responsibility", "flow"})],
     }
 
@@ -191,11 +200,15 @@ class MorseMerging(MergedMixtureMixin, MetaEstimatorMixin, ClusterMixin, BaseEst
         n_clusters=None,
         merge_threshold=None,
         *,
+        min_cluster_weight=0.0,
+        saddle_search="ridgeline",
         predict_method="responsibility",
     ):
         self.estimator = estimator
         self.n_clusters = n_clusters
         self.merge_threshold = merge_threshold
+        self.min_cluster_weight = min_cluster_weight
+        self.saddle_search = saddle_search
         self.predict_method = predict_method
 
     @_fit_context(prefer_skip_nested_validation=False)
@@ -226,7 +239,7 @@ class MorseMerging(MergedMixtureMixin, MetaEstimatorMixin, ClusterMixin, BaseEst
         self.estimator_ = clone(base).fit(X, y)
         self._merge(*mixture_parameters(self.estimator_))
         if getattr(get_tags(self.estimator_), "privacy", None) is None:
-            self.labels_ = self.predict(X)
+            self.labels_ = self._assign(X)
         return self
 
     def _mixture(self):
@@ -251,47 +264,3 @@ class MorseMerging(MergedMixtureMixin, MetaEstimatorMixin, ClusterMixin, BaseEst
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = False
         return tags
-
-
-def mixture_parameters(estimator):
-    """Weights, means and full covariances of a fitted mixture.
-
-    Parameters
-    ----------
-    estimator : fitted estimator
-        With ``weights_``, ``means_`` and ``covariances_``; ``covariance_type``
-        says how the latter are stored, or their shape does.
-
-    Returns
-    -------
-    weights : ndarray of shape (n_components,)
-    means : ndarray of shape (n_components, n_features)
-    covariances : ndarray of shape (n_components, n_features, n_features)
-
-    Raises
-    ------
-    ValueError
-        If an attribute is missing, naming it.
-    """
-    missing = [n for n in ("weights_", "means_", "covariances_") if not hasattr(estimator, n)]
-    if missing:
-        raise ValueError(
-            f"estimator {type(estimator).__name__} has learnt no {missing[0]}: a mixture with "
-            "weights_, means_ and covariances_ is needed."
-        )
-    weights, means = np.asarray(estimator.weights_), np.asarray(estimator.means_)
-    k, d = means.shape
-    stored = np.asarray(estimator.covariances_, dtype=float)
-    kind = getattr(estimator, "covariance_type", "full")
-    shapes = {"full": (k, d, d), "tied": (d, d), "diag": (k, d), "spherical": (k,)}
-    if stored.shape != shapes.get(kind):
-        raise ValueError(
-            f"covariances_ of shape {stored.shape} do not fit covariance_type={kind!r}."
-        )
-    if kind == "tied":
-        stored = np.broadcast_to(stored, (k, d, d))
-    elif kind == "diag":
-        stored = stored[:, :, None] * np.eye(d)
-    elif kind == "spherical":
-        stored = stored[:, None, None] * np.eye(d)
-    return weights, means, stored

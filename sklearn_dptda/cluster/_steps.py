@@ -4,6 +4,7 @@ import numpy as np
 
 # Of the pooled covariance, times the dimension, in units of the squared clipping radius.
 _LEAST_VARIANCE = 1e-3
+_TINY = 1e-300
 
 
 def floored_counts(moments):
@@ -25,7 +26,7 @@ def shrunk_steps(moments):
     steps = moments.sums / counts[:, None]
     d = steps.shape[1]
     noise = d * (moments.sd_sum / counts) ** 2
-    squared = np.maximum((steps**2).sum(axis=1), 1e-300)
+    squared = np.maximum((steps**2).sum(axis=1), _TINY)
     steps = steps * np.clip(1 - noise / squared, 0.0, 1.0)[:, None]
     norms = np.linalg.norm(steps, axis=1)
     return steps / np.maximum(norms, 1.0)[:, None]
@@ -47,28 +48,56 @@ def shrunk_covariances(moments, steps, floor):
     """
     counts = floored_counts(moments)
     k, d = steps.shape
-    raw = moments.seconds / counts[:, None, None] - steps[:, :, None] * steps[:, None, :]
-    shares = np.maximum(moments.counts, 0.0)
-    shares = shares / shares.sum() if shares.sum() > 0 else np.full(k, 1 / k)
-    pooled = _within(np.einsum("k,kij->ij", shares, raw), _LEAST_VARIANCE / d, 1.0)
+    squares = steps[:, :, None] * steps[:, None, :]
+    if len(moments.seconds) < k:
+        return _tied(moments, counts, squares, floor)
+    raw = _like(moments.seconds, moments.seconds / counts[:, None, None] - squares)
+    pooled = _within(np.einsum("k,kij->ij", _shares(moments), raw), _LEAST_VARIANCE / d, 1.0)
     pooled_trace = np.trace(pooled) / d
     # Mean variances of the cells, shrunk to the pooled one by the variance of their noise.
     traces = np.trace(raw, axis1=1, axis2=2) / d
-    trace_noise = (moments.sd_second / counts) ** 2 / d
-    traces = _towards(traces, pooled_trace, trace_noise)
+    traces = _towards(traces, pooled_trace, moments.var_trace / (d * counts) ** 2)
     traces = np.clip(traces, floor * pooled_trace, None)
     target = pooled * (traces / pooled_trace)[:, None, None]
     deviation = raw - target
-    noise = d * (d + 1) / 2 * (moments.sd_second / counts) ** 2
-    squared = np.maximum((deviation**2).sum(axis=(1, 2)), 1e-300)
-    kept = np.clip(1 - noise / squared, 0.0, 1.0)
+    squared = np.maximum((deviation**2).sum(axis=(1, 2)), _TINY)
+    kept = np.clip(1 - moments.var_second / counts**2 / squared, 0.0, 1.0)
     mixed = target + kept[:, None, None] * deviation
     return _within(mixed, floor * pooled_trace, 1.0)
 
 
+def _tied(moments, counts, squares, floor):
+    """One covariance for all cells."""
+    k, d = squares.shape[:2]
+    total = counts.sum()
+    raw = moments.seconds[0] / total - np.einsum("k,kij->ij", counts / total, squares)
+    pooled = _within(raw, _LEAST_VARIANCE / d, 1.0)
+    pooled = _within(pooled, floor * np.trace(pooled) / d, 1.0)
+    return np.tile(pooled, (k, 1, 1))
+
+
+def _like(seconds, raw):
+    """Covariances with the structure of the second moments: diagonal, or isotropic."""
+    d = raw.shape[1]
+    off = ~np.eye(d, dtype=bool)
+    if d == 1 or (seconds[:, off] != 0).any():
+        return raw
+    diagonals = np.diagonal(raw, axis1=1, axis2=2)
+    seen = np.diagonal(seconds, axis1=1, axis2=2)
+    if (seen == seen[:, :1]).all():
+        diagonals = np.repeat(diagonals.mean(axis=1, keepdims=True), d, axis=1)
+    return diagonals[:, :, None] * np.eye(d)
+
+
+def _shares(moments):
+    counts = np.maximum(moments.counts, 0.0)
+    total = counts.sum()
+    return counts / total if total > 0 else np.full(len(counts), 1 / len(counts))
+
+
 def _towards(values, centre, noise):
     deviation = values - centre
-    return centre + deviation * np.clip(1 - noise / np.maximum(deviation**2, 1e-300), 0, 1)
+    return centre + deviation * np.clip(1 - noise / np.maximum(deviation**2, _TINY), 0, 1)
 
 
 def _within(matrices, least, most):
@@ -109,9 +138,21 @@ def split_light(centres, moments, spread, rng):
     return centres
 
 
-def packed_centres(n, n_features, half_width, rng):
-    """Centres far apart in a cube, without looking at data: farthest points first."""
-    candidates = rng.uniform(-half_width, half_width, (max(1000, 50 * n), n_features))
+def packed_points(n, n_features, rng):
+    """Points far apart in the unit ball, without looking at data: farthest points first.
+
+    Parameters
+    ----------
+    n, n_features : int
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray of shape (n, n_features)
+    """
+    candidates = rng.standard_normal((max(2000, 100 * n), n_features))
+    candidates /= np.linalg.norm(candidates, axis=1, keepdims=True)
+    candidates *= rng.uniform(size=(len(candidates), 1)) ** (1 / n_features)
     chosen = [candidates[0]]
     nearest = np.full(len(candidates), np.inf)
     for _ in range(n - 1):

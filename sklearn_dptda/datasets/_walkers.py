@@ -64,7 +64,7 @@ def load_walkers(data_home=None, *, series=False, download=True):
     F. Chazal, B. Michel, "An introduction to topological data analysis",
     2021; the GUDHI tutorial.
     """
-    folder = Path(data_home or os.environ.get("SKLEARN_DPTDA_DATA") or get_data_home())
+    folder = _data_folder(data_home)
     path = folder / FILES[series]
     if not path.is_file():
         if not download:
@@ -79,6 +79,10 @@ def load_walkers(data_home=None, *, series=False, download=True):
     return Bunch(
         data=arrays["X"], target=arrays["y"], target_names=arrays["classes"].astype(str), **extra
     )
+
+
+def _data_folder(data_home):
+    return Path(data_home or os.environ.get("SKLEARN_DPTDA_DATA") or get_data_home())
 
 
 def _how_to(path):

@@ -17,6 +17,7 @@ from sklearn_dptda.privacy._calibration import (
     zcdp_epsilon,
     zcdp_rho,
 )
+from sklearn_dptda.privacy._choice import exponential_choice
 from sklearn_dptda.privacy._composition import bounded_range_delta, bounded_range_rate
 from sklearn_dptda.privacy._estimator import PrivacyTags, PrivateEstimatorMixin
 from sklearn_dptda.privacy._fixed_point import FixedPoint
@@ -50,6 +51,7 @@ __all__ = [
     "bounded_range_rho",
     "compose_mu",
     "default_accountant",
+    "exponential_choice",
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_mu",

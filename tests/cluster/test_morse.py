@@ -1,6 +1,7 @@
 """Merging along saddles: landscapes against dense grids, the estimator against scikit-learn."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda.cluster import MorseMerging, morse_linkage
 from sklearn_dptda.cluster._density import MixtureDensity
-from sklearn_dptda.cluster._morse import mixture_parameters
+from sklearn_dptda.cluster._parameters import mixture_parameters
 
 
 def mixture(k, d, seed, spread=3.0):
@@ -206,6 +207,57 @@ def test_it_never_sees_the_rows():
     first, second = (MorseMerging(frozen).fit(table) for table in (X, X[::-1][:50] * 2))
     for name in ("modes_", "saddles_", "linkage_", "component_labels_"):
         assert np.array_equal(getattr(first, name), getattr(second, name))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_strings_find_the_same_passes(seed):
+    parameters = mixture(6, 2, seed)
+    ridge = morse_linkage(*parameters)
+    string = morse_linkage(*parameters, saddle_search="string")
+    assert string.linkage[:, 2] == pytest.approx(ridge.linkage[:, 2], abs=1e-6)
+
+
+def test_modes_that_strings_leave_apart_are_joined():
+    # In nine dimensions many searches fail: every barrier is finite all the same.
+    tree = morse_linkage(*mixture(12, 9, 0), saddle_search="string")
+    assert np.isfinite(tree.barriers).all() and is_monotonic(tree.linkage)
+    assert len(set(tree.cut(2))) == 2
+
+
+def test_dust_is_merged_first():
+    # A light component far away: one cluster of two, unless dust is swept first.
+    weights = [0.5, 0.49, 0.01]
+    tree = morse_linkage(weights, [[0.0], [6.0], [40.0]], np.ones((3, 1, 1)))
+    assert tree.mode_weights == pytest.approx(weights)
+    assert tree.cut(2).tolist() == [0, 0, 1]
+    assert tree.cut(2, min_weight=0.02).tolist() == [0, 1, 1]
+    assert tree.cut(3, min_weight=0.02).tolist() == [0, 1, 2]
+    assert tree.cut(min_weight=1.0).tolist() == [0, 0, 0]
+    assert tree.cut(threshold=0.0, min_weight=0.02).tolist() == [0, 1, 1]
+
+
+def test_edges_are_those_of_the_passes():
+    tree = morse_linkage(*mixture(8, 3, 1))
+    heights = [tree.barriers[i, j] for i, j in tree.edges]
+    assert np.array(heights) - tree.mode_heights.min() == pytest.approx(tree.linkage[:, 2])
+
+
+def test_flow_of_many_rows_is_fast_enough_and_agrees():
+    X, _ = make_moons(20_000, noise=0.06, random_state=0)
+    morse = MorseMerging(GaussianMixture(8, random_state=0), n_clusters=2).fit(X[:2000])
+    flow = morse.set_params(predict_method="flow").predict(X)
+    assert np.mean(flow == morse.set_params(predict_method="responsibility").predict(X)) > 0.97
+
+
+def test_tables_with_names_raise_no_warning():
+    pandas = pytest.importorskip("pandas")
+    X, _ = make_blobs(100, centers=3, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        morse = MorseMerging(GaussianMixture(3, random_state=0)).fit(
+            pandas.DataFrame(X, columns=["a", "b"])
+        )
+    assert morse.feature_names_in_.tolist() == ["a", "b"]
 
 
 def test_bad_input():

@@ -1,0 +1,184 @@
+"""What private clusterings of rows share: bounds, payment, units, streams."""
+
+import math
+from numbers import Real
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sklearn_dptda.cluster._budgets import GaussianBudget, LaplaceBudget
+from sklearn_dptda.cluster._rows import Rows, open_chunks
+from sklearn_dptda.privacy import (
+    NoiseSource,
+    PrivacyAccountant,
+    PrivacyGuarantee,
+    PrivateEstimatorMixin,
+    gaussian_mu,
+    gaussian_rho,
+    pure_rho,
+    spawn_seeds,
+)
+from sklearn_dptda.utils import bounds_from_data, check_bounds
+from sklearn_dptda.utils._sklearn import Interval, StrOptions
+
+_PUBLIC_SEED = 0
+
+
+class PrivateRowsEstimator(PrivateEstimatorMixin, BaseEstimator):
+    """Base of estimators that learn clusters from private rows of a box.
+
+    Children say in ``_learn`` what they compute from rows of the cube
+    ``[-1, 1]**d`` and a budget, and in ``_released`` what comes out.
+    """
+
+    _parameter_constraints = {
+        "epsilon": [Interval(Real, 0, None, closed="right")],
+        "delta": [Interval(Real, 0, 1, closed="left")],
+        "bounds": ["array-like", None],
+        "adjacency": [StrOptions({"add-remove", "replace-one"})],
+        "accountant": [PrivacyAccountant, None],
+        "random_state": ["random_state", np.random.Generator],
+    }
+    _gaussian_only = True
+
+    def fit(self, X, y=None):
+        """Pay, and learn from the rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : Ignored
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the input is refused. Nothing is spent.
+        PrivacyBudgetExceeded
+            If the accountant's budget does not cover the fit.
+        """
+        self._check_parameters()
+        X = validate_data(self, X, dtype=np.float64)
+        if self.bounds is None:
+            box = bounds_from_data([X], type(self).__name__)
+        else:
+            box = check_bounds(self.bounds, X.shape[1])
+        return self._pay_and_learn(Rows.of_array(X), *box)
+
+    def fit_chunks(self, chunks):
+        """Pay, and learn from rows that come in chunks.
+
+        The result is that of :meth:`fit` on all rows together, in the memory
+        of one chunk.
+
+        Parameters
+        ----------
+        chunks : iterable of array-like of shape (n_rows, n_features), or callable
+            Read once to check it, and once for each step: a list, an object
+            with ``__iter__``, or a function that returns a new iterator. All
+            passes must see the same rows.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter or a chunk is refused, if ``bounds`` are missing, or
+            if ``chunks`` is an iterator. Nothing is spent.
+        PrivacyBudgetExceeded
+            If the accountant's budget does not cover the fit.
+        """
+        self._check_parameters()
+        if self.bounds is None:
+            raise ValueError("bounds must be given where rows come in chunks.")
+        rows = open_chunks(chunks, lambda part: validate_data(self, part, dtype=np.float64))
+        return self._pay_and_learn(rows, *check_bounds(self.bounds, rows.n_features))
+
+    def _check_parameters(self):
+        self._validate_params()
+        if self._gaussian_only and self.delta == 0:
+            raise ValueError(
+                "delta must be positive, since the noise is Gaussian. DPLloyd, DPTree and DPCube "
+                "are pure with delta=0."
+            )
+
+    def _pay_and_learn(self, rows, low, high):
+        middle, half = (low + high) / 2, (high - low) / 2
+        if self._one_scale():
+            half = np.full_like(half, half.max())
+        mu, rho = self._loss()
+        self.privacy_guarantee_ = self._guarantee(rho)
+        self._spend(self.privacy_guarantee_)
+        (seed,) = spawn_seeds(self.random_state, 1)
+        kind = LaplaceBudget if self.delta == 0 else GaussianBudget
+        cube = rows.map(lambda X: np.clip((np.clip(X, low, high) - middle) / half, -1.0, 1.0))
+        self._learn(
+            cube,
+            kind(mu, self.adjacency, NoiseSource(seed)),
+            np.random.default_rng(_PUBLIC_SEED),
+            lambda means: middle + half * means,
+            half[:, None] * half,
+        )
+        return self
+
+    def _one_scale(self):
+        """Whether all columns are divided by the same number, as isotropic shapes need."""
+        return False
+
+    def _loss(self):
+        """Parameter of the budget, and the zCDP that the fit costs."""
+        epsilon, delta = float(self.epsilon), float(self.delta)
+        if delta == 0:
+            return epsilon, pure_rho(epsilon)
+        mu = gaussian_mu(epsilon, delta)
+        return mu, gaussian_rho(mu)
+
+    def _guarantee(self, rho):
+        exact = math.isinf(self.epsilon)
+        return PrivacyGuarantee(
+            epsilon=float(self.epsilon),
+            delta=0.0 if exact else float(self.delta),
+            adjacency=self.adjacency,
+            unit="one row",
+            mechanism=self._mechanism(),
+            released=self._released(),
+            seeded=self.random_state is not None,
+            public_parameters=self.bounds is not None,
+            rho=rho,
+        )
+
+    def _mechanism(self):
+        if self.delta == 0:
+            return "discrete Laplace mechanism, composed"
+        return "discrete Gaussian mechanism, composed exactly"
+
+    def _rows(self, X):
+        check_is_fitted(self)
+        return validate_data(self, X, reset=False, dtype=np.float64)
+
+    def fit_predict(self, X, y=None):
+        """Fit and assign the training rows: the labels are *not* private.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : Ignored
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self.fit(X).predict(X)
+
+    def __sklearn_tags__(self):
+        """Say what a release is."""
+        tags = super().__sklearn_tags__()
+        tags.privacy.adjacency = self.adjacency
+        tags.privacy.ragged = True
+        return tags

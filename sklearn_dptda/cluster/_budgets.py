@@ -1,0 +1,214 @@
+"""Noise for a share of a budget: releases of moments, and choices."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from sklearn_dptda.cluster._moments import INSIDE, Moments, SecondMoments
+from sklearn_dptda.privacy import FixedPoint, exponential_choice
+
+# Sums of this many records, at least, stay within 64 bits whatever the noise.
+_FINEST = 2.0**-4
+
+
+@dataclass(frozen=True)
+class GaussianBudget:
+    """Gaussian noise for shares of a squared budget.
+
+    Attributes
+    ----------
+    total : float
+        Gaussian privacy parameter of all releases together; ``inf`` for none.
+        With choices among the releases they are ``total**2 / 2``-zCDP together.
+    adjacency : {"add-remove", "replace-one"}
+    noise : NoiseSource
+    """
+
+    total: float
+    adjacency: str
+    noise: object
+    norm = "l2"
+
+    def scale(self, sensitivity, share):
+        """Scale of the noise of a release."""
+        return sensitivity.value / (self.total * math.sqrt(share))
+
+    def draw(self, scale, size):
+        """Integer noise."""
+        return self.noise.discrete_gaussian(scale, size)
+
+    @staticmethod
+    def deviation(scale):
+        """Standard deviation of noise."""
+        return scale
+
+    def choice_epsilon(self, share):
+        """Loss of a choice: its zCDP is one eighth of the square (bounded range)."""
+        return 2 * self.total * math.sqrt(share)
+
+    def release(self, rows, assign, n_cells, weights, share, kind=None, soft=False):
+        """Release moments; see :func:`release_moments`."""
+        return release_moments(rows, assign, n_cells, weights, self, share, kind, soft)
+
+    def choose(self, costs, largest, share):
+        """Choose an index of small cost.
+
+        Parameters
+        ----------
+        costs : list of int
+            Sums over records of costs in ``0..largest``.
+        largest : int
+        share : float
+
+        Returns
+        -------
+        int
+        """
+        # One more record moves all costs the same way, a replaced one both ways.
+        span = largest if self.adjacency == "add-remove" else 2 * largest
+        return exponential_choice(costs, self.choice_epsilon(share) / span, self.noise)
+
+
+@dataclass(frozen=True)
+class LaplaceBudget(GaussianBudget):
+    """Laplace noise for shares of a pure budget.
+
+    Attributes
+    ----------
+    total : float
+        Epsilon of all releases together; ``inf`` for none.
+    """
+
+    norm = "l1"
+
+    def scale(self, sensitivity, share):
+        return sensitivity.value / (self.total * share)
+
+    def draw(self, scale, size):
+        return self.noise.discrete_laplace(scale, size)
+
+    @staticmethod
+    def deviation(scale):
+        return math.sqrt(2) * scale
+
+    def choice_epsilon(self, share):
+        return self.total * share
+
+
+def release_moments(rows, assign, n_cells, weights, budget, share, kind=None, soft=False):
+    """Sum the contributions of all records exactly and add noise.
+
+    Parameters
+    ----------
+    rows : iterable of ndarray
+        Batches of rows.
+    assign : callable
+        From a batch to an iterator of ``(cells, parts, residuals)``: the cell
+        of each row, the part of it that belongs there (1, or numbers whose
+        sum over the iterator is at most 1), and its residual of norm at most
+        one. A function of the row and of earlier releases.
+    n_cells : int
+    weights : MomentWeights
+    budget : GaussianBudget or LaplaceBudget
+    share : float
+    kind : {"full", "tied", "diag", "spherical"}, default=None
+        Of second moments; None releases none.
+    soft : bool, default=False
+        Whether a row can have parts in all cells.
+
+    Returns
+    -------
+    Moments
+    """
+    d = rows.n_features
+    seconds = SecondMoments(kind, d, budget.norm)
+    w0, w1, w2 = weights.roots
+    declared = weights.sensitivity(budget.adjacency, budget.norm)
+    scale = budget.scale(declared, share)
+    lattice = FixedPoint.for_scale(max(scale, _FINEST) if scale > 0 else 1.0)
+    first = 1 + d if w1 else 1
+    pooled = kind == "tied"
+    low = np.zeros((n_cells, first), dtype=np.int64)
+    high = np.zeros((1 if pooled else n_cells, seconds.width), dtype=np.int64)
+    for batch in rows:
+        for cells, parts, u in assign(batch):
+            part = np.broadcast_to(np.asarray(parts, dtype=float), len(batch))[:, None]
+            moved = np.hstack([w0 * part, w1 * part * u]) if w1 else w0 * part
+            low += _by_cell(cells, n_cells) @ lattice.encode(moved)
+            if kind is not None:
+                steps = lattice.encode(w2 * part * seconds.stack(u))
+                high += steps.sum(axis=0) if pooled else _by_cell(cells, n_cells) @ steps
+    # Rounding to the lattice adds at most one step to each number that a record can move.
+    moves = (n_cells if soft else 2) * (first + seconds.width)
+    grown = lattice.sum_sensitivity(declared, moves).value * lattice.step / declared.value
+    noise = scale * grown / lattice.step
+    low = lattice.decode(low + budget.draw(noise, low.shape))
+    high = lattice.decode(high + budget.draw(noise, high.shape))
+    deviation = budget.deviation(scale)
+    frobenius, trace = seconds.noise(deviation / w2) if kind is not None else (0.0, 0.0)
+    return Moments(
+        counts=low[:, 0] / w0,
+        sums=low[:, 1:] / w1 if w1 else np.zeros((n_cells, d)),
+        seconds=seconds.matrices(high / w2) if kind is not None else None,
+        sd_count=deviation / w0,
+        sd_sum=deviation / w1 if w1 else 0.0,
+        var_second=frobenius,
+        var_trace=trace,
+    )
+
+
+def _by_cell(cells, n_cells):
+    n = len(cells)
+    return csr_array((np.ones(n, np.int64), (cells, np.arange(n))), (n_cells, n))
+
+
+def hard_assignment(cells, residuals):
+    """Assign each row to one cell.
+
+    Parameters
+    ----------
+    cells : callable
+        From a batch to the cell of each row.
+    residuals : callable
+        From a batch and its cells to clipped residuals.
+
+    Returns
+    -------
+    callable
+        As :func:`release_moments` takes it.
+    """
+
+    def assign(batch):
+        found = cells(batch)
+        yield found, 1.0, residuals(batch, found)
+
+    return assign
+
+
+def soft_assignment(parts, residuals, n_cells):
+    """Assign parts of each row to all cells.
+
+    Parameters
+    ----------
+    parts : callable
+        From a batch to nonnegative numbers of shape (n, n_cells), rows of
+        which sum to one.
+    residuals : callable
+        From a batch and its cells to clipped residuals.
+    n_cells : int
+
+    Returns
+    -------
+    callable
+        As :func:`release_moments` takes it.
+    """
+
+    def assign(batch):
+        shares = parts(batch) * INSIDE
+        for k in range(n_cells):
+            cells = np.full(len(batch), k)
+            yield cells, shares[:, k], residuals(batch, cells)
+
+    return assign

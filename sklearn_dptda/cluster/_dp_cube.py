@@ -1,0 +1,218 @@
+"""K-means by private candidates, private swaps and recovery."""
+
+import math
+from numbers import Integral
+
+import numpy as np
+
+from sklearn_dptda.cluster._budgets import hard_assignment
+from sklearn_dptda.cluster._fits import finish
+from sklearn_dptda.cluster._kmeans import PrivateKMeans
+from sklearn_dptda.cluster._moments import MomentWeights, clip_norm, row_products
+from sklearn_dptda.cluster._passes import standardise
+from sklearn_dptda.cluster._steps import floored_counts, shrunk_steps
+from sklearn_dptda.cluster._swaps import Candidates, search
+from sklearn_dptda.cluster._tree import default_depth, grow
+from sklearn_dptda.privacy import pure_rho, zcdp_rho
+from sklearn_dptda.utils._sklearn import Interval
+
+# Shares of what the covariances leave: centre and scale, tree, swaps, recovery.
+_SHARES = (0.05, 0.25, 0.35, 0.35)
+_RECOVERY = MomentWeights(0.4, 0.6)
+# In root mean square radii: where a record's cost and its residual are cut off.
+_COST_RADIUS, _RECOVERY_RADIUS = 1.0, 1.4
+_MOST_AXES = 6
+
+
+class DPCube(PrivateKMeans):
+    """K-means under differential privacy, by candidates from a private partition.
+
+    A noisy centre and scale of all rows; a public random projection; a tree of
+    boxes, split where noisy counts are large, whose centres are candidates;
+    swaps of centres for candidates by the exponential mechanism; noisy means
+    of the clusters in the original space.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters.
+    epsilon : float, default=1.0
+        Privacy loss of one fit. ``inf`` adds no noise.
+    delta : float, default=1e-6
+        Failure probability. 0: pure differential privacy, with Laplace noise;
+        otherwise Gaussian noise.
+    bounds : pair of float or array-like, default=None
+        Public lower and upper bounds of the columns; rows are clipped to them.
+        None computes them from the data, which leaks, and warns.
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        Whether neighbours have one row more or less, the number of rows being
+        private, or the same public number and one row replaced.
+    n_projections : int, default=None
+        Dimension of the projection. None: that of the rows, at most six; with
+        the dimension of the rows there is no projection.
+    n_swaps : int, default=None
+        Number of swaps. None: twice the number of clusters.
+    covariance_share : float, default=0.0
+        Share of the budget for covariances of the clusters, which
+        :class:`MorseMerging` needs; clusters hardly above the noise are then
+        dropped. About a half serves well. 0 releases none.
+    covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
+        As in :class:`DPMoG`.
+    accountant : PrivacyAccountant, default=None
+        Budget that each fit is paid from.
+    random_state : int, RandomState instance, Generator or None, default=None
+        Of the noise. None draws from the operating system's entropy; a seed is
+        for tests and study only.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        Private centres.
+    weights_ : ndarray of shape (n_clusters,)
+        Private shares of the rows.
+    covariances_ : ndarray
+        Private covariances, with a ``covariance_share``, in the shape for
+        ``covariance_type``.
+    privacy_guarantee_ : PrivacyGuarantee
+        What the fit promises.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, where they have names.
+
+    See Also
+    --------
+    DPLloyd : By noisy Lloyd steps.
+    DPTree : By a private tree alone.
+
+    Notes
+    -----
+    .. rubric:: Privacy
+
+    One fit releases centres, weights and perhaps covariances, and is
+    (``epsilon``, ``delta``)-differentially private for adding or removing one
+    row, or for replacing one. Noisy sums and choices compose as zCDP, or add
+    up with ``delta=0``. The cost of a row is cut off at a public distance, and
+    summed in whole numbers. ``score``, and what ``predict`` and ``transform``
+    return for private rows, are *not* private.
+
+    References
+    ----------
+    M.-F. Balcan, T. Dick, Y. Liang, W. Mou, H. Zhang, "Differentially private
+    clustering in high-dimensional Euclidean spaces", ICML 2017. Written from
+    the paper: every box of a level is counted, empty or not; the number of
+    swaps is public; recovery divides by noisy counts. One partition, not many,
+    and costs that are cut off, keep the noise down.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from sklearn_dptda.cluster import DPCube
+    >>> X, _ = make_blobs(5000, centers=3, random_state=0)
+    >>> DPCube(3, bounds=(-15, 15), random_state=0).fit(X).cluster_centers_.shape
+    (3, 2)
+    """
+
+    _parameter_constraints = {
+        **PrivateKMeans._parameter_constraints,
+        "n_projections": [Interval(Integral, 1, None, closed="left"), None],
+        "n_swaps": [Interval(Integral, 1, None, closed="left"), None],
+    }
+
+    def __init__(
+        self,
+        n_clusters=8,
+        epsilon=1.0,
+        delta=1e-6,
+        bounds=None,
+        *,
+        adjacency="add-remove",
+        n_projections=None,
+        n_swaps=None,
+        covariance_share=0.0,
+        covariance_type="full",
+        accountant=None,
+        random_state=None,
+    ):
+        self.n_clusters = n_clusters
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.adjacency = adjacency
+        self.n_projections = n_projections
+        self.n_swaps = n_swaps
+        self.covariance_share = covariance_share
+        self.covariance_type = covariance_type
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def _loss(self):
+        epsilon, delta = float(self.epsilon), float(self.delta)
+        if delta == 0:
+            return epsilon, pure_rho(epsilon)
+        rho = zcdp_rho(epsilon, delta)
+        return math.sqrt(2 * rho), rho
+
+    def _mechanism(self):
+        noise = "Laplace" if self.delta == 0 else "Gaussian"
+        return f"discrete {noise} and exponential mechanisms, composed"
+
+    def _fit_centres(self, rows, covariances, budget, rng):
+        k, d = int(self.n_clusters), rows.n_features
+        standard, grown, swapped, recovered = (1 - covariances[0]) * np.array(_SHARES)
+        data = standardise(rows, budget, standard)
+        n_axes = min(d, self.n_projections or _MOST_AXES)
+        directions = np.eye(d) if n_axes == d else _orthogonal(d, n_axes, rng)
+        half_widths = np.linalg.norm(data.axes.T @ directions, axis=0)
+        depth = default_depth(k)
+        tree = grow(data.rows, directions, half_widths, k, depth, budget, grown)
+        candidates = Candidates(tree.centres, _COST_RADIUS * n_axes**0.5)
+        projected = data.rows.map(tree.coordinates)
+        n_swaps = 2 * k if self.n_swaps is None else int(self.n_swaps)
+        start = _spread_out(candidates.points, tree.leaves, k)
+        chosen = search(candidates, projected, start, n_swaps, budget, swapped)
+        counts, centres = _recover(data, tree, tree.centres[chosen], budget, recovered)
+        return finish(data, counts, centres, covariances, budget)
+
+
+def _orthogonal(d, n_axes, rng):
+    """Random orthonormal directions."""
+    return np.linalg.qr(rng.standard_normal((d, n_axes)))[0]
+
+
+def _spread_out(points, leaves, k):
+    """Indices of candidates far from each other: leaves while there are any."""
+    chosen = [int(leaves[0])]
+    nearest = np.full(len(leaves), np.inf)
+    for _ in range(k - 1):
+        last = points[chosen[-1]]
+        nearest = np.minimum(nearest, ((points[leaves] - last) ** 2).sum(axis=1))
+        chosen.append(int(leaves[np.argmax(nearest)]))
+    return np.array(chosen)
+
+
+def _recover(data, tree, projected, budget, share):
+    """Noisy counts and means, in the original space, of clusters in the projection."""
+    base = projected @ tree.directions.T
+    radius = _RECOVERY_RADIUS * data.n_features**0.5
+    longer = data.n_features**0.5 if budget.norm == "l1" else 1.0
+    halves = 0.5 * (projected**2).sum(axis=1)
+
+    def nearest(part):
+        coordinates = tree.coordinates(part)
+        scores = [
+            half - row_products(coordinates, centre)
+            for half, centre in zip(halves, projected, strict=True)
+        ]
+        return np.argmin(scores, axis=0)
+
+    moments = budget.release(
+        data.rows,
+        hard_assignment(
+            nearest, lambda part, cells: clip_norm(part - base[cells], radius * longer, budget.norm)
+        ),
+        len(base),
+        _RECOVERY,
+        share,
+    )
+    return floored_counts(moments), base + radius * longer * shrunk_steps(moments)

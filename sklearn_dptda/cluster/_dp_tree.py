@@ -1,0 +1,186 @@
+"""K-means of a private coreset from a tree of boxes."""
+
+from numbers import Integral
+
+import numpy as np
+from sklearn.cluster import KMeans
+
+from sklearn_dptda.cluster._budgets import hard_assignment
+from sklearn_dptda.cluster._fits import finish
+from sklearn_dptda.cluster._kmeans import PrivateKMeans
+from sklearn_dptda.cluster._moments import INSIDE, MomentWeights, row_norms
+from sklearn_dptda.cluster._passes import above_noise, standardise
+from sklearn_dptda.cluster._steps import floored_counts, shrunk_steps
+from sklearn_dptda.cluster._tree import default_depth, grow
+from sklearn_dptda.utils._sklearn import Interval
+
+_STANDARD_SHARE = 0.05
+# Of what is left: for the tree; the rest is for the leaves.
+_TREE_SHARE = 0.4
+_LEAF = {"add-remove": MomentWeights(0.5, 0.5), "replace-one": MomentWeights(0.5, 0.5)}
+
+
+class DPTree(PrivateKMeans):
+    """K-means under differential privacy, of a coreset from a private tree.
+
+    A noisy centre, scale and principal axes of all rows; a tree of boxes along
+    the axes, split where noisy counts are large; a noisy count and mean of
+    each leaf. K-means of these weighted points is post-processing, so that it
+    can be run to the end, from many starts.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters.
+    epsilon : float, default=1.0
+        Privacy loss of one fit. ``inf`` adds no noise.
+    delta : float, default=1e-6
+        Failure probability. 0: pure differential privacy, with Laplace noise;
+        otherwise Gaussian noise.
+    bounds : pair of float or array-like, default=None
+        Public lower and upper bounds of the columns; rows are clipped to them.
+        None computes them from the data, which leaks, and warns.
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        Whether neighbours have one row more or less, the number of rows being
+        private, or the same public number and one row replaced.
+    max_depth : int, default=None
+        Levels of the tree. None: enough for ten boxes per cluster, and two to
+        spare.
+    covariance_share : float, default=0.0
+        Share of the budget for covariances of the clusters, which
+        :class:`MorseMerging` needs; clusters hardly above the noise are then
+        dropped. About a half serves well. 0 releases none.
+    covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
+        As in :class:`DPMoG`.
+    accountant : PrivacyAccountant, default=None
+        Budget that each fit is paid from.
+    random_state : int, RandomState instance, Generator or None, default=None
+        Of the noise. None draws from the operating system's entropy; a seed is
+        for tests and study only.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        Private centres; fewer where the coreset has fewer points.
+    weights_ : ndarray of shape (n_clusters,)
+        Private shares of the rows.
+    covariances_ : ndarray
+        Private covariances, with a ``covariance_share``, in the shape for
+        ``covariance_type``.
+    coreset_ : ndarray of shape (n_leaves, n_features)
+        Private points.
+    coreset_weights_ : ndarray of shape (n_leaves,)
+        Their private numbers of rows.
+    privacy_guarantee_ : PrivacyGuarantee
+        What the fit promises.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, where they have names.
+
+    See Also
+    --------
+    DPLloyd : By noisy Lloyd steps.
+    DPCube : By private candidates and swaps.
+
+    Notes
+    -----
+    .. rubric:: Privacy
+
+    One fit releases the coreset, from which centres and weights follow, and
+    perhaps covariances; it is (``epsilon``, ``delta``)-differentially private
+    for adding or removing one row, or for replacing one. A row lies in one box
+    of each level. ``score``, and what ``predict`` and ``transform`` return for
+    private rows, are *not* private.
+
+    References
+    ----------
+    A. Chang, B. Ghazi, R. Kumar, P. Manurangsi, "Locally private k-means in
+    one round", ICML 2021, and the library that came of it; boxes along private
+    principal axes take the place of random hyperplanes here.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from sklearn_dptda.cluster import DPTree
+    >>> X, _ = make_blobs(5000, centers=3, random_state=0)
+    >>> DPTree(3, bounds=(-15, 15), random_state=0).fit(X).cluster_centers_.shape
+    (3, 2)
+    """
+
+    _parameter_constraints = {
+        **PrivateKMeans._parameter_constraints,
+        "max_depth": [Interval(Integral, 1, None, closed="left"), None],
+    }
+
+    def __init__(
+        self,
+        n_clusters=8,
+        epsilon=1.0,
+        delta=1e-6,
+        bounds=None,
+        *,
+        adjacency="add-remove",
+        max_depth=None,
+        covariance_share=0.0,
+        covariance_type="full",
+        accountant=None,
+        random_state=None,
+    ):
+        self.n_clusters = n_clusters
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.adjacency = adjacency
+        self.max_depth = max_depth
+        self.covariance_share = covariance_share
+        self.covariance_type = covariance_type
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def _learn(self, rows, budget, rng, to_data, squares):
+        super()._learn(rows, budget, rng, to_data, squares)
+        self.coreset_ = to_data(self.coreset_)
+
+    def _fit_centres(self, rows, covariances, budget, rng):
+        k = int(self.n_clusters)
+        depth = default_depth(k) if self.max_depth is None else int(self.max_depth)
+        data = standardise(rows, budget, _STANDARD_SHARE)
+        share = 1 - _STANDARD_SHARE - covariances[0]
+        lengths = np.linalg.norm(data.axes, axis=0)
+        tree = grow(data.rows, data.axes / lengths, lengths, k, depth, budget, _TREE_SHARE * share)
+        points, weights = _coreset(data, tree, budget, (1 - _TREE_SHARE) * share)
+        self.coreset_, self.coreset_weights_ = data.back(points), weights
+        kmeans = KMeans(min(k, len(points)), n_init=10, random_state=0)
+        labels = kmeans.fit(points, sample_weight=weights).labels_
+        counts = np.bincount(labels, weights, minlength=kmeans.n_clusters)
+        return finish(data, counts, kmeans.cluster_centers_, covariances, budget)
+
+    def _released(self):
+        return f"a coreset, {super()._released()}"
+
+
+def _coreset(data, tree, budget, share):
+    """Noisy means and counts of the leaves that are above the noise."""
+    leaves = tree.leaves
+    centres = tree.centres[leaves] @ tree.directions.T
+    sides = tree.high[leaves] - tree.low[leaves]
+    radii = np.linalg.norm(sides / 2, axis=1)
+    if budget.norm == "l1":
+        radii = radii * data.n_features**0.5
+
+    def residuals(part, cells):
+        unit = (part - centres[cells]) / radii[cells, None]
+        return unit * (INSIDE / np.maximum(row_norms(unit, budget.norm), 1.0))[:, None]
+
+    moments = budget.release(
+        data.rows,
+        hard_assignment(tree.leaf_of, residuals),
+        len(leaves),
+        _LEAF[budget.adjacency],
+        share,
+    )
+    counts = floored_counts(moments)
+    kept = above_noise(moments, counts)
+    points = centres + radii[:, None] * shrunk_steps(moments)
+    return points[kept], counts[kept]

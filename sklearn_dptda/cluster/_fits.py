@@ -1,0 +1,141 @@
+"""Private fits, from rows of the cube to weights, means and covariances."""
+
+import numpy as np
+
+from sklearn_dptda.cluster._budgets import hard_assignment
+from sklearn_dptda.cluster._density import MixtureDensity
+from sklearn_dptda.cluster._moments import MomentWeights, clip_norm
+from sklearn_dptda.cluster._passes import (
+    above_noise,
+    initial_centres,
+    kmeans_steps,
+    log_joint,
+    mixture_steps,
+    standardise,
+)
+from sklearn_dptda.cluster._steps import floored_counts, packed_points
+
+# Shares of the budget: centre and scale, k-means steps, mixture steps.
+_SHARES = (0.05, 0.45, 0.5)
+# In the cube: variances below it are noise.
+_RAW_FLOOR = 1e-3
+
+
+def fit_mixture(rows, n_components, n_kmeans, n_mixture, kind, soft, budget, rng):
+    """Fit a mixture: standardise, k-means steps, mixture steps.
+
+    Parameters
+    ----------
+    rows : Rows
+        Records of the cube ``[-1, 1]**d``.
+    n_components : int
+    n_kmeans, n_mixture : int
+        Numbers of steps, public.
+    kind : {"full", "tied", "diag", "spherical"}
+    soft : bool
+    budget : GaussianBudget
+    rng : numpy.random.Generator
+        Of initial centres, independent of the records.
+
+    Returns
+    -------
+    weights, means, covariances : ndarray
+        In the units of the cube, covariances in full.
+    """
+    data = standardise(rows, budget, _SHARES[0])
+    centres = initial_centres(data, n_components, rng)
+    centres, _ = kmeans_steps(data, centres, n_kmeans, budget, _SHARES[1], rng)
+    weights, means, covariances = mixture_steps(
+        data, centres, n_mixture, budget, _SHARES[2], kind, soft
+    )
+    return weights, *data.back(means, covariances)
+
+
+def fit_raw_mixture(rows, n_components, n_steps, budget, rng):
+    """Fit a mixture by raw moments in the cube: Algorithm 2 of Byun, Choi and Lee.
+
+    Parameters
+    ----------
+    rows : Rows
+    n_components, n_steps : int
+    budget : GaussianBudget
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    weights, means, covariances : ndarray
+
+    Notes
+    -----
+    The printed covariance step sums squares about noisy means and has no
+    bounded sensitivity. Here count, sum and raw second moment of a cell are
+    released together, and the covariance is computed from them: the reading
+    under which the paper's proposition holds.
+    """
+    d = rows.n_features
+    # Unit weights of raw moments, in units of the ball around the cube.
+    weights = MomentWeights(1.0, d, d**2)
+    centres = d**0.5 * packed_points(n_components, d, rng)
+    centres = np.clip(centres, -1.0, 1.0)
+    covariances = np.tile(np.eye(d) / 3, (n_components, 1, 1))
+    counts = np.ones(n_components)
+    for _ in range(n_steps):
+        density = MixtureDensity(counts, centres, covariances)
+        moments = budget.release(
+            rows,
+            hard_assignment(_likeliest(density), lambda part, cells: clip_norm(part, d**0.5)),
+            n_components,
+            weights,
+            1 / n_steps,
+            kind="full",
+        )
+        counts = floored_counts(moments)
+        centres = np.clip(d**0.5 * moments.sums / counts[:, None], -1.0, 1.0)
+        seconds = d * moments.seconds / counts[:, None, None]
+        covariances = _positive(seconds - centres[:, :, None] * centres[:, None, :])
+    kept = above_noise(moments, counts)
+    return counts[kept] / counts[kept].sum(), centres[kept], covariances[kept]
+
+
+def _likeliest(density):
+    return lambda part: log_joint(part, density).argmax(axis=1)
+
+
+def _positive(matrices):
+    values, vectors = np.linalg.eigh(matrices)
+    # No variance in the cube is above one.
+    values = np.clip(values, _RAW_FLOOR, 1.0)
+    return (vectors * values[..., None, :]) @ np.swapaxes(vectors, -1, -2)
+
+
+def fit_lloyd(rows, n_clusters, n_iter, covariances, budget, rng):
+    """Fit k-means by private Lloyd steps.
+
+    Parameters
+    ----------
+    rows : Rows
+    n_clusters, n_iter : int
+    covariances : tuple (share, kind)
+        Share of the budget for covariances, and their type.
+    budget : GaussianBudget
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    weights, centres, covariances : ndarray
+        No covariances, but None, for a share of zero.
+    """
+    data = standardise(rows, budget, _SHARES[0])
+    centres = initial_centres(data, n_clusters, rng)
+    share = 1 - _SHARES[0] - covariances[0]
+    centres, counts = kmeans_steps(data, centres, n_iter, budget, share, rng)
+    return finish(data, counts, centres, covariances, budget)
+
+
+def finish(data, counts, centres, covariances, budget):
+    """Weights, centres, and covariances if there is a share for them, in the cube."""
+    share, kind = covariances
+    if share == 0:
+        return counts / counts.sum(), data.back(centres), None
+    weights, means, found = mixture_steps(data, centres, 1, budget, share, kind)
+    return weights, *data.back(means, found)

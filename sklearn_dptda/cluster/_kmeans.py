@@ -1,0 +1,92 @@
+"""What private k-means estimators share."""
+
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.utils.validation import check_is_fitted
+
+from sklearn_dptda.cluster._base import PrivateRowsEstimator
+from sklearn_dptda.cluster._parameters import COVARIANCE_TYPES, compact
+from sklearn_dptda.utils._sklearn import Interval, StrOptions
+
+
+class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsEstimator):
+    """Base of private k-means.
+
+    Children compute weights, centres and covariances in ``_fit_centres``.
+    """
+
+    _gaussian_only = False
+    _parameter_constraints = {
+        **PrivateRowsEstimator._parameter_constraints,
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "covariance_share": [Interval(Real, 0, 0.9, closed="both")],
+        "covariance_type": [StrOptions(set(COVARIANCE_TYPES))],
+    }
+
+    def _learn(self, rows, budget, rng, to_data, squares):
+        covariances = float(self.covariance_share), self.covariance_type
+        weights, centres, found = self._fit_centres(rows, covariances, budget, rng)
+        self.weights_, self.cluster_centers_ = weights, to_data(centres)
+        if found is None:
+            # Of an earlier fit.
+            vars(self).pop("covariances_", None)
+        else:
+            self.covariances_ = compact(squares * found, self.covariance_type)
+
+    def _one_scale(self):
+        return self.covariance_share > 0 and self.covariance_type == "spherical"
+
+    def _released(self):
+        covariances = ", covariances" if self.covariance_share > 0 else ""
+        return f"centres and weights{covariances} of k-means clusters"
+
+    @property
+    def _n_features_out(self):
+        return len(self.cluster_centers_)
+
+    def predict(self, X):
+        """Nearest centre of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self.transform(X).argmin(axis=1)
+
+    def transform(self, X):
+        """Distances to the centres: a function of each row, *not* private for private rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters)
+        """
+        return self._distances(self._rows(X))
+
+    def _distances(self, X):
+        check_is_fitted(self)
+        return euclidean_distances(X, self.cluster_centers_)
+
+    def score(self, X, y=None):
+        """Minus the sum of squared distances to nearest centres: *not* private.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : Ignored
+
+        Returns
+        -------
+        float
+        """
+        return -float(np.square(self.transform(X).min(axis=1)).sum())

@@ -1,0 +1,125 @@
+"""A private tree of boxes, split in halves where the noisy counts are large."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from sklearn_dptda.cluster._budgets import hard_assignment
+from sklearn_dptda.cluster._moments import MomentWeights, row_products
+
+_COUNT = MomentWeights(1.0)
+# Half-widths of the root, in standard deviations of its axes.
+_ROOT = 2.5
+# Boxes are split if they have more than this many standard deviations of noise ...
+_SIGNAL = 6.0
+# ... and than this part of a cluster of average size.
+_PART = 0.1
+
+
+@dataclass
+class BoxTree:
+    """Boxes of a binary tree, in coordinates along given axes.
+
+    Attributes
+    ----------
+    directions : ndarray of shape (n_features, n_axes)
+        Coordinates of a record are its inner products with the columns.
+    low, high : ndarray of shape (n_nodes, n_axes)
+        Boxes; those at the rim stand for all that lies beyond them.
+    axis, cut, left : ndarray of shape (n_nodes,)
+        Where a node is cut and its lower child, the upper one being next to
+        it; the child of a leaf is -1.
+    """
+
+    directions: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    axis: np.ndarray
+    cut: np.ndarray
+    left: np.ndarray
+
+    @classmethod
+    def root(cls, directions, half_widths):
+        """One box around the origin."""
+        half = np.asarray(half_widths, dtype=float)[None]
+        return cls(directions, -half, half, np.full(1, -1), np.zeros(1), np.full(1, -1))
+
+    @property
+    def leaves(self):
+        """Indices of nodes that are not split."""
+        return np.flatnonzero(self.left < 0)
+
+    @property
+    def centres(self):
+        """Centres of the boxes, in their coordinates."""
+        return (self.low + self.high) / 2
+
+    def coordinates(self, part):
+        """Coordinates of records, each by itself."""
+        return np.column_stack([row_products(part, axis) for axis in self.directions.T])
+
+    def leaf_of(self, part):
+        """Index of the leaf of each record, among :attr:`leaves`."""
+        coordinates = self.coordinates(part)
+        rows, node = np.arange(len(part)), np.zeros(len(part), dtype=np.intp)
+        while (self.left[node] >= 0).any():
+            inner = self.left[node] >= 0
+            above = coordinates[rows, self.axis[node]] > self.cut[node]
+            node = np.where(inner, self.left[node] + above, node)
+        return np.searchsorted(self.leaves, node)
+
+    def split(self, nodes):
+        """Halve boxes across their longest side."""
+        for node in nodes:
+            axis = int(np.argmax(self.high[node] - self.low[node]))
+            middle = (self.low[node, axis] + self.high[node, axis]) / 2
+            below, above = self.high[node].copy(), self.low[node].copy()
+            below[axis] = above[axis] = middle
+            self.axis[node], self.cut[node], self.left[node] = axis, middle, len(self.low)
+            self.low = np.vstack([self.low, self.low[node], above])
+            self.high = np.vstack([self.high, below, self.high[node]])
+            self.axis = np.append(self.axis, [-1, -1])
+            self.cut = np.append(self.cut, [0.0, 0.0])
+            self.left = np.append(self.left, [-1, -1])
+
+
+def grow(rows, directions, half_widths, n_clusters, depth, budget, share):
+    """Grow a tree level by level from noisy counts of its leaves.
+
+    Parameters
+    ----------
+    rows : Rows
+    directions : ndarray of shape (n_features, n_axes)
+    half_widths : ndarray of shape (n_axes,)
+        In standard deviations of the axes, of the root box.
+    n_clusters : int
+        Says how small boxes have to be.
+    depth : int
+        Number of levels, public.
+    budget : GaussianBudget
+    share : float
+
+    Returns
+    -------
+    BoxTree
+    """
+    tree = BoxTree.root(directions, _ROOT * np.asarray(half_widths))
+    for _ in range(depth):
+        leaves = tree.leaves
+        moments = budget.release(
+            rows,
+            hard_assignment(tree.leaf_of, lambda part, cells: part),
+            len(leaves),
+            _COUNT,
+            share / depth,
+        )
+        total = max(float(moments.counts.sum()), 1.0)
+        enough = max(_SIGNAL * moments.sd_count, _PART * total / n_clusters)
+        tree.split(leaves[moments.counts >= enough])
+    return tree
+
+
+def default_depth(n_clusters):
+    """Levels that make some ten boxes for each cluster, and two to spare."""
+    return math.ceil(math.log2(n_clusters / _PART)) + 2

@@ -1,0 +1,210 @@
+"""Labelled shapes that are clusters by connection, not by closeness to a centre."""
+
+import numbers
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+INNER_RADIUS = 0.2
+
+
+def make_spirals(n_samples=1000, *, n_arms=2, turns=1.5, noise=0.0, random_state=None):
+    """Points on interleaved spiral arms of the plane, one label per arm.
+
+    The arms wind from radius 0.2 to radius 1, with points spread evenly along
+    their length. Without noise they lie in the box ``[-1, 1]^2``.
+
+    Parameters
+    ----------
+    n_samples : int, default=1000
+        Number of points; labels alternate.
+    n_arms : int, default=2
+        Number of arms.
+    turns : float, default=1.5
+        How often an arm winds around the origin. Neighbouring arms are about
+        ``0.8 / (n_arms * turns)`` apart.
+    noise : float, default=0.0
+        Standard deviation of Gaussian noise on each coordinate.
+    random_state : int, RandomState instance or None, default=None
+        Seeds the generator. This is simulated data: no privacy is at stake.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 2)
+    y : ndarray of shape (n_samples,)
+        Number of the arm.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.datasets import make_spirals
+    >>> X, y = make_spirals(100, n_arms=3, random_state=0)
+    >>> X.shape, y[:4]
+    ((100, 2), array([0, 1, 2, 0]))
+    """
+    _check_number("n_arms", n_arms, 1, whole=True)
+    _check_number("turns", turns, 0, strict=True)
+    rng, y = _start(n_samples, n_arms, noise, random_state)
+    # Radii even in arc length, else the inner windings would be dense and the outer ones break.
+    winding = 2 * np.pi * turns / (1 - INNER_RADIUS)
+    grid = np.linspace(INNER_RADIUS, 1, 2049)
+    length = winding * grid * np.hypot(1, winding * grid) + np.arcsinh(winding * grid)
+    radius = np.interp(rng.uniform(length[0], length[-1], n_samples), length, grid)
+    angle = winding * (radius - INNER_RADIUS) + 2 * np.pi * y / n_arms
+    return _blur(radius[:, None] * _directions(angle), noise, rng), y
+
+
+def make_rings(
+    n_samples=1000, *, radii=(1.0, 2.0, 3.0), n_features=2, noise=0.0, random_state=None
+):
+    """Points on rings: around each other in the plane, or linked in space.
+
+    In space the rings form a chain along the first axis, through the origin:
+    each lies in a plane at a right angle to that of the one before, and passes
+    through it. Linked rings are two thirds of the smaller radius apart.
+
+    Parameters
+    ----------
+    n_samples : int, default=1000
+        Number of points; labels alternate, so each ring has an equal share
+        whatever its size.
+    radii : tuple of float, default=(1.0, 2.0, 3.0)
+        Radii of the rings; they differ if ``n_features=2``.
+    n_features : {2, 3}, default=2
+        2: circles around the origin. 3: a chain of linked circles.
+    noise : float, default=0.0
+        Standard deviation of Gaussian noise on each coordinate.
+    random_state : int, RandomState instance or None, default=None
+        Seeds the generator. This is simulated data: no privacy is at stake.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, n_features)
+    y : ndarray of shape (n_samples,)
+        Number of the ring.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.datasets import make_rings
+    >>> X, y = make_rings(100, n_features=3, random_state=0)
+    >>> X.shape, y[:4]
+    ((100, 3), array([0, 1, 2, 0]))
+    """
+    if n_features not in (2, 3):
+        raise ValueError(f"n_features must be 2 or 3; got {n_features!r}.")
+    radii = _checked_radii(radii, distinct=n_features == 2)
+    rng, y = _start(n_samples, len(radii), noise, random_state)
+    circle = radii[y, None] * _directions(rng.uniform(0, 2 * np.pi, n_samples))
+    if n_features == 2:
+        return _blur(circle, noise, rng), y
+    X = np.zeros((n_samples, 3))
+    X[:, 0] = circle[:, 0] + _chain(radii)[y]
+    X[np.arange(n_samples), 1 + y % 2] = circle[:, 1]
+    return _blur(X, noise, rng), y
+
+
+def make_shapes(n_samples=1000, *, noise=0.0, random_state=None):
+    """Five different shapes in one scene of the plane.
+
+    Two interleaved moons (labels 0 and 1), a ring (2) around a disc (3), and a
+    long thin ellipse (4). Without noise they lie in the box ``[-4, 4]^2`` and
+    are at least 0.6 apart.
+
+    Parameters
+    ----------
+    n_samples : int, default=1000
+        Number of points; labels alternate.
+    noise : float, default=0.0
+        Standard deviation of Gaussian noise on each coordinate.
+    random_state : int, RandomState instance or None, default=None
+        Seeds the generator. This is simulated data: no privacy is at stake.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 2)
+    y : ndarray of shape (n_samples,)
+        Number of the shape.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.datasets import make_shapes
+    >>> X, y = make_shapes(100, random_state=0)
+    >>> X.shape, y[:6]
+    ((100, 2), array([0, 1, 2, 3, 4, 0]))
+    """
+    rng, y = _start(n_samples, 5, noise, random_state)
+    angle, depth = rng.uniform(size=(2, n_samples))
+    arc, ring = _directions(np.pi * angle), _directions(2 * np.pi * angle)
+    disc = ring * np.sqrt(depth)[:, None]
+    tilt = _directions(np.deg2rad([70, 160]))
+    candidates = [
+        [-2.1, 1.7] + 1.2 * arc,
+        [-0.9, 2.3] - 1.2 * arc,
+        [-2.0, -2.0] + 1.5 * ring,
+        [-2.0, -2.0] + 0.5 * disc,
+        [2.4, 0.0] + disc * [3.0, 0.3] @ tilt,
+    ]
+    return _blur(np.stack(candidates)[y, np.arange(n_samples)], noise, rng), y
+
+
+def _start(n_samples, n_shapes, noise, random_state):
+    """Check what all generators have in common; labels that alternate."""
+    _check_number("n_samples", n_samples, n_shapes, whole=True)
+    _check_number("noise", noise, 0)
+    return check_random_state(random_state), np.arange(n_samples) % n_shapes
+
+
+def _check_number(name, value, low, *, whole=False, strict=False):
+    kind = numbers.Integral if whole else numbers.Real
+    if (
+        not isinstance(value, kind)
+        or isinstance(value, bool)
+        or not (low < value if strict else low <= value)
+        or not np.isfinite(value)
+    ):
+        raise ValueError(
+            f"{name} must be a {'whole' if whole else 'finite'} number "
+            f"{'above' if strict else 'of at least'} {low}; got {value!r}."
+        )
+
+
+def _checked_radii(radii, distinct):
+    try:
+        values = np.asarray(radii, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"radii must be a list of numbers; got {radii!r}.") from None
+    if values.ndim != 1 or not values.size or not (np.isfinite(values) & (values > 0)).all():
+        raise ValueError(f"radii must be finite positive numbers, at least one; got {radii!r}.")
+    if distinct and np.unique(values).size < values.size:
+        raise ValueError(f"radii must differ if n_features=2; got {radii!r}.")
+    return values
+
+
+def _chain(radii):
+    """Place the centres on the axis of the chain; its middle is 0."""
+    # A link of two thirds leaves as much between a ring and the next but one.
+    link = 2 / 3 * np.minimum(radii[:-1], radii[1:])
+    centers = np.concatenate([[0], np.cumsum(radii[:-1] + radii[1:] - link)])
+    return centers - ((centers - radii).min() + (centers + radii).max()) / 2
+
+
+def _directions(angle):
+    return np.stack([np.cos(angle), np.sin(angle)], axis=1)
+
+
+def _blur(X, noise, rng):
+    return X + noise * rng.standard_normal(X.shape) if noise else X

@@ -1,0 +1,259 @@
+"""Pictures of the merge tree of a mixture."""
+
+import numpy as np
+from scipy.cluster.hierarchy import dendrogram, fcluster
+from sklearn.utils.validation import check_is_fitted
+
+from sklearn_dptda.plotting._style import axes_or_new, cluster_names, cluster_style, legend_below
+
+_JOINED = {"color": "#777777", "linestyle": "-"}
+# Modes whose numbers, side by side, run into each other.
+_CROWDED = 12
+_NEEDED = ("linkage_", "modes_", "mode_labels_", "n_clusters_")
+
+
+class DendrogramDisplay:
+    """The merge tree of a mixture's modes, and the cut that makes the clusters.
+
+    Each branch starts at the height of its mode and ends at the pass where
+    the mode joins a higher one, so that its length is the mode's prominence.
+    Heights are minus the log density, above the highest mode.
+
+    Parameters
+    ----------
+    linkage : array-like of shape (n_modes - 1, 4)
+        The tree in SciPy's format, distances being heights of passes.
+    mode_heights : array-like of shape (n_modes,), default=None
+        Minus the log density at the modes; their least value is subtracted.
+        None starts all branches at 0.
+    cut : float, default=None
+        Height of the cut. None puts it where ``labels`` were made: halfway
+        between the last pass below the cut and the first above.
+    labels : array-like of shape (n_modes,), default=None
+        Cluster of each mode. None takes them from ``cut``; with neither, no
+        cut is drawn.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+        Set by :meth:`plot`.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, or the labels are no cut of the tree.
+
+    Notes
+    -----
+    .. rubric:: Privacy
+
+    Post-processing: what is drawn are functions of the mixture's parameters,
+    and as private as those.
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> from sklearn_dptda.cluster import morse_linkage
+    >>> from sklearn_dptda.plotting import DendrogramDisplay
+    >>> tree = morse_linkage([0.5, 0.3, 0.2], [[0.0], [4.0], [12.0]], np.ones((3, 1, 1)))
+    >>> display = DendrogramDisplay(
+    ...     tree.linkage, mode_heights=tree.mode_heights, labels=tree.cut(n_clusters=2)
+    ... ).plot()
+    >>> [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    ['cluster 0', 'cluster 1']
+    """
+
+    def __init__(self, linkage, *, mode_heights=None, cut=None, labels=None):
+        self.linkage = np.asarray(linkage, dtype=float).reshape(-1, 4)
+        n = len(self.linkage) + 1
+        heights = np.zeros(n) if mode_heights is None else np.asarray(mode_heights, dtype=float)
+        _check_length("mode_heights", heights, n)
+        self.mode_heights = heights - heights.min()
+        if labels is None and cut is not None:
+            labels = _labels_below(self.linkage, cut)
+        self.labels = None if labels is None else np.asarray(labels)
+        self.cut = None
+        if self.labels is not None:
+            _check_length("labels", self.labels, n)
+            self.cut = self._cut_at(cut)
+
+    @classmethod
+    def from_estimator(cls, estimator, *, ax=None, **kwargs):
+        """Draw the merge tree of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : MorseMerging or DPMoGMorse
+            Fitted.
+        ax : matplotlib Axes, default=None
+        **kwargs
+            Passed on to :meth:`plot`.
+
+        Returns
+        -------
+        DendrogramDisplay
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+        ValueError
+            If it has learnt no merge tree.
+        """
+        check_is_fitted(estimator)
+        missing = [name for name in _NEEDED if not hasattr(estimator, name)]
+        if missing:
+            raise ValueError(
+                f"estimator {type(estimator).__name__} has learnt no {missing[0]}: one with a "
+                "merge tree is needed, such as MorseMerging or DPMoGMorse."
+            )
+        return cls(
+            estimator.linkage_,
+            mode_heights=estimator._mixture().height(estimator.modes_),
+            cut=getattr(estimator, "merge_threshold", None),
+            labels=estimator.mode_labels_,
+        ).plot(ax=ax, **kwargs)
+
+    def plot(self, ax=None, *, title=None):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+        title : str, default=None
+
+        Returns
+        -------
+        DendrogramDisplay
+        """
+        n = len(self.mode_heights)
+        ax = axes_or_new(ax, figsize=(max(4.5, 0.32 * n), 4.0))
+        order, x, base = self._layout()
+        owners = self._owners()
+        scale = self._scale()
+        top = max(base[-1], self.cut or 0.0) + self._stem()
+        # The last node has no pass above it: its branch goes on to show that it stays.
+        ends = np.full(2 * n - 1, top)
+        for node, (left, right) in enumerate(self._children(), start=n):
+            ends[[left, right]] = base[node]
+            ax.plot(x[[left, right]], [base[node]] * 2, **_line(owners[node]), zorder=2)
+        for node in range(2 * n - 1):
+            ax.plot([x[node]] * 2, [base[node], ends[node]], **_line(owners[node]), zorder=2)
+        low = -0.04 * scale
+        # Leads the eye from a mode that is born high to its number below.
+        ax.vlines(x[:n], low, base[:n], color="#bbbbbb", linestyle=":", lw=0.8, zorder=1)
+        self._draw_modes(ax, x, base)
+        if self.cut is not None:
+            self._draw_cut(ax)
+        ax.set(
+            xlim=(-0.6, n - 0.4),
+            ylim=(low, top),
+            xlabel="mode",
+            ylabel="height of the pass above\nthe highest mode (nats)",
+        )
+        ax.set_xticks(range(n), [str(mode) for mode in order])
+        if n > _CROWDED:
+            ax.tick_params(axis="x", labelrotation=90, labelsize="small")
+        ax.tick_params(axis="x", length=0)
+        ax.spines[["top", "right"]].set_visible(False)
+        if title:
+            ax.set_title(title)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _draw_modes(self, ax, x, base):
+        n = len(self.mode_heights)
+        if self.labels is None:
+            ax.plot(x[:n], base[:n], "o", color=_JOINED["color"], ms=5, zorder=3)
+            return
+        clusters = np.unique(self.labels)
+        for k, name in zip(clusters, cluster_names(clusters), strict=True):
+            look, mine = cluster_style(k), np.flatnonzero(self.labels == k)
+            ax.plot(x[mine], base[mine], **look | {"linestyle": ""}, ms=6, zorder=3)
+            ax.plot([], [], **look, lw=2, ms=6, label=name)
+        legend_below(ax)
+
+    def _draw_cut(self, ax):
+        n_clusters = len(np.unique(self.labels))
+        text = f"{n_clusters} cluster" + ("s" if n_clusters > 1 else "")
+        ax.axhline(self.cut, color="#333333", linestyle="--", lw=0.9, zorder=1, label="_cut")
+        ax.annotate(
+            text,
+            (1.0, self.cut),
+            xycoords=ax.get_yaxis_transform(),
+            xytext=(3, 0),
+            textcoords="offset points",
+            va="center",
+        )
+
+    def _children(self):
+        return self.linkage[:, :2].astype(int)
+
+    def _layout(self):
+        """Modes from left to right, and place and lower end of every node's branch."""
+        n = len(self.mode_heights)
+        order = dendrogram(self.linkage, no_plot=True)["leaves"] if n > 1 else [0]
+        x = np.empty(2 * n - 1)
+        x[order] = np.arange(n)
+        for node, children in enumerate(self._children(), start=n):
+            x[node] = x[children].mean()
+        return order, x, np.concatenate([self.mode_heights, self.linkage[:, 2]])
+
+    def _owners(self):
+        """Cluster of each node of the tree, or None where several are below it."""
+        n = len(self.mode_heights)
+        owners = [None] * n if self.labels is None else list(self.labels)
+        for left, right in self._children():
+            owners.append(owners[left] if owners[left] == owners[right] else None)
+        return owners
+
+    def _scale(self):
+        top = max(self.mode_heights.max(), self.linkage[:, 2].max(initial=0.0))
+        return top if top > 0 else 1.0
+
+    def _stem(self):
+        """Length of the branch that stays."""
+        return 0.12 * self._scale() if len(self.linkage) else 1.0
+
+    def _cut_at(self, cut):
+        joined = np.array([owner is not None for owner in self._owners()[len(self.labels) :]], bool)
+        passes = self.linkage[:, 2]
+        low = passes[joined].max(initial=0.0)
+        high = passes[~joined].min(initial=np.inf)
+        n_joined = len(self.labels) - len(np.unique(self.labels))
+        if low > high or joined.sum() != n_joined:
+            raise ValueError("labels are no cut of the tree that linkage describes.")
+        if cut is None:
+            return (low + high) / 2 if np.isfinite(high) else low + self._stem() / 2
+        if not low <= cut <= high:
+            raise ValueError(
+                f"cut={cut} does not give these labels: they need a cut between {low:.4g} and "
+                f"{high:.4g}."
+            )
+        return float(cut)
+
+
+def _labels_below(linkage, cut):
+    """Clusters of the modes that passes up to the cut join, numbered by their first modes."""
+    if len(linkage) == 0:
+        return np.zeros(1, dtype=int)
+    found = fcluster(linkage, cut, criterion="distance")
+    _, first, inverse = np.unique(found, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse]
+
+
+def _line(owner):
+    if owner is None:
+        return _JOINED | {"lw": 1.2}
+    look = cluster_style(owner)
+    return {"color": look["color"], "linestyle": look["linestyle"], "lw": 2.0}
+
+
+def _check_length(name, values, n):
+    if values.shape != (n,):
+        raise ValueError(
+            f"{name} must have one entry for each of the {n} modes that linkage joins; got shape "
+            f"{values.shape}."
+        )

@@ -1,0 +1,398 @@
+"""Pictures of mixture densities in the plane."""
+
+import math
+import warnings
+from numbers import Integral
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from sklearn_dptda.cluster._density import MixtureDensity
+from sklearn_dptda.cluster._parameters import mixture_parameters
+from sklearn_dptda.plotting._style import axes_or_new, cluster_names, cluster_style, legend_below
+from sklearn_dptda.utils import check_bounds
+
+_PLAIN = {"color": "#0072B2", "linestyle": "-"}
+# Standard deviations around the means that are drawn where there are no bounds.
+_REACH = 3.0
+# Least depth of the picture below the highest mode, in nats.
+_DEPTH = 6.0
+# Mean shift jumps: a path of full steps has kinks.
+_PATH_STEPS = 500
+_PATH_DAMPING = 0.2
+
+
+class MixtureDensityDisplay:
+    """A mixture density in the plane, with its modes, passes and clusters.
+
+    Parameters
+    ----------
+    axes : pair of array-like
+        Coordinates of the grid.
+    log_density : array-like of shape (len(axes[0]), len(axes[1]))
+        Log density on the grid.
+    means : array-like of shape (n_components, 2), default=None
+    covariances : array-like of shape (n_components, 2, 2), default=None
+        Components, drawn as ellipses of one standard deviation.
+    component_labels : array-like of shape (n_components,), default=None
+        Cluster of each component.
+    modes : array-like of shape (n_modes, 2), default=None
+    mode_labels : array-like of shape (n_modes,), default=None
+        Cluster of each mode; None: all in one.
+    saddles : array-like of shape (n_saddles, 2), default=None
+        Passes between modes.
+    paths : list of array-like of shape (n, 2), default=()
+        Edges of the merge tree: from a pass up to a mode.
+    regions : array-like of the shape of ``log_density``, default=None
+        Cluster of each node of the grid.
+    feature_names : pair of str, default=("feature 0", "feature 1")
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+        Set by :meth:`plot`.
+
+    Notes
+    -----
+    .. rubric:: Privacy
+
+    Post-processing: no row of data is taken, and the picture is a function of
+    the mixture's parameters and as private as those. To see rows in it,
+    scatter synthetic ones from the mixture's ``sample``.
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn_dptda.cluster import DPMoGMorse
+    >>> from sklearn_dptda.plotting import MixtureDensityDisplay
+    >>> X, _ = make_moons(5000, noise=0.05, random_state=0)
+    >>> private = DPMoGMorse(2, 8, epsilon=2.0, bounds=([-1.5, -1], [2.5, 1.5]), random_state=0)
+    >>> display = MixtureDensityDisplay.from_estimator(private.fit(X))
+    >>> display.ax_.get_xlabel()
+    'feature 0'
+    """
+
+    def __init__(
+        self,
+        axes,
+        log_density,
+        *,
+        means=None,
+        covariances=None,
+        component_labels=None,
+        modes=None,
+        mode_labels=None,
+        saddles=None,
+        paths=(),
+        regions=None,
+        feature_names=("feature 0", "feature 1"),
+    ):
+        self.axes = [np.asarray(axis, dtype=float) for axis in axes]
+        self.log_density = np.asarray(log_density, dtype=float)
+        self.means = _points(means)
+        self.covariances = np.asarray([] if covariances is None else covariances, dtype=float)
+        self.component_labels = None if component_labels is None else np.asarray(component_labels)
+        self.modes = _points(modes)
+        self.mode_labels = (
+            np.zeros(len(self.modes), dtype=int) if mode_labels is None else np.asarray(mode_labels)
+        )
+        self.saddles = _points(saddles)
+        self.paths = [_points(path) for path in paths]
+        self.regions = None if regions is None else np.asarray(regions)
+        self.feature_names = tuple(feature_names)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator,
+        bounds=None,
+        features=(0, 1),
+        grid_resolution=200,
+        *,
+        ax=None,
+        **kwargs,
+    ):
+        """Draw the density of a fitted mixture, without any row of data.
+
+        Parameters
+        ----------
+        estimator : DPMoG, DPMoGMorse, MorseMerging or mixture
+            Fitted, with ``weights_``, ``means_`` and ``covariances_``.
+        bounds : pair of float or array-like of shape (2,), default=None
+            Lower and upper ends of the two axes. None: the estimator's own
+            bounds; where it has none, three standard deviations around the
+            means.
+        features : pair of int, default=(0, 1)
+            Columns to draw. With more than two columns the density is their
+            exact marginal; modes and passes are those of the whole density,
+            projected, and there are no boundaries between clusters.
+        grid_resolution : int, default=200
+            Number of grid nodes per axis. Where ``predict_method`` is
+            ``"flow"``, every node climbs to its mode: some 50 per axis are
+            quick, or ``show_regions=False``.
+        ax : matplotlib Axes, default=None
+        **kwargs
+            Passed on to :meth:`plot`.
+
+        Returns
+        -------
+        MixtureDensityDisplay
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+        ValueError
+            If it has learnt no mixture, or a parameter is refused.
+        """
+        check_is_fitted(estimator)
+        density = _density(estimator)
+        features = _check_features(features, density.n_features)
+        if not isinstance(grid_resolution, Integral) or grid_resolution < 2:
+            raise ValueError(f"grid_resolution must be a whole number >= 2; got {grid_resolution}.")
+        marginal = MixtureDensity(
+            density.weights,
+            density.means[:, features],
+            density.covariances[:, features][:, :, features],
+        )
+        low, high = _box(estimator, marginal, bounds, features, density.n_features)
+        axes = np.linspace(low, high, int(grid_resolution)).T
+        # One line at a time, so that memory does not grow with the number of components.
+        lines = [np.column_stack([np.full(axes.shape[1], x), axes[1]]) for x in axes[0]]
+        names = getattr(estimator, "feature_names_in_", None)
+        found = {}
+        if hasattr(estimator, "modes_"):
+            found = {
+                "component_labels": estimator.component_labels_,
+                "modes": estimator.modes_[:, features],
+                "mode_labels": estimator.mode_labels_,
+                "saddles": estimator.saddles_[:, features],
+                "paths": [path[:, features] for path in _tree_paths(density, estimator)],
+            }
+            wanted = kwargs.get("show_regions", True)
+            if wanted and density.n_features == 2 and estimator.n_clusters_ > 1:
+                found["regions"] = _predict(estimator, np.concatenate(lines)[:, features])
+                found["regions"] = found["regions"].reshape(axes.shape[1], axes.shape[1])
+        return cls(
+            axes,
+            np.array([-marginal.height(line) for line in lines]),
+            means=marginal.means,
+            covariances=marginal.covariances,
+            feature_names=[f"feature {j}" if names is None else str(names[j]) for j in features],
+            **found,
+        ).plot(ax=ax, **kwargs)
+
+    def plot(
+        self,
+        ax=None,
+        *,
+        levels=12,
+        cmap="Greys",
+        show_components=True,
+        show_tree=True,
+        show_regions=True,
+        colorbar=True,
+        title=None,
+    ):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+        levels : int, default=12
+            Number of contour levels at most; they are round numbers.
+        cmap : str or matplotlib Colormap, default="Greys"
+        show_components : bool, default=True
+            Whether to draw the components' ellipses.
+        show_tree : bool, default=True
+            Whether to draw the edges of the merge tree, through the passes.
+        show_regions : bool, default=True
+            Whether to draw the boundaries between clusters.
+        colorbar : bool, default=True
+        title : str, default=None
+
+        Returns
+        -------
+        MixtureDensityDisplay
+        """
+        ax = axes_or_new(ax, figsize=(5.6, 4.4))
+        self._draw_density(ax, levels, cmap, colorbar)
+        if show_regions and self.regions is not None:
+            self._draw_boundaries(ax)
+        if show_components:
+            self._draw_components(ax)
+        if show_tree:
+            for i, path in enumerate(self.paths):
+                label = None if i else "merge tree"
+                ax.plot(*path.T, ":", color="black", lw=1.5, label=label, zorder=3)
+        if len(self.saddles):
+            ax.plot(*self.saddles.T, "x", color="black", ms=7, mew=2, label="pass", zorder=4)
+        clusters = np.unique(self.mode_labels)
+        for k, name in zip(clusters, cluster_names(clusters), strict=True):
+            look = cluster_style(k) | {"linestyle": ""}
+            mine = self.modes[self.mode_labels == k]
+            ax.plot(*mine.T, **look, ms=8, mec="black", mew=1, label=name, zorder=5)
+        (left, right), (bottom, top) = (axis[[0, -1]] for axis in self.axes)
+        ax.set(xlim=(left, right), ylim=(bottom, top))
+        ax.set(xlabel=self.feature_names[0], ylabel=self.feature_names[1])
+        if ax.get_legend_handles_labels()[0]:
+            legend_below(ax)
+        if title:
+            ax.set_title(title)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _draw_density(self, ax, levels, cmap, colorbar):
+        from matplotlib.ticker import MaxNLocator
+
+        top = self.log_density.max()
+        # Passes are what the picture is about: the colours go down to the lowest one.
+        depth = max(_DEPTH, 1.2 * (top - self._at(self.saddles).min(initial=top)))
+        image = ax.contourf(
+            *self.axes,
+            self.log_density.T,
+            levels=MaxNLocator(levels).tick_values(top - depth, top),
+            cmap=cmap,
+            # Keeps the darkest colours for what is drawn on top.
+            vmax=top + depth,
+            extend="min",
+            zorder=0,
+        )
+        if colorbar:
+            ticks = image.levels[::-2]
+            ax.figure.colorbar(image, ax=ax, label="log density", shrink=0.8, ticks=ticks)
+
+    def _at(self, points):
+        """Log density at the grid nodes next to points, leaving out those off the grid."""
+        steps = [axis[1] - axis[0] for axis in self.axes]
+        starts = [axis[0] for axis in self.axes]
+        nodes = np.rint((points - starts) / steps).astype(int)
+        inside = ((nodes >= 0) & (nodes < self.log_density.shape)).all(axis=1)
+        return self.log_density[tuple(nodes[inside].T)]
+
+    def _draw_boundaries(self, ax):
+        from scipy.ndimage import gaussian_filter
+
+        clusters = np.unique(self.regions)
+        # Two clusters have one boundary between them: one indicator is enough.
+        for k in clusters[1:] if len(clusters) == 2 else clusters:
+            # Labels change from node to node: without smoothing the line is a staircase.
+            inside = gaussian_filter((self.regions == k).astype(float), 1.0)
+            ax.contour(*self.axes, inside.T, [0.5], colors="black", linewidths=1.4, zorder=2)
+        if len(clusters) > 1:
+            ax.plot([], [], color="black", lw=1.4, label="boundary")
+
+    def _draw_components(self, ax):
+        from matplotlib.patheffects import withStroke
+
+        halo = [withStroke(linewidth=2.8, foreground="white")]
+        turn = np.linspace(0.0, 2.0 * math.pi, 101)
+        circle = np.stack([np.cos(turn), np.sin(turn)])
+        for i, (mean, covariance) in enumerate(zip(self.means, self.covariances, strict=True)):
+            look = _PLAIN
+            if self.component_labels is not None:
+                look = cluster_style(self.component_labels[i])
+            ax.plot(
+                *(mean[:, None] + np.linalg.cholesky(covariance) @ circle),
+                color=look["color"],
+                linestyle=look["linestyle"],
+                lw=1.4,
+                path_effects=halo,
+                zorder=2,
+            )
+        if len(self.means):
+            ax.plot([], [], color="#777777", lw=1.2, label="component (1 sd)")
+
+
+def _points(points):
+    return np.asarray([] if points is None else points, dtype=float).reshape(-1, 2)
+
+
+def _density(estimator):
+    if hasattr(estimator, "_mixture"):
+        return estimator._mixture()
+    return MixtureDensity(*mixture_parameters(estimator))
+
+
+def _check_features(features, n_features):
+    chosen = np.asarray(features)
+    if (
+        chosen.shape != (2,)
+        or chosen.dtype.kind not in "iu"
+        or chosen[0] == chosen[1]
+        or not ((chosen >= 0) & (chosen < n_features)).all()
+    ):
+        raise ValueError(
+            f"features={features!r} must be two different columns, and the mixture has the "
+            f"columns 0 to {n_features - 1}."
+        )
+    return chosen
+
+
+def _box(estimator, marginal, bounds, features, n_features):
+    if bounds is not None:
+        return check_bounds(bounds, 2)
+    # The mixture inside of MorseMerging has the bounds.
+    public = getattr(getattr(estimator, "estimator_", estimator), "bounds", None)
+    if public is not None:
+        low, high = check_bounds(public, n_features)
+        return low[features], high[features]
+    reach = _REACH * np.sqrt(np.diagonal(marginal.covariances, axis1=1, axis2=2))
+    return (marginal.means - reach).min(axis=0), (marginal.means + reach).max(axis=0)
+
+
+def _predict(estimator, X):
+    with warnings.catch_warnings():
+        # The grid has no column names, whatever the estimator was fitted to.
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        return estimator.predict(X)
+
+
+def _tree_paths(density, estimator):
+    """Ways from each pass up to the two modes that it joins, by mean shift.
+
+    Where the two ways do not end in the two branches that the pass joins, they
+    are straight lines to the nearest mode of each.
+    """
+    modes, saddles = estimator.modes_, estimator.saddles_
+    if len(saddles) == 0:
+        return []
+    below = [{mode} for mode in range(len(modes))]
+    for left, right in estimator.linkage_[:, :2].astype(int):
+        below.append(below[left] | below[right])
+    joined = estimator.linkage_[:, :2].astype(int)
+    ways = _ascents(density, saddles)
+    paths = []
+    for i, (left, right) in enumerate(joined):
+        pair = [ways[:, 2 * i], ways[:, 2 * i + 1]]
+        ends = [_nearest(modes, way[-1]) for way in pair]
+        if ends[0] in below[right]:
+            pair, ends = pair[::-1], ends[::-1]
+        if ends[0] not in below[left] or ends[1] not in below[right]:
+            sides = [sorted(below[left]), sorted(below[right])]
+            ends = [side[_nearest(modes[side], saddles[i])] for side in sides]
+            pair = [saddles[i][None]] * 2
+        paths += [
+            np.vstack([saddles[i], way, modes[end]]) for way, end in zip(pair, ends, strict=True)
+        ]
+    return paths
+
+
+def _ascents(density, saddles):
+    """Damped mean shift from both sides of each saddle, two columns per saddle."""
+    starts = []
+    for saddle in saddles:
+        values, vectors = np.linalg.eigh(density.slope_and_curvature(saddle)[1])
+        away = 0.05 * vectors[:, 0] / math.sqrt(max(abs(values[0]), 1e-12))
+        starts += [saddle + away, saddle - away]
+    ways = [np.array(starts)]
+    for _ in range(_PATH_STEPS):
+        step = _PATH_DAMPING * (density.mean_shift(ways[-1]) - ways[-1])
+        ways.append(ways[-1] + step)
+    return np.array(ways)
+
+
+def _nearest(points, point):
+    return int(np.argmin(((points - point) ** 2).sum(axis=1)))

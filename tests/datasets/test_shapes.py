@@ -1,0 +1,163 @@
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+from sklearn.cluster import AgglomerativeClustering, KMeans
+from sklearn.metrics import adjusted_rand_score
+
+from sklearn_dptda.datasets import make_rings, make_shapes, make_spirals
+
+
+def make_linked(*args, **kwargs):
+    return make_rings(*args, n_features=3, **kwargs)
+
+
+MAKERS = {
+    "spirals": make_spirals,
+    "rings": make_rings,
+    "linked": make_linked,
+    "shapes": make_shapes,
+}
+every_maker = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+
+
+@every_maker
+def test_shares_and_seeds(make):
+    X, y = make(1001, noise=0.1, random_state=0)
+    assert len(X) == len(y) == 1001 and y.dtype.kind == "i"
+    counts = np.bincount(y)
+    assert counts.min() >= 1 and np.ptp(counts) <= 1
+    again, labels = make(1001, noise=0.1, random_state=np.random.RandomState(0))
+    np.testing.assert_array_equal(X, again)
+    np.testing.assert_array_equal(y, labels)
+    assert not np.array_equal(X, make(1001, noise=0.1, random_state=1)[0])
+
+
+@every_maker
+def test_clusters_by_connection_only(make):
+    for seed in range(3):
+        X, y = make(1000, random_state=seed)
+        k = y.max() + 1
+        single = AgglomerativeClustering(k, linkage="single").fit_predict(X)
+        assert adjusted_rand_score(y, single) == 1
+        centres = KMeans(k, n_init=3, random_state=0).fit_predict(X)
+        assert adjusted_rand_score(y, centres) < 0.7
+
+
+@every_maker
+def test_noise_blurs_each_coordinate(make):
+    exact, _ = make(4000, random_state=0)
+    X, _ = make(4000, noise=0.1, random_state=0)
+    np.testing.assert_allclose((X - exact).std(axis=0), 0.1, rtol=0.1)
+
+
+def gap(X, y, a, b):
+    return cdist(X[y == a], X[y == b]).min()
+
+
+def test_spirals():
+    X, y = make_spirals(4000, n_arms=3, turns=2.0, random_state=0)
+    radius = np.linalg.norm(X, axis=1)
+    assert radius.min() >= 0.2 and radius.max() <= 1
+    angle = 2 * np.pi * (2.0 * (radius - 0.2) / 0.8 + y / 3)
+    np.testing.assert_allclose(X, radius[:, None] * np.c_[np.cos(angle), np.sin(angle)], atol=1e-9)
+    assert all(gap(X, y, a, b) > 0.8 * 0.8 / 6 for a, b in [(0, 1), (1, 2), (0, 2)])
+    # Even along the arm: as many points to an inner stretch as to an outer one of equal length.
+    winding = 2 * np.pi * 2.0 / 0.8
+    fine = np.linspace(0.2, 1, 100001)
+    length = np.concatenate([[0], np.cumsum(np.hypot(1, winding * fine[1:]))])
+    share = np.interp(radius, fine, length / length[-1])
+    assert np.ptp(np.histogram(share, bins=5, range=(0, 1))[0]) < 150
+
+
+def test_rings_in_the_plane():
+    X, y = make_rings(500, radii=(0.5, 4.0), random_state=0)
+    assert X.shape == (500, 2)
+    np.testing.assert_allclose(np.linalg.norm(X, axis=1), np.array([0.5, 4.0])[y])
+
+
+def linking_number(first, second):
+    """Gauss' double integral over two closed curves."""
+    (a, da), (b, db) = first, second
+    apart = a[:, None] - b[None]
+    volume = np.einsum("ijk,ijk->ij", apart, np.cross(da[:, None], db[None]))
+    return (volume / np.linalg.norm(apart, axis=2) ** 3).sum() / (4 * np.pi)
+
+
+@pytest.mark.parametrize("radii", [(1.0, 2.0, 3.0), (1, 1, 1, 1), (2.0, 0.5, 1.5)])
+def test_rings_in_space_are_linked(radii):
+    X, y = make_rings(6000, radii=radii, n_features=3, random_state=0)
+    t = np.linspace(0, 2 * np.pi, 400, endpoint=False)
+    curves = []
+    for k, radius in enumerate(radii):
+        ring = X[y == k]
+        plane = 1 + k % 2
+        assert not ring[:, 3 - plane].any()
+        middle = (ring.min(axis=0) + ring.max(axis=0)) / 2
+        np.testing.assert_allclose(np.linalg.norm(ring - middle, axis=1), radius, atol=1e-3)
+        curve, speed = np.tile(middle, (len(t), 1)), np.zeros((len(t), 3))
+        curve[:, 0] += radius * np.cos(t)
+        curve[:, plane] += radius * np.sin(t)
+        speed[:, 0] = -radius * np.sin(t) * t[1]
+        speed[:, plane] = radius * np.cos(t) * t[1]
+        curves.append((curve, speed))
+    for a in range(len(radii)):
+        for b in range(a):
+            linked = abs(linking_number(curves[a], curves[b]))
+            assert linked == pytest.approx(int(a - b == 1), abs=0.01)
+            smaller = min(radii[a], radii[b]) if a - b == 1 else min(radii)
+            assert gap(X, y, a, b) > 0.66 * smaller
+    assert X[:, 0].min() == pytest.approx(-X[:, 0].max(), abs=1e-3)
+
+
+def test_shapes():
+    X, y = make_shapes(5000, random_state=0)
+    assert y.max() == 4 and np.abs(X).max() < 4
+    center = np.array([-2.0, -2.0])
+    np.testing.assert_allclose(np.linalg.norm(X[y == 2] - center, axis=1), 1.5)
+    assert np.linalg.norm(X[y == 3] - center, axis=1).max() <= 0.5
+    long, thin = np.sqrt(np.linalg.eigvalsh(np.cov(X[y == 4].T)))[::-1]
+    assert long > 8 * thin
+    assert min(gap(X, y, a, b) for a in range(5) for b in range(a)) > 0.6 - 1e-9
+
+
+@pytest.mark.parametrize("value", [0, -1, 2.5, "many", None, True])
+@every_maker
+def test_bad_n_samples(make, value):
+    with pytest.raises(ValueError, match="n_samples"):
+        make(value)
+
+
+@pytest.mark.parametrize("value", [-0.1, np.nan, np.inf, "much"])
+@every_maker
+def test_bad_noise(make, value):
+    with pytest.raises(ValueError, match="noise"):
+        make(100, noise=value)
+
+
+@pytest.mark.parametrize(
+    "make, parameter, value",
+    [
+        (make_spirals, "n_arms", 0),
+        (make_spirals, "n_arms", 1.5),
+        (make_spirals, "turns", 0),
+        (make_spirals, "turns", np.nan),
+        (make_rings, "n_features", 4),
+        (make_rings, "n_features", "2"),
+        (make_rings, "radii", ()),
+        (make_rings, "radii", (1.0, -1.0)),
+        (make_rings, "radii", (1.0, np.inf)),
+        (make_rings, "radii", (1.0, 1.0)),
+        (make_rings, "radii", [[1.0, 2.0]]),
+        (make_rings, "radii", "wide"),
+        (make_rings, "radii", [[1.0], [2.0, 3.0]]),
+    ],
+)
+def test_bad_parameters(make, parameter, value):
+    with pytest.raises(ValueError, match=parameter):
+        make(100, **{parameter: value})
+
+
+def test_every_label_needs_a_point():
+    with pytest.raises(ValueError, match="n_samples"):
+        make_shapes(4)
+    assert make_rings(2, radii=(1.0, 2.0))[1].tolist() == [0, 1]

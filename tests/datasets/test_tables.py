@@ -1,0 +1,172 @@
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sklearn_dptda.datasets import load_magic, load_pulsar, load_shuttle, load_sloan, load_usps
+from sklearn_dptda.utils._bounds import check_bounds
+
+LOADERS = {
+    "pulsar": load_pulsar,
+    "magic": load_magic,
+    "shuttle": load_shuttle,
+    "sloan": load_sloan,
+    "usps": load_usps,
+}
+DATA = os.environ.get("SKLEARN_DPTDA_DATA")
+
+
+def needs(name):
+    return pytest.mark.skipif(
+        not (DATA and Path(DATA, f"{name}.npz").is_file()),
+        reason=f"{name}.npz not found: set SKLEARN_DPTDA_DATA to a folder that holds it",
+    )
+
+
+def cases(values):
+    return [pytest.param(name, *value, marks=needs(name)) for name, value in values.items()]
+
+
+def outside(data, bounds):
+    low, high = check_bounds(bounds, data.shape[1])
+    return (data < low) | (data > high)
+
+
+PUBLISHED = {
+    "pulsar": (8, [8423, 850], ["non-pulsar", "pulsar"]),
+    "magic": (10, [12332, 6688], ["gamma", "hadron"]),
+    "shuttle": (
+        9,
+        [34108, 37, 132, 6748, 2458, 6, 11],
+        ["Rad Flow", "Fpv Close", "Fpv Open", "High", "Bypass", "Bpv Close", "Bpv Open"],
+    ),
+    "sloan": (8, [4998, 850, 4152], ["GALAXY", "QSO", "STAR"]),
+    "usps": (256, [1194, 1005, 731, 658, 652, 556, 664, 645, 542, 644], list("0123456789")),
+}
+
+
+@pytest.mark.parametrize("name, n_columns, counts, classes", cases(PUBLISHED))
+def test_as_published(name, n_columns, counts, classes):
+    found = LOADERS[name]()
+    assert found.data.shape == (sum(counts), n_columns) and found.data.dtype == np.float64
+    assert np.bincount(found.target).tolist() == counts
+    assert found.target_names.tolist() == classes
+    assert len(set(found.feature_names)) == n_columns
+    X, y = LOADERS[name](DATA, return_X_y=True)
+    np.testing.assert_array_equal(X, found.data)
+    np.testing.assert_array_equal(y, found.target)
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=needs(n)) for n in LOADERS])
+def test_bounds_contain_the_data(name):
+    found = LOADERS[name]()
+    sticks_out = outside(found.data, found.bounds)
+    if name == "shuttle":
+        # Spikes are cut on purpose; the documentation says how many rows have one.
+        assert sticks_out.any(axis=1).sum() == 191
+        assert sticks_out[np.isin(found.target, [5, 6])].any(axis=1).all()
+        assert sticks_out[:, [1, 3, 5]].sum() > 0.8 * sticks_out.sum()
+    else:
+        assert not sticks_out.any()
+    # Bounds much wider than the data would drown it in noise.
+    low, high = check_bounds(found.bounds, found.data.shape[1])
+    spread = np.ptp(np.clip(found.data, low, high), axis=0)
+    assert (spread > 0.3 * (high - low)).all()
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=needs(n)) for n in ("pulsar", "magic", "sloan")]
+)
+def test_names_are_those_of_the_file(name):
+    with np.load(Path(DATA, f"{name}.npz"), allow_pickle=False) as archive:
+        names = archive["feature_names"].tolist()
+    found = load_sloan(physical=False) if name == "sloan" else LOADERS[name]()
+    assert found.feature_names.tolist() == names
+
+
+@needs("pulsar")
+def test_pulsar_moments_are_interchanged():
+    # The documentation says so; excess kurtosis >= skewness ** 2 - 2 holds for any sample.
+    X = load_pulsar().data
+    for first in (2, 6):
+        called_kurtosis, called_skewness = X[:, first], X[:, first + 1]
+        assert (called_skewness >= called_kurtosis**2 - 2).all()
+        assert (called_kurtosis < called_skewness**2 - 2).any()
+
+
+@needs("sloan")
+def test_sloan_columns():
+    some, everything = load_sloan(), load_sloan(physical=False)
+    assert some.feature_names.tolist() == ["ra", "dec", "u", "g", "r", "i", "z", "redshift"]
+    assert everything.data.shape == (10000, 16)
+    assert not outside(everything.data, everything.bounds).any()
+    where = [everything.feature_names.tolist().index(name) for name in some.feature_names]
+    np.testing.assert_array_equal(everything.data[:, where], some.data)
+    for part, whole in zip(some.bounds, everything.bounds, strict=True):
+        np.testing.assert_array_equal(part, whole[where])
+    assert load_sloan(physical=False, return_X_y=True)[0].shape == (10000, 16)
+
+
+@needs("usps")
+def test_usps_test_part():
+    found = load_usps()
+    assert found.bounds == (-1, 1)
+    assert found.data_test.shape == (2007, 256) and found.data_test.dtype == np.float64
+    assert not outside(found.data_test, found.bounds).any()
+    counts = [359, 264, 198, 166, 200, 160, 170, 147, 166, 177]
+    assert np.bincount(found.target_test).tolist() == counts
+    assert found.feature_names[17] == "pixel_1_1"
+
+
+@needs("magic")
+def test_bounds_are_the_callers_own():
+    found = load_magic()
+    found.bounds[0][:] = -1e9
+    assert load_magic().bounds[0][0] == 0
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_missing_file_says_what_to_do(name, tmp_path, monkeypatch):
+    with pytest.raises(FileNotFoundError, match=f"{name}.npz") as caught:
+        LOADERS[name](tmp_path)
+    for word in (str(tmp_path), "https://", "data_home", "SKLEARN_DPTDA_DATA"):
+        assert word in str(caught.value)
+    assert not list(tmp_path.iterdir())
+    monkeypatch.setenv("SKLEARN_DPTDA_DATA", str(tmp_path / "elsewhere"))
+    with pytest.raises(FileNotFoundError, match="elsewhere"):
+        LOADERS[name]()
+    monkeypatch.delenv("SKLEARN_DPTDA_DATA")
+    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "sklearn"))
+    with pytest.raises(FileNotFoundError, match="sklearn"):
+        LOADERS[name]()
+
+
+def write(folder, name, n_columns, **more):
+    arrays = {
+        "X": np.zeros((3, n_columns), dtype=np.float32),
+        "y": np.array([0, 1, 1]),
+        "classes": np.array(["a", "b"]),
+        **more,
+    }
+    np.savez(folder / f"{name}.npz", **{k: v for k, v in arrays.items() if v is not None})
+
+
+def test_own_file(tmp_path, monkeypatch):
+    write(tmp_path, "magic", 10)
+    found = load_magic(tmp_path)
+    assert found.data.dtype == np.float64 and found.target.tolist() == [0, 1, 1]
+    monkeypatch.setenv("SKLEARN_DPTDA_DATA", str(tmp_path))
+    np.testing.assert_array_equal(load_magic(return_X_y=True)[0], found.data)
+
+
+def test_wrong_file(tmp_path):
+    write(tmp_path, "magic", 9)
+    with pytest.raises(ValueError, match="10 columns"):
+        load_magic(tmp_path)
+    write(tmp_path, "magic", 10, y=None)
+    with pytest.raises(ValueError, match="lacks the arrays y"):
+        load_magic(tmp_path)
+    write(tmp_path, "usps", 256)
+    with pytest.raises(ValueError, match="X_test, y_test"):
+        load_usps(tmp_path)
