@@ -2,10 +2,16 @@
 
 import argparse
 
-from benchmarks import dtm, noise, sampler, utility
+from benchmarks import clusters, dtm, noise, sampler, utility
 from benchmarks._machine import describe_machine
 
-BENCHMARKS = {"dtm": dtm, "noise": noise, "sampler": sampler, "utility": utility}
+BENCHMARKS = {
+    "clusters": clusters,
+    "dtm": dtm,
+    "noise": noise,
+    "sampler": sampler,
+    "utility": utility,
+}
 
 
 def main():

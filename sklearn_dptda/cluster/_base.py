@@ -97,7 +97,10 @@ class PrivateRowsEstimator(PrivateEstimatorMixin, BaseEstimator):
         self._check_parameters()
         if self.bounds is None:
             raise ValueError("bounds must be given where rows come in chunks.")
-        rows = open_chunks(chunks, lambda part: validate_data(self, part, dtype=np.float64))
+        rows = open_chunks(
+            chunks,
+            lambda part: validate_data(self, part, dtype=np.float64, ensure_min_samples=0),
+        )
         return self._pay_and_learn(rows, *check_bounds(self.bounds, rows.n_features))
 
     def _check_parameters(self):

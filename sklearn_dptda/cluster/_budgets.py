@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csc_array
 
 from sklearn_dptda.cluster._moments import INSIDE, Moments, SecondMoments
 from sklearn_dptda.privacy import FixedPoint, exponential_choice
@@ -136,10 +136,10 @@ def release_moments(rows, assign, n_cells, weights, budget, share, kind=None, so
         for cells, parts, u in assign(batch):
             part = np.broadcast_to(np.asarray(parts, dtype=float), len(batch))[:, None]
             moved = np.hstack([w0 * part, w1 * part * u]) if w1 else w0 * part
-            low += _by_cell(cells, n_cells) @ lattice.encode(moved)
+            low += by_cell(cells, n_cells) @ lattice.encode(moved)
             if kind is not None:
                 steps = lattice.encode(w2 * part * seconds.stack(u))
-                high += steps.sum(axis=0) if pooled else _by_cell(cells, n_cells) @ steps
+                high += steps.sum(axis=0) if pooled else by_cell(cells, n_cells) @ steps
     # Rounding to the lattice adds at most one step to each number that a record can move.
     moves = (n_cells if soft else 2) * (first + seconds.width)
     grown = lattice.sum_sensitivity(declared, moves).value * lattice.step / declared.value
@@ -159,9 +159,10 @@ def release_moments(rows, assign, n_cells, weights, budget, share, kind=None, so
     )
 
 
-def _by_cell(cells, n_cells):
+def by_cell(cells, n_cells):
+    """Matrix that adds rows up by cell: one entry in each column."""
     n = len(cells)
-    return csr_array((np.ones(n, np.int64), (cells, np.arange(n))), (n_cells, n))
+    return csc_array((np.ones(n, np.int64), cells, np.arange(n + 1)), (n_cells, n))
 
 
 def hard_assignment(cells, residuals):

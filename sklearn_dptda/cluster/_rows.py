@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.utils import check_array, gen_batches
+from sklearn.utils import check_array
 
 _BATCH = 1 << 15
 
@@ -25,7 +25,7 @@ class Rows:
     @classmethod
     def of_array(cls, X):
         """Rows of one array."""
-        return cls([X[batch] for batch in gen_batches(len(X), _BATCH)], X.shape[1])
+        return cls(list(_batches(X)), X.shape[1])
 
     def __iter__(self):
         return iter(self.parts() if callable(self.parts) else self.parts)
@@ -90,5 +90,5 @@ def open_chunks(chunks, first_check):
     return Rows(lambda: (part for chunk in read() for part in _batches(chunk)), n_features)
 
 
-def _batches(chunk):
-    return (chunk[batch] for batch in gen_batches(len(chunk), _BATCH))
+def _batches(X):
+    return (X[start : start + _BATCH] for start in range(0, len(X), _BATCH))

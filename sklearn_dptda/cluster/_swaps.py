@@ -1,32 +1,43 @@
 """Private choice of centres among candidates, by swaps."""
 
-from dataclasses import dataclass
-
 import numpy as np
-from scipy.sparse import csr_array
 
-from sklearn_dptda.cluster._moments import row_products
+from sklearn_dptda.cluster._budgets import by_cell
 
-# Costs of one record are integers up to here.
-LARGEST_COST = 1 << 20
+# Steps of the radius, and so the largest cost of one record, in whole numbers.
+_STEPS = 1 << 10
+LARGEST_COST = _STEPS**2
 
 
-@dataclass(frozen=True)
 class Candidates:
-    """Points of a public or private list, and what they cost a record.
+    """Points that centres are chosen from, and what they cost a record.
 
-    Attributes
+    Parameters
     ----------
     points : ndarray of shape (n_candidates, n_axes)
     radius : float
         Distance from which on a record's cost does not grow.
+
+    Notes
+    -----
+    Coordinates are rounded to whole steps first. From there on all numbers
+    are integers below 2**53, which floating-point arithmetic treats exactly,
+    in whatever order: costs of a record depend on no other one.
     """
 
-    points: np.ndarray
-    radius: float
+    def __init__(self, points, radius):
+        self.points, self.radius = points, radius
+        self._steps = self._round(points)
+
+    def __len__(self):
+        return len(self.points)
+
+    def _round(self, points):
+        # Beyond 2**20 steps costs are the largest anyway.
+        return np.clip(np.rint(points * (_STEPS / self.radius)), -(2.0**20), 2.0**20)
 
     def costs(self, part):
-        """Squared distances of records to all candidates, in whole steps.
+        """Squared distances of records to all candidates, in squared steps.
 
         Parameters
         ----------
@@ -34,14 +45,13 @@ class Candidates:
 
         Returns
         -------
-        ndarray of shape (n, n_candidates), dtype int64
+        ndarray of shape (n, n_candidates)
+            Whole numbers up to the largest cost.
         """
-        out = np.empty((len(part), len(self.points)), dtype=np.int64)
-        for j, point in enumerate(self.points):
-            offsets = (part - point) / self.radius
-            squared = np.minimum(row_products(offsets, offsets), 1.0)
-            out[:, j] = LARGEST_COST * squared
-        return out
+        steps = self._round(part)
+        squared = (steps**2).sum(axis=1)[:, None] + (self._steps**2).sum(axis=1)
+        squared -= 2 * steps @ self._steps.T
+        return np.minimum(squared, LARGEST_COST, out=squared)
 
 
 def swap_costs(candidates, rows, chosen):
@@ -60,22 +70,20 @@ def swap_costs(candidates, rows, chosen):
         Entry (o, c): with c in the place of the o-th centre.
     """
     k = len(chosen)
-    total = np.zeros((k, len(candidates.points)), dtype=np.int64)
+    total = np.zeros((k, len(candidates)))
     for part in rows:
         costs = candidates.costs(part)
         present = costs[:, chosen]
         nearest = present.argmin(axis=1)
-        ordered = np.sort(present, axis=1)
-        first = ordered[:, 0]
+        first = present.min(axis=1)
         # With its centre gone, a record goes to the second, or pays most.
-        second = ordered[:, 1] if k > 1 else np.full(len(part), LARGEST_COST)
+        present[np.arange(len(part)), nearest] = LARGEST_COST
+        second = present.min(axis=1)
         kept = np.minimum(costs, first[:, None])
-        lost = np.minimum(costs, second[:, None]) - kept
-        members = csr_array(
-            (np.ones(len(part), np.int64), (nearest, np.arange(len(part)))), (k, len(part))
-        )
-        total += kept.sum(axis=0) + members @ lost
-    return total
+        total += kept.sum(axis=0)
+        # What the second adds, where the new centre is farther than the first.
+        total += by_cell(nearest, k) @ (np.minimum(costs, second[:, None]) - kept)
+    return total.astype(np.int64)
 
 
 def set_costs(candidates, rows, sets):
@@ -91,11 +99,11 @@ def set_costs(candidates, rows, sets):
     -------
     list of int
     """
-    total = np.zeros(len(sets), dtype=np.int64)
+    total = np.zeros(len(sets))
     for part in rows:
         costs = candidates.costs(part)
         total += [costs[:, chosen].min(axis=1).sum() for chosen in sets]
-    return total.tolist()
+    return total.astype(np.int64).tolist()
 
 
 def search(candidates, rows, start, n_swaps, budget, share):

@@ -3,8 +3,8 @@
 import math
 from decimal import Decimal, localcontext
 
-# Decimal digits of the weights, and of the arithmetic that makes them.
-_DIGITS, _PRECISION = 60, 100
+# Decimal digits of the largest weight, of the smallest, and of the arithmetic that makes them.
+_DIGITS, _LEAST, _PRECISION = 90, 30, 120
 
 
 def exponential_choice(costs, rate, noise):
@@ -27,8 +27,10 @@ def exponential_choice(costs, rate, noise):
     If one record moves all costs by 0 to ``D`` the same way, the choice is
     ``rate * D``-differentially private and its privacy loss has a range of
     ``rate * D`` (which is ``(rate * D)**2 / 8``-zCDP); if it moves them by up
-    to ``D`` either way, twice that. Weights are integers of 60 digits, so
-    probabilities are those of the law to within 1e-57.
+    to ``D`` either way, twice that. No weight is less than 1e-60 of the
+    largest: a floor that moves with the least cost, as weights do, so that the
+    ratios of neighbours stay within the same bounds. Weights are integers,
+    exact to 30 digits.
 
     References
     ----------
@@ -64,6 +66,9 @@ def _weights(excesses, rate):
         context.prec = _PRECISION
         context.Emin = -(10**9)
         exact = Decimal(rate)
-        found = {excess: int((-exact * excess).exp().scaleb(_DIGITS)) for excess in set(excesses)}
-    # One more for each: no outcome is impossible for one neighbour alone.
-    return [found[excess] + 1 for excess in excesses]
+        least = 10**_LEAST
+        found = {
+            excess: max(int((-exact * excess).exp().scaleb(_DIGITS)), least)
+            for excess in set(excesses)
+        }
+    return [found[excess] for excess in excesses]

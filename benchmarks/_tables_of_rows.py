@@ -1,0 +1,74 @@
+"""Data sets for clustering: tables at hand, and shapes."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import get_data_home, make_blobs, make_circles, make_moons
+from sklearn.manifold import TSNE
+
+from sklearn_dptda.datasets import load_magic, load_pulsar, load_shuttle, load_sloan, load_usps
+
+
+@dataclass(frozen=True)
+class Task:
+    """Rows, labels, and how many components and clusters to look for."""
+
+    name: str
+    X: np.ndarray
+    y: np.ndarray
+    n_components: int
+    n_clusters: int
+    bounds: tuple
+
+
+def tasks(quick):
+    """Yield tasks; tables that are not at hand are left out."""
+    n = 1000 if quick else 5000
+    yield _boxed("moons", *make_moons(n, noise=0.08, random_state=0), 8, 2)
+    yield _boxed("circles", *make_circles(n, noise=0.05, factor=0.4, random_state=0), 16, 2)
+    yield _boxed("blobs, 8-D", *make_blobs(n, n_features=8, centers=5, random_state=0), 10, 5)
+    if quick:
+        return
+    for name, load, n_components in (
+        ("pulsar", load_pulsar, 6),
+        ("magic", load_magic, 6),
+        ("shuttle", load_shuttle, 12),
+        ("sloan", load_sloan, 6),
+    ):
+        try:
+            data = load()
+        except FileNotFoundError as error:
+            print(error)
+            continue
+        n_clusters = len(data.target_names)
+        yield _boxed(name, data.data, data.target, n_components, n_clusters)
+        yield Task(
+            f"{name}, loader's bounds",
+            data.data,
+            data.target,
+            n_components,
+            n_clusters,
+            data.bounds,
+        )
+    try:
+        yield _usps()
+    except FileNotFoundError as error:
+        print(error)
+
+
+def _boxed(name, X, y, n_components, n_clusters):
+    """Bounds at the extremes of a public table, as the paper scales its tables."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    return Task(name, X, y, n_components, n_clusters, (low, np.where(high > low, high, low + 1)))
+
+
+def _usps():
+    """Digits in three dimensions by t-SNE, which no guarantee covers: the paper's table."""
+    data = load_usps()
+    path = Path(get_data_home()) / "usps_tsne_3d.npy"
+    if not path.is_file():
+        embedding = TSNE(3, init="pca", random_state=0).fit_transform(data.data.astype(np.float32))
+        np.save(path, embedding)
+    X = np.load(path).astype(float)
+    return _boxed("usps, t-SNE 3-D", X, data.target, 13, 10)

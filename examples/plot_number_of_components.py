@@ -1,0 +1,135 @@
+"""
+How many components does a private mixture need?
+================================================
+
+``DPMoGMorse`` covers clusters with components and joins those without a valley between
+them. With too few, a chain of them cannot bend along a curved cluster. With too many,
+each one has few rows, and drowns in noise.
+
+As a rule: 1.5 to 3 times as many components as clusters where clusters are compact; for
+curved ones, enough that between its bends each piece is about straight, some 4 for a
+half-circle and 8 for a circle. The smaller epsilon is, the narrower the range.
+
+Tuning on private rows costs budget with every fit, and a score on them leaks besides.
+Here all is done on *simulated* rows: as many as there are private ones, of a shape
+that one expects. That costs nothing. Only the last fit, with the number that was found,
+meets private rows.
+"""
+
+# %%
+# Three shapes
+# ------------
+import os
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.datasets import make_blobs, make_circles, make_moons
+from sklearn.metrics import adjusted_rand_score
+
+from sklearn_dptda.cluster import DPMoGMorse
+
+quick = bool(os.environ.get("SKLEARN_DPTDA_QUICK"))
+out = Path(os.environ.get("SKLEARN_DPTDA_OUT", "examples/out"))
+out.mkdir(parents=True, exist_ok=True)
+
+N = 3500
+COMPONENTS = [4, 8, 16] if quick else [4, 6, 8, 12, 16, 22, 30]
+EPSILONS = [1.0, 5.0]
+n_seeds = 2 if quick else 4
+
+
+def blobs(n, seed):
+    centers = [[-3, -2], [-2, 3], [0, 0], [3, 2], [3, -3]]
+    return make_blobs(n, centers=centers, cluster_std=0.7, random_state=seed)
+
+
+def moons(n, seed):
+    return make_moons(n, noise=0.08, random_state=seed)
+
+
+def circles(n, seed):
+    return make_circles(n, noise=0.06, factor=0.5, random_state=seed)
+
+
+# Generator, clusters, bounds.
+SHAPES = {
+    "five blobs": (blobs, 5, (-6, 6)),
+    "two moons": (moons, 2, ([-1.5, -1], [2.5, 1.5])),
+    "two circles": (circles, 2, (-1.4, 1.4)),
+}
+
+# %%
+# Fits
+# ----
+# Scored on a fresh sample, so that the score is that of the fitted function. All rows
+# are simulated: seeds and scores may be shown.
+
+
+def run(name, epsilon, n_components, seed):
+    make, n_clusters, bounds = SHAPES[name]
+    rows, _ = make(N, seed)
+    estimator = DPMoGMorse(
+        # There cannot be more clusters than components.
+        min(n_clusters, n_components),
+        n_components,
+        epsilon=epsilon,
+        bounds=bounds,
+        random_state=seed,
+    )
+    fresh, truth = make(2000, 10_000 + seed)
+    ari = adjusted_rand_score(truth, estimator.fit(rows).predict(fresh))
+    return ari, len(estimator.modes_)
+
+
+jobs = [
+    (name, epsilon, n_components, seed)
+    for name in SHAPES
+    for epsilon in EPSILONS
+    for n_components in COMPONENTS
+    for seed in range(n_seeds)
+]
+found = np.array(Parallel(n_jobs=2)(delayed(run)(*job) for job in jobs))
+found = found.reshape(len(SHAPES), len(EPSILONS), len(COMPONENTS), n_seeds, 2)
+for name, by_epsilon in zip(SHAPES, found, strict=True):
+    print(f"{name}, {N} rows: mean ARI (mean number of modes) by n_components")
+    print(" " * 14 + "".join(f"{k:>12}" for k in COMPONENTS))
+    for epsilon, values in zip(EPSILONS, by_epsilon.mean(axis=2), strict=True):
+        cells = [f"{ari:z.2f} ({modes:.1f})" for ari, modes in values]
+        print(f"epsilon = {epsilon:g}".ljust(14) + "".join(f"{cell:>12}" for cell in cells))
+
+# %%
+# The picture
+# -----------
+# Means, and the band from the worst fit to the best. Below, the number of modes: where it
+# leaves the diagonal, components share a mode, or are dropped since they hardly stand
+# out of the noise.
+LOOKS = {
+    1.0: {"color": "#d55e00", "marker": "^", "ls": "--"},
+    5.0: {"color": "#0072b2", "marker": "o", "ls": "-"},
+}
+figure, axes = plt.subplots(
+    2, 3, figsize=(12, 6.4), layout="constrained", sharex=True, sharey="row"
+)
+for column, (name, by_epsilon) in zip(axes.T, zip(SHAPES, found, strict=True), strict=True):
+    for epsilon, values in zip(EPSILONS, by_epsilon, strict=True):
+        look = LOOKS[epsilon]
+        for ax, numbers in zip(column, np.moveaxis(values, -1, 0), strict=True):
+            ax.fill_between(
+                COMPONENTS, numbers.min(1), numbers.max(1), color=look["color"], alpha=0.15, lw=0
+            )
+            ax.plot(COMPONENTS, numbers.mean(1), lw=2, ms=6, label=f"ε = {epsilon:g}", **look)
+    n_clusters = SHAPES[name][1]
+    column[1].axline((0, 0), slope=1, color="#999999", lw=1, ls=":", label="one per component")
+    column[1].axhline(n_clusters, color="#999999", lw=1, label="clusters")
+    column[0].set_title(name, fontsize=13, weight="bold")
+    column[1].set(xlabel="n_components", xticks=[4, 8, 12, 16, 22, 30], ylim=(0, 31))
+    for ax in column:
+        ax.spines[["top", "right"]].set_visible(False)
+axes[0, 0].set(ylabel="adjusted Rand index", ylim=(-0.05, 1.05))
+axes[1, 0].set(ylabel="modes", xlim=(3, 31))
+handles, labels = axes[1, 0].get_legend_handles_labels()
+figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
+figure.suptitle(f"{N:,} simulated rows, δ = 10⁻⁶, {n_seeds} fits each")
+figure.savefig(out / "number_of_components.png", dpi=110)

@@ -1,0 +1,203 @@
+"""Private k-means, three ways: budgets, utility, covariances, choices, scikit-learn."""
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.cluster import KMeans
+from sklearn.datasets import make_blobs
+from sklearn.metrics import adjusted_rand_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sklearn_dptda.cluster import DPCube, DPLloyd, DPTree, MorseMerging, _budgets
+from sklearn_dptda.cluster._budgets import GaussianBudget, release_moments
+from sklearn_dptda.cluster._rows import Rows
+from sklearn_dptda.cluster._swaps import LARGEST_COST, Candidates, set_costs, swap_costs
+from sklearn_dptda.cluster._tree import BoxTree, grow
+from sklearn_dptda.privacy import NoiseSource, gaussian_mu, pure_rho, zcdp_rho
+
+KINDS = [DPLloyd, DPTree, DPCube]
+BOX = (-15, 15)
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    return make_blobs(5000, centers=5, n_features=3, random_state=3)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize(("epsilon", "delta"), [(math.inf, 1e-6), (2.0, 1e-6), (2.0, 0.0)])
+def test_blobs_are_found(kind, adjacency, epsilon, delta, blobs):
+    X, y = blobs
+    scores = []
+    for seed in range(3):
+        private = kind(5, epsilon, delta, BOX, adjacency=adjacency, random_state=seed)
+        scores.append(adjusted_rand_score(y, private.fit_predict(X)))
+        assert private.weights_.sum() == pytest.approx(1.0)
+        assert private.privacy_guarantee_.delta == (delta if epsilon < math.inf else 0.0)
+        assert private.privacy_guarantee_.adjacency == adjacency
+    # Lloyd's steps can end in a local minimum, with or without noise.
+    assert np.median(scores) > 0.85
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_centres_without_noise_are_means(kind, blobs):
+    X, _ = blobs
+    private = kind(5, math.inf, bounds=BOX).fit(X)
+    exact = KMeans(5, n_init=10, random_state=0).fit(X)
+    assert private.score(X) > 1.1 * exact.score(X)
+    assert private.transform(X).shape == (5000, 5)
+    assert np.array_equal(private.transform(X).argmin(axis=1), private.predict(X))
+
+
+def spy_on_budget(monkeypatch):
+    """What all releases and choices cost: their shares of mu squared, or of epsilon."""
+    spent = {"release": [], "choice": []}
+
+    def spy(rows, assign, n_cells, weights, budget, share, kind=None, soft=False):
+        sensitivity = weights.sensitivity(budget.adjacency, budget.norm)
+        spent["release"].append(sensitivity.value / budget.scale(sensitivity, share))
+        return release_moments(rows, assign, n_cells, weights, budget, share, kind, soft)
+
+    def choice(costs, rate, noise):
+        spent["choice"].append(rate * LARGEST_COST)
+        return _budgets_choice(costs, rate, noise)
+
+    _budgets_choice = _budgets.exponential_choice
+    monkeypatch.setattr(_budgets, "release_moments", spy)
+    monkeypatch.setattr(_budgets, "exponential_choice", choice)
+    return spent
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("covariance_share", [0.0, 0.5])
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_parts_spend_exactly_the_budget(
+    kind, adjacency, covariance_share, delta, blobs, monkeypatch
+):
+    spent = spy_on_budget(monkeypatch)
+    private = kind(
+        3,
+        1.0,
+        delta,
+        BOX,
+        adjacency=adjacency,
+        covariance_share=covariance_share,
+        random_state=0,
+    ).fit(blobs[0][:500])
+    releases = np.array(spent["release"])
+    # A replaced record moves costs both ways: the loss of a choice is twice as wide.
+    choices = np.array(spent["choice"]) * (1 if adjacency == "add-remove" else 2)
+    assert (len(choices) > 0) == (kind is DPCube)
+    if delta == 0:
+        assert releases.sum() + choices.sum() == pytest.approx(1.0)
+        assert private.privacy_guarantee_.rho == pure_rho(1.0)
+        return
+    rho = (releases**2).sum() / 2 + (choices**2).sum() / 8
+    expected = zcdp_rho(1.0, 1e-5) if kind is DPCube else gaussian_mu(1.0, 1e-5) ** 2 / 2
+    assert rho == pytest.approx(expected) == private.privacy_guarantee_.rho
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("covariance_type", ["full", "tied", "diag", "spherical"])
+def test_covariances_feed_morse_merging(kind, covariance_type, blobs):
+    X, y = blobs
+    base = kind(
+        8, 5.0, bounds=BOX, covariance_share=0.5, covariance_type=covariance_type, random_state=0
+    )
+    morse = MorseMerging(base, n_clusters=5).fit(X)
+    assert adjusted_rand_score(y, morse.predict(X)) > 0.8
+    assert not hasattr(morse, "labels_")
+    again = morse.estimator_.set_params(covariance_share=0.0).fit(X)
+    assert not hasattr(again, "covariances_")
+
+
+def test_tree_counts_every_record_once(rng):
+    X = rng.normal(size=(4000, 3)) * [3.0, 1.0, 0.2]
+    rows = Rows.of_array(X)
+    budget = GaussianBudget(math.inf, "add-remove", NoiseSource(0))
+    tree = grow(rows, np.eye(3), np.array([3.0, 1.0, 0.2]), 4, 8, budget, 1.0)
+    cells = tree.leaf_of(X)
+    assert len(tree.leaves) > 20 and set(cells) <= set(range(len(tree.leaves)))
+    leaves = tree.leaves[cells]
+    inside = (np.abs(X) < tree.high[0]).all(axis=1)
+    assert (X[inside] >= tree.low[leaves[inside]]).all()
+    assert (X[inside] <= tree.high[leaves[inside]]).all()
+    # The longest sides are cut first.
+    sides = (tree.high - tree.low)[tree.leaves]
+    assert sides[:, 0].max() < 2 * sides[:, 1].max() + 1e-9
+
+
+def test_a_tree_of_one_box():
+    tree = BoxTree.root(np.eye(2), np.ones(2))
+    assert tree.leaf_of(np.zeros((3, 2))).tolist() == [0, 0, 0]
+    tree.split([0])
+    assert tree.leaf_of(np.array([[-1.0, 0.0], [9.0, 0.0]])).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("k", [1, 2, 4])
+def test_swap_costs_are_those_of_the_swapped_sets(k, rng):
+    candidates = Candidates(rng.normal(size=(9, 2)), 1.5)
+    rows = [rng.normal(size=(40, 2)), rng.normal(size=(7, 2))]
+    chosen = np.arange(k) * 2
+    found = swap_costs(candidates, rows, chosen)
+    for out in range(k):
+        sets = [np.r_[np.delete(chosen, out), c] for c in range(9)]
+        assert found[out].tolist() == set_costs(candidates, rows, sets)
+
+
+def test_one_record_moves_costs_by_its_own_cost(rng):
+    candidates = Candidates(rng.normal(size=(20, 3)), 1.0)
+    X = 3 * rng.normal(size=(60, 3))
+    chosen = np.array([1, 5, 7])
+    moved = swap_costs(candidates, [X], chosen) - swap_costs(candidates, [X[1:]], chosen)
+    assert moved.min() >= 0 and moved.max() == LARGEST_COST
+    # Whole numbers: what a record costs depends on no other row.
+    whole = candidates.costs(X)
+    assert np.array_equal(whole, np.rint(whole)) and whole.max() == LARGEST_COST
+    for start in range(10):
+        assert np.array_equal(whole[start : 60 - start], candidates.costs(X[start : 60 - start]))
+
+
+def test_costs_are_squared_distances_cut_off(rng):
+    candidates = Candidates(rng.normal(size=(20, 3)), 2.0)
+    X = rng.normal(size=(50, 3))
+    squared = ((X[:, None] - candidates.points) ** 2).sum(axis=2) / 4
+    assert candidates.costs(X) / LARGEST_COST == pytest.approx(np.minimum(squared, 1), abs=0.01)
+    far = np.full((1, 3), 1e300)
+    assert (candidates.costs(far) == LARGEST_COST).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.zeros((50, 2)),
+        np.tile([1.0, -1.0], (50, 1)),
+        np.array([[0.3, 0.4]]),
+        np.random.default_rng(0).uniform(size=(3, 2)),
+        np.random.default_rng(0).uniform(size=(50, 1)),
+    ],
+    ids=["zeros", "one corner", "one row", "fewer rows than clusters", "one column"],
+)
+@pytest.mark.parametrize("epsilon", [0.01, 10.0, math.inf])
+def test_odd_tables_are_no_special_case(kind, delta, X, epsilon, recwarn):
+    for seed in range(3):
+        private = kind(4, epsilon, delta, (-1, 1), covariance_share=0.3, random_state=seed).fit(X)
+        assert np.isfinite(private.cluster_centers_).all()
+        assert (np.linalg.eigvalsh(private.covariances_) > 0).all()
+        assert private.predict(X).shape == (len(X),)
+    assert not recwarn.list
+
+
+@parametrize_with_checks(
+    [
+        *(kind(3, bounds=(-100, 100), random_state=0) for kind in KINDS),
+        *(kind(3, delta=0.0, bounds=(-100, 100), covariance_share=0.5) for kind in KINDS),
+    ]
+)
+def test_scikit_learn(estimator, check):
+    check(estimator)
