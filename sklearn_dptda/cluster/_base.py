@@ -5,7 +5,7 @@ from numbers import Real
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda.cluster._budgets import GaussianBudget, LaplaceBudget
 from sklearn_dptda.cluster._rows import Rows, open_chunks
@@ -20,9 +20,13 @@ from sklearn_dptda.privacy import (
     spawn_seeds,
 )
 from sklearn_dptda.utils import bounds_from_data, check_bounds
+from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
 _PUBLIC_SEED = 0
+_OF_INPUT = {"n_features_in_", "feature_names_in_"}
+# Finite losses and half widths of columns for which nothing overflows.
+_EPSILONS, _WIDTHS = (1e-6, 1e6), (1e-100, 1e100)
 
 
 class PrivateRowsEstimator(PrivateEstimatorMixin, BaseEstimator):
@@ -62,7 +66,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin, BaseEstimator):
             If the accountant's budget does not cover the fit.
         """
         self._check_parameters()
-        X = validate_data(self, X, dtype=np.float64)
+        X = check_rows(self, X)
         if self.bounds is None:
             box = bounds_from_data([X], type(self).__name__)
         else:
@@ -99,12 +103,17 @@ class PrivateRowsEstimator(PrivateEstimatorMixin, BaseEstimator):
             raise ValueError("bounds must be given where rows come in chunks.")
         rows = open_chunks(
             chunks,
-            lambda part: validate_data(self, part, dtype=np.float64, ensure_min_samples=0),
+            lambda part: check_rows(self, part, ensure_min_samples=0),
         )
         return self._pay_and_learn(rows, *check_bounds(self.bounds, rows.n_features))
 
     def _check_parameters(self):
         self._validate_params()
+        if not (_EPSILONS[0] <= self.epsilon <= _EPSILONS[1] or math.isinf(self.epsilon)):
+            raise ValueError(
+                f"epsilon must be inf or from {_EPSILONS[0]:g} to {_EPSILONS[1]:g}; got "
+                f"{self.epsilon!r}."
+            )
         if self._gaussian_only and self.delta == 0:
             raise ValueError(
                 "delta must be positive, since the noise is Gaussian. DPLloyd, DPTree and DPCube "
@@ -113,22 +122,38 @@ class PrivateRowsEstimator(PrivateEstimatorMixin, BaseEstimator):
 
     def _pay_and_learn(self, rows, low, high):
         middle, half = (low + high) / 2, (high - low) / 2
+        if not ((_WIDTHS[0] < half) & (half < _WIDTHS[1])).all():
+            raise ValueError("bounds are too wide or too narrow for floating-point numbers.")
         if self._one_scale():
             half = np.full_like(half, half.max())
-        mu, rho = self._loss()
-        self.privacy_guarantee_ = self._guarantee(rho)
-        self._spend(self.privacy_guarantee_)
+        total, rho = self._loss()
+        guarantee = self._guarantee(rho)
+        self._spend(guarantee)
         (seed,) = spawn_seeds(self.random_state, 1)
         kind = LaplaceBudget if self.delta == 0 else GaussianBudget
         cube = rows.map(lambda X: np.clip((np.clip(X, low, high) - middle) / half, -1.0, 1.0))
-        self._learn(
-            cube,
-            kind(mu, self.adjacency, NoiseSource(seed)),
-            np.random.default_rng(_PUBLIC_SEED),
-            lambda means: middle + half * means,
-            half[:, None] * half,
-        )
+        self._forget()
+        try:
+            self._learn(
+                cube,
+                kind(total, self.adjacency, NoiseSource(seed)),
+                np.random.default_rng(_PUBLIC_SEED),
+                lambda means: middle + half * means,
+                half[:, None] * half,
+            )
+        except BaseException as error:
+            # Half of a release carries no guarantee.
+            self._forget()
+            if isinstance(error, MemoryError):
+                raise MemoryError("there is too little memory for this fit.") from None
+            raise
+        self.privacy_guarantee_ = guarantee
         return self
+
+    def _forget(self):
+        """Remove what an earlier fit learnt."""
+        for name in [n for n in vars(self) if n.endswith("_") and n not in _OF_INPUT]:
+            delattr(self, name)
 
     def _one_scale(self):
         """Whether all columns are divided by the same number, as isotropic shapes need."""
@@ -163,7 +188,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin, BaseEstimator):
 
     def _rows(self, X):
         check_is_fitted(self)
-        return validate_data(self, X, reset=False, dtype=np.float64)
+        return check_rows(self, X, reset=False)
 
     def fit_predict(self, X, y=None):
         """Fit and assign the training rows: the labels are *not* private.

@@ -7,10 +7,11 @@ import numpy as np
 from scipy.sparse import csc_array
 
 from sklearn_dptda.cluster._moments import INSIDE, Moments, SecondMoments
+from sklearn_dptda.cluster._rows import small_batches
 from sklearn_dptda.privacy import FixedPoint, exponential_choice
 
-# Sums of this many records, at least, stay within 64 bits whatever the noise.
-_FINEST = 2.0**-4
+# The lattice is no finer than for this scale, so that sums of 2**35 records stay within 64 bits.
+_FINEST = 4.0
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,8 @@ class LaplaceBudget(GaussianBudget):
     norm = "l1"
 
     def scale(self, sensitivity, share):
-        return sensitivity.value / (self.total * share)
+        # Rounded up: no loss of a last digit.
+        return sensitivity.value / (self.total * share) * (1 + 2.0**-50)
 
     def draw(self, scale, size):
         return self.noise.discrete_laplace(scale, size)
@@ -132,7 +134,7 @@ def release_moments(rows, assign, n_cells, weights, budget, share, kind=None, so
     pooled = kind == "tied"
     low = np.zeros((n_cells, first), dtype=np.int64)
     high = np.zeros((1 if pooled else n_cells, seconds.width), dtype=np.int64)
-    for batch in rows:
+    for batch in small_batches(rows, first + seconds.width):
         for cells, parts, u in assign(batch):
             part = np.broadcast_to(np.asarray(parts, dtype=float), len(batch))[:, None]
             moved = np.hstack([w0 * part, w1 * part * u]) if w1 else w0 * part
@@ -141,7 +143,9 @@ def release_moments(rows, assign, n_cells, weights, budget, share, kind=None, so
                 steps = lattice.encode(w2 * part * seconds.stack(u))
                 high += steps.sum(axis=0) if pooled else by_cell(cells, n_cells) @ steps
     # Rounding to the lattice adds at most one step to each number that a record can move.
-    moves = (n_cells if soft else 2) * (first + seconds.width)
+    touched = n_cells if soft else 2
+    # Pooled second moments are sums over all the cells that a record touches.
+    moves = touched * first + (touched**2 if pooled else touched) * seconds.width
     grown = lattice.sum_sensitivity(declared, moves).value * lattice.step / declared.value
     noise = scale * grown / lattice.step
     low = lattice.decode(low + budget.draw(noise, low.shape))

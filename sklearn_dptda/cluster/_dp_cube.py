@@ -20,7 +20,7 @@ from sklearn_dptda.utils._sklearn import Interval
 _SHARES = (0.05, 0.25, 0.35, 0.35)
 _RECOVERY = MomentWeights(0.4, 0.6)
 # In root mean square radii: where a record's cost and its residual are cut off.
-_COST_RADIUS, _RECOVERY_RADIUS = 1.0, 1.4
+_COST_RADIUS, _RECOVERY_RADIUS = 1.5, 1.4
 _MOST_AXES = 6
 
 
@@ -70,6 +70,9 @@ class DPCube(PrivateKMeans):
         Private centres.
     weights_ : ndarray of shape (n_clusters,)
         Private shares of the rows.
+    scales_ : ndarray of shape (n_features,)
+        Half widths of the bounds. Distances are measured in these units, so
+        that columns of different ranges count alike.
     covariances_ : ndarray
         Private covariances, with a ``covariance_share``, in the shape for
         ``covariance_type``.

@@ -50,6 +50,9 @@ class DPLloyd(PrivateKMeans):
         Private centres.
     weights_ : ndarray of shape (n_clusters,)
         Private shares of the rows.
+    scales_ : ndarray of shape (n_features,)
+        Half widths of the bounds. Distances are measured in these units, so
+        that columns of different ranges count alike.
     covariances_ : ndarray
         Private covariances, with a ``covariance_share``, in the shape for
         ``covariance_type``.

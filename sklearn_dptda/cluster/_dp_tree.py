@@ -64,6 +64,9 @@ class DPTree(PrivateKMeans):
         Private centres; fewer where the coreset has fewer points.
     weights_ : ndarray of shape (n_clusters,)
         Private shares of the rows.
+    scales_ : ndarray of shape (n_features,)
+        Half widths of the bounds. Distances are measured in these units, so
+        that columns of different ranges count alike.
     covariances_ : ndarray
         Private covariances, with a ``covariance_share``, in the shape for
         ``covariance_type``.

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda.cluster._base import PrivateRowsEstimator
 from sklearn_dptda.cluster._parameters import COVARIANCE_TYPES, compact
-from sklearn_dptda.utils._sklearn import Interval, StrOptions
+from sklearn_dptda.utils._sklearn import Interval, Options, StrOptions
 
 
 class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsEstimator):
@@ -22,18 +22,16 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
     _parameter_constraints = {
         **PrivateRowsEstimator._parameter_constraints,
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "covariance_share": [Interval(Real, 0, 0.9, closed="both")],
+        "covariance_share": [Interval(Real, 0.01, 0.9, closed="both"), Options(Real, {0})],
         "covariance_type": [StrOptions(set(COVARIANCE_TYPES))],
     }
 
     def _learn(self, rows, budget, rng, to_data, squares):
         covariances = float(self.covariance_share), self.covariance_type
+        self.scales_ = np.sqrt(np.diagonal(squares)).copy()
         weights, centres, found = self._fit_centres(rows, covariances, budget, rng)
         self.weights_, self.cluster_centers_ = weights, to_data(centres)
-        if found is None:
-            # Of an earlier fit.
-            vars(self).pop("covariances_", None)
-        else:
+        if found is not None:
             self.covariances_ = compact(squares * found, self.covariance_type)
 
     def _one_scale(self):
@@ -48,7 +46,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
         return len(self.cluster_centers_)
 
     def predict(self, X):
-        """Nearest centre of each row.
+        """Nearest centre of each row, in units of ``scales_``.
 
         Parameters
         ----------
@@ -61,7 +59,9 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
         return self.transform(X).argmin(axis=1)
 
     def transform(self, X):
-        """Distances to the centres: a function of each row, *not* private for private rows.
+        """Distances to the centres, in units of ``scales_``.
+
+        A function of each row: *not* private for private rows.
 
         Parameters
         ----------
@@ -75,10 +75,12 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
 
     def _distances(self, X):
         check_is_fitted(self)
-        return euclidean_distances(X, self.cluster_centers_)
+        return euclidean_distances(X / self.scales_, self.cluster_centers_ / self.scales_)
 
     def score(self, X, y=None):
-        """Minus the sum of squared distances to nearest centres: *not* private.
+        """Minus the sum of squared distances to nearest centres, in units of ``scales_``.
+
+        *Not* private.
 
         Parameters
         ----------

@@ -7,12 +7,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin, MetaEstimatorMixin, clone
 from sklearn.mixture import GaussianMixture
 from sklearn.utils import gen_batches, get_tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda.cluster._critical import basins
 from sklearn_dptda.cluster._density import MixtureDensity
 from sklearn_dptda.cluster._merge_tree import BARRIERS, morse_linkage
 from sklearn_dptda.cluster._parameters import mixture_parameters
+from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import HasMethods, Interval, StrOptions, _fit_context
 
 _DEFAULT_COMPONENTS = 8
@@ -60,7 +61,7 @@ class MergedMixtureMixin:
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        return self._assign(validate_data(self, X, reset=False))
+        return self._assign(check_rows(self, X, reset=False))
 
     def _assign(self, X):
         if self.predict_method == "flow":
@@ -79,7 +80,7 @@ class MergedMixtureMixin:
         ndarray of shape (n_samples, n_clusters_)
         """
         check_is_fitted(self)
-        return self._probabilities(validate_data(self, X, reset=False))
+        return self._probabilities(check_rows(self, X, reset=False))
 
     def _probabilities(self, X):
         density = self._mixture()
@@ -230,10 +231,15 @@ class MorseMerging(MergedMixtureMixin, MetaEstimatorMixin, ClusterMixin, BaseEst
             If both ways to cut are given, or if the mixture lacks weights,
             means or covariances.
         """
-        X = validate_data(self, X)
+        X = check_rows(self, X)
         base = self.estimator
         if base is None:
             base = GaussianMixture(min(_DEFAULT_COMPONENTS, len(X)), random_state=0)
+        if getattr(base, "covariance_share", None) == 0:
+            raise ValueError(
+                f"{type(base).__name__} releases no covariances with covariance_share=0, and "
+                "merging needs them: about 0.5 serves well."
+            )
         n_components = getattr(base, "n_components", None)
         self._check_cut(n_components)
         self.estimator_ = clone(base).fit(X, y)

@@ -26,6 +26,8 @@ _MIXTURE = MomentWeights(0.1, 0.3, 0.6)
 # In root mean square radii of the standardised records.
 _RECORD_RADIUS, _RESIDUAL_RADIUS, _CELL_RADIUS = 2.0, 0.7, 1.3
 _EIGENVALUE_FLOOR = 0.02
+# In more columns principal axes would be noise, and slow: the columns stand for them.
+_MOST_TURNED = 64
 # Of the mean variance: below it, the noise of a covariance says nothing on a direction.
 _FLAT = 0.02
 
@@ -70,7 +72,7 @@ def standardise(rows, budget, share):
         1,
         _STANDARD,
         share,
-        kind="full",
+        kind="full" if d <= _MOST_TURNED else "diag",
     )
     count = floored_counts(moments)[0]
     centre = np.clip(radius * moments.sums[0] / count, -1.0, 1.0)

@@ -6,7 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.utils import check_array
 
+from sklearn_dptda.utils._rows import without_values
+
 _BATCH = 1 << 15
+# Numbers that one batch is worth, whatever is computed for each row.
+_NUMBERS = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,7 @@ class Rows:
     @classmethod
     def of_array(cls, X):
         """Rows of one array."""
-        return cls(list(_batches(X)), X.shape[1])
+        return cls(list(slices(X, _BATCH)), X.shape[1])
 
     def __iter__(self):
         return iter(self.parts() if callable(self.parts) else self.parts)
@@ -45,6 +49,87 @@ class Rows:
         if callable(self.parts):
             return Rows(lambda: (function(part) for part in self.parts()), self.n_features)
         return Rows([function(part) for part in self.parts], self.n_features)
+
+
+def small_batches(rows, width):
+    """Batches for computations that need ``width`` numbers for each row."""
+    size = max(1, min(_BATCH, _NUMBERS // max(width, 1)))
+    return (piece for part in rows for piece in slices(part, size))
+
+
+def slices(X, size):
+    """Pieces of at most ``size`` rows."""
+    return (X[start : start + size] for start in range(0, len(X), size))
+
+
+class _Stream:
+    """Chunks that must be the same at every pass."""
+
+    def __init__(self, chunks, first_check):
+        self._chunks, self._first_check = chunks, first_check
+        if isinstance(chunks, Iterator) or self._open() is self._open():
+            raise ValueError(
+                "chunks can be read only once, and every step reads them: pass a list of arrays, "
+                "an object with __iter__, or a function that returns a new iterator."
+            )
+        self._names, self._shape = None, None
+        self._shape = self._count()
+
+    @property
+    def n_features(self):
+        return self._shape[1]
+
+    def _open(self):
+        return iter(self._chunks() if callable(self._chunks) else self._chunks)
+
+    def _count(self):
+        """Read everything once, to refuse it before anything is paid."""
+        n_features, n_rows = None, 0
+        for chunk in self._open():
+            if n_features is None:
+                part = self._first_check(chunk)
+                n_features, self._names = part.shape[1], _names(chunk)
+            else:
+                part = _as_array(chunk)
+            if part.shape[1] != n_features or _names(chunk) != self._names:
+                raise ValueError("chunks differ in the number or the names of their columns.")
+            n_rows += len(part)
+        if n_rows == 0:
+            raise ValueError("chunks are empty: at least one row is needed.")
+        return n_rows, n_features
+
+    def read(self):
+        """Yield batches of one pass."""
+        n_rows = 0
+        for chunk in self._open():
+            part = _as_array(chunk)
+            if part.shape[1] != self.n_features or _names(chunk) != self._names:
+                raise _changed()
+            n_rows += len(part)
+            yield from slices(part, _BATCH)
+        if n_rows != self._shape[0]:
+            raise _changed()
+
+
+def _names(chunk):
+    return list(chunk.columns) if hasattr(chunk, "columns") else None
+
+
+def _as_array(chunk):
+    # Chunks without rows are no mistake of a reader.
+    options = {"ensure_min_samples": 0, "ensure_min_features": 0}
+    try:
+        part = check_array(chunk, dtype=np.float64, **options)
+    except ValueError as error:
+        raise ValueError(without_values(str(error))) from None
+    if not np.isfinite(part).all():
+        raise ValueError("chunks contain NaN or infinity.")
+    return part
+
+
+def _changed():
+    # A fixed message: what has changed may be private.
+    return ValueError("chunks have changed between two passes: all passes must see the same rows.")
 
 
 def open_chunks(chunks, first_check):
@@ -67,28 +152,5 @@ def open_chunks(chunks, first_check):
         If the stream can be read only once, is empty, or has a chunk that is
         refused.
     """
-    if isinstance(chunks, Iterator):
-        raise ValueError(
-            "chunks can be read only once, and every step reads them: pass a list of arrays, an "
-            "object with __iter__, or a function that returns a new iterator."
-        )
-
-    def read():
-        for chunk in chunks() if callable(chunks) else chunks:
-            # Chunks without rows are no mistake of a reader.
-            yield check_array(chunk, dtype=np.float64, ensure_min_samples=0, ensure_min_features=0)
-
-    n_features, n_rows = None, 0
-    for chunk in read():
-        if n_features is None:
-            n_features = first_check(chunk).shape[1]
-        if chunk.shape[1] != n_features:
-            raise ValueError(f"chunks have {n_features} columns, and then {chunk.shape[1]}.")
-        n_rows += len(chunk)
-    if n_rows == 0:
-        raise ValueError("chunks are empty: at least one row is needed.")
-    return Rows(lambda: (part for chunk in read() for part in _batches(chunk)), n_features)
-
-
-def _batches(X):
-    return (X[start : start + _BATCH] for start in range(0, len(X), _BATCH))
+    stream = _Stream(chunks, first_check)
+    return Rows(stream.read, stream.n_features)

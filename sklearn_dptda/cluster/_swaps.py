@@ -3,6 +3,7 @@
 import numpy as np
 
 from sklearn_dptda.cluster._budgets import by_cell
+from sklearn_dptda.cluster._rows import small_batches
 
 # Steps of the radius, and so the largest cost of one record, in whole numbers.
 _STEPS = 1 << 10
@@ -71,7 +72,7 @@ def swap_costs(candidates, rows, chosen):
     """
     k = len(chosen)
     total = np.zeros((k, len(candidates)))
-    for part in rows:
+    for part in small_batches(rows, len(candidates)):
         costs = candidates.costs(part)
         present = costs[:, chosen]
         nearest = present.argmin(axis=1)
@@ -100,7 +101,7 @@ def set_costs(candidates, rows, sets):
     list of int
     """
     total = np.zeros(len(sets))
-    for part in rows:
+    for part in small_batches(rows, len(candidates)):
         costs = candidates.costs(part)
         total += [costs[:, chosen].min(axis=1).sum() for chosen in sets]
     return total.astype(np.int64).tolist()

@@ -9,6 +9,8 @@ from sklearn_dptda.cluster._budgets import hard_assignment
 from sklearn_dptda.cluster._moments import MomentWeights, row_products
 
 _COUNT = MomentWeights(1.0)
+# Boxes are not split below this part of the root: at the rim they hold what lies beyond.
+_LEAST_SIDE = 2.0**-12
 # Half-widths of the root, in standard deviations of its axes.
 _ROOT = 2.5
 # Boxes are split if they have more than this many standard deviations of noise ...
@@ -70,9 +72,13 @@ class BoxTree:
         return np.searchsorted(self.leaves, node)
 
     def split(self, nodes):
-        """Halve boxes across their longest side."""
+        """Halve boxes across their longest side, down to a least length."""
+        least = _LEAST_SIDE * (self.high[0] - self.low[0]).max()
         for node in nodes:
-            axis = int(np.argmax(self.high[node] - self.low[node]))
+            sides = self.high[node] - self.low[node]
+            axis = int(np.argmax(sides))
+            if sides[axis] <= least:
+                continue
             middle = (self.low[node, axis] + self.high[node, axis]) / 2
             below, above = self.high[node].copy(), self.low[node].copy()
             below[axis] = above[axis] = middle

@@ -62,13 +62,16 @@ def exponential_choice(costs, rate, noise):
 
 
 def _weights(excesses, rate):
+    least = 10**_LEAST
+    # Beyond it a weight is the least one for sure.
+    reach = 2.4 * (_DIGITS - _LEAST) / rate if rate > 0 else math.inf
     with localcontext() as context:
         context.prec = _PRECISION
         context.Emin = -(10**9)
         exact = Decimal(rate)
-        least = 10**_LEAST
         found = {
             excess: max(int((-exact * excess).exp().scaleb(_DIGITS)), least)
             for excess in set(excesses)
+            if excess <= reach
         }
-    return [found[excess] for excess in excesses]
+    return [found.get(excess, least) for excess in excesses]

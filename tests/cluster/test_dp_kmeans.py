@@ -14,7 +14,14 @@ from sklearn_dptda.cluster._budgets import GaussianBudget, release_moments
 from sklearn_dptda.cluster._rows import Rows
 from sklearn_dptda.cluster._swaps import LARGEST_COST, Candidates, set_costs, swap_costs
 from sklearn_dptda.cluster._tree import BoxTree, grow
-from sklearn_dptda.privacy import NoiseSource, gaussian_mu, pure_rho, zcdp_rho
+from sklearn_dptda.privacy import (
+    NoiseSource,
+    PrivacyAccountant,
+    PrivacyBudgetExceeded,
+    gaussian_mu,
+    pure_rho,
+    zcdp_rho,
+)
 
 KINDS = [DPLloyd, DPTree, DPCube]
 BOX = (-15, 15)
@@ -46,9 +53,22 @@ def test_centres_without_noise_are_means(kind, blobs):
     X, _ = blobs
     private = kind(5, math.inf, bounds=BOX).fit(X)
     exact = KMeans(5, n_init=10, random_state=0).fit(X)
-    assert private.score(X) > 1.1 * exact.score(X)
+    assert private.score(X) * 15**2 > 1.1 * exact.score(X)
     assert private.transform(X).shape == (5000, 5)
     assert np.array_equal(private.transform(X).argmin(axis=1), private.predict(X))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_units_of_columns_change_nothing(kind, blobs):
+    X, _ = blobs
+    units = np.array([1.0, 1e4, 1e-3])
+    bounds = np.full(3, -16.0), np.full(3, 16.0)
+    private = kind(5, 2.0, bounds=bounds, random_state=0).fit(X)
+    other = kind(5, 2.0, bounds=[b * units for b in bounds], random_state=0).fit(X * units)
+    assert other.cluster_centers_ == pytest.approx(private.cluster_centers_ * units, rel=1e-6)
+    assert other.transform(X * units) == pytest.approx(private.transform(X), rel=1e-6)
+    assert np.array_equal(other.predict(X * units), private.predict(X))
+    assert private.scales_.tolist() == [16.0] * 3
 
 
 def spy_on_budget(monkeypatch):
@@ -112,6 +132,102 @@ def test_covariances_feed_morse_merging(kind, covariance_type, blobs):
     assert not hasattr(morse, "labels_")
     again = morse.estimator_.set_params(covariance_share=0.0).fit(X)
     assert not hasattr(again, "covariances_")
+
+
+def test_merging_without_covariances_is_refused_before_anything_is_spent(blobs):
+    accountant = PrivacyAccountant(5.0, 1e-3)
+    with pytest.raises(ValueError, match="covariance_share"):
+        MorseMerging(DPLloyd(5, bounds=BOX, accountant=accountant)).fit(blobs[0])
+    assert accountant.total().epsilon == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_refused_fit_leaves_the_earlier_release_and_its_guarantee(kind, blobs):
+    accountant = PrivacyAccountant(3.0, 1e-3)
+    private = kind(3, 2.0, bounds=BOX, accountant=accountant).fit(blobs[0])
+    centres = private.cluster_centers_
+    with pytest.raises(PrivacyBudgetExceeded):
+        private.set_params(epsilon=1.5).fit(blobs[0])
+    assert private.cluster_centers_ is centres and private.privacy_guarantee_.epsilon == 2.0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fit_that_fails_leaves_no_guarantee(kind, blobs, monkeypatch):
+    private = kind(3, 2.0, bounds=BOX).fit(blobs[0])
+
+    def fail(*args, **kwargs):
+        raise MemoryError("an array of shape (4711, 3)")
+
+    monkeypatch.setattr(_budgets, "release_moments", fail)
+    with pytest.raises(MemoryError) as caught:
+        private.fit(blobs[0])
+    assert "4711" not in str(caught.value)
+    assert not [n for n in vars(private) if n.endswith("_") and n != "n_features_in_"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"epsilon": 0.0}, "epsilon"),
+        ({"epsilon": -1.0}, "epsilon"),
+        ({"epsilon": math.nan}, "epsilon"),
+        ({"epsilon": 1e-30}, "epsilon"),
+        ({"epsilon": 1e300}, "epsilon"),
+        ({"delta": 1.0}, "delta"),
+        ({"delta": -0.1}, "delta"),
+        ({"bounds": (1, 0)}, "bounds"),
+        ({"bounds": (0, np.nan)}, "bounds"),
+        ({"bounds": (0, 5e-324)}, "bounds"),
+        ({"bounds": (-1e200, 1e200)}, "bounds"),
+        ({"bounds": ([0, 0], [1, 1])}, "bounds"),
+        ({"n_clusters": 0}, "n_clusters"),
+        ({"covariance_share": 1.0}, "covariance_share"),
+        ({"covariance_share": 1e-300}, "covariance_share"),
+        ({"covariance_type": "round"}, "covariance_type"),
+        ({"adjacency": "both"}, "adjacency"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_bad_parameters_cost_nothing(kind, parameters, message, blobs):
+    accountant = PrivacyAccountant(math.inf)
+    private = kind(3, bounds=BOX, accountant=accountant).set_params(**parameters)
+    with pytest.raises(ValueError, match=message):
+        private.fit(blobs[0])
+    assert not accountant.spends()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.zeros((0, 2)),
+        np.array([4711.5, 1.0]),
+        np.array([[4711.5, np.nan]]),
+        np.array([[4711.5, np.inf]]),
+        np.array([["4711.5", "x4711"]]),
+        np.array([[4711.5 + 1j, 0]]),
+        np.zeros((2, 2, 2)),
+    ],
+    ids=["empty", "1-D", "NaN", "infinite", "text", "complex", "3-D"],
+)
+def test_bad_rows_cost_nothing_and_are_not_quoted(kind, X):
+    accountant = PrivacyAccountant(math.inf)
+    with pytest.raises(ValueError) as caught:
+        kind(3, bounds=BOX, accountant=accountant).fit(X)
+    assert not accountant.spends() and "4711" not in str(caught.value)
+
+
+def test_deep_trees_of_equal_rows_have_boxes_with_a_width():
+    X = np.r_[np.full(1000, 0.01), np.zeros(20_000)][:, None]
+    private = DPTree(2, 4.0, bounds=(-1, 1), max_depth=60, random_state=0).fit(X)
+    assert np.isfinite(private.coreset_).all()
+
+
+def test_wide_tables_need_no_more_memory_than_a_batch():
+    X = np.random.default_rng(0).normal(size=(3000, 300))
+    private = DPLloyd(2, math.inf, bounds=(-6, 6), covariance_share=0.5).fit(X)
+    assert private.covariances_.shape[1:] == (300, 300)
 
 
 def test_tree_counts_every_record_once(rng):

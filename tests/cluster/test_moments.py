@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from sklearn_dptda.cluster import _budgets
 from sklearn_dptda.cluster._budgets import (
     GaussianBudget,
     LaplaceBudget,
@@ -44,6 +45,12 @@ class Exact(GaussianBudget):
 
 class ExactL1(Exact):
     norm = "l1"
+
+
+@pytest.fixture
+def fine_lattice(monkeypatch):
+    """So fine that rounding is below what is compared."""
+    monkeypatch.setattr(_budgets, "_FINEST", 2.0**-8)
 
 
 def budget(norm="l2", total=EXACT, adjacency="add-remove"):
@@ -105,7 +112,7 @@ def worst_residuals(weights, norm, rng, n_random):
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("weights", WEIGHTS, ids=str)
-def test_joint_sensitivity_is_never_exceeded_and_reached(weights, kind, norm, rng):
+def test_joint_sensitivity_is_never_exceeded_and_reached(weights, kind, norm, rng, fine_lattice):
     # 100 random pairs and the worst directions; in one cell, across cells, and in parts.
     worst = {"add-remove": 0.0, "replace-one": 0.0}
     cells = np.eye(2)
@@ -136,7 +143,7 @@ def test_replacing_is_not_root_two_of_adding():
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 8, 10, 16])
-def test_sensitivity_of_raw_moments_in_the_cube(d):
+def test_sensitivity_of_raw_moments_in_the_cube(d, fine_lattice):
     # Corners of the cube: 1 + d + d**2 for one record, twice that for two cells.
     weights = MomentWeights(1.0, d, d**2)
     corner = np.ones(d) / math.sqrt(d)

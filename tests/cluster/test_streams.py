@@ -8,6 +8,7 @@ from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG, DPMoGMorse, DPTree
 from sklearn_dptda.privacy import PrivacyAccountant
 
 BOX = (-15, 15)
+ONCE = iter([np.zeros((3, 2))])
 ESTIMATORS = [
     DPMoG(4, bounds=BOX, random_state=0),
     DPMoG(4, bounds=BOX, assignment="soft", random_state=0),
@@ -38,6 +39,33 @@ def test_chunks_give_the_same_release_bit_for_bit(estimator, X):
             assert np.array_equal(parts[name], value), name
 
 
+def test_names_of_columns_are_those_of_the_first_chunk(X):
+    pandas = pytest.importorskip("pandas")
+    frames = [pandas.DataFrame(part, columns=list("abcd")) for part in (X[:100], X[100:])]
+    private = DPLloyd(3, bounds=BOX, random_state=0)
+    parts = private.fit_chunks(frames).cluster_centers_
+    assert private.feature_names_in_.tolist() == list("abcd")
+    assert np.array_equal(parts, private.fit(pandas.concat(frames)).cluster_centers_)
+    with pytest.raises(ValueError, match="names"):
+        private.fit_chunks([frames[0], frames[1][list("dcba")]])
+
+
+@pytest.mark.parametrize("later", ["fewer rows", "fewer columns", "nothing"])
+def test_streams_that_change_are_noticed(X, later):
+    changed = {"fewer rows": X[1:], "fewer columns": X[:, 1:], "nothing": X[:0]}[later]
+    # Opened twice to compare the iterators, and read once to check them.
+    opened = []
+
+    def read():
+        opened.append(1)
+        return iter([X if len(opened) <= 3 else changed])
+
+    private = DPLloyd(3, bounds=BOX, random_state=0)
+    with pytest.raises(ValueError, match="changed between two passes"):
+        private.fit_chunks(read)
+    assert not hasattr(private, "privacy_guarantee_")
+
+
 def test_every_pass_reads_the_stream_anew(X):
     passes = []
 
@@ -46,7 +74,7 @@ def test_every_pass_reads_the_stream_anew(X):
         yield from np.array_split(X, 7)
 
     DPLloyd(3, bounds=BOX, n_iter=5, random_state=0).fit_chunks(read)
-    # One to check, one for centre and scale, and the steps.
+    # A generator starts when it is read: one to check, one for centre and scale, and the steps.
     assert len(passes) == 1 + 1 + 5
 
 
@@ -54,6 +82,7 @@ def test_every_pass_reads_the_stream_anew(X):
     ("chunks", "bounds", "message"),
     [
         (iter([np.zeros((3, 2))]), BOX, "only once"),
+        (lambda: ONCE, BOX, "only once"),
         ([], BOX, "empty"),
         ([np.zeros((0, 2))], BOX, "empty"),
         ([np.zeros((3, 2)), np.zeros((3, 1))], BOX, "columns"),

@@ -1,0 +1,49 @@
+"""Tables of private rows: checked, and errors that never quote a value."""
+
+import re
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+# What scikit-learn or NumPy say, and what is said here: without the values that they quote.
+_QUOTING = (
+    (r"(?s)\narray=.*\.\n(?=Reshape)", " "),
+    (r"(?s)(Complex data not supported).*", r"\1"),
+    (r"(?s)could not convert string to float: .*", "X contains strings that are no numbers."),
+    (r"(?s)invalid literal for .*", "X contains strings that are no numbers."),
+)
+
+
+def check_rows(estimator, X, **options):
+    """Validate a table as scikit-learn does, and keep its values out of errors.
+
+    Parameters
+    ----------
+    estimator : estimator
+    X : array-like of shape (n_samples, n_features)
+    **options
+        Of :func:`sklearn.utils.validation.validate_data`.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_features), dtype float64
+
+    Raises
+    ------
+    ValueError
+        If the table is refused, NaN and infinity included.
+    """
+    try:
+        X = validate_data(estimator, X, dtype=np.float64, **options)
+    except ValueError as error:
+        raise ValueError(without_values(str(error))) from None
+    if not np.isfinite(X).all():
+        raise ValueError("X contains NaN or infinity.")
+    return X
+
+
+def without_values(message):
+    """A message of scikit-learn without the values of the array that it quotes."""
+    for pattern, replacement in _QUOTING:
+        message = re.sub(pattern, replacement, message)
+    return message
