@@ -132,8 +132,9 @@ def _refine(density, modes, heights, places, edge):
     height = density.height(saddle[None])[0]
     lower_barrier(heights, places, *ends, height, saddle)
     i, j = edge
-    if set(ends) != {i, j} and heights[i, j] <= height:
-        # A path over a pass between others: those come first in the tree.
+    tolerance = _SAMPLING * max(1.0, abs(height))
+    if set(ends) != {i, j} and height - tolerance <= heights[i, j] <= height:
+        # The path leads over this very pass between others: those come first in the tree.
         heights[i, j] = heights[j, i] = np.nextafter(height, np.inf)
 
 

@@ -15,6 +15,7 @@ from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda.cluster import MorseMerging, morse_linkage
+from sklearn_dptda.cluster._barriers import ridgeline_barriers
 from sklearn_dptda.cluster._density import MixtureDensity
 from sklearn_dptda.cluster._parameters import mixture_parameters
 
@@ -234,6 +235,20 @@ def test_dust_is_merged_first():
     assert tree.cut(3, min_weight=0.02).tolist() == [0, 1, 2]
     assert tree.cut(min_weight=1.0).tolist() == [0, 0, 0]
     assert tree.cut(threshold=0.0, min_weight=0.02).tolist() == [0, 1, 1]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_barrier_is_above_a_ridgeline(seed):
+    # A search that wanders off to another saddle must not raise what was known.
+    parameters = mixture(10, 8, seed, spread=6.0)
+    weights, means, covariances = parameters
+    near = means + 1.6 * np.eye(8)[0]
+    parameters = np.r_[weights, weights], np.r_[means, near], np.r_[covariances, covariances]
+    density, tree = MixtureDensity(*parameters), morse_linkage(*parameters)
+    pairs, tops, _ = ridgeline_barriers(density)
+    for (i, j), top in zip(tree.owners[pairs], tops, strict=True):
+        if i != j:
+            assert tree.barriers[i, j] <= top + 1e-6 * max(1.0, abs(top))
 
 
 def test_edges_are_those_of_the_passes():

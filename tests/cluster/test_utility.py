@@ -1,0 +1,65 @@
+"""What private clusters are worth: shapes, and tables with known classes where they are at hand.
+
+Seeds are fixed, so that no test flakes; bars are far below the means that the benchmark shows.
+"""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_blobs, make_circles, make_moons
+from sklearn.metrics import adjusted_rand_score
+
+from sklearn_dptda.cluster import DPLloyd, DPMoGMorse
+from sklearn_dptda.datasets import load_magic, load_pulsar, load_shuttle
+
+DELTA = 1e-5
+
+
+def box(X):
+    """Bounds at the extremes: of published tables and simulated shapes."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    return low, np.where(high > low, high, low + 1)
+
+
+def mean_score(X, y, n_clusters, n_components, epsilon, n_seeds=5):
+    scores = []
+    for seed in range(n_seeds):
+        private = DPMoGMorse(n_clusters, n_components, epsilon, DELTA, box(X), random_state=seed)
+        scores.append(adjusted_rand_score(y, private.fit_predict(X)))
+    return np.mean(scores)
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "n_components"),
+    [
+        (make_moons, {"noise": 0.08}, 8),
+        (make_circles, {"noise": 0.05, "factor": 0.4}, 16),
+    ],
+    ids=["moons", "circles"],
+)
+def test_shapes_that_kmeans_cannot_see(make, options, n_components):
+    X, y = make(5000, random_state=0, **options)
+    assert mean_score(X, y, 2, n_components, 2.0) >= 0.95
+    lloyd = DPLloyd(2, 10.0, DELTA, box(X), random_state=0)
+    assert adjusted_rand_score(y, lloyd.fit_predict(X)) < 0.6
+
+
+@pytest.mark.parametrize("epsilon", [10.0, 1.0])
+def test_blobs_in_eight_dimensions(epsilon):
+    X, y = make_blobs(5000, n_features=8, centers=5, random_state=0)
+    assert mean_score(X, y, 5, 10, epsilon) >= 0.97
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("load", "n_components", "least"),
+    [(load_pulsar, 6, 0.6), (load_magic, 6, 0.19), (load_shuttle, 12, 0.42)],
+    ids=["pulsar", "magic", "shuttle"],
+)
+@pytest.mark.parametrize("epsilon", [10.0, 1.0])
+def test_tables(load, n_components, least, epsilon):
+    try:
+        data = load()
+    except FileNotFoundError as error:
+        pytest.skip(str(error))
+    n_clusters = len(data.target_names)
+    assert mean_score(data.data, data.target, n_clusters, n_components, epsilon) >= least
