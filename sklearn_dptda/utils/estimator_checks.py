@@ -31,7 +31,7 @@ _PUBLIC = {"bounds": (0.0, 1.0), "sensitivity": 0.1, "upper": 1.0, "delta": 1e-6
 # What makes thousands of fits quick, and the guarantee no weaker.
 _SMALL = {
     "n_clusters": 2,
-    "n_components": 3,
+    "n_components": 2,
     "kmeans_steps": 2,
     "n_iter": 2,
     "max_depth": 3,
