@@ -23,14 +23,14 @@ def audit(mechanism, first, second, n_runs, **options):
 
 
 def audit_step(step, gain, d, n_at_zero):
-    """4,000 runs a side, with the likelihood ratio that an attacker would use."""
+    """2,000 runs a side, with the likelihood ratio that an attacker would use."""
     without = np.zeros((n_at_zero, d))
     score = partial(gain, d=d, record=np.ones(d), n_at_zero=n_at_zero, step=step)
     return audit(
         step,
         np.vstack([without, np.ones((1, d))]),
         without,
-        4000,
+        2000,
         delta=DELTA,
         event=lambda release: score(release) > 2 * EPSILON,
     )
@@ -85,8 +85,8 @@ def test_one_release_and_its_twin_with_less_noise(kind, delta):
     honest = partial(one_release, kind=kind)
     broken = partial(one_release, kind=kind, factor=5.0)
     options = {"delta": delta, "event": event}
-    assert not audit(honest, *sides, 4000, **options).refutes(EPSILON)
-    assert audit(broken, *sides, 4000, **options).refutes(EPSILON)
+    assert not audit(honest, *sides, 2000, **options).refutes(EPSILON)
+    assert audit(broken, *sides, 2000, **options).refutes(EPSILON)
 
 
 ESTIMATORS = [

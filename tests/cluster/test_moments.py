@@ -113,10 +113,10 @@ def worst_residuals(weights, norm, rng, n_random):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("weights", WEIGHTS, ids=str)
 def test_joint_sensitivity_is_never_exceeded_and_reached(weights, kind, norm, rng, fine_lattice):
-    # 100 random pairs and the worst directions; in one cell, across cells, and in parts.
+    # 30 random pairs and the worst directions; in one cell, across cells, and in parts.
     worst = {"add-remove": 0.0, "replace-one": 0.0}
     cells = np.eye(2)
-    for u, v in worst_residuals(weights, norm, rng, 100):
+    for u, v in worst_residuals(weights, norm, rng, 30):
         parts = rng.dirichlet([0.5, 0.5], size=2)
         for first, second in ((cells[0], cells[0]), (cells[0], cells[1]), parts):
             a = contribution(u, first, weights, kind, norm)
