@@ -1,19 +1,23 @@
-"""Private mixtures and k-means, and clusters of mixtures merged along density saddles."""
+"""Private mixtures, k-means and density peaks; clusters merged along saddles."""
 
 from sklearn_dptda.cluster._dp_cube import DPCube
 from sklearn_dptda.cluster._dp_lloyd import DPLloyd
 from sklearn_dptda.cluster._dp_mog import DPMoG, DPMoGMorse
+from sklearn_dptda.cluster._dp_tomato import DPToMATo
 from sklearn_dptda.cluster._dp_tree import DPTree
 from sklearn_dptda.cluster._merge_tree import MergeTree, morse_linkage
 from sklearn_dptda.cluster._morse import MorseMerging
+from sklearn_dptda.cluster._tomato import ToMATo
 
 __all__ = [
     "DPCube",
     "DPLloyd",
     "DPMoG",
     "DPMoGMorse",
+    "DPToMATo",
     "DPTree",
     "MergeTree",
     "MorseMerging",
+    "ToMATo",
     "morse_linkage",
 ]

@@ -114,13 +114,21 @@ class PrivateRowsEstimator(PrivateEstimatorMixin, BaseEstimator):
                 f"epsilon must be inf or from {_EPSILONS[0]:g} to {_EPSILONS[1]:g}; got "
                 f"{self.epsilon!r}."
             )
-        if self._gaussian_only and self.delta == 0:
+        if self._gaussian_only and self._delta() == 0:
             raise ValueError(
                 "delta must be positive, since the noise is Gaussian. DPLloyd, DPTree and DPCube "
                 "are pure with delta=0."
             )
 
+    def _delta(self):
+        """Failure probability; estimators without the parameter are pure."""
+        return float(getattr(self, "delta", 0.0))
+
+    def _check_features(self, n_features):
+        """Refuse rows of the wrong width, before anything is paid."""
+
     def _pay_and_learn(self, rows, low, high):
+        self._check_features(rows.n_features)
         middle, half = (low + high) / 2, (high - low) / 2
         if not ((_WIDTHS[0] < half) & (half < _WIDTHS[1])).all():
             raise ValueError("bounds are too wide or too narrow for floating-point numbers.")
@@ -130,7 +138,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin, BaseEstimator):
         guarantee = self._guarantee(rho)
         self._spend(guarantee)
         (seed,) = spawn_seeds(self.random_state, 1)
-        kind = LaplaceBudget if self.delta == 0 else GaussianBudget
+        kind = LaplaceBudget if self._delta() == 0 else GaussianBudget
         cube = rows.map(lambda X: np.clip((np.clip(X, low, high) - middle) / half, -1.0, 1.0))
         self._forget()
         try:
@@ -161,7 +169,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin, BaseEstimator):
 
     def _loss(self):
         """Parameter of the budget, and the zCDP that the fit costs."""
-        epsilon, delta = float(self.epsilon), float(self.delta)
+        epsilon, delta = float(self.epsilon), self._delta()
         if delta == 0:
             return epsilon, pure_rho(epsilon)
         mu = gaussian_mu(epsilon, delta)
@@ -171,7 +179,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin, BaseEstimator):
         exact = math.isinf(self.epsilon)
         return PrivacyGuarantee(
             epsilon=float(self.epsilon),
-            delta=0.0 if exact else float(self.delta),
+            delta=0.0 if exact else self._delta(),
             adjacency=self.adjacency,
             unit="one row",
             mechanism=self._mechanism(),
@@ -182,7 +190,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin, BaseEstimator):
         )
 
     def _mechanism(self):
-        if self.delta == 0:
+        if self._delta() == 0:
             return "discrete Laplace mechanism, composed"
         return "discrete Gaussian mechanism, composed exactly"
 

@@ -36,6 +36,7 @@ _SMALL = {
     "n_iter": 2,
     "max_depth": 3,
     "n_swaps": 2,
+    "n_bins": 4,
 }
 
 

@@ -1,0 +1,220 @@
+"""Peaks of a private histogram."""
+
+import math
+from numbers import Integral, Real
+
+import numpy as np
+
+from sklearn_dptda.cluster._base import PrivateRowsEstimator
+from sklearn_dptda.cluster._grid_peaks import choose, smoothed_peaks
+from sklearn_dptda.privacy import Sensitivity
+from sklearn_dptda.utils._sklearn import Interval
+
+# Cells per axis, by dimension.
+_BINS = {1: 128, 2: 32, 3: 16, 4: 8}
+_MOST_FEATURES, _FEW_CELLS, _MOST_CELLS = 12, 1 << 12, 1 << 18
+
+
+class DPToMATo(PrivateRowsEstimator):
+    """Clusters of any shape under differential privacy, from the peaks of a noisy histogram.
+
+    The histogram of a public grid is released with discrete Laplace noise.
+    All else is post-processing: smoothing at several scales, a transform to
+    unit variance, and ToMATo on the grid, so that prominences are z-scores
+    against the noise of sampling and of privacy.
+
+    Parameters
+    ----------
+    n_clusters : int, default=None
+        Number of clusters. None: peaks that stand out by more than
+        ``threshold``.
+    epsilon : float, default=1.0
+        Privacy loss of one fit. ``inf`` adds no noise.
+    bounds : pair of float or array-like, default=None
+        Public lower and upper bounds of the columns; rows are clipped to
+        them. Made for one to three columns; four are coarse, and up to twelve
+        hardly more than a vote of quadrants. None computes them from the data, which leaks, and
+        warns.
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        Whether neighbours have one row more or less, the number of rows being
+        private, or the same public number and one row replaced.
+    n_bins : int, default=None
+        Cells of each axis. None: 128, 32, 16 or 8 in one to four dimensions,
+        and 4,096 in all beyond.
+    threshold : float, default=5.0
+        Prominence, in standard deviations, of what counts as a cluster where
+        ``n_clusters`` is None.
+    accountant : PrivacyAccountant, default=None
+        Budget that each fit is paid from.
+    random_state : int, RandomState instance, Generator or None, default=None
+        Of the noise. None draws from the operating system's entropy; a seed is
+        for tests and study only.
+
+    Attributes
+    ----------
+    counts_ : ndarray of shape (n_bins,) * n_features
+        The private histogram: whole numbers, some negative.
+    edges_ : list of ndarray of shape (n_bins + 1,)
+        Public edges of the cells.
+    diagram_ : ndarray of shape (n_peaks, 2)
+        Birth and death of the peaks in standard deviations, the most prominent
+        first: row ``i`` belongs to cluster ``i``, for the first
+        ``n_clusters_``. The highest peak dies at the lowest cell.
+    n_clusters_ : int
+        Number of clusters.
+    cell_labels_ : ndarray of shape (n_bins,) * n_features
+        Cluster of each cell.
+    cluster_centers_ : ndarray of shape (n_clusters_, n_features)
+        Centres of the cells of the peaks.
+    scale_ : float
+        Standard deviation of the chosen smoothing, in cells.
+    privacy_guarantee_ : PrivacyGuarantee
+        What the fit promises.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, where they have names.
+
+    See Also
+    --------
+    ToMATo : Without privacy, in any dimension.
+    DPMoGMorse : For more than four columns.
+
+    Notes
+    -----
+    .. rubric:: Privacy
+
+    One fit releases the noisy histogram, of which everything else is a
+    function, and is ``epsilon``-differentially private for adding or removing
+    one row, or for replacing one. One row is in one cell: the L1 sensitivity
+    of the counts is 1, or 2 for a replaced row. Labels of private rows are
+    *not* private: each is a function of its row.
+
+    References
+    ----------
+    F. Chazal, L. Guibas, S. Oudot, P. Skraba, "Persistence-based clustering in
+    Riemannian manifolds", Journal of the ACM 60, 2013.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.metrics import adjusted_rand_score
+    >>> from sklearn_dptda.cluster import DPToMATo
+    >>> X, y = make_moons(10_000, noise=0.07, random_state=0)
+    >>> private = DPToMATo(epsilon=1.0, bounds=([-1.5, -1], [2.5, 1.5]), random_state=0)
+    >>> adjusted_rand_score(y, private.fit_predict(X)) > 0.95
+    True
+    """
+
+    _gaussian_only = False
+    _parameter_constraints = {
+        name: values
+        for name, values in PrivateRowsEstimator._parameter_constraints.items()
+        if name != "delta"
+    } | {
+        "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
+        "n_bins": [Interval(Integral, 2, None, closed="left"), None],
+        "threshold": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        n_clusters=None,
+        epsilon=1.0,
+        bounds=None,
+        *,
+        adjacency="add-remove",
+        n_bins=None,
+        threshold=5.0,
+        accountant=None,
+        random_state=None,
+    ):
+        self.n_clusters = n_clusters
+        self.epsilon = epsilon
+        self.bounds = bounds
+        self.adjacency = adjacency
+        self.n_bins = n_bins
+        self.threshold = threshold
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def _check_features(self, n_features):
+        if n_features > _MOST_FEATURES:
+            raise ValueError(
+                f"DPToMATo takes at most {_MOST_FEATURES} columns; got {n_features}. Project them "
+                "with a public projection, or use DPMoGMorse."
+            )
+        if self._bins(n_features) ** n_features > _MOST_CELLS:
+            raise ValueError(
+                f"n_bins={self.n_bins} makes more than {_MOST_CELLS} cells in {n_features} "
+                "dimensions."
+            )
+
+    def _bins(self, n_features):
+        if self.n_bins is not None:
+            return int(self.n_bins)
+        return _BINS.get(n_features, max(2, int(_FEW_CELLS ** (1 / n_features))))
+
+    def _learn(self, rows, budget, rng, to_data, squares):
+        d, bins = rows.n_features, self._bins(rows.n_features)
+        sensitivity = Sensitivity(
+            1.0 if self.adjacency == "add-remove" else 2.0, "l1", self.adjacency
+        )
+        scale = budget.scale(sensitivity, 1.0)
+        noisy = _histogram(rows, bins) + budget.draw(scale, (bins,) * d)
+        best, self.n_clusters_ = choose(
+            smoothed_peaks(noisy, _variance(scale)), self.n_clusters, float(self.threshold)
+        )
+        labels = best.peaks.cut(self.n_clusters_)
+        self.counts_, self.scale_ = noisy, best.scale
+        self.diagram_ = np.maximum(best.peaks.diagram, best.heights.min())
+        self.cell_labels_ = labels[best.peaks.owners].reshape(noisy.shape)
+        edges = to_data(np.linspace(-1.0, 1.0, bins + 1)[:, None])
+        self.edges_ = list(np.broadcast_to(edges, (bins + 1, d)).T.copy())
+        order = np.argsort(best.heights)
+        births = best.peaks.births[: self.n_clusters_]
+        tops = order[np.searchsorted(best.heights[order], births)]
+        cells = np.column_stack(np.unravel_index(tops, noisy.shape))
+        self.cluster_centers_ = to_data((2 * cells + 1) / bins - 1)
+
+    def _released(self):
+        return "a histogram, and the clusters of its peaks"
+
+    def predict(self, X):
+        """Cluster of the cell that each row falls into.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows beyond the bounds are clipped to them.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        X = self._rows(X)
+        last = len(self.edges_[0]) - 2
+        cells = [
+            np.clip(np.searchsorted(edges, column, side="right") - 1, 0, last)
+            for edges, column in zip(self.edges_, X.T, strict=True)
+        ]
+        return self.cell_labels_[tuple(cells)]
+
+
+def _histogram(rows, bins):
+    """Exact counts of the cells of the cube."""
+    shape = (bins,) * rows.n_features
+    total = np.zeros(math.prod(shape), dtype=np.int64)
+    for part in rows:
+        cells = np.minimum((0.5 * (part + 1) * bins).astype(np.int64), bins - 1)
+        flat = np.ravel_multi_index(tuple(cells.T), shape)
+        total += np.bincount(flat, minlength=len(total))
+    return total.reshape(shape)
+
+
+def _variance(scale):
+    """Variance of discrete Laplace noise."""
+    if scale == 0:
+        return 0.0
+    ratio = math.exp(-1 / scale)
+    return 2 * ratio / (1 - ratio) ** 2

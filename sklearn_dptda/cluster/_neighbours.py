@@ -1,0 +1,104 @@
+"""Nearest neighbours of rows, from coordinates or from precomputed distances."""
+
+import numpy as np
+from joblib import effective_n_jobs
+from scipy.sparse import issparse
+from scipy.spatial import KDTree
+from sklearn.neighbors import NearestNeighbors
+
+# Beyond it trees of boxes are slower than looking at everything.
+_MOST_FEATURES = 15
+
+
+class Neighbours:
+    """Nearest rows among those of a table.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, n_features)
+    metric : str
+        Any of scikit-learn's.
+    n_jobs : int or None
+    """
+
+    def __init__(self, X, metric, n_jobs):
+        self.n_rows, self.n_jobs = len(X), n_jobs
+        if metric == "euclidean" and X.shape[1] <= _MOST_FEATURES:
+            self._index = KDTree(X)
+        else:
+            self._index = NearestNeighbors(metric=metric, n_jobs=n_jobs).fit(X)
+
+    def nearest(self, X, k):
+        """Distances and indices of the nearest rows, the nearest first.
+
+        Parameters
+        ----------
+        X : ndarray of shape (m, n_features)
+        k : int
+
+        Returns
+        -------
+        ndarray of shape (m, k), ndarray of shape (m, k)
+        """
+        k = min(k, self.n_rows)
+        if not isinstance(self._index, KDTree):
+            return self._index.kneighbors(X, k)
+        # A list of ranks keeps two dimensions for k = 1.
+        return self._index.query(X, range(1, k + 1), workers=effective_n_jobs(self.n_jobs))
+
+    def within(self, X, radius):
+        """Indices of the rows within a radius.
+
+        Parameters
+        ----------
+        X : ndarray of shape (m, n_features)
+        radius : float
+
+        Returns
+        -------
+        list of ndarray of int
+        """
+        if not isinstance(self._index, KDTree):
+            return list(self._index.radius_neighbors(X, radius, return_distance=False))
+        workers = effective_n_jobs(self.n_jobs)
+        found = self._index.query_ball_point(X, radius, workers=workers)
+        return [np.asarray(near, dtype=np.int64) for near in found]
+
+
+class PrecomputedNeighbours:
+    """The same from distances of each row to the training rows.
+
+    Sparse distances are those that are stored, the others being infinite.
+    """
+
+    def __init__(self, n_rows):
+        self.n_rows = n_rows
+
+    def nearest(self, D, k):
+        """Distances and indices, the nearest first; rows may run short of neighbours.
+
+        Returns
+        -------
+        list of ndarray of float, list of ndarray of int
+        """
+        if issparse(D):
+            rows = [slice(*D.indptr[i : i + 2]) for i in range(D.shape[0])]
+            pairs = [(D.data[row], D.indices[row]) for row in rows]
+        else:
+            everything = np.arange(D.shape[1])
+            pairs = [(row, everything) for row in D]
+        chosen = [np.argsort(distances, kind="stable")[:k] for distances, _ in pairs]
+        return (
+            [d[i] for (d, _), i in zip(pairs, chosen, strict=True)],
+            [j[i].astype(np.int64) for (_, j), i in zip(pairs, chosen, strict=True)],
+        )
+
+    def within(self, D, radius):
+        """Indices of the training rows within a radius.
+
+        Returns
+        -------
+        list of ndarray of int
+        """
+        distances, indices = self.nearest(D, self.n_rows)
+        return [j[d <= radius] for d, j in zip(distances, indices, strict=True)]

@@ -1,0 +1,163 @@
+"""Peaks of a density on a graph, and their merging by prominence: ToMATo's hierarchy."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from gudhi.clustering.tomato import Tomato
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """Peaks in the order of their prominence, and what they merge into.
+
+    Attributes
+    ----------
+    diagram : ndarray of shape (n_peaks, 2)
+        Birth and death: the density of the peak, and that of the pass to a
+        higher one; ``-inf`` for the highest of a connected component. The most
+        prominent first, components before all others.
+    into : ndarray of shape (n_peaks,)
+        The more prominent peak that each merges into; itself, if none.
+    owners : ndarray of shape (n_nodes,)
+        Peak that each node climbs to.
+    children : ndarray of shape (n_peaks - n_components, 2)
+        Merges in the order of prominence, in scikit-learn's format: node ``i``
+        is a peak if smaller than ``n_peaks``, and merge ``i - n_peaks`` else.
+    """
+
+    diagram: np.ndarray
+    into: np.ndarray
+    owners: np.ndarray
+    children: np.ndarray
+
+    @property
+    def prominences(self):
+        """Birth less death."""
+        return self.diagram[:, 0] - self.diagram[:, 1]
+
+    @property
+    def births(self):
+        """Densities of the peaks."""
+        return self.diagram[:, 0]
+
+    @property
+    def n_components(self):
+        """Number of connected components."""
+        return int(np.isinf(self.prominences).sum())
+
+    def number(self, n_clusters=None, threshold=None):
+        """Number of clusters of a cut.
+
+        Parameters
+        ----------
+        n_clusters : int, default=None
+            Kept within the number of components and that of peaks.
+        threshold : float, default=None
+            Peaks of at most this prominence are merged. With neither, the cut
+            is made in the largest gap between successive prominences.
+
+        Returns
+        -------
+        int
+        """
+        if n_clusters is not None:
+            return int(np.clip(n_clusters, self.n_components, len(self.diagram)))
+        if threshold is not None:
+            return max(int((self.prominences > threshold).sum()), self.n_components)
+        finite = self.prominences[self.n_components :]
+        if len(finite) == 0:
+            return self.n_components
+        # Peaks stand out from those below, and the last from no prominence at all; a single
+        # component as high as it is from peak to the lowest pass.
+        highest = self.diagram[:, 0].max() - self.diagram[self.n_components :, 1].min()
+        steps = np.r_[max(highest, finite[0]), finite, 0.0]
+        gaps = -np.diff(steps)
+        return self.n_components + int(np.argmax(gaps))
+
+    def cut(self, n_clusters):
+        """Cluster of each peak, numbered by prominence.
+
+        Parameters
+        ----------
+        n_clusters : int
+
+        Returns
+        -------
+        ndarray of shape (n_peaks,)
+        """
+        labels = np.arange(len(self.into))
+        for peak in range(n_clusters, len(labels)):
+            labels[peak] = labels[self.into[peak]]
+        return labels
+
+
+def strict(weights):
+    """Weights without ties, equal ones in the order of their nodes.
+
+    Whoever asks for the highest of some nodes then gets the same answer as the
+    hierarchy.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n,)
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
+    order = np.argsort(weights, kind="stable")
+    out = weights[order].astype(float)
+    for i in np.flatnonzero(np.diff(out) <= 0) + 1:
+        # Runs of ties move up one float at a time, and push what they meet.
+        while i < len(out) and out[i] <= out[i - 1]:
+            out[i] = np.nextafter(out[i - 1], np.inf)
+            i += 1
+    result = np.empty_like(out)
+    result[order] = out
+    return result
+
+
+def find_peaks(neighbours, weights):
+    """Peaks of weights on a graph, by GUDHI.
+
+    Parameters
+    ----------
+    neighbours : ndarray of shape (n, k) or list of arrays of int
+    weights : ndarray of shape (n,)
+        Without ties.
+
+    Returns
+    -------
+    Peaks
+    """
+    tomato = Tomato(graph_type="manual", density_type="manual").fit(neighbours, weights=weights)
+    leaves, children = tomato.leaf_labels_, np.asarray(tomato.children_).reshape(-1, 2)
+    n_leaves = int(tomato.n_leaves_)
+    births = np.full(n_leaves, -np.inf)
+    np.maximum.at(births, leaves, weights)
+    deaths = np.full(n_leaves, -np.inf)
+    pairs = np.asarray(tomato.diagram_).reshape(-1, 2)
+    order = np.argsort(births)
+    deaths[order[np.searchsorted(births[order], pairs[:, 0])]] = pairs[:, 1]
+    into = np.arange(n_leaves)
+    # The highest leaf of each node of the merge tree.
+    tops = list(range(n_leaves))
+    for a, b in children:
+        low, high = sorted((tops[a], tops[b]), key=births.__getitem__)
+        into[low] = high
+        tops.append(high)
+    return _by_prominence(births, deaths, into, leaves, children)
+
+
+def _by_prominence(births, deaths, into, leaves, children):
+    n = len(births)
+    order = np.lexsort((-births, -(births - deaths)))
+    rank = np.empty(n, dtype=int)
+    rank[order] = np.arange(n)
+    renamed = np.r_[rank, np.arange(n, n + len(children))]
+    return Peaks(
+        diagram=np.column_stack([births, deaths])[order],
+        into=rank[into[order]],
+        owners=rank[leaves],
+        children=renamed[children],
+    )

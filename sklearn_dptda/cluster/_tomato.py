@@ -1,0 +1,326 @@
+"""Clusters of the peaks of a density on a neighbourhood graph."""
+
+import math
+import warnings
+from numbers import Integral, Real
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.neighbors import KernelDensity
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sklearn_dptda.cluster._neighbours import Neighbours, PrecomputedNeighbours
+from sklearn_dptda.cluster._peaks import find_peaks, strict
+from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
+
+_TINY = np.finfo(float).tiny
+_FEWEST, _MOST = 10, 100
+
+
+class ToMATo(ClusterMixin, BaseEstimator):
+    """Topological mode analysis: clusters of any shape from the peaks of a density.
+
+    Each row climbs to the densest of its neighbours, and so to a peak. Peaks
+    are merged into higher ones in the order of their prominence: how far down
+    one has to go from a peak to reach a higher one.
+
+    Parameters
+    ----------
+    n_clusters : int, default=None
+        Number of clusters.
+    merge_threshold : float, default=None
+        Peaks of at most this prominence are merged. With neither, the cut is
+        made in the largest gap between successive prominences.
+    n_neighbors : int or "sqrt", default="sqrt"
+        Neighbours of a row in the graph, itself included. ``"sqrt"``: the root
+        of the number of rows, from 10 to 100.
+    radius : float, default=None
+        Join rows within this distance instead.
+    density : {"log_dtm", "dtm", "log_kde", "kde"} or callable, default="log_dtm"
+        Distance-to-measure or kernel density, or its logarithm; or a function
+        from rows to densities. Prominences are in its units.
+    n_neighbors_density : int, default=None
+        Neighbours of the distance-to-measure. None: as in the graph.
+    bandwidth : float or {"scott", "silverman"}, default="scott"
+        Of the kernel density.
+    metric : str, default="euclidean"
+        Any metric of scikit-learn's neighbours; ``"precomputed"``: rows are
+        distances to the training rows, dense or sparse.
+    n_jobs : int, default=None
+        Threads of neighbour searches.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        Clusters of the training rows, numbered by prominence.
+    n_clusters_ : int
+        Number of clusters.
+    diagram_ : ndarray of shape (n_peaks, 2)
+        Birth and death of every peak in the density, the most prominent first:
+        row ``i`` belongs to cluster ``i``, for the first ``n_clusters_``. The
+        highest peak of each connected component dies at ``-inf``.
+    children_ : ndarray of shape (n_peaks - n_connected_components_, 2)
+        Merges of peaks in the order of prominence; numbers from ``n_peaks`` on
+        are merges.
+    n_connected_components_ : int
+        Number of connected components of the graph.
+    density_ : ndarray of shape (n_samples,)
+        Density of the training rows, ties broken.
+    peak_indices_ : ndarray of shape (n_peaks,)
+        Training row of each peak.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, where they have names.
+
+    See Also
+    --------
+    DPToMATo : The private one.
+    MorseMerging : The same for the modes of a mixture.
+
+    Notes
+    -----
+    Not private: it keeps the training rows. On noise that is private already,
+    such as an embedding of a private graph, it is post-processing.
+
+    ``predict`` gives a new row the cluster of the densest of its nearest
+    training rows: the rule by which training rows climb, so that it repeats
+    ``labels_``.
+
+    References
+    ----------
+    F. Chazal, L. Guibas, S. Oudot, P. Skraba, "Persistence-based clustering in
+    Riemannian manifolds", Journal of the ACM 60, 2013.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.metrics import adjusted_rand_score
+    >>> from sklearn_dptda.cluster import ToMATo
+    >>> X, y = make_moons(1000, noise=0.05, random_state=0)
+    >>> adjusted_rand_score(y, ToMATo(n_clusters=2).fit_predict(X)) > 0.99
+    True
+    """
+
+    _parameter_constraints = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
+        "merge_threshold": [Interval(Real, 0, None, closed="left"), None],
+        "n_neighbors": [Interval(Integral, 1, None, closed="left"), StrOptions({"sqrt"})],
+        "radius": [Interval(Real, 0, None, closed="neither"), None],
+        "density": [StrOptions({"log_dtm", "dtm", "log_kde", "kde"}), callable],
+        "n_neighbors_density": [Interval(Integral, 1, None, closed="left"), None],
+        "bandwidth": [
+            Interval(Real, 0, None, closed="neither"),
+            StrOptions({"scott", "silverman"}),
+        ],
+        "metric": [str],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self,
+        n_clusters=None,
+        merge_threshold=None,
+        *,
+        n_neighbors="sqrt",
+        radius=None,
+        density="log_dtm",
+        n_neighbors_density=None,
+        bandwidth="scott",
+        metric="euclidean",
+        n_jobs=None,
+    ):
+        self.n_clusters = n_clusters
+        self.merge_threshold = merge_threshold
+        self.n_neighbors = n_neighbors
+        self.radius = radius
+        self.density = density
+        self.n_neighbors_density = n_neighbors_density
+        self.bandwidth = bandwidth
+        self.metric = metric
+        self.n_jobs = n_jobs
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None):
+        """Find peaks and clusters.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Or distances of shape (n_samples, n_samples), dense or sparse, with
+            ``metric="precomputed"``.
+        y : Ignored
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If both ways to cut are given, or the density does not fit the
+            input.
+        """
+        X = self._validated(X, reset=True)
+        self._check_choices(X)
+        nodes, members, weights, near = self._landscape(X)
+        self._weights = strict(weights)
+        peaks = find_peaks(near, self._weights)
+        self.diagram_, self.children_ = peaks.diagram, peaks.children
+        self.n_connected_components_ = peaks.n_components
+        self.n_clusters_ = peaks.number(self.n_clusters, self.merge_threshold)
+        self._warn_of_number()
+        self._labels = peaks.cut(self.n_clusters_)[peaks.owners]
+        self.labels_, self.density_ = self._labels[members], self._weights[members]
+        order = np.argsort(self._weights)
+        self.peak_indices_ = nodes[order[np.searchsorted(self._weights[order], peaks.births)]]
+        return self
+
+    def _landscape(self, X):
+        """Nodes of the graph, the node of each row, and density and neighbours of the nodes."""
+        everything = np.arange(X.shape[0])
+        self._search = self._make_search(X)
+        distances, near = self._graph(X, self._search)
+        if self.metric == "precomputed":
+            near = [_with_itself(row, i) for i, row in enumerate(near)]
+        elif self.radius is None and not (near == everything[:, None]).any(axis=1).all():
+            # Rows with more copies than neighbours do not find themselves: copies become one.
+            _, nodes, members = np.unique(X, axis=0, return_index=True, return_inverse=True)
+            weights = self._density(X[nodes], None if distances is None else distances[nodes])
+            self._search = self._make_search(X[nodes])
+            return nodes, members.ravel(), weights, self._near(X[nodes])
+        return everything, everything, self._density(X, distances), near
+
+    def predict(self, X):
+        """Cluster of the densest of the nearest training rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Or distances to the training rows, of shape (n_samples, n_training).
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            -1 where a row has no training row within ``radius``, or no stored
+            distance.
+        """
+        check_is_fitted(self)
+        X = self._validated(X, reset=False)
+        near = self._near(X)
+        if isinstance(near, np.ndarray):
+            return self._labels[near[np.arange(len(near)), self._weights[near].argmax(axis=1)]]
+        best = [row[self._weights[row].argmax()] if len(row) else -1 for row in near]
+        return np.where(np.array(best) < 0, -1, self._labels[best])
+
+    def _validated(self, X, reset):
+        precomputed = self.metric == "precomputed"
+        X = validate_data(
+            self,
+            X,
+            reset=reset,
+            dtype=np.float64,
+            accept_sparse="csr" if precomputed else False,
+        )
+        if precomputed:
+            if reset and X.shape[0] != X.shape[1]:
+                raise ValueError(
+                    f'metric="precomputed" needs square distances; got the shape {X.shape}.'
+                )
+            if (X.data if issparse(X) else X).min(initial=0.0) < 0:
+                raise ValueError('metric="precomputed" needs distances that are not negative.')
+        return X
+
+    def _check_choices(self, X):
+        if self.n_clusters is not None and self.merge_threshold is not None:
+            raise ValueError("n_clusters and merge_threshold exclude each other.")
+        if self.metric == "precomputed" and self.density in ("kde", "log_kde"):
+            raise ValueError(f"density={self.density!r} needs coordinates, not distances.")
+        if self.n_clusters is not None and self.n_clusters > X.shape[0]:
+            raise ValueError(f"n_clusters={self.n_clusters} is more than the {X.shape[0]} rows.")
+
+    def _make_search(self, X):
+        if self.metric == "precomputed":
+            return PrecomputedNeighbours(X.shape[0])
+        return Neighbours(X, self.metric, self.n_jobs)
+
+    def _k(self):
+        if self.n_neighbors != "sqrt":
+            return int(self.n_neighbors)
+        return min(max(_FEWEST, math.isqrt(self._search.n_rows)), _MOST)
+
+    def _graph(self, X, search):
+        """Distances for the density, and neighbours of each row."""
+        wanted = self._n_asked()
+        distances, near = search.nearest(X, wanted) if wanted else (None, None)
+        if self.density in ("dtm", "log_dtm"):
+            distances = _cut(distances, self.n_neighbors_density or self._k())
+        if self.radius is not None:
+            return distances, search.within(X, self.radius)
+        return distances, _cut(near, self._k())
+
+    def _n_asked(self):
+        """How many neighbours a search is asked for: the same always, since ties depend on it."""
+        k = self._k()
+        for_density = (self.n_neighbors_density or k) if self.density in ("dtm", "log_dtm") else 0
+        return max(k if self.radius is None else 0, for_density)
+
+    def _near(self, X):
+        if self.radius is not None:
+            return self._search.within(X, self.radius)
+        return _cut(self._search.nearest(X, self._n_asked())[1], self._k())
+
+    def _density(self, X, distances):
+        if callable(self.density):
+            values = np.asarray(self.density(X), dtype=float)
+            if values.shape != (X.shape[0],) or not np.isfinite(values).all():
+                raise ValueError("density must return one finite number for each row.")
+            return values
+        if self.density in ("kde", "log_kde"):
+            kde = KernelDensity(bandwidth=self.bandwidth, metric=self.metric)
+            logs = kde.fit(X).score_samples(X)
+        else:
+            logs = -0.5 * self._dimension() * np.log(np.maximum(_mean_squares(distances), _TINY))
+        return logs if self.density.startswith("log") else np.exp(logs - logs.max())
+
+    def _dimension(self):
+        """Exponent that makes a density of a distance."""
+        return 2 if self.metric == "precomputed" else self.n_features_in_
+
+    def _warn_of_number(self):
+        if self.n_clusters is None or self.n_clusters == self.n_clusters_:
+            return
+        reason = (
+            f"the density has {len(self.diagram_)} peaks"
+            if self.n_clusters > self.n_clusters_
+            else f"the graph has {self.n_connected_components_} connected components"
+        )
+        warnings.warn(
+            f"n_clusters={self.n_clusters}, but {reason}: there are {self.n_clusters_} clusters. "
+            "Change n_neighbors or radius.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+    def __sklearn_tags__(self):
+        """Say what input is."""
+        tags = super().__sklearn_tags__()
+        precomputed = self.metric == "precomputed"
+        tags.input_tags.pairwise = precomputed
+        tags.input_tags.sparse = precomputed
+        return tags
+
+
+def _with_itself(row, i):
+    return row if i in row else np.r_[i, row]
+
+
+def _cut(rows, k):
+    return rows[:, :k] if isinstance(rows, np.ndarray) else [row[:k] for row in rows]
+
+
+def _mean_squares(distances):
+    if isinstance(distances, np.ndarray):
+        return np.square(distances).mean(axis=1)
+    return np.array([np.square(row).mean() if len(row) else np.inf for row in distances])

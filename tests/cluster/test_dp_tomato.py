@@ -1,0 +1,145 @@
+"""Private ToMATo: exact output law, utility, streams, bad input."""
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_blobs, make_circles, make_moons
+from sklearn.metrics import adjusted_rand_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sklearn_dptda.cluster import DPToMATo
+from sklearn_dptda.cluster._dp_tomato import _histogram, _variance
+from sklearn_dptda.cluster._grid_peaks import grid_neighbours, stabilised
+from sklearn_dptda.cluster._rows import Rows
+from sklearn_dptda.datasets import make_spirals
+from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant
+
+
+def box(X):
+    margin = 0.05 * (X.max(axis=0) - X.min(axis=0))
+    return X.min(axis=0) - margin, X.max(axis=0) + margin
+
+
+SHAPES = {
+    "moons": (make_moons, {"noise": 0.07}, 2, 0.5, 0.99, 0.99),
+    "circles": (make_circles, {"noise": 0.05, "factor": 0.4}, 2, 0.5, 0.99, 0.99),
+    "spirals": (make_spirals, {"noise": 0.02}, 2, 1.0, 0.99, 0.85),
+    "blobs": (make_blobs, {"centers": 5, "cluster_std": 0.8}, 5, 0.5, 0.95, 0.95),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_shapes(name):
+    make, options, k, epsilon, known, unknown = SHAPES[name]
+    X, y = make(10_000, random_state=3, **options)
+    for n_clusters, least in ((k, known), (None, unknown)):
+        scores = [
+            adjusted_rand_score(
+                y, DPToMATo(n_clusters, epsilon, box(X), random_state=s).fit_predict(X)
+            )
+            for s in range(5)
+        ]
+        assert np.mean(scores) >= least
+
+
+def test_small_blobs():
+    X, y = make_blobs(1000, centers=5, cluster_std=0.8, random_state=3)
+    for n_clusters in (5, None):
+        private = DPToMATo(n_clusters, 1.0, box(X), random_state=0).fit(X)
+        assert adjusted_rand_score(y, private.predict(X)) >= 0.95
+
+
+@pytest.mark.parametrize("n", [1000, 10_000])
+def test_one_cluster_is_one_cluster(n, rng):
+    for X in (rng.normal(size=(n, 2)), rng.uniform(size=(n, 2))):
+        found = [DPToMATo(None, 1.0, box(X), random_state=s).fit(X).n_clusters_ for s in range(5)]
+        assert found == [1] * 5
+
+
+@pytest.mark.parametrize(("adjacency", "scale"), [("add-remove", 1.0), ("replace-one", 2.0)])
+def test_noise_is_that_of_the_sensitivity(adjacency, scale):
+    # 16,384 cells: the variance within five standard errors, a false-alarm rate below 1e-6.
+    private = DPToMATo(1, 0.5, (0, 1), n_bins=128, adjacency=adjacency, random_state=0)
+    counts = private.fit(np.full((1, 2), 0.3)).counts_
+    assert counts.dtype == np.int64
+    declared = _variance(scale / 0.5)
+    assert counts.var() == pytest.approx(declared, rel=5 * math.sqrt(5 / counts.size))
+    exact = DPToMATo(1, math.inf, (0, 1), n_bins=128, adjacency=adjacency)
+    assert exact.fit(np.full((3, 2), 0.3)).counts_.sum() == 3
+
+
+def test_one_row_is_one_count(rng):
+    # Every neighbour: one cell by one, two cells for a replaced row, clipped rows included.
+    X = rng.uniform(-1.0, 1.0, size=(50, 3))
+    X[:8] = [[a, b, c] for a in (-1, 1) for b in (-1, 1) for c in (-1, 1)]
+    whole = _histogram(Rows.of_array(X), 5)
+    assert whole.sum() == 50
+    for i in range(50):
+        moved = whole - _histogram(Rows.of_array(np.delete(X, i, axis=0)), 5)
+        assert np.abs(moved).sum() == 1 and moved.min() >= 0
+
+
+def test_heights_have_unit_variance():
+    # Flat counts with noise: z-scores, at each scale, but for the rim.
+    noise, rng = NoiseSource(0), np.random.default_rng(0)
+    noisy = rng.poisson(20, size=(300, 300)) + noise.discrete_laplace(2.0, (300, 300))
+    for scale in (0.5, 1.0, 2.0):
+        heights = stabilised(noisy, scale, _variance(2.0))[20:-20, 20:-20]
+        assert heights.std() == pytest.approx(1.0, abs=0.05)
+
+
+@pytest.mark.parametrize("shape", [(5,), (3, 4), (3, 3, 3), (2, 3, 2, 2, 2)])
+def test_neighbours_of_cells(shape):
+    neighbours = grid_neighbours(shape)
+    cells = np.stack(np.unravel_index(np.arange(math.prod(shape)), shape), axis=1)
+    for cell, row in zip(cells, neighbours, strict=True):
+        apart = np.abs(cells - cell)
+        near = (apart.max(axis=1) if len(shape) <= 4 else apart.sum(axis=1)) <= 1
+        assert set(row) | {np.ravel_multi_index(tuple(cell), shape)} == set(np.flatnonzero(near))
+
+
+def test_predictions_are_those_of_cells():
+    X, _ = make_moons(5000, noise=0.07, random_state=0)
+    private = DPToMATo(2, 2.0, ([-1.5, -1], [2.5, 1.5]), random_state=0).fit(X)
+    assert private.cell_labels_.shape == (32, 32) == private.counts_.shape
+    centres = [(edges[:-1] + edges[1:]) / 2 for edges in private.edges_]
+    nodes = np.stack(np.meshgrid(*centres, indexing="ij"), axis=-1).reshape(-1, 2)
+    assert np.array_equal(private.predict(nodes), private.cell_labels_.ravel())
+    assert private.predict(private.cluster_centers_).tolist() == [0, 1]
+    far = np.array([[100.0, -100.0]])
+    assert private.predict(far) == private.cell_labels_[-1, 0]
+    parts = DPToMATo(2, 2.0, ([-1.5, -1], [2.5, 1.5]), random_state=0)
+    parts.fit_chunks(np.array_split(X, 7))
+    assert np.array_equal(parts.counts_, private.counts_)
+
+
+@pytest.mark.parametrize("d", [1, 3, 4, 6])
+def test_other_dimensions(d):
+    X, y = make_blobs(8000, n_features=d, centers=[[-6.0] * d, [6.0] * d], random_state=0)
+    private = DPToMATo(None, 1.0, (-12, 12), random_state=0).fit(X)
+    assert adjusted_rand_score(y, private.predict(X)) > 0.98
+
+
+@pytest.mark.parametrize(
+    ("options", "X", "message"),
+    [
+        ({"epsilon": 0.0}, np.zeros((5, 2)), "epsilon"),
+        ({"n_clusters": 0}, np.zeros((5, 2)), "n_clusters"),
+        ({"n_bins": 1}, np.zeros((5, 2)), "n_bins"),
+        ({"n_bins": 5000}, np.zeros((5, 2)), "n_bins"),
+        ({"bounds": (1, 0)}, np.zeros((5, 2)), "bounds"),
+        ({}, np.zeros((5, 13)), "at most 12 columns"),
+    ],
+)
+def test_bad_input_costs_nothing(options, X, message):
+    accountant = PrivacyAccountant(math.inf)
+    private = DPToMATo(bounds=(-1, 1), accountant=accountant).set_params(**options)
+    with pytest.raises(ValueError, match=message):
+        private.fit(X)
+    assert not accountant.spends()
+
+
+@parametrize_with_checks([DPToMATo(bounds=(-100, 100))])
+def test_scikit_learn(estimator, check):
+    check(estimator)

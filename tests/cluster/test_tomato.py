@@ -1,0 +1,161 @@
+"""ToMATo against GUDHI's own, and as an estimator."""
+
+import pickle
+
+import numpy as np
+import pytest
+from gudhi.clustering.tomato import Tomato
+from scipy.sparse import csr_array
+from sklearn.datasets import make_blobs, make_moons
+from sklearn.metrics import adjusted_rand_score, pairwise_distances
+from sklearn.neighbors import kneighbors_graph
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sklearn_dptda.cluster import ToMATo
+from sklearn_dptda.cluster._peaks import find_peaks, strict
+
+
+def pyramid(X):
+    return -np.abs(X).sum(axis=1)
+
+
+def too_short(X):
+    return np.ones(3)
+
+
+def undefined(X):
+    return np.full(len(X), np.nan)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_hierarchy_is_that_of_gudhi(seed):
+    X, y = make_moons(1000, noise=0.07, random_state=seed)
+    ours = ToMATo(n_clusters=2, n_neighbors=31).fit(X)
+    peer = Tomato(k=31, q=2, n_clusters=2).fit(X)
+    assert adjusted_rand_score(peer.labels_, ours.labels_) == 1.0
+    assert adjusted_rand_score(y, ours.labels_) > 0.98
+    finite = ours.diagram_[ours.n_connected_components_ :]
+    assert np.sort(finite, axis=0) == pytest.approx(np.sort(peer.diagram_, axis=0))
+    assert len(ours.children_) == len(finite)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"n_clusters": 4},
+        {"n_neighbors": 5},
+        {"n_neighbors": 1},
+        {"density": "dtm", "n_neighbors_density": 40},
+        {"density": "log_kde", "bandwidth": 0.3},
+        {"density": "kde"},
+        {"radius": 0.4},
+        {"radius": 0.4, "density": "kde"},
+        {"metric": "manhattan"},
+        {"density": pyramid},
+    ],
+)
+@pytest.mark.filterwarnings("ignore:n_clusters=")
+@pytest.mark.parametrize("copies", [False, True])
+def test_prediction_repeats_the_labels(options, copies):
+    X, _ = make_blobs(400, centers=4, random_state=0)
+    if copies:
+        X = np.round(X)
+    tomato = ToMATo(**options).fit(X)
+    assert np.array_equal(tomato.predict(X), tomato.labels_)
+    assert set(tomato.labels_) == set(range(tomato.n_clusters_))
+    again = pickle.loads(pickle.dumps(tomato))
+    assert np.array_equal(again.predict(X[:50] + 0.01), tomato.predict(X[:50] + 0.01))
+
+
+def test_diagram_is_aligned_with_the_clusters():
+    X, _ = make_blobs(600, centers=5, random_state=1)
+    tomato = ToMATo(n_neighbors=20).fit(X)
+    prominences = tomato.diagram_[:, 0] - tomato.diagram_[:, 1]
+    assert (np.diff(prominences[tomato.n_connected_components_ :]) <= 0).all()
+    for cluster in range(tomato.n_clusters_):
+        members = tomato.labels_ == cluster
+        assert tomato.density_[members].max() == tomato.diagram_[cluster, 0]
+        assert members[tomato.peak_indices_[cluster]]
+    assert tomato.density_[tomato.peak_indices_] == pytest.approx(tomato.diagram_[:, 0])
+
+
+def test_all_ways_to_cut_agree():
+    X, _ = make_blobs(600, centers=4, cluster_std=0.7, random_state=1)
+    free = ToMATo(n_neighbors=25).fit(X)
+    assert free.n_clusters_ == 4
+    prominences = free.diagram_[:, 0] - free.diagram_[:, 1]
+    between = (prominences[3] + prominences[4]) / 2
+    for options in ({"n_clusters": 4}, {"merge_threshold": between}):
+        other = ToMATo(n_neighbors=25, **options).fit(X)
+        assert np.array_equal(other.labels_, free.labels_)
+    assert ToMATo(n_neighbors=25, merge_threshold=0.0).fit(X).n_clusters_ == len(prominences)
+
+
+def test_precomputed_distances_dense_and_sparse():
+    X, _ = make_moons(300, noise=0.05, random_state=0)
+    D = pairwise_distances(X)
+    plain = ToMATo(2, n_neighbors=12).fit(X)
+    dense = ToMATo(2, n_neighbors=12, metric="precomputed").fit(D)
+    graph = kneighbors_graph(X, 12, mode="distance", include_self=True)
+    sparse = ToMATo(2, n_neighbors=12, metric="precomputed").fit(csr_array(graph))
+    for other in (dense, sparse):
+        assert adjusted_rand_score(plain.labels_, other.labels_) == 1.0
+    assert np.array_equal(dense.predict(D), dense.labels_)
+    assert np.array_equal(dense.predict(D[:10]), dense.labels_[:10])
+
+
+def test_ties_are_broken_by_order(rng):
+    weights = rng.integers(0, 5, size=200).astype(float)
+    moved = strict(weights)
+    assert len(np.unique(moved)) == 200 and moved == pytest.approx(weights)
+    assert np.array_equal(np.argsort(moved), np.argsort(weights, kind="stable"))
+
+
+def test_peaks_of_a_path():
+    # Heights 1 3 2 5 0 4: passes at 2 (into 5) and 0 (into 5).
+    weights = np.array([1.0, 3.0, 2.0, 5.0, 0.0, 4.0])
+    neighbours = [np.array([j for j in (i - 1, i, i + 1) if 0 <= j < 6]) for i in range(6)]
+    peaks = find_peaks(neighbours, weights)
+    assert peaks.diagram.tolist() == [[5, -np.inf], [4, 0], [3, 2]]
+    assert peaks.into.tolist() == [0, 0, 0] and peaks.owners.tolist() == [2, 2, 0, 0, 0, 1]
+    assert peaks.cut(2)[peaks.owners].tolist() == [0, 0, 0, 0, 0, 1]
+    assert peaks.number() == 2 and peaks.number(threshold=3.0) == 2 and peaks.number(9) == 3
+
+
+def test_impossible_numbers_of_clusters_are_told():
+    X, _ = make_blobs(200, centers=3, cluster_std=0.2, random_state=0)
+    with pytest.warns(UserWarning, match="connected components"):
+        assert ToMATo(1, n_neighbors=5).fit(X).n_clusters_ >= 3
+    with pytest.warns(UserWarning, match="peaks"):
+        ToMATo(150, n_neighbors=20).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_clusters": 2, "merge_threshold": 1.0}, "exclude"),
+        ({"n_clusters": 0}, "n_clusters"),
+        ({"n_clusters": 99}, "n_clusters"),
+        ({"n_neighbors": 0}, "n_neighbors"),
+        ({"radius": -1.0}, "radius"),
+        ({"density": "dense"}, "density"),
+        ({"density": too_short}, "density"),
+        ({"density": undefined}, "density"),
+        ({"metric": "precomputed"}, "square"),
+        ({"metric": "precomputed", "density": "kde"}, "square|coordinates"),
+    ],
+)
+def test_bad_parameters(options, message):
+    with pytest.raises(ValueError, match=message):
+        ToMATo(**options).fit(np.random.default_rng(0).normal(size=(50, 2)))
+
+
+def test_negative_distances_are_refused():
+    with pytest.raises(ValueError, match="negative"):
+        ToMATo(metric="precomputed").fit(-np.ones((5, 5)))
+
+
+@parametrize_with_checks([ToMATo(), ToMATo(density="log_kde", bandwidth=1.0)])
+def test_scikit_learn(estimator, check):
+    check(estimator)
