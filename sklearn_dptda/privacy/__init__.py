@@ -23,7 +23,8 @@ from sklearn_dptda.privacy._estimator import PrivacyTags, PrivateEstimatorMixin
 from sklearn_dptda.privacy._fixed_point import FixedPoint
 from sklearn_dptda.privacy._guarantee import PrivacyGuarantee
 from sklearn_dptda.privacy._history import SpendHistory
-from sklearn_dptda.privacy._noise import NoiseSource, spawn_seeds
+from sklearn_dptda.privacy._noise import NoiseSource, flip_numerator, spawn_seeds
+from sklearn_dptda.privacy._rare import successes
 from sklearn_dptda.privacy._sensitivity import Sensitivity
 from sklearn_dptda.privacy._warnings import (
     PrivacyBudgetExceeded,
@@ -52,6 +53,7 @@ __all__ = [
     "compose_mu",
     "default_accountant",
     "exponential_choice",
+    "flip_numerator",
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_mu",
@@ -61,6 +63,7 @@ __all__ = [
     "neighbours",
     "pure_rho",
     "spawn_seeds",
+    "successes",
     "zcdp_epsilon",
     "zcdp_rho",
 ]

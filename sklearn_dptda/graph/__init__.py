@@ -1,0 +1,17 @@
+"""Edge-private graphs and their spectral embeddings."""
+
+from sklearn_dptda.graph._embedding import AdjacencySpectralEmbedding
+from sklearn_dptda.graph._flip import EdgeFlip, LaplaceFlip
+from sklearn_dptda.graph._generators import make_latent, make_rdpg, make_sbm
+from sklearn_dptda.graph._noisy import NoisyAdjacency, PackedAdjacency
+
+__all__ = [
+    "AdjacencySpectralEmbedding",
+    "EdgeFlip",
+    "LaplaceFlip",
+    "NoisyAdjacency",
+    "PackedAdjacency",
+    "make_latent",
+    "make_rdpg",
+    "make_sbm",
+]

@@ -1,0 +1,105 @@
+"""Adjacency matrices: what is accepted, and what is said about what is not."""
+
+import numpy as np
+from scipy.sparse import coo_array, csr_array, issparse
+
+
+def check_adjacency(X, directed=False):
+    """Turn a graph into the row and column indices of its edges.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix or networkx graph
+        Square, of zeros and ones, with an empty diagonal.
+    directed : bool, default=False
+        Whether edges have a direction; otherwise the matrix is symmetric.
+
+    Returns
+    -------
+    csr_array of shape (n_nodes, n_nodes), dtype float32
+        Without explicit zeros, indices sorted.
+
+    Raises
+    ------
+    ValueError
+        Saying what is wrong, without naming an edge.
+    """
+    A = check_links(_sparse_of(X))
+    n, m = A.shape
+    if n != m:
+        raise ValueError(f"an adjacency matrix must be square; got the shape {A.shape}.")
+    if n < 2:
+        raise ValueError("a graph needs at least two nodes: with one there is nothing to hide.")
+    if A.diagonal().any():
+        raise ValueError("the graph has self-loops: set the diagonal to zero.")
+    if not directed and (A != A.T).nnz:
+        raise ValueError(
+            "the adjacency matrix is not symmetric: pass directed=True, or the larger of it and "
+            "its transpose."
+        )
+    return A
+
+
+def check_links(X):
+    """Turn zeros and ones of any shape into a sparse array.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix
+
+    Returns
+    -------
+    csr_array, dtype float32
+    """
+    X = _sparse_of(X)
+    if not issparse(X):
+        X = np.asarray(X)
+        if X.dtype.kind not in "biuf":
+            raise ValueError("an adjacency matrix holds numbers, or is a networkx graph.")
+        if X.ndim != 2:
+            raise ValueError(f"an adjacency matrix has two dimensions; got {X.ndim}.")
+    if 0 in X.shape:
+        raise ValueError("the adjacency matrix is empty.")
+    A = csr_array(X)
+    if not np.isfinite(A.data).all():
+        raise ValueError("the adjacency matrix contains NaN or infinity.")
+    if A.dtype == bool:
+        A = A.astype(np.float32)
+    A.sum_duplicates()
+    A.eliminate_zeros()
+    if (A.data != 1).any():
+        raise ValueError("edges have weights: only zeros and ones are hidden by flipping.")
+    return A.astype(np.float32)
+
+
+def _sparse_of(X):
+    """Sparse array of a networkx graph; anything else as it is."""
+    if hasattr(X, "adjacency") and hasattr(X, "nodes"):
+        import networkx
+
+        if X.is_multigraph():
+            raise ValueError("the graph has parallel edges: make it a simple graph first.")
+        if X.number_of_nodes() == 0:
+            raise ValueError("the graph is empty.")
+        return networkx.to_scipy_sparse_array(X, weight=None, dtype=np.float32, format="csr")
+    return X
+
+
+def of_pairs(rows, columns, shape, symmetric):
+    """Adjacency matrix of pairs of nodes.
+
+    Parameters
+    ----------
+    rows, columns : ndarray of int
+    shape : tuple of int
+    symmetric : bool
+        Whether each pair stands for both directions.
+
+    Returns
+    -------
+    csr_array, dtype float32
+    """
+    if symmetric:
+        rows, columns = np.r_[rows, columns], np.r_[columns, rows]
+    data = np.ones(len(rows), dtype=np.float32)
+    return csr_array(coo_array((data, (rows, columns)), shape))

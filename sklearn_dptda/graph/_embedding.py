@@ -1,0 +1,248 @@
+"""Spectral embeddings of noisy graphs, without the bias of the flips."""
+
+from numbers import Integral, Real
+
+import numpy as np
+from scipy.sparse import issparse
+from scipy.sparse.linalg import LinearOperator, aslinearoperator, eigsh
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from sklearn_dptda.graph._adjacency import check_adjacency, check_links
+from sklearn_dptda.graph._noisy import PackedAdjacency
+from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
+
+# Eigenvalues of noise stay below its edge, but for fluctuations at this size.
+_SLACK = 1.05
+
+
+class AdjacencySpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Coordinates of the nodes of a graph from leading eigenvectors of its adjacency matrix.
+
+    Estimates the latent positions of a random dot product graph, up to
+    rotation; of a graph whose pairs were flipped, those of the graph before.
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        Number of coordinates. None: eigenvalues beyond the edge of what noise
+        makes, at least one and at most ``max_components``.
+    flip_probability : float or "auto", default="auto"
+        Probability with which pairs were flipped. ``"auto"``: that which the
+        graph carries, as a release of :class:`EdgeFlip` does, or zero.
+    max_components : int, default=20
+        Most coordinates that are looked for.
+    random_state : int, RandomState instance or None, default=0
+        Of the start vector of the eigensolver.
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n_nodes, n_components_)
+        Coordinates of the nodes; those of positive eigenvalues first.
+    eigenvalues_ : ndarray of shape (n_components_,)
+        Of the adjacency matrix without bias.
+    signature_ : ndarray of shape (n_components_,)
+        Their signs: -1 marks a coordinate of which products are subtracted, in
+        a generalised random dot product graph.
+    n_components_ : int
+        Number of coordinates.
+    noise_edge_ : float
+        What eigenvalues of noise alone reach.
+    flip_probability_ : float
+        Probability that was used.
+    n_features_in_ : int
+        Number of nodes.
+
+    Notes
+    -----
+    Post-processing: as private as the graph. The unbiased matrix
+    ``(A - p) / (1 - 2 p)`` is never formed.
+
+    References
+    ----------
+    J. Hehir, A. Slavkovic, X. Niu, "Consistent spectral clustering of network
+    block models under local differential privacy", 2022, and S. Vishwanath, J.
+    Hehir, "The shape of edge differential privacy"; the unbiased matrix is
+    that of "Signal recovery from random dot product graphs under local
+    differential privacy", 2025.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.graph import AdjacencySpectralEmbedding, EdgeFlip
+    >>> from sklearn_dptda.graph import make_latent, make_rdpg
+    >>> A = make_rdpg(make_latent(1000, random_state=0), random_state=0)
+    >>> noisy = EdgeFlip(2.0, random_state=0).fit_transform(A)
+    >>> AdjacencySpectralEmbedding().fit_transform(noisy).shape
+    (1000, 3)
+    """
+
+    _parameter_constraints = {
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "flip_probability": [Interval(Real, 0, 0.5, closed="left"), StrOptions({"auto"})],
+        "max_components": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self, n_components=None, *, flip_probability="auto", max_components=20, random_state=0
+    ):
+        self.n_components = n_components
+        self.flip_probability = flip_probability
+        self.max_components = max_components
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None):
+        """Embed the nodes.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix of shape (n_nodes, n_nodes), networkx graph or release
+            Symmetric, of zeros and ones.
+        y : Ignored
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If the graph is refused, or has fewer nodes than components.
+        """
+        A = X if isinstance(X, PackedAdjacency) else check_adjacency(X)
+        n = A.shape[0]
+        wanted = self.n_components or min(self.max_components, n - 1)
+        if wanted > n - 1:
+            raise ValueError(f"n_components={wanted} needs more than the graph's {n} nodes.")
+        self.n_features_in_ = n
+        self.flip_probability_ = self._probability(X)
+        operator = unbiased(A, self.flip_probability_)
+        start = check_random_state(self.random_state).uniform(-1, 1, n)
+        values, vectors = eigsh(operator, wanted, which="LM", v0=start)
+        self.noise_edge_ = noise_edge(A, self.flip_probability_)
+        if self.n_components is None:
+            beyond = np.abs(values) > _SLACK * self.noise_edge_
+            kept = beyond if beyond.any() else np.abs(values) == np.abs(values).max()
+            values, vectors = values[kept], vectors[:, kept]
+        order = np.lexsort((-np.abs(values), values < 0))
+        self.eigenvalues_, vectors = values[order], vectors[:, order]
+        # One of the two orientations, whatever the solver returns.
+        largest = np.abs(vectors).argmax(axis=0)
+        vectors = vectors * np.sign(vectors[largest, np.arange(len(largest))])
+        self.signature_ = np.sign(self.eigenvalues_)
+        self.n_components_ = len(self.eigenvalues_)
+        self.embedding_ = vectors * np.sqrt(np.abs(self.eigenvalues_))
+        return self
+
+    def fit_transform(self, X, y=None):
+        """Embed the nodes, and return their coordinates.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix of shape (n_nodes, n_nodes), networkx graph or release
+        y : Ignored
+
+        Returns
+        -------
+        ndarray of shape (n_nodes, n_components_)
+        """
+        return self.fit(X).embedding_
+
+    def transform(self, X):
+        """Coordinates of nodes from their links to those of :meth:`fit`.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or release
+            The graph of :meth:`fit`, or links of other nodes, of shape
+            (n_rows, n_nodes), flipped with the same probability.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_components_)
+        """
+        check_is_fitted(self)
+        A = X if isinstance(X, PackedAdjacency) else check_links(X)
+        if A.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {A.shape[1]} columns, but the graph of fit has {self.n_features_in_} nodes."
+            )
+        weights = self.embedding_ / self.eigenvalues_
+        p = self.flip_probability_
+        if A.shape[0] == A.shape[1]:
+            return unbiased(A, p) @ weights
+        return (A @ weights - p * weights.sum(axis=0)) / (1 - 2 * p)
+
+    def _probability(self, X):
+        if self.flip_probability == "auto":
+            return float(getattr(X, "flip_probability", 0.0))
+        return float(self.flip_probability)
+
+    @property
+    def _n_features_out(self):
+        return self.n_components_
+
+    def __sklearn_tags__(self):
+        """Say what input is."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+def unbiased(A, probability):
+    """Operator whose expectation is the adjacency matrix before the flips.
+
+    Parameters
+    ----------
+    A : sparse matrix or LinearOperator of shape (n, n)
+        Without loops.
+    probability : float
+
+    Returns
+    -------
+    LinearOperator
+    """
+    A = aslinearoperator(A.astype(np.float64) if issparse(A) else A)
+    scale = 1 / (1 - 2 * probability)
+
+    def multiply(V):
+        return scale * (A @ V - probability * (V.sum(axis=0) - V))
+
+    def multiply_adjoint(V):
+        return scale * (A.rmatmat(V) - probability * (V.sum(axis=0) - V))
+
+    return LinearOperator(
+        A.shape,
+        matvec=lambda v: multiply(v.reshape(-1, 1))[:, 0],
+        rmatvec=lambda v: multiply_adjoint(v.reshape(-1, 1))[:, 0],
+        matmat=multiply,
+        rmatmat=multiply_adjoint,
+        dtype=np.float64,
+    )
+
+
+def noise_edge(A, probability):
+    """What the largest eigenvalue of independent noise of this density is about.
+
+    Parameters
+    ----------
+    A : sparse matrix or PackedAdjacency of shape (n, n)
+    probability : float
+
+    Returns
+    -------
+    float
+    """
+    n = A.shape[0]
+    density = _n_ones(A) / (n * (n - 1))
+    return 2 * np.sqrt(n * density * (1 - density)) / (1 - 2 * probability)
+
+
+def _n_ones(A):
+    if isinstance(A, PackedAdjacency):
+        return sum(int(A.rows(part).sum(dtype=np.float64)) for part in A.parts())
+    return A.nnz

@@ -1,0 +1,126 @@
+"""Random graphs with a latent shape."""
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from sklearn_dptda.graph._adjacency import of_pairs
+
+_ROWS = 1024
+SHAPES = ("circle", "sphere", "two_circles", "figure_eight")
+
+
+def make_latent(n_nodes=500, shape="circle", *, random_state=None):
+    """Latent positions of a random dot product graph, on a curve or surface.
+
+    Points ``u`` of the unit disc or ball become ``(u, 1) / sqrt(2)``, whose
+    inner products are probabilities.
+
+    Parameters
+    ----------
+    n_nodes : int, default=500
+    shape : {"circle", "sphere", "two_circles", "figure_eight"}, default="circle"
+        Two circles are apart; the figure eight is Gerono's lemniscate.
+    random_state : int, RandomState instance or None, default=None
+
+    Returns
+    -------
+    X : ndarray of shape (n_nodes, n_latent)
+    """
+    rng = check_random_state(random_state)
+    angle = rng.uniform(0, 2 * np.pi, n_nodes)
+    if shape == "circle":
+        u = np.column_stack([np.cos(angle), np.sin(angle)])
+    elif shape == "two_circles":
+        side = np.where(rng.uniform(size=n_nodes) < 0.5, -1.0, 1.0)
+        u = 0.4 * np.column_stack([np.cos(angle), np.sin(angle)])
+        u[:, 0] += 0.6 * side
+    elif shape == "figure_eight":
+        u = np.column_stack([np.cos(angle), np.sin(angle) * np.cos(angle)])
+    elif shape == "sphere":
+        u = rng.standard_normal((n_nodes, 3))
+        u /= np.linalg.norm(u, axis=1, keepdims=True)
+    else:
+        raise ValueError(f"shape must be one of {', '.join(SHAPES)}; got {shape!r}.")
+    return np.column_stack([u, np.ones(n_nodes)]) / np.sqrt(2)
+
+
+def make_rdpg(X, *, signature=None, random_state=None):
+    """Draw a (generalised) random dot product graph from latent positions.
+
+    Nodes ``i`` and ``j`` are joined with probability ``X[i] @ X[j]``,
+    independently.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_nodes, n_latent)
+    signature : array-like of shape (n_latent,), default=None
+        Signs of the products' terms; None: all plus.
+    random_state : int, RandomState instance or None, default=None
+
+    Returns
+    -------
+    csr_array of shape (n_nodes, n_nodes), dtype float32
+
+    Raises
+    ------
+    ValueError
+        If a product is no probability.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.graph import make_latent, make_rdpg
+    >>> A = make_rdpg(make_latent(100, random_state=0), random_state=0)
+    >>> A.shape
+    (100, 100)
+    """
+    X = np.asarray(X, dtype=float)
+    if X.ndim != 2 or len(X) < 2:
+        raise ValueError("X must be a table of at least two latent positions.")
+    signs = np.ones(X.shape[1]) if signature is None else np.asarray(signature, dtype=float)
+    if signs.shape != (X.shape[1],) or (np.abs(signs) != 1).any():
+        raise ValueError("signature must hold a sign, 1 or -1, for each latent dimension.")
+    return _draw(len(X), lambda part: X[part] * signs @ X.T, random_state)
+
+
+def make_sbm(sizes, probabilities, *, random_state=None):
+    """Draw a stochastic block model.
+
+    Parameters
+    ----------
+    sizes : list of int
+        Numbers of nodes of the blocks.
+    probabilities : array-like of shape (n_blocks, n_blocks)
+        Symmetric: of an edge between nodes of two blocks.
+    random_state : int, RandomState instance or None, default=None
+
+    Returns
+    -------
+    A : csr_array of shape (n_nodes, n_nodes), dtype float32
+    y : ndarray of shape (n_nodes,)
+        Block of each node.
+
+    Raises
+    ------
+    ValueError
+        If the probabilities do not fit.
+    """
+    table = np.asarray(probabilities, dtype=float)
+    if table.shape != (len(sizes), len(sizes)) or not np.array_equal(table, table.T):
+        raise ValueError("probabilities must be a symmetric table with a row for each block.")
+    y = np.repeat(np.arange(len(sizes)), sizes)
+    return _draw(len(y), lambda part: table[y[part]][:, y], random_state), y
+
+
+def _draw(n, probabilities, random_state):
+    rng = check_random_state(random_state)
+    found = []
+    for start in range(0, n, _ROWS):
+        part = slice(start, min(start + _ROWS, n))
+        table = probabilities(part)
+        if (table < -1e-12).any() or (table > 1 + 1e-12).any():
+            raise ValueError("inner products must be probabilities, in [0, 1].")
+        rows, columns = np.nonzero(rng.uniform(size=table.shape) < table)
+        upper = rows + start < columns
+        found.append((rows[upper] + start, columns[upper]))
+    rows, columns = (np.concatenate(side) for side in zip(*found, strict=True))
+    return of_pairs(rows, columns, (n, n), True)

@@ -1,0 +1,64 @@
+"""Pairs of nodes and their ranks, in exact integers."""
+
+import numpy as np
+
+
+class Pairs:
+    """Numbering of the pairs that a graph can join.
+
+    Undirected: pairs ``(i, j)`` with ``i < j``, row by row. Directed: all
+    pairs of different nodes, row by row. Bipartite: all pairs of a row and a
+    column.
+
+    Parameters
+    ----------
+    n_rows, n_columns : int
+    kind : {"undirected", "directed", "bipartite"}
+    """
+
+    def __init__(self, n_rows, n_columns, kind):
+        self.n_rows, self.n_columns, self.kind = n_rows, n_columns, kind
+        rows = np.arange(n_rows + 1, dtype=np.int64)
+        if kind == "undirected":
+            self._starts = rows * n_columns - rows * (rows + 1) // 2
+        else:
+            self._starts = rows * (n_columns - (kind == "directed"))
+
+    def __len__(self):
+        return int(self._starts[self.n_rows])
+
+    def rank(self, rows, columns):
+        """Rank of each pair.
+
+        Parameters
+        ----------
+        rows, columns : ndarray of int64
+
+        Returns
+        -------
+        ndarray of int64
+        """
+        if self.kind == "undirected":
+            return self._starts[rows] + columns - rows - 1
+        skipped = (columns > rows) if self.kind == "directed" else 0
+        return self._starts[rows] + columns - skipped
+
+    def pair(self, ranks):
+        """Rows and columns of sorted ranks.
+
+        Parameters
+        ----------
+        ranks : ndarray of int64
+
+        Returns
+        -------
+        rows, columns : ndarray of int64
+        """
+        rows = np.searchsorted(self._starts, ranks, side="right") - 1
+        # Rows without pairs share their start with the next row.
+        columns = ranks - self._starts[rows]
+        if self.kind == "undirected":
+            return rows, columns + rows + 1
+        if self.kind == "directed":
+            return rows, columns + (columns >= rows)
+        return rows, columns

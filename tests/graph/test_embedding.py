@@ -1,0 +1,160 @@
+"""Embeddings of noisy graphs: unbiased, the right dimension, out of sample."""
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.cluster import KMeans
+from sklearn.metrics import adjusted_rand_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
+
+from sklearn_dptda.cluster import ToMATo
+from sklearn_dptda.graph import (
+    AdjacencySpectralEmbedding,
+    EdgeFlip,
+    make_latent,
+    make_rdpg,
+    make_sbm,
+)
+from sklearn_dptda.graph._embedding import unbiased
+
+
+def rms_after_rotation(Z, X):
+    left, _, right = np.linalg.svd(Z.T @ X)
+    return float(np.sqrt(((Z @ (left @ right) - X) ** 2).sum(axis=1).mean()))
+
+
+@pytest.mark.parametrize("storage", ["sparse", "packed"])
+def test_the_unbiased_operator_is_the_matrix(storage, rng):
+    A, _ = make_sbm([40, 30], [[0.5, 0.1], [0.1, 0.4]], random_state=0)
+    noisy = EdgeFlip(1.0, storage=storage, random_state=0).fit_transform(A)
+    p = noisy.flip_probability
+    dense = (noisy.toarray().astype(float) - p) / (1 - 2 * p)
+    np.fill_diagonal(dense, 0.0)
+    V = rng.normal(size=(70, 4))
+    operator = unbiased(noisy, p)
+    assert operator @ V == pytest.approx(dense @ V, abs=1e-4 if storage == "packed" else 1e-12)
+    assert operator @ V[:, 0] == pytest.approx(dense @ V[:, 0], abs=1e-4)
+    assert operator.rmatmat(V) == pytest.approx(dense.T @ V, abs=1e-4)
+
+
+def test_unbiased_entries_have_mean_and_variance():
+    # 2,000 releases of one pair's worth of 190: within five standard errors.
+    A, _ = make_sbm([20], [[0.5]], random_state=0)
+    flip = EdgeFlip(1.0, random_state=np.random.RandomState(0)).fit(A)
+    p = flip.flip_probability_
+    upper = np.triu_indices(20, 1)
+    exact = A.toarray()[upper]
+    releases = np.array([flip.transform(A).toarray()[upper] for _ in range(300)])
+    entries = (releases - p) / (1 - 2 * p) - exact
+    variance = 1 / (4 * math.sinh(0.5) ** 2)
+    error = math.sqrt(variance / entries.size)
+    assert abs(entries.mean()) < 5 * error
+    assert entries.var() == pytest.approx(variance, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "most"), [(math.inf, 0.035), (1.0, 0.09), (2.0, 0.05), (4.0, 0.036)]
+)
+def test_latent_positions_of_a_circle(epsilon, most):
+    X = make_latent(2000, "circle", random_state=1)
+    A = make_rdpg(X, random_state=1)
+    noisy = EdgeFlip(epsilon, random_state=0).fit_transform(A)
+    embedding = AdjacencySpectralEmbedding().fit(noisy)
+    assert embedding.n_components_ == 3 and (embedding.signature_ == 1).all()
+    assert rms_after_rotation(embedding.embedding_, X) < most
+    assert embedding.transform(noisy) == pytest.approx(embedding.embedding_, abs=1e-4)
+
+
+def test_new_nodes_land_where_they_belong():
+    X = make_latent(1500, "circle", random_state=1)
+    A = make_rdpg(X, random_state=1)
+    old, new = np.arange(1000), np.arange(1000, 1500)
+    flip = EdgeFlip(2.0, random_state=0).fit(A[old][:, old])
+    embedding = AdjacencySpectralEmbedding(3).fit(flip.transform(A[old][:, old]))
+    moved = embedding.transform(flip.transform(A[new][:, old]))
+    both, truth = np.vstack([embedding.embedding_, moved]), np.vstack([X[old], X[new]])
+    assert rms_after_rotation(both, truth) < 0.08
+
+
+def test_negative_eigenvalues_are_marked():
+    A, _ = make_sbm([200, 200], [[0.1, 0.5], [0.5, 0.1]], random_state=0)
+    embedding = AdjacencySpectralEmbedding(2).fit(A)
+    assert embedding.signature_.tolist() == [1, -1]
+    product = embedding.embedding_ * embedding.signature_ @ embedding.embedding_.T
+    assert product[:200, :200].mean() == pytest.approx(0.1, abs=0.02)
+    assert product[:200, 200:].mean() == pytest.approx(0.5, abs=0.02)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_noise_alone_has_one_dimension(seed):
+    A, _ = make_sbm([500], [[0.2]], random_state=seed)
+    noisy = EdgeFlip(1.0, random_state=seed).fit_transform(A)
+    assert AdjacencySpectralEmbedding().fit(noisy).n_components_ == 1
+
+
+def test_pipeline_hands_the_flip_probability_on():
+    A, y = make_sbm([150] * 3, np.full((3, 3), 0.1) + 0.35 * np.eye(3), random_state=0)
+    model = make_pipeline(
+        EdgeFlip(2.0, random_state=0), AdjacencySpectralEmbedding(), Normalizer(), ToMATo(3)
+    )
+    labels = model.fit_predict(A)
+    assert adjusted_rand_score(y, labels) > 0.95
+    embedding = model.named_steps["adjacencyspectralembedding"]
+    assert embedding.flip_probability_ == model[0].flip_probability_ > 0
+    assert embedding.n_components_ == 3
+
+
+def test_grid_search_over_epsilon():
+    A, y = make_sbm([100] * 2, [[0.5, 0.1], [0.1, 0.5]], random_state=0)
+    model = make_pipeline(
+        EdgeFlip(random_state=0), AdjacencySpectralEmbedding(2), KMeans(2, n_init=3, random_state=0)
+    )
+
+    def score(fitted, X, y):
+        return adjusted_rand_score(y, fitted.predict(X))
+
+    search = GridSearchCV(model, {"edgeflip__epsilon": [0.01, 5.0]}, scoring=score, cv=3)
+    search.fit(A.toarray(), y)
+    assert search.best_params_ == {"edgeflip__epsilon": 5.0}
+    assert search.best_score_ > 0.9
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_components": 0}, "n_components"),
+        ({"n_components": 20}, "n_components"),
+        ({"flip_probability": 0.5}, "flip_probability"),
+        ({"flip_probability": "none"}, "flip_probability"),
+        ({"max_components": 0}, "max_components"),
+    ],
+)
+def test_bad_parameters(options, message):
+    A, _ = make_sbm([20], [[0.5]], random_state=0)
+    with pytest.raises(ValueError, match=message):
+        AdjacencySpectralEmbedding(**options).fit(A)
+
+
+def test_generators():
+    for shape in ("circle", "sphere", "two_circles", "figure_eight"):
+        X = make_latent(300, shape, random_state=0)
+        products = X @ X.T
+        assert products.min() > -1e-12 and products.max() < 1 + 1e-12
+        A = make_rdpg(X, random_state=0)
+        assert (A != A.T).nnz == 0 and not A.diagonal().any()
+        upper = np.triu_indices(300, 1)
+        n = len(upper[0])
+        assert abs(A.nnz / 2 - products[upper].sum()) < 5 * math.sqrt(n) / 2
+    assert (make_rdpg(X, random_state=1) != make_rdpg(X, random_state=1)).nnz == 0
+    for bad in (
+        lambda: make_latent(10, "square"),
+        lambda: make_rdpg(np.full((3, 1), 2.0)),
+        lambda: make_rdpg(np.zeros(3)),
+        lambda: make_rdpg(np.zeros((3, 2)), signature=[1, 2]),
+        lambda: make_sbm([2, 2], [[0.1, 0.2], [0.3, 0.1]]),
+    ):
+        with pytest.raises(ValueError):
+            bad()

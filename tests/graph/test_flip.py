@@ -1,0 +1,221 @@
+"""Flipping pairs of nodes: output laws, storage, numbering, bad input."""
+
+import itertools
+import math
+
+import networkx
+import numpy as np
+import pytest
+from scipy.sparse import coo_array, csr_array
+from sklearn.base import clone
+
+from sklearn_dptda.graph import EdgeFlip, LaplaceFlip, NoisyAdjacency, PackedAdjacency, make_sbm
+from sklearn_dptda.graph._pairs import Pairs
+from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded
+
+KINDS = [EdgeFlip, LaplaceFlip]
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return make_sbm([60, 40], [[0.4, 0.1], [0.1, 0.3]], random_state=0)[0]
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0, 40.0, math.inf])
+def test_flip_probabilities(epsilon, graph):
+    edge = EdgeFlip(epsilon).fit(graph).flip_probability_
+    laplace = LaplaceFlip(epsilon).fit(graph).flip_probability_
+    assert edge == pytest.approx(1 / (1 + math.exp(min(epsilon, 700))), rel=1e-12)
+    assert laplace == pytest.approx(math.exp(-epsilon / 2) / 2, rel=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0, 8.0])
+def test_laplace_is_an_edge_flip_of_less_epsilon(epsilon, graph):
+    less = math.log(2 * math.exp(epsilon / 2) - 1)
+    assert less < epsilon
+    assert EdgeFlip(less).fit(graph).flip_probability_ == pytest.approx(
+        LaplaceFlip(epsilon).fit(graph).flip_probability_
+    )
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0, 20.0])
+@pytest.mark.parametrize("kind", KINDS)
+def test_output_law_on_all_graphs_of_four_nodes(kind, epsilon):
+    # 64 graphs of 6 pairs: exact, from the integer probability that is drawn from.
+    mechanism = kind(epsilon)
+    p = mechanism._numerator() / 2.0**64
+    graphs = np.array(list(itertools.product((0, 1), repeat=6)))
+    differing = (graphs[:, None] != graphs).sum(axis=2)
+    logs = differing * math.log(p) + (6 - differing) * math.log1p(-p)
+    assert np.exp(logs).sum(axis=1) == pytest.approx(1.0)
+    neighbours = np.argwhere(differing == 1)
+    worst = max(np.abs(logs[a] - logs[b]).max() for a, b in neighbours)
+    assert worst <= epsilon * (1 + 1e-9)
+    if kind is EdgeFlip:
+        assert worst == pytest.approx(epsilon, rel=1e-9)
+
+
+def test_flips_are_drawn_with_that_probability(graph):
+    # 40 releases of 4,950 pairs; five standard errors, a false-alarm rate below 1e-6.
+    flip = EdgeFlip(1.0, random_state=np.random.RandomState(0)).fit(graph)
+    changed = [(flip.transform(graph) != graph).nnz / 2 for _ in range(40)]
+    n, p = 40 * 4950, flip.flip_probability_
+    assert abs(sum(changed) - n * p) < 5 * math.sqrt(n * p * (1 - p))
+
+
+@pytest.mark.parametrize("kind", ["undirected", "directed", "bipartite"])
+def test_every_pair_has_its_rank(kind):
+    for n, m in ((1, 1), (2, 2), (3, 3), (7, 7), (4, 9)):
+        if n != m and kind != "bipartite":
+            continue
+        pairs = Pairs(n, m, kind)
+        rows, columns = pairs.pair(np.arange(len(pairs)))
+        assert np.array_equal(pairs.rank(rows, columns), np.arange(len(pairs)))
+        expected = {
+            "undirected": n * (n - 1) // 2,
+            "directed": n * (n - 1),
+            "bipartite": n * m,
+        }[kind]
+        assert len(set(zip(rows.tolist(), columns.tolist(), strict=True))) == expected
+        assert kind == "bipartite" or (rows != columns).all()
+
+
+@pytest.mark.parametrize("kind", ["undirected", "directed"])
+def test_ranks_are_exact_for_a_million_nodes(kind):
+    n = 10**6
+    pairs = Pairs(n, n, kind)
+    ranks = np.unique(np.r_[0, 1, n - 2, n - 1, n, len(pairs) // 3, len(pairs) - 2, len(pairs) - 1])
+    rows, columns = pairs.pair(ranks)
+    assert np.array_equal(pairs.rank(rows, columns), ranks)
+    # In Python's integers of any size.
+    for rank, i, j in zip(ranks.tolist(), rows.tolist(), columns.tolist(), strict=True):
+        if kind == "undirected":
+            assert rank == i * n - i * (i + 1) // 2 + j - i - 1
+        else:
+            assert rank == i * (n - 1) + j - (j > i)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_storages_release_the_same_graph(directed, graph):
+    A = graph.toarray()
+    if directed:
+        A = np.triu(A) + np.tril(A[::-1, ::-1], -1)
+    releases = [
+        EdgeFlip(1.5, directed=directed, storage=storage, random_state=0).fit_transform(A)
+        for storage in ("sparse", "packed")
+    ]
+    sparse, packed = releases
+    assert isinstance(sparse, NoisyAdjacency) and isinstance(packed, PackedAdjacency)
+    assert np.array_equal(sparse.toarray(), packed.toarray())
+    assert not sparse.diagonal().any() and set(np.unique(sparse.data)) == {1.0}
+    assert directed or (sparse != sparse.T).nnz == 0
+    assert sparse.flip_probability == packed.flip_probability == pytest.approx(0.18, abs=0.01)
+    V = np.random.default_rng(0).normal(size=(100, 3))
+    assert packed @ V == pytest.approx(sparse @ V, abs=1e-4)
+    assert packed.rmatmat(V) == pytest.approx(sparse.T @ V, abs=1e-4)
+    assert packed @ V[:, 0] == pytest.approx(sparse @ V[:, 0], abs=1e-4)
+
+
+def test_inputs_of_all_kinds_release_the_same(graph):
+    A = graph.toarray()
+    inputs = [
+        A,
+        A.astype(int),
+        A.astype(bool),
+        A.tolist(),
+        graph,
+        coo_array(graph),
+        networkx.from_numpy_array(A),
+    ]
+    first, *others = [EdgeFlip(2.0, random_state=0).fit_transform(X) for X in inputs]
+    for other in others:
+        assert (first != other).nnz == 0
+
+
+def test_links_of_new_nodes_are_flipped_too(graph):
+    flip = EdgeFlip(1.0, random_state=0).fit(graph)
+    rows = flip.transform(graph[:7])
+    assert rows.shape == (7, 100) and rows.flip_probability == flip.flip_probability_
+    assert EdgeFlip(math.inf).fit(graph).transform(graph[:7]).toarray() == pytest.approx(
+        graph[:7].toarray()
+    )
+
+
+def test_isolated_nodes_and_no_edges():
+    empty = csr_array((50, 50))
+    noisy = EdgeFlip(1.0, random_state=0).fit_transform(empty)
+    assert noisy.nnz > 0
+    assert EdgeFlip(math.inf).fit_transform(empty).nnz == 0
+    # So rare that nothing happens.
+    assert EdgeFlip(600.0, random_state=0).fit_transform(empty).nnz == 0
+
+
+def test_payments(graph):
+    accountant = PrivacyAccountant(2.5)
+    flip = clone(EdgeFlip(1.0, accountant=accountant)).fit(graph)
+    assert accountant.total().epsilon == 0
+    flip.transform(graph)
+    flip.transform(graph[:3])
+    with pytest.raises(PrivacyBudgetExceeded):
+        flip.transform(graph)
+    assert accountant.total().epsilon == pytest.approx(2.0)
+
+
+def weighted(A):
+    return 0.5 * A
+
+
+def with_loop(A):
+    B = A.copy()
+    B[3, 3] = 1
+    return B
+
+
+def asymmetric(A):
+    B = A.copy()
+    B[0, 1], B[1, 0] = 1, 0
+    return B
+
+
+def missing(A):
+    B = A.astype(float)
+    B[0, 1] = np.nan
+    return B
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (weighted, "weights"),
+        (with_loop, "self-loops"),
+        (asymmetric, "not symmetric"),
+        (missing, "NaN"),
+        (lambda A: A[:1, :1], "two nodes"),
+        (lambda A: A[:0, :0], "empty"),
+        (lambda A: A[:, :5], "square"),
+        (lambda A: A[0], "two dimensions"),
+        (lambda A: A.astype(str), "numbers"),
+        (lambda A: networkx.Graph(), "empty"),
+        (lambda A: networkx.MultiGraph([(0, 1), (0, 1)]), "parallel"),
+    ],
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_bad_graphs(kind, make, message, graph):
+    with pytest.raises(ValueError, match=message):
+        kind().fit(make(graph.toarray()))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"epsilon": 0.0}, "epsilon"),
+        ({"epsilon": -1.0}, "epsilon"),
+        ({"epsilon": math.nan}, "epsilon"),
+        ({"storage": "dense"}, "storage"),
+        ({"directed": "no"}, "directed"),
+    ],
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_bad_parameters(kind, options, message, graph):
+    with pytest.raises(ValueError, match=message):
+        kind(**options).fit(graph)

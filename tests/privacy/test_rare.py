@@ -1,0 +1,64 @@
+"""Rare successes: exact laws, positions, both roads. False alarms below 1e-6 each."""
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest, chi2, geom
+
+from sklearn_dptda.privacy import NoiseSource, _rare, successes
+from sklearn_dptda.privacy._rare import coins, positions
+
+
+def numerator(p):
+    return int(p * 2.0**64)
+
+
+@pytest.mark.parametrize("seed", [0, None])
+@pytest.mark.parametrize("p", [0.5, 0.2689, 0.018, 2.0**-12, 1e-6])
+def test_number_of_successes(p, seed):
+    n = 2_000_000
+    found = sum(len(part) for part in successes(NoiseSource(seed), numerator(p), n))
+    assert binomtest(found, n, p).pvalue > 1e-6
+    # Three-sided: other probabilities are told apart where there is something to count.
+    if p > 1e-3:
+        assert binomtest(found, n, 1.05 * p).pvalue < 1e-6
+        assert binomtest(found, n, 0.95 * p).pvalue < 1e-6
+
+
+@pytest.mark.parametrize("p", [0.3, 0.01])
+@pytest.mark.parametrize("rare", [False, True])
+def test_gaps_are_geometric(p, rare, monkeypatch):
+    # 5,000 gaps, chi-squared over deciles, on both roads.
+    monkeypatch.setattr(_rare, "_RARE", 1.0 if rare else 0.0)
+    at = np.concatenate(list(successes(NoiseSource(1), numerator(p), int(6000 / p))))[:5001]
+    gaps = np.diff(at)
+    edges = np.unique(geom.ppf(np.linspace(0, 1, 11)[1:-1], p))
+    observed = np.bincount(np.searchsorted(edges, gaps), minlength=len(edges) + 1)
+    expected = 5000 * np.diff(np.r_[0.0, geom.cdf(edges, p), 1.0])
+    assert ((observed - expected) ** 2 / expected).sum() < chi2.isf(1e-6, len(edges))
+
+
+@pytest.mark.parametrize("p", [0.0, 1e-18, 1e-12, 0.01, 0.5])
+def test_positions_increase_and_stay_inside(p):
+    for n in (0, 1, 63, 64, 65, 5000):
+        parts = list(successes(NoiseSource(3), numerator(p), n))
+        at = np.concatenate([np.empty(0, np.int64), *parts])
+        assert (np.diff(at) > 0).all() and ((at >= 0) & (at < n)).all()
+
+
+def test_certain_and_impossible_coins():
+    assert list(successes(NoiseSource(0), 0, 100)) == []
+    at = np.concatenate(list(successes(NoiseSource(0), 1 << 64, 100)))
+    assert at.tolist() == list(range(100))
+
+
+def test_coins_of_one_word_are_independent():
+    # 64 x 64 correlations of 20,000 words: below 6.5 standard errors.
+    words = coins(NoiseSource(0), numerator(0.25), 20_000)
+    bits = np.unpackbits(words.astype("<u8").view(np.uint8), bitorder="little").reshape(-1, 64)
+    off = np.corrcoef(bits.T)[~np.eye(64, dtype=bool)]
+    assert np.abs(off).max() < 6.5 / np.sqrt(20_000)
+
+
+def test_positions_of_bits():
+    words = np.array([0b1001, 0, 1 << 63], dtype=np.uint64)
+    assert positions(words).tolist() == [0, 3, 191]
