@@ -1,0 +1,305 @@
+"""Bottleneck distances up to a shift or a dilation of one diagram, by certified search."""
+
+import heapq
+import math
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_bipartite_matching
+
+from sklearn_dptda.persistence._distance import bottleneck_distance, check_diagram
+
+
+def shift_invariant_bottleneck_distance(
+    first, second, *, scale="linear", tol=1e-6, return_shift=False
+):
+    """Least bottleneck distance between a diagram and the shifts of another.
+
+    Parameters
+    ----------
+    first, second : array-like of shape (n, 2)
+        Births and deaths; deaths may be infinite.
+    scale : {"linear", "log"}, default="linear"
+        ``"log"`` takes logarithms of all coordinates first, so that a shift is
+        a change of units; births must be positive then.
+    tol : float, default=1e-6
+        How far above the least value the result may be, as a part of the
+        longest half persistence.
+    return_shift : bool, default=False
+        Whether to return what is added to the first diagram, too.
+
+    Returns
+    -------
+    distance : float
+        ``inf`` where the numbers of infinite deaths differ.
+    shift : float
+        Only with ``return_shift``; ``nan`` where the distance is infinite.
+
+    Raises
+    ------
+    ValueError
+        If a diagram is malformed, or a birth is not positive on the log scale.
+
+    See Also
+    --------
+    dilation_dissimilarity : Up to a factor, in the original units.
+
+    Notes
+    -----
+    Branch and bound over shifts: an interval is dropped when a matching shows
+    that no shift in it is better, which needs no distance. Every value is
+    certified.
+
+    References
+    ----------
+    D. Sheehy, O. Cavanna, K. Gardner, "When and why the topological coverage
+    criterion works"; Y. Cao, P. Monod, A. Vlontzos, L. Schmidtke, B. Kainz,
+    "Topological information retrieval with dilation-invariant bottleneck
+    comparative measures", 2022.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.persistence import shift_invariant_bottleneck_distance
+    >>> shift_invariant_bottleneck_distance([[0, 2]], [[5, 7]])
+    0.0
+    """
+    if scale not in ("linear", "log"):
+        raise ValueError(f"scale must be 'linear' or 'log'; got {scale!r}.")
+    P, Q = check_diagram(first, "first"), check_diagram(second, "second")
+    if scale == "log":
+        P, Q = _logarithms(P, "first"), _logarithms(Q, "second")
+    value, shift = _search(P, Q, _Shifts, tol)
+    return (value, shift) if return_shift else value
+
+
+def dilation_dissimilarity(first, second, *, tol=1e-6, return_factor=False):
+    """Least bottleneck distance between a diagram and the dilations of another.
+
+    Parameters
+    ----------
+    first, second : array-like of shape (n, 2)
+        Births and deaths, not negative; deaths may be infinite.
+    tol : float, default=1e-6
+        How far above the least value the result may be, as a part of the
+        longest half persistence.
+    return_factor : bool, default=False
+        Whether to return what the first diagram is multiplied by, too.
+
+    Returns
+    -------
+    dissimilarity : float
+        In the units of ``second``: not symmetric. ``inf`` where the numbers of
+        infinite deaths differ.
+    factor : float
+        Only with ``return_factor``; ``nan`` where the dissimilarity is infinite.
+
+    Raises
+    ------
+    ValueError
+        If a diagram is malformed, or has a negative coordinate.
+
+    References
+    ----------
+    Y. Cao, P. Monod, A. Vlontzos, L. Schmidtke, B. Kainz, "Topological
+    information retrieval with dilation-invariant bottleneck comparative
+    measures", 2022.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.persistence import dilation_dissimilarity
+    >>> round(dilation_dissimilarity([[1, 3], [0.5, 1]], [[2, 6], [1, 2]]), 5)
+    0.0
+    """
+    P, Q = check_diagram(first, "first"), check_diagram(second, "second")
+    for name, diagram in (("first", P), ("second", Q)):
+        if (diagram < 0).any():
+            raise ValueError(f"{name} has a negative coordinate: dilations need them from 0 on.")
+    value, factor = _search(P, Q, _Dilations, tol)
+    return (value, factor) if return_factor else value
+
+
+def _logarithms(diagram, name):
+    if (diagram <= 0).any():
+        raise ValueError(f"{name} has births that are not positive: there is no logarithm of them.")
+    return np.log(diagram)
+
+
+def _search(P, Q, kind, tol):
+    """Least value, and the parameter where it is."""
+    finite = [diagram[np.isfinite(diagram[:, 1])] for diagram in (P, Q)]
+    endless = [np.sort(diagram[~np.isfinite(diagram[:, 1]), 0]) for diagram in (P, Q)]
+    if len(endless[0]) != len(endless[1]):
+        return math.inf, math.nan
+    family = kind(*finite, *endless)
+    start = family.identity
+    upper = bottleneck_distance(P, Q)
+    if not np.isfinite(upper):
+        return math.inf, math.nan
+    slack = tol * max(family.size, np.finfo(float).tiny)
+    best, at = upper, start
+    for guess in family.guesses():
+        value = bottleneck_distance(family.moved(P, guess), Q)
+        if value < best:
+            best, at = value, guess
+    heap = [(-(high - low), low, high) for low, high in [family.range(best)] if high >= low]
+    while heap and best > slack:
+        _, low, high = heapq.heappop(heap)
+        middle = (low + high) / 2
+        if not family.feasible(low, high, best - slack):
+            continue
+        if family.feasible(middle, middle, best - slack):
+            best, at = _value(family, middle, best - slack, slack), middle
+        if family.spread(low, high) > slack:
+            for part in ((low, middle), (middle, high)):
+                heapq.heappush(heap, (part[0] - part[1], *part))
+    exact = bottleneck_distance(family.moved(P, at), Q)
+    return min(best, exact) if exact <= best + slack else best, family.parameter(at)
+
+
+def _value(family, at, feasible, slack):
+    """Bottleneck distance at one parameter, known to be feasible at some value."""
+    low, high = 0.0, feasible
+    while high - low > slack / 4:
+        middle = (low + high) / 2
+        low, high = (low, middle) if family.feasible(at, at, middle) else (middle, high)
+    return high
+
+
+class _Family:
+    """Diagrams that one is moved to, and bounds of distances over ranges of them."""
+
+    def __init__(self, P, Q, endless_p, endless_q):
+        self.P, self.Q = P, Q
+        self.endless_p, self.endless_q = endless_p, endless_q
+        self.u_p, self.u_q = (P[:, 1] - P[:, 0]) / 2, (Q[:, 1] - Q[:, 0]) / 2
+
+    @property
+    def size(self):
+        """Longest half persistence, or extent of the endless births."""
+        ends = np.r_[self.endless_p, self.endless_q]
+        extent = np.ptp(ends) if len(ends) else 0.0
+        return float(max(self.u_p.max(initial=0), self.u_q.max(initial=0), extent))
+
+    def feasible(self, low, high, value):
+        """Whether a distance of ``value`` is not excluded for parameters in a range."""
+        if value < 0 or self.endless_bound(low, high) > value:
+            return False
+        allowed = self.lower_costs(low, high) <= value
+        rows = self.lower_diagonal(low, high) > value
+        columns = self.u_q > value
+        return _saturates(allowed[rows]) and _saturates(allowed[:, columns].T)
+
+
+def _saturates(allowed):
+    """Whether every row can be matched with a column of its own."""
+    if len(allowed) == 0:
+        return True
+    if len(allowed) > allowed.shape[1] or not allowed.any(axis=1).all():
+        return False
+    matching = maximum_bipartite_matching(csr_array(allowed), perm_type="column")
+    return bool((matching >= 0).all())
+
+
+class _Shifts(_Family):
+    identity = 0.0
+
+    def __init__(self, *parts):
+        super().__init__(*parts)
+        middles = [diagram.mean(axis=1) for diagram in (self.P, self.Q)]
+        self.gaps = middles[1] - middles[0][:, None]
+        self.apart = np.abs(self.u_p[:, None] - self.u_q)
+        ends = self.endless_q - self.endless_p
+        self.endless = (ends.max() + ends.min()) / 2 if len(ends) else 0.0
+        self.endless_width = np.ptp(ends) / 2 if len(ends) else -math.inf
+
+    @staticmethod
+    def moved(diagram, at):
+        return diagram + at
+
+    @staticmethod
+    def parameter(at):
+        return float(at)
+
+    @staticmethod
+    def spread(low, high):
+        return high - low
+
+    def guesses(self):
+        """Shifts that put the longest bars, or the endless ones, on each other."""
+        if len(self.endless_p):
+            yield self.endless
+        rows, columns = (np.argsort(-u)[:3] for u in (self.u_p, self.u_q))
+        yield from self.gaps[np.ix_(rows, columns)].ravel()
+
+    def range(self, best):
+        if len(self.endless_p):
+            reach = max(best - self.endless_width, 0.0)
+            return self.endless - reach, self.endless + reach
+        if self.gaps.size == 0:
+            return 0.0, -1.0
+        return self.gaps.min() - best, self.gaps.max() + best
+
+    def endless_bound(self, low, high):
+        outside = max(low - self.endless, self.endless - high, 0.0)
+        return self.endless_width + outside
+
+    def lower_costs(self, low, high):
+        outside = np.maximum(np.maximum(low - self.gaps, self.gaps - high), 0.0)
+        return self.apart + outside
+
+    def lower_diagonal(self, low, high):
+        return self.u_p
+
+
+class _Dilations(_Family):
+    """The parameter is the logarithm of the factor."""
+
+    identity = 0.0
+
+    @staticmethod
+    def moved(diagram, at):
+        return diagram * math.exp(at)
+
+    @staticmethod
+    def parameter(at):
+        return math.exp(at)
+
+    def spread(self, low, high):
+        largest = max(self.P.max(initial=0.0), self.endless_p.max(initial=0.0))
+        return (math.exp(high) - math.exp(low)) * largest
+
+    def guesses(self):
+        """Factors that make the longest bars, or the largest deaths, equal."""
+        rows, columns = (np.argsort(-u)[:3] for u in (self.u_p, self.u_q))
+        for i in rows:
+            for j in columns:
+                yield math.log(self.u_q[j] / self.u_p[i])
+                yield math.log(self.Q[j, 1] / self.P[i, 1])
+
+    def range(self, best):
+        longest_p, longest_q = self.u_p.max(initial=0.0), self.u_q.max(initial=0.0)
+        last_p, last_q = self.endless_p.max(initial=0.0), self.endless_q.max(initial=0.0)
+        tops = [(best + q) / p for p, q in ((longest_p, longest_q), (last_p, last_q)) if p > 0]
+        if not tops:
+            return 0.0, -1.0
+        highest = math.log(max(min(tops), np.finfo(float).tiny))
+        return highest - 40.0, highest
+
+    def endless_bound(self, low, high):
+        if len(self.endless_p) == 0:
+            return -math.inf
+        return float(_apart(self.endless_p, self.endless_q, low, high).max())
+
+    def lower_costs(self, low, high):
+        return np.maximum(
+            _apart(self.P[:, None, 0], self.Q[:, 0], low, high),
+            _apart(self.P[:, None, 1], self.Q[:, 1], low, high),
+        )
+
+    def lower_diagonal(self, low, high):
+        return math.exp(low) * self.u_p
+
+
+def _apart(p, q, low, high):
+    """Least distance of ``q`` from multiples of ``p``, not negative, by factors of a range."""
+    return np.maximum(np.maximum(math.exp(low) * p - q, q - math.exp(high) * p), 0.0)

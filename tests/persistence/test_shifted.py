@@ -1,0 +1,123 @@
+"""Distances up to shifts and dilations: known values, brute force, invariance."""
+
+import math
+
+import numpy as np
+import pytest
+
+from sklearn_dptda import bottleneck_distance
+from sklearn_dptda.persistence import dilation_dissimilarity, shift_invariant_bottleneck_distance
+from sklearn_dptda.persistence._shifted import _Dilations, _saturates, _Shifts
+
+INF = math.inf
+PAIR = np.array([[1.0, 3.0], [0.5, 1.0]])
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "value", "at"),
+    [
+        ([[0, 2]], [[5, 7]], 0.0, 5.0),
+        ([[0, 2], [1, 2]], [[5, 7], [6.5, 7.5]], 0.25, 5.25),
+        ([[0, 4], [0, 2]], [[10, 14], [11, 13]], 0.5, 10.5),
+        ([[0, INF], [1, 2]], [[3, INF], [4.5, 5.5]], 0.25, 3.25),
+        ([[0, INF], [2, INF]], [[5, INF], [9, INF]], 1.0, 6.0),
+        ([], [], 0.0, 0.0),
+        ([], [[0, 3]], 1.5, 0.0),
+    ],
+)
+def test_known_shifts(first, second, value, at):
+    found, shift = shift_invariant_bottleneck_distance(first, second, return_shift=True)
+    assert found == pytest.approx(value, abs=1e-6)
+    assert shift == pytest.approx(at, abs=1e-5)
+
+
+def test_a_diagram_and_its_double():
+    assert shift_invariant_bottleneck_distance(PAIR, 2 * PAIR) == pytest.approx(1.0, abs=1e-6)
+    on_logs = shift_invariant_bottleneck_distance(PAIR, 2 * PAIR, scale="log", return_shift=True)
+    assert on_logs == pytest.approx((0.0, math.log(2)), abs=1e-6)
+    found = dilation_dissimilarity(PAIR, 2 * PAIR, return_factor=True)
+    assert found == pytest.approx((0.0, 2.0), abs=1e-5)
+
+
+def test_numbers_of_endless_points_must_agree():
+    for function in (shift_invariant_bottleneck_distance, dilation_dissimilarity):
+        assert function([[0, INF]], [[0, 1]]) == INF
+
+
+def random_diagrams(seed, n=12, m=9):
+    rng = np.random.default_rng(seed)
+    return tuple(np.sort(rng.uniform(size=(k, 2)), axis=1) for k in (n, m))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_against_brute_force(seed):
+    P, Q = random_diagrams(seed)
+    shifts, factors = np.linspace(-1, 1, 2001), np.linspace(0.001, 4, 2000)
+    by_shift = min(bottleneck_distance(P + s, Q) for s in shifts)
+    by_factor = min(bottleneck_distance(c * P, Q) for c in factors)
+    found = shift_invariant_bottleneck_distance(P, Q)
+    assert found <= by_shift + 1e-6 and found >= by_shift - 1e-3
+    found = dilation_dissimilarity(P, Q)
+    assert found <= by_factor + 1e-6 and found >= by_factor - 2e-3
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_returned_is_attained(seed):
+    P, Q = random_diagrams(seed, 30, 40)
+    value, shift = shift_invariant_bottleneck_distance(P, Q, return_shift=True)
+    assert bottleneck_distance(P + shift, Q) == pytest.approx(value, abs=1e-6)
+    value, factor = dilation_dissimilarity(P, Q, return_factor=True)
+    assert bottleneck_distance(factor * P, Q) == pytest.approx(value, abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_invariance_and_symmetry(seed):
+    P, Q = random_diagrams(seed)
+    value = shift_invariant_bottleneck_distance(P, Q)
+    for other in (
+        shift_invariant_bottleneck_distance(P + 3, Q - 7),
+        shift_invariant_bottleneck_distance(Q, P),
+    ):
+        assert other == pytest.approx(value, abs=2e-6)
+    P, Q = P + 0.1, Q + 0.1
+    logs = shift_invariant_bottleneck_distance(P, Q, scale="log")
+    assert shift_invariant_bottleneck_distance(5 * P, 0.3 * Q, scale="log") == pytest.approx(
+        logs, abs=5e-6
+    )
+    assert dilation_dissimilarity(7 * P, Q) == pytest.approx(dilation_dissimilarity(P, Q), abs=2e-6)
+
+
+@pytest.mark.parametrize("kind", [_Shifts, _Dilations])
+def test_ranges_are_excluded_only_for_a_reason(kind, rng):
+    # Whatever a range excludes, no parameter of it attains.
+    P, Q = random_diagrams(1)
+    family = kind(P, Q, np.empty(0), np.empty(0))
+    for _ in range(100):
+        low, high = np.sort(rng.uniform(-1, 1, size=2))
+        value = rng.uniform(0, 0.5)
+        attained = min(
+            bottleneck_distance(family.moved(P, t), Q) for t in np.linspace(low, high, 9)
+        )
+        if attained <= value:
+            assert family.feasible(low, high, value + 1e-12)
+        middle = (low + high) / 2
+        exact = bottleneck_distance(family.moved(P, middle), Q)
+        assert family.feasible(middle, middle, exact + 1e-9)
+        assert not family.feasible(middle, middle, exact - 1e-9)
+
+
+def test_matchings():
+    assert _saturates(np.zeros((0, 3), dtype=bool)) and _saturates(np.eye(3, dtype=bool))
+    assert not _saturates(np.array([[True, False], [True, False]]))
+    assert not _saturates(np.ones((3, 2), dtype=bool))
+
+
+def test_bad_input():
+    with pytest.raises(ValueError, match="scale"):
+        shift_invariant_bottleneck_distance(PAIR, PAIR, scale="root")
+    with pytest.raises(ValueError, match="positive"):
+        shift_invariant_bottleneck_distance([[0, 1]], PAIR, scale="log")
+    with pytest.raises(ValueError, match="negative"):
+        dilation_dissimilarity([[-1, 1]], PAIR)
+    with pytest.raises(ValueError, match="first"):
+        dilation_dissimilarity([[2, 1]], PAIR)
