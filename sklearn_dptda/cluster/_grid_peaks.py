@@ -10,6 +10,8 @@ from scipy.ndimage import gaussian_filter
 from sklearn_dptda.cluster._peaks import Peaks, find_peaks, strict
 
 _MOST_CORNERS = 4
+# Ratio of prominences from which a number of clusters is clear.
+_CLEAR = 2.0
 # Standard deviations of the smoothing kernel, in cells.
 SCALES = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
 
@@ -138,8 +140,9 @@ def choose(candidates, n_clusters, threshold):
     ----------
     candidates : list of SmoothedPeaks
     n_clusters : int or None
-        None: the scale and the number at which the last peak stands out most
-        from the next, as a ratio of prominences.
+        None: at each scale, the number at which the last peak stands out most
+        from the next, as a ratio of prominences; over the scales, the largest
+        number that stands out twofold, or else what stands out most.
     threshold : float
         Peaks below it, in standard deviations, are no clusters.
 
@@ -148,10 +151,14 @@ def choose(candidates, n_clusters, threshold):
     SmoothedPeaks, int
     """
     if n_clusters is None:
-        best = max(candidates, key=lambda c: c.contrast(threshold)[0])
-        contrast, found = best.contrast(threshold)
-        if contrast > 0:
-            return best, found
+        found = [(*c.contrast(threshold), c) for c in candidates]
+        clear = [one for one in found if one[0] >= _CLEAR]
+        # Coarse scales stand out most, and fine ones see more.
+        best = (
+            max(clear, key=lambda one: one[1::-1]) if clear else max(found, key=lambda one: one[0])
+        )
+        if best[0] > 0:
+            return best[2], best[1]
         n_clusters = 1
     best = max(candidates, key=lambda c: (len(c.peaks.diagram) >= n_clusters, c.gap(n_clusters)))
     return best, min(n_clusters, len(best.peaks.diagram))

@@ -10,9 +10,9 @@ from sklearn.utils import Bunch
 
 from sklearn_dptda.datasets._walkers import _data_folder
 
-# Profiles are scaled to 0..255, and a standard deviation is at most half the range. The two
-# pairs of higher moments are interchanged at the source (see load_pulsar): what is called
-# skewness is an excess kurtosis, which is never below -2.
+# Means are taken to lie in the range of a byte, as all published ones do, and a standard
+# deviation is at most half a range. The two pairs of higher moments are interchanged at the
+# source (see load_pulsar): what is called skewness is an excess kurtosis, never below -2.
 PULSAR = {
     "profile_mean": (0, 255),
     "profile_std": (0, 128),

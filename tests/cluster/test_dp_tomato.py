@@ -12,7 +12,7 @@ from sklearn_dptda.cluster import DPToMATo
 from sklearn_dptda.cluster._dp_tomato import _histogram, _variance
 from sklearn_dptda.cluster._grid_peaks import grid_neighbours, stabilised
 from sklearn_dptda.cluster._rows import Rows
-from sklearn_dptda.datasets import make_spirals
+from sklearn_dptda.datasets import make_shapes, make_spirals
 from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant
 
 
@@ -26,6 +26,7 @@ SHAPES = {
     "circles": (make_circles, {"noise": 0.05, "factor": 0.4}, 2, 0.5, 0.99, 0.99),
     "spirals": (make_spirals, {"noise": 0.02}, 2, 1.0, 0.99, 0.85),
     "blobs": (make_blobs, {"centers": 5, "cluster_std": 0.8}, 5, 0.5, 0.95, 0.95),
+    "five shapes": (make_shapes, {"noise": 0.05}, 5, 1.0, 0.95, 0.95),
 }
 
 

@@ -1,0 +1,122 @@
+"""
+Clusters that a private histogram shows
+=======================================
+
+``DPToMATo`` releases one noisy histogram, and finds clusters of any shape, and how many
+there are, as post-processing: counts are smoothed at several scales and brought to unit
+variance, so that the prominence of a peak is a z-score against the noise of sampling and
+of privacy. Peaks that stand out are clusters.
+"""
+
+# %%
+# Four shapes of 10,000 points. The bounds are public: nothing is read off the points.
+import os
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.datasets import make_circles, make_moons
+from sklearn.metrics import adjusted_rand_score
+
+from sklearn_dptda.cluster import DPLloyd, DPToMATo
+from sklearn_dptda.datasets import make_shapes, make_spirals
+from sklearn_dptda.plotting._style import CLUSTER_COLORS, CLUSTER_MARKERS
+
+quick = bool(os.environ.get("SKLEARN_DPTDA_QUICK"))
+out = Path(os.environ.get("SKLEARN_DPTDA_OUT", "examples/out"))
+out.mkdir(parents=True, exist_ok=True)
+
+EPSILON = 1.0
+n = 4000 if quick else 10_000
+n_fits = 3 if quick else 10
+
+SCENES = {
+    "moons": (lambda n, s: make_moons(n, noise=0.07, random_state=s), ([-1.6, -1.1], [2.6, 1.6])),
+    "circles": (
+        lambda n, s: make_circles(n, noise=0.05, factor=0.4, random_state=s),
+        (-1.3, 1.3),
+    ),
+    "spirals": (lambda n, s: make_spirals(n, noise=0.02, random_state=s), (-1.2, 1.2)),
+    "five shapes": (lambda n, s: make_shapes(n, noise=0.05, random_state=s), (-4, 4)),
+}
+
+
+def fit(bounds, seed):
+    """The number of clusters is not given."""
+    return DPToMATo(epsilon=EPSILON, bounds=bounds, random_state=seed)
+
+
+# %%
+# Scores are taken on fresh points: scores of the private points themselves would not be
+# private. Private and ordinary k-means are told the number of clusters.
+found = {}
+for name, (make, bounds) in SCENES.items():
+    X, y = make(n, 0)
+    fresh, truth = make(3000, 10_000)
+    k = len(np.unique(y))
+    fits = [fit(bounds, seed).fit(X) for seed in range(n_fits)]
+    ours = [adjusted_rand_score(truth, one.predict(fresh)) for one in fits]
+    lloyd = DPLloyd(k, EPSILON, bounds=bounds, random_state=0).fit(X)
+    peers = {
+        "DPLloyd": adjusted_rand_score(truth, lloyd.predict(fresh)),
+        "KMeans": adjusted_rand_score(
+            truth, KMeans(k, n_init=3, random_state=0).fit(X).predict(fresh)
+        ),
+    }
+    found[name] = fits[0], fresh, ours
+    numbers = [one.n_clusters_ for one in fits]
+    print(
+        f"{name:12s} DPToMATo {np.mean(ours):.2f} (least {min(ours):.2f}), clusters {numbers}; "
+        + ", ".join(f"{peer} {value:.2f}" for peer, value in peers.items())
+    )
+print(found["moons"][0].privacy_guarantee_)
+
+# %%
+# The private histogram, the clusters of its cells with fresh points on top, and the
+# prominences. The dashed line is the threshold of five standard deviations.
+figure, axes = plt.subplots(3, 4, figsize=(13, 9.6), layout="constrained")
+for column, (name, (private, fresh, ours)) in zip(axes.T, found.items(), strict=True):
+    (x0, x1), (y0, y1) = ((edges[0], edges[-1]) for edges in private.edges_)
+    extent = (x0, x1, y0, y1)
+    top = np.quantile(private.counts_, 0.995)
+    column[0].imshow(
+        private.counts_.T, origin="lower", extent=extent, cmap="Blues", vmin=0, vmax=top
+    )
+    column[0].set_title(name, fontweight="bold")
+    labels = private.predict(fresh)
+    colors = np.array(CLUSTER_COLORS)
+    cells = private.cell_labels_.T % len(colors)
+    shades = plt.matplotlib.colors.to_rgba_array(colors)[:, :3]
+    column[1].imshow(0.82 + 0.18 * shades[cells], origin="lower", extent=extent)
+    for cluster in np.unique(labels):
+        column[1].scatter(
+            *fresh[labels == cluster].T,
+            s=4,
+            color=colors[cluster % len(colors)],
+            marker=CLUSTER_MARKERS[cluster % len(CLUSTER_MARKERS)],
+            linewidths=0,
+        )
+    column[1].set_title(f"ARI {ours[0]:.2f} (worst of {n_fits} fits: {min(ours):.2f})", fontsize=9)
+    prominences = private.diagram_[:, 0] - private.diagram_[:, 1]
+    shown = prominences[:12]
+    column[2].bar(
+        np.arange(len(shown)),
+        shown,
+        color=[
+            colors[i % len(colors)] if i < private.n_clusters_ else "0.8" for i in range(len(shown))
+        ],
+        edgecolor="0.2",
+        linewidth=0.6,
+    )
+    column[2].axhline(private.threshold, color="0.2", linestyle="--", linewidth=1)
+    column[2].set(xlabel="peak", xticks=[])
+    column[2].set_title(f"{private.n_clusters_} clusters", fontsize=9)
+    for ax in column[:2]:
+        ax.set(xticks=[], yticks=[], aspect="equal", xlim=(x0, x1), ylim=(y0, y1))
+for ax, label in zip(
+    axes[:, 0], ("private histogram", "its clusters", "prominence (z-score)"), strict=True
+):
+    ax.set_ylabel(label)
+figure.suptitle(f"epsilon = {EPSILON:g}, {n:,} points, number of clusters not given")
+figure.savefig(out / "private_peaks.png", dpi=110)
