@@ -11,7 +11,7 @@ from sklearn_dptda.privacy import Sensitivity
 from sklearn_dptda.utils._sklearn import Interval
 
 # Cells per axis, by dimension.
-_BINS = {1: 128, 2: 32, 3: 16, 4: 8}
+_BINS = {1: 128, 2: 32, 3: 24, 4: 8}
 _MOST_FEATURES, _FEW_CELLS, _MOST_CELLS = 12, 1 << 12, 1 << 18
 
 
@@ -39,7 +39,7 @@ class DPToMATo(PrivateRowsEstimator):
         Whether neighbours have one row more or less, the number of rows being
         private, or the same public number and one row replaced.
     n_bins : int, default=None
-        Cells of each axis. None: 128, 32, 16 or 8 in one to four dimensions,
+        Cells of each axis. None: 128, 32, 24 or 8 in one to four dimensions,
         and 4,096 in all beyond.
     threshold : float, default=5.0
         Prominence, in standard deviations, of what counts as a cluster where

@@ -12,7 +12,7 @@ from sklearn_dptda.cluster import DPToMATo
 from sklearn_dptda.cluster._dp_tomato import _histogram, _variance
 from sklearn_dptda.cluster._grid_peaks import grid_neighbours, stabilised
 from sklearn_dptda.cluster._rows import Rows
-from sklearn_dptda.datasets import make_shapes, make_spirals
+from sklearn_dptda.datasets import make_rings, make_shapes, make_spirals
 from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant
 
 
@@ -42,6 +42,14 @@ def test_shapes(name):
             for s in range(5)
         ]
         assert np.mean(scores) >= least
+
+
+@pytest.mark.parametrize("noise", [0.03, 0.1])
+def test_three_linked_rings(noise):
+    X, y = make_rings(10_000, radii=(1, 1, 1), n_features=3, noise=noise, random_state=0)
+    for seed in range(3):
+        private = DPToMATo(3, 1.0, box(X), random_state=seed).fit(X)
+        assert adjusted_rand_score(y, private.predict(X)) >= 0.99
 
 
 def test_small_blobs():
