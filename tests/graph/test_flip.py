@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from sklearn_dptda.graph import EdgeFlip, LaplaceFlip, NoisyAdjacency, PackedAdjacency, make_sbm
 from sklearn_dptda.graph._pairs import Pairs
-from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded
+from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded, audit_epsilon
 
 KINDS = [EdgeFlip, LaplaceFlip]
 
@@ -219,3 +219,35 @@ def test_bad_graphs(kind, make, message, graph):
 def test_bad_parameters(kind, options, message, graph):
     with pytest.raises(ValueError, match=message):
         kind(**options).fit(graph)
+
+
+@pytest.mark.slow
+def test_audit_and_its_broken_twin():
+    # 10,000 runs a side on five nodes, 2,000 of the twin that flips too little; false alarms
+    # below 1e-6.
+    with_edge = np.ones((5, 5)) - np.eye(5)
+    without = with_edge.copy()
+    without[0, 1] = without[1, 0] = 0
+
+    def audit(numerator, n_runs):
+        flip = EdgeFlip(1.0).fit(with_edge)
+        flip._numerator = lambda: numerator
+
+        def release(A, random_state=None):
+            flip.random_state = random_state
+            return flip.transform(A)
+
+        return audit_epsilon(
+            release,
+            with_edge,
+            without,
+            event=lambda released: released[0, 1] == 1,
+            n_runs=n_runs,
+            confidence=1 - 1e-6,
+            random_state=0,
+        )
+
+    numerator = EdgeFlip(1.0)._numerator()
+    honest = audit(numerator, 10_000)
+    assert not honest.refutes(1.0) and honest.epsilon > 0.8
+    assert audit(numerator // 3, 2000).refutes(1.0)
