@@ -19,8 +19,9 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score
 
-from sklearn_dptda.cluster import DPLloyd, DPToMATo
+from sklearn_dptda.cluster import DPLloyd, DPToMATo, ToMATo
 from sklearn_dptda.datasets import make_shapes, make_spirals
+from sklearn_dptda.plotting import PersistenceDiagramDisplay
 from sklearn_dptda.plotting._style import CLUSTER_COLORS, CLUSTER_MARKERS
 
 quick = bool(os.environ.get("SKLEARN_DPTDA_QUICK"))
@@ -120,3 +121,14 @@ for ax, label in zip(
     ax.set_ylabel(label)
 figure.suptitle(f"epsilon = {EPSILON:g}, {n:,} points, number of clusters not given")
 figure.savefig(out / "private_peaks.png", dpi=110)
+
+# %%
+# The same prominences as a persistence diagram, beside those of the points themselves: far
+# from the diagonal are the clusters, and there are five of them.
+private, fresh, _ = found["five shapes"]
+figure, axes = plt.subplots(1, 2, figsize=(9, 4.6), layout="constrained")
+PersistenceDiagramDisplay.from_estimator(private, ax=axes[0])
+axes[0].set_title(f"DPToMATo, epsilon = {EPSILON:g}", fontsize=10)
+PersistenceDiagramDisplay.from_estimator(ToMATo(5).fit(fresh), ax=axes[1])
+axes[1].set_title("ToMATo, not private", fontsize=10)
+figure.savefig(out / "private_peaks_diagram.png", dpi=110)

@@ -33,8 +33,8 @@ class DPToMATo(PrivateRowsEstimator):
     bounds : pair of float or array-like, default=None
         Public lower and upper bounds of the columns; rows are clipped to
         them. Made for one to three columns; four are coarse, and up to twelve
-        hardly more than a vote of quadrants. None computes them from the data, which leaks, and
-        warns.
+        hardly more than a vote of quadrants. None computes them from the data,
+        which leaks, and warns.
     adjacency : {"add-remove", "replace-one"}, default="add-remove"
         Whether neighbours have one row more or less, the number of rows being
         private, or the same public number and one row replaced.
@@ -176,6 +176,9 @@ class DPToMATo(PrivateRowsEstimator):
         tops = order[np.searchsorted(best.heights[order], births)]
         cells = np.column_stack(np.unravel_index(tops, noisy.shape))
         self.cluster_centers_ = to_data((2 * cells + 1) / bins - 1)
+
+    def _mechanism(self):
+        return "discrete Laplace mechanism"
 
     def _released(self):
         return "a histogram, and the clusters of its peaks"

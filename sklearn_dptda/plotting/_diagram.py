@@ -1,6 +1,7 @@
 """Pictures of persistence diagrams."""
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda.plotting._style import axes_or_new, style
 
@@ -20,6 +21,14 @@ class PersistenceDiagramDisplay:
     upper : float, default=None
         Upper end of the axes; None takes it from what is drawn. Later deaths
         are drawn on the dashed line there; points born later are left out.
+    superlevel : bool, default=False
+        Whether births lie above deaths, as those of the peaks of a density do.
+        Then ``-inf`` is drawn on the dashed line at the lower end.
+    threshold : float, default=None
+        Draw points of at most this prominence small and grey, and the line
+        where they end.
+    unit : str, default=""
+        Unit of births and deaths, for the labels of the axes.
 
     Attributes
     ----------
@@ -36,7 +45,17 @@ class PersistenceDiagramDisplay:
     'birth'
     """
 
-    def __init__(self, diagrams, *, homology_dimensions=None, reference=None, upper=None):
+    def __init__(
+        self,
+        diagrams,
+        *,
+        homology_dimensions=None,
+        reference=None,
+        upper=None,
+        superlevel=False,
+        threshold=None,
+        unit="",
+    ):
         self.diagrams = [np.asarray(d, dtype=float).reshape(-1, 2) for d in diagrams]
         self.homology_dimensions = (
             tuple(range(len(self.diagrams)))
@@ -49,17 +68,24 @@ class PersistenceDiagramDisplay:
             else [np.asarray(d, dtype=float).reshape(-1, 2) for d in reference]
         )
         self.upper = upper
+        self.superlevel = superlevel
+        self.threshold = threshold
+        self.unit = unit
 
     @classmethod
-    def from_estimator(cls, estimator, X, *, reference=None, upper=None, ax=None):
-        """Fit a persistence estimator, release the first sample, and draw it.
+    def from_estimator(cls, estimator, X=None, *, reference=None, upper=None, ax=None):
+        """Draw what an estimator releases of the first sample, or the peaks that it has found.
 
         Parameters
         ----------
-        estimator : PrivatePersistence, CubicalPersistence or Pipeline
-            The release is a new one and costs what it says.
+        estimator : PrivatePersistence, CubicalPersistence, or Pipeline of one
+            Is fitted to the first sample and transforms it: a new release,
+            which costs what it says.
+            ToMATo, DPToMATo, or Pipeline of one: fitted. Shows the prominence
+            of its peaks, for ``DPToMATo`` in standard deviations, and the
+            threshold above which they are clusters. Releases nothing new.
         X : list
-            Input of the estimator; the first sample is drawn.
+            Input of a persistence estimator; ignored for the others.
         reference, upper
             As in the constructor.
         ax : matplotlib Axes, default=None
@@ -68,14 +94,32 @@ class PersistenceDiagramDisplay:
         -------
         PersistenceDiagramDisplay
         """
-        sample = estimator.fit_transform(X[:1])[0]
         last = estimator[-1] if hasattr(estimator, "steps") else estimator
+        if X is None or hasattr(last, "diagram_"):
+            check_is_fitted(last, "diagram_")
+            return cls._of_peaks(last, upper).plot(ax=ax)
+        sample = estimator.fit_transform(X[:1])[0]
         return cls(
             [sample] if last.single_ else sample,
             homology_dimensions=last.homology_dimensions_,
             reference=reference,
             upper=upper,
         ).plot(ax=ax)
+
+    @classmethod
+    def _of_peaks(cls, clusterer, upper):
+        """All peaks of a fitted clusterer, with a threshold between clusters and the rest."""
+        prominences = clusterer.diagram_[:, 0] - clusterer.diagram_[:, 1]
+        k = clusterer.n_clusters_
+        below = prominences[k] if k < len(prominences) else 0.0
+        least = prominences[k - 1]
+        return cls(
+            [clusterer.diagram_],
+            upper=upper,
+            superlevel=True,
+            threshold=0.5 * (below + least) if np.isfinite(least) else 1.2 * below,
+            unit="standard deviations" if hasattr(clusterer, "counts_") else "density",
+        )
 
     def plot(self, ax=None, *, title=None):
         """Draw.
@@ -90,48 +134,83 @@ class PersistenceDiagramDisplay:
         PersistenceDiagramDisplay
         """
         ax = axes_or_new(ax, figsize=(4.2, 4.2))
-        limit = self._limit()
-        pad = 0.04 * limit
-        ax.fill_between([-pad, limit + pad], -pad, [-pad, limit + pad], color="#f0f0f0", zorder=0)
-        ax.plot([-pad, limit + pad], [-pad, limit + pad], color="#999999", lw=1, zorder=1)
-        ax.axhline(limit, color="#999999", lw=0.8, ls="--", zorder=1)
+        low, high = self._extent()
+        pad = 0.04 * (high - low)
+        ends = np.array([low - pad, high + pad])
+        # Nothing can lie on the shaded side.
+        ax.fill_between(ends, ends, ends[int(self.superlevel)], color="#f0f0f0", zorder=0)
+        ax.plot(ends, ends, color="#999999", lw=1, zorder=1)
+        ax.axhline(low if self.superlevel else high, color="#999999", lw=0.8, ls="--", zorder=1)
+        if self.threshold is not None:
+            self._plot_threshold(ax, ends)
         for i, q in enumerate(self.homology_dimensions):
-            look = style(q)
             if self.reference is not None:
-                ax.scatter(
-                    *self._finite(self.reference[i], limit).T,
-                    s=70,
-                    marker=look["marker"],
-                    facecolors="none",
-                    edgecolors=look["color"],
-                    linewidths=1.2,
-                    label=f"H{q} exact",
-                    zorder=2,
-                )
-            ax.scatter(
-                *self._finite(self.diagrams[i], limit).T,
-                s=28,
-                marker=look["marker"],
-                color=look["color"],
-                label=f"H{q}",
-                zorder=3,
-                clip_on=False,
-            )
-        ax.set(xlim=(-pad, limit + pad), ylim=(-pad, limit + pad), xlabel="birth", ylabel="death")
+                self._plot_reference(ax, self._within(self.reference[i], low, high), q)
+            self._plot_points(ax, self.diagrams[i], low, high, q)
+        unit = f" ({self.unit})" if self.unit else ""
+        ax.set(xlim=ends, ylim=ends, xlabel=f"birth{unit}", ylabel=f"death{unit}")
         ax.set_aspect("equal")
-        ax.legend(loc="lower right", frameon=False)
+        ax.legend(loc="upper left" if self.superlevel else "lower right", frameon=False)
         if title:
             ax.set_title(title)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    @staticmethod
-    def _finite(diagram, limit):
-        return np.minimum(diagram[diagram[:, 0] < limit], limit)
+    def _plot_threshold(self, ax, ends):
+        shift = -self.threshold if self.superlevel else self.threshold
+        name = f"prominence {self.threshold:.3g}"
+        ax.plot(ends, ends + shift, color="#555555", lw=1, ls=":", label=name, zorder=1)
 
-    def _limit(self):
-        if self.upper is not None:
-            return float(self.upper)
+    @staticmethod
+    def _plot_reference(ax, points, q):
+        look = style(q)
+        ax.scatter(
+            *points.T,
+            s=70,
+            marker=look["marker"],
+            facecolors="none",
+            edgecolors=look["color"],
+            linewidths=1.2,
+            label=f"H{q} exact",
+            zorder=2,
+        )
+
+    def _plot_points(self, ax, diagram, low, high, q):
+        look, number = style(q), ""
+        if self.threshold is not None:
+            above = np.abs(diagram[:, 1] - diagram[:, 0]) > self.threshold
+            faint = self._within(diagram[~above], low, high)
+            ax.scatter(*faint.T, s=8, marker=look["marker"], color="#aaaaaa", zorder=2)
+            diagram, number = diagram[above], f", {above.sum()} above"
+        ax.scatter(
+            *self._within(diagram, low, high).T,
+            s=28,
+            marker=look["marker"],
+            color=look["color"],
+            label=f"H{q}{number}",
+            zorder=3,
+            clip_on=False,
+        )
+
+    def _within(self, diagram, low, high):
+        if self.superlevel:
+            return np.column_stack([diagram[:, 0], np.maximum(diagram[:, 1], low)])
+        return np.minimum(diagram[diagram[:, 0] < high], high)
+
+    def _extent(self):
         values = np.concatenate([d.ravel() for d in self.diagrams + (self.reference or [])])
         values = values[np.isfinite(values)]
-        return float(values.max()) * 1.05 if values.size and values.max() > 0 else 1.0
+        largest = float(values.max(initial=0.0))
+        if self.superlevel:
+            return self._extent_of_peaks(values)
+        if self.upper is not None:
+            return 0.0, float(self.upper)
+        return 0.0, largest * 1.05 if largest > 0 else 1.0
+
+    def _extent_of_peaks(self, values):
+        if not values.size:
+            return 0.0, 1.0
+        low, high = float(values.min()), float(values.max())
+        high = high if self.upper is None else float(self.upper)
+        room = 0.05 * (high - low) or 1.0
+        return low - room, high + room

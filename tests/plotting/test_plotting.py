@@ -1,8 +1,12 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from sklearn.datasets import make_blobs
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
 
 from sklearn_dptda import DTMFiltration, PrivatePersistence
+from sklearn_dptda.cluster import DPToMATo, ToMATo
 from sklearn_dptda.plotting import FiltrationDisplay, PersistenceDiagramDisplay
 
 
@@ -40,3 +44,38 @@ def test_reference_and_infinity():
     ).plot(title="t")
     assert display.ax_.get_ylim()[1] > 1
     PersistenceDiagramDisplay([np.empty((0, 2))]).plot()
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    return make_blobs(600, centers=[[0, 0], [4, 0], [0, 4]], cluster_std=0.4, random_state=0)[0]
+
+
+def drawn(display):
+    """Number of faint and of prominent points."""
+    faint, prominent = display.ax_.collections[-2:]
+    return len(faint.get_offsets()), len(prominent.get_offsets())
+
+
+def test_prominences_of_private_peaks_are_in_standard_deviations(blobs):
+    private = DPToMATo(bounds=(-2, 6), random_state=0).fit(blobs)
+    counts = private.counts_.copy()
+    display = PersistenceDiagramDisplay.from_estimator(private)
+    assert drawn(display) == (len(private.diagram_) - 3, 3)
+    assert "standard deviations" in display.ax_.get_xlabel()
+    assert np.array_equal(private.counts_, counts)
+
+
+@pytest.mark.parametrize("n_clusters", [1, 2, 3])
+def test_prominences_of_peaks(blobs, n_clusters):
+    clusters = ToMATo(n_clusters, radius=2.5, density="kde", bandwidth=0.3).fit(blobs)
+    display = PersistenceDiagramDisplay.from_estimator(make_pipeline(clusters))
+    assert drawn(display) == (len(clusters.diagram_) - n_clusters, n_clusters)
+    # What never dies lies at the lower end, inside the picture.
+    lows = np.concatenate([c.get_offsets()[:, 1] for c in display.ax_.collections[-2:]])
+    assert np.isfinite(lows).all() and lows.min() >= display.ax_.get_ylim()[0]
+
+
+def test_unfitted_clusters_are_refused():
+    with pytest.raises(NotFittedError):
+        PersistenceDiagramDisplay.from_estimator(ToMATo())
