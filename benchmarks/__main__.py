@@ -2,13 +2,15 @@
 
 import argparse
 
-from benchmarks import clusters, dtm, noise, sampler, utility
+from benchmarks import clusters, dtm, graphs, noise, peaks, sampler, utility
 from benchmarks._machine import describe_machine
 
 BENCHMARKS = {
     "clusters": clusters,
     "dtm": dtm,
+    "graphs": graphs,
     "noise": noise,
+    "peaks": peaks,
     "sampler": sampler,
     "utility": utility,
 }

@@ -17,22 +17,18 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
-from gudhi import RipsComplex
 from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
-from sklearn_dptda import bottleneck_distance
 from sklearn_dptda.cluster import ToMATo
 from sklearn_dptda.datasets import load_polblogs
 from sklearn_dptda.graph import AdjacencySpectralEmbedding, EdgeFlip, make_latent, make_rdpg
-from sklearn_dptda.persistence import dilation_dissimilarity, shift_invariant_bottleneck_distance
 
 quick = bool(os.environ.get("SKLEARN_DPTDA_QUICK"))
 out = Path(os.environ.get("SKLEARN_DPTDA_OUT", "examples/out"))
 out.mkdir(parents=True, exist_ok=True)
 
-SIZES = (200, 500) if quick else (200, 500, 1000, 2000)
 EPSILONS = (1.0, 2.0, 4.0)
 
 
@@ -42,17 +38,7 @@ def rotated(Z, X):
     return Z @ (left @ right)
 
 
-def loops(points):
-    """Persistence diagram of loops of the Rips complex of a subsample."""
-    rng = np.random.default_rng(0)
-    few = points[rng.choice(len(points), min(200, len(points)), replace=False)]
-    tree = RipsComplex(points=few).create_simplex_tree(max_dimension=2)
-    tree.compute_persistence(homology_coeff_field=2)
-    found = tree.persistence_intervals_in_dimension(1)
-    return found[np.isfinite(found[:, 1])] if len(found) else np.empty((0, 2))
-
-
-n = SIZES[-1]
+n = 500 if quick else 2000
 X = make_latent(n, "circle", random_state=1)
 A = make_rdpg(X, random_state=1)
 figure, axes = plt.subplots(1, 4, figsize=(13, 3.6), layout="constrained")
@@ -69,28 +55,6 @@ for ax, epsilon in zip(axes, (np.inf, *EPSILONS[::-1]), strict=True):
     ax.set(xlim=(-1, 1), ylim=(-1, 1), xticks=[], yticks=[], aspect="equal")
 figure.suptitle(f"latent positions of {n:,} nodes, from the graph with flipped pairs")
 figure.savefig(out / "private_graph_circle.png", dpi=110)
-
-# %%
-# Which distance between diagrams forgives the shrinking? Without debiasing, the diagram
-# of the noisy embedding is a multiple of the true one. A dilation takes that off, an additive
-# shift or a shift of logarithms does not. With the flips known, debias and use the plain
-# distance.
-print("loops at epsilon = 2, distance of the diagrams of true positions and noisy embedding")
-print(f"{'n':>6}{'plain':>10}{'shift':>10}{'log shift':>10}{'dilation':>10}{'debiased':>10}")
-for n in SIZES:
-    X = make_latent(n, "circle", random_state=1)
-    noisy = EdgeFlip(2.0, random_state=0).fit_transform(make_rdpg(X, random_state=1))
-    biased = loops(AdjacencySpectralEmbedding(3, flip_probability=0.0).fit_transform(noisy))
-    debiased = loops(AdjacencySpectralEmbedding(3).fit_transform(noisy))
-    true = loops(X)
-    values = (
-        bottleneck_distance(biased, true),
-        shift_invariant_bottleneck_distance(biased, true),
-        shift_invariant_bottleneck_distance(biased, true, scale="log"),
-        dilation_dissimilarity(biased, true),
-        bottleneck_distance(debiased, true),
-    )
-    print(f"{n:6d}" + "".join(f"{value:10.3f}" for value in values))
 
 # %%
 # The political blogs: 1,222 of them, 16,714 links, and which camp each is in. Coordinates of unit

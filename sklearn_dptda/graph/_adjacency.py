@@ -24,7 +24,25 @@ def check_adjacency(X, directed=False):
     ValueError
         Saying what is wrong, without naming an edge.
     """
-    A = check_links(_sparse_of(X))
+    A = check_links(X)
+    check_graph(A, directed)
+    return A
+
+
+def check_graph(A, directed=False):
+    """Refuse zeros and ones that are no adjacency matrix.
+
+    Parameters
+    ----------
+    A : csr_array
+        From :func:`check_links`.
+    directed : bool, default=False
+
+    Raises
+    ------
+    ValueError
+        Saying what is wrong, without naming an edge.
+    """
     n, m = A.shape
     if n != m:
         raise ValueError(f"an adjacency matrix must be square; got the shape {A.shape}.")
@@ -37,7 +55,6 @@ def check_adjacency(X, directed=False):
             "the adjacency matrix is not symmetric: pass directed=True, or the larger of it and "
             "its transpose."
         )
-    return A
 
 
 def check_links(X):
@@ -54,17 +71,17 @@ def check_links(X):
     X = _sparse_of(X)
     if not issparse(X):
         X = np.asarray(X)
-        if X.dtype.kind not in "biuf":
-            raise ValueError("an adjacency matrix holds numbers, or is a networkx graph.")
-        if X.ndim != 2:
-            raise ValueError(f"an adjacency matrix has two dimensions; got {X.ndim}.")
+    if X.dtype.kind not in "biuf":
+        raise ValueError("an adjacency matrix holds real numbers, or is a networkx graph.")
+    if X.ndim != 2:
+        raise ValueError(f"an adjacency matrix has two dimensions; got {X.ndim}.")
     if 0 in X.shape:
         raise ValueError("the adjacency matrix is empty.")
     A = csr_array(X)
     if not np.isfinite(A.data).all():
         raise ValueError("the adjacency matrix contains NaN or infinity.")
-    if A.dtype == bool:
-        A = A.astype(np.float32)
+    # A copy: the caller's arrays, which may be read-only, stay as they are.
+    A = A.astype(np.float64, copy=True)
     A.sum_duplicates()
     A.eliminate_zeros()
     if (A.data != 1).any():
@@ -81,7 +98,8 @@ def _sparse_of(X):
             raise ValueError("the graph has parallel edges: make it a simple graph first.")
         if X.number_of_nodes() == 0:
             raise ValueError("the graph is empty.")
-        return networkx.to_scipy_sparse_array(X, weight=None, dtype=np.float32, format="csr")
+        # Weights are read so that they are refused.
+        return networkx.to_scipy_sparse_array(X, dtype=np.float64, format="csr")
     return X
 
 

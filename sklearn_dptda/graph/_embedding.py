@@ -109,15 +109,18 @@ class AdjacencySpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMix
         Raises
         ------
         ValueError
-            If the graph is refused, or has fewer nodes than components.
+            If the graph is refused, has no edges or fewer nodes than
+            components, or carries no probability of flips any more.
         """
-        A = X if isinstance(X, PackedAdjacency) else check_adjacency(X)
+        A = _symmetric(X)
         n = A.shape[0]
         wanted = self.n_components or min(self.max_components, n - 1)
         if wanted > n - 1:
             raise ValueError(f"n_components={wanted} needs more than the graph's {n} nodes.")
         self.n_features_in_ = n
         self.flip_probability_ = self._probability(X)
+        if _n_ones(A) == 0:
+            raise ValueError("the graph has no edges: there is nothing to embed.")
         operator = unbiased(A, self.flip_probability_)
         start = check_random_state(self.random_state).uniform(-1, 1, n)
         values, vectors = eigsh(operator, wanted, which="LM", v0=start)
@@ -126,6 +129,8 @@ class AdjacencySpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMix
             beyond = np.abs(values) > _SLACK * self.noise_edge_
             kept = beyond if beyond.any() else np.abs(values) == np.abs(values).max()
             values, vectors = values[kept], vectors[:, kept]
+        # What is zero but for rounding has no sign and no direction.
+        values[np.abs(values) <= n * np.finfo(float).eps * np.abs(values).max()] = 0.0
         order = np.lexsort((-np.abs(values), values < 0))
         self.eigenvalues_, vectors = values[order], vectors[:, order]
         # One of the two orientations, whatever the solver returns.
@@ -162,6 +167,11 @@ class AdjacencySpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMix
         Returns
         -------
         ndarray of shape (n_rows, n_components_)
+
+        Raises
+        ------
+        ValueError
+            If the number of columns or the probability of flips differs.
         """
         check_is_fitted(self)
         A = X if isinstance(X, PackedAdjacency) else check_links(X)
@@ -169,16 +179,33 @@ class AdjacencySpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMix
             raise ValueError(
                 f"X has {A.shape[1]} columns, but the graph of fit has {self.n_features_in_} nodes."
             )
-        weights = self.embedding_ / self.eigenvalues_
+        if self._probability(X) != self.flip_probability_:
+            raise ValueError(
+                f"X was flipped with probability {self._probability(X):.6g}, but the graph of fit "
+                f"with {self.flip_probability_:.6g}."
+            )
+        weights = np.divide(
+            self.embedding_,
+            self.eigenvalues_,
+            out=np.zeros_like(self.embedding_),
+            where=self.eigenvalues_ != 0,
+        )
         p = self.flip_probability_
-        if A.shape[0] == A.shape[1]:
+        if A.shape[0] == A.shape[1] and not getattr(X, "links", False):
             return unbiased(A, p) @ weights
         return (A @ weights - p * weights.sum(axis=0)) / (1 - 2 * p)
 
     def _probability(self, X):
-        if self.flip_probability == "auto":
-            return float(getattr(X, "flip_probability", 0.0))
-        return float(self.flip_probability)
+        if self.flip_probability != "auto":
+            return float(self.flip_probability)
+        p = getattr(X, "flip_probability", 0.0)
+        if p is None:
+            raise ValueError(
+                "the graph has lost its probability of flips in arithmetic: pass flip_probability."
+            )
+        if p >= 0.5:
+            raise ValueError("every pair was flipped by a fair coin: nothing of the graph is left.")
+        return float(p)
 
     @property
     def _n_features_out(self):
@@ -191,6 +218,17 @@ class AdjacencySpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMix
         tags.input_tags.pairwise = True
         tags.input_tags.two_d_array = False
         return tags
+
+
+def _symmetric(X):
+    """Adjacency of an undirected graph."""
+    if not isinstance(X, PackedAdjacency):
+        return check_adjacency(X)
+    if X.kind != "undirected":
+        raise ValueError(
+            "the adjacency matrix is not symmetric: an embedding needs an undirected graph."
+        )
+    return X
 
 
 def unbiased(A, probability):

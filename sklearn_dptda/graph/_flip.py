@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_dptda.graph._adjacency import check_adjacency, check_links, of_pairs
+from sklearn_dptda.graph._adjacency import check_adjacency, check_graph, check_links, of_pairs
 from sklearn_dptda.graph._noisy import NoisyAdjacency, PackedAdjacency
 from sklearn_dptda.graph._pairs import Pairs
 from sklearn_dptda.privacy import (
@@ -19,6 +19,7 @@ from sklearn_dptda.privacy import (
     spawn_seeds,
     successes,
 )
+from sklearn_dptda.utils._output import ListOutputMixin
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
 # Above this density bits are smaller than a sparse matrix of 5 bytes an entry.
@@ -27,7 +28,7 @@ _PACKED_DENSITY = 1 / 40
 _FEW_NODES = 2000
 
 
-class _Flip(PrivateEstimatorMixin, TransformerMixin, BaseEstimator):
+class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstimator):
     """Base of mechanisms that flip each pair of nodes independently."""
 
     _parameter_constraints = {
@@ -75,18 +76,20 @@ class _Flip(PrivateEstimatorMixin, TransformerMixin, BaseEstimator):
         """
         A = check_adjacency(X, self.directed)
         self.n_features_in_ = A.shape[1]
-        numerator = self._numerator()
-        self.flip_probability_ = numerator / 2.0**64
-        self.privacy_guarantee_ = PrivacyGuarantee(
+        self.flip_probability_ = self._numerator() / 2.0**64
+        self.privacy_guarantee_ = self._guarantee()
+        return self
+
+    def _guarantee(self):
+        return PrivacyGuarantee(
             epsilon=float(self.epsilon),
             delta=0.0,
             adjacency="replace-one",
-            unit="one edge, there or not",
+            unit="one directed link, there or not" if self.directed else "one edge, there or not",
             mechanism="randomized response on every pair of nodes",
             released="a graph on the same nodes",
             seeded=self.random_state is not None,
         )
-        return self
 
     def transform(self, X):
         """Pay, and flip pairs of nodes.
@@ -94,8 +97,8 @@ class _Flip(PrivateEstimatorMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like, sparse matrix or networkx graph
-            The graph of :meth:`fit`, or links of shape (n_rows, n_nodes) of
-            other nodes to its nodes.
+            With a row for each node: the graph of :meth:`fit`. With more or
+            fewer rows: links of other nodes, as in :meth:`transform_links`.
 
         Returns
         -------
@@ -105,32 +108,64 @@ class _Flip(PrivateEstimatorMixin, TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If the graph is refused, or ``epsilon`` has changed since ``fit``.
+            If the graph is refused, or a parameter has changed since ``fit``.
             Nothing is spent.
         PrivacyBudgetExceeded
             If the accountant's budget does not cover the release.
         """
         check_is_fitted(self)
-        if self.epsilon != self.privacy_guarantee_.epsilon:
-            raise ValueError("epsilon has changed since fit: call fit again.")
-        A, kind = self._graph_or_links(X)
+        A = check_links(X)
+        if A.shape != (self.n_features_in_, self.n_features_in_):
+            return self.transform_links(A)
+        try:
+            check_graph(A, self.directed)
+        except ValueError as error:
+            raise ValueError(
+                f"{error} Links of as many other nodes: use transform_links."
+            ) from None
+        return self._release(A, "directed" if self.directed else "undirected")
+
+    def transform_links(self, X):
+        """Pay, and flip links of other nodes to those of the graph.
+
+        Each entry is a record of its own. Rows of the graph itself do not
+        belong here: a pair of its nodes would be in two of them, or in one and
+        in the graph that :meth:`transform` releases, and pay twice.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_nodes)
+
+        Returns
+        -------
+        NoisyAdjacency or PackedAdjacency
+            Of the shape of ``X``, with its ``flip_probability``.
+
+        Raises
+        ------
+        ValueError, PrivacyBudgetExceeded
+            As :meth:`transform`.
+        """
+        check_is_fitted(self)
+        A = check_links(X)
+        if A.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {A.shape[1]} columns, but the graph of fit has {self.n_features_in_} nodes."
+            )
+        return self._release(A, "bipartite")
+
+    def _release(self, A, kind):
+        if self._guarantee() != self.privacy_guarantee_:
+            raise ValueError(
+                "A parameter has changed since fit, so privacy_guarantee_ no longer describes "
+                "what would be released: call fit again."
+            )
         self._spend(self.privacy_guarantee_)
         (seed,) = spawn_seeds(self.random_state, 1)
         pairs = Pairs(*A.shape, kind)
         flips = successes(NoiseSource(seed), self._numerator(), len(pairs))
         flip = _flip_packed if self._packs(A.shape) else _flip_sparse
         return flip(A, pairs, flips, self.flip_probability_)
-
-    def _graph_or_links(self, X):
-        A = check_links(X)
-        if A.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {A.shape[1]} columns, but the graph of fit has {self.n_features_in_} nodes."
-            )
-        if A.shape[0] != A.shape[1]:
-            return A, "bipartite"
-        kind = "directed" if self.directed else "undirected"
-        return check_adjacency(A, self.directed), kind
 
     def _packs(self, shape):
         if self.storage == "auto":
@@ -191,9 +226,17 @@ class EdgeFlip(_Flip):
     .. rubric:: Privacy
 
     One release is a graph on the same nodes, and is ``epsilon``-differentially
-    private for replacing one edge by none or back, the nodes being public.
+    private for replacing one edge by none or back, with ``directed`` one
+    directed link: a friendship told in both directions is two. Links of other
+    nodes, of :meth:`transform_links` or a :meth:`transform` of another shape,
+    are a release of their own, each of them a record; no pair may be in two
+    releases that are paid for once.
+
+    The nodes and their order are public. The nodes of a networkx graph made
+    from a list of edges are not: those without edges are missing, and the
+    order is that of the list. Add nodes from a public list first. Keeping the
+    largest component of a graph beforehand is not covered either.
     Where both ends of a pair randomize their own copy, the pair pays twice.
-    Keeping the largest component of a graph beforehand is not covered.
 
     References
     ----------
@@ -251,15 +294,20 @@ class LaplaceFlip(_Flip):
     """
 
     def _numerator(self):
-        # Rounded up, so that the promise holds to the last digit.
-        return math.ceil(2.0**63 * math.exp(-float(self.epsilon) / 2) * (1 + 2.0**-50))
+        epsilon = float(self.epsilon)
+        if math.isinf(epsilon):
+            return 0
+        # Rounded up, so that the promise holds to the last digit; half at most, which keeps any,
+        # and never nothing.
+        rounded = math.ceil(2.0**63 * math.exp(-epsilon / 2) * (1 + 2.0**-50))
+        return min(max(rounded, 1), 1 << 63)
 
 
 def _flip_sparse(A, pairs, flips, probability):
     flipped = np.concatenate([np.empty(0, np.int64), *flips])
     changed = np.setxor1d(_edges(A, pairs), flipped, assume_unique=True)
     noisy = of_pairs(*pairs.pair(changed), A.shape, pairs.kind == "undirected")
-    return NoisyAdjacency.of(noisy, probability)
+    return NoisyAdjacency.of(noisy, probability, pairs.kind == "bipartite")
 
 
 def _flip_packed(A, pairs, flips, probability):
@@ -271,7 +319,7 @@ def _flip_packed(A, pairs, flips, probability):
         _toggle(flat, rows, columns, width)
         if pairs.kind == "undirected":
             _toggle(flat, columns, rows, width)
-    return PackedAdjacency(octets, A.shape[1], probability)
+    return PackedAdjacency(octets, A.shape[1], probability, pairs.kind)
 
 
 def _toggle(flat, rows, columns, width):

@@ -74,8 +74,8 @@ def make_rdpg(X, *, signature=None, random_state=None):
     (100, 100)
     """
     X = np.asarray(X, dtype=float)
-    if X.ndim != 2 or len(X) < 2:
-        raise ValueError("X must be a table of at least two latent positions.")
+    if X.ndim != 2 or len(X) < 2 or not np.isfinite(X).all():
+        raise ValueError("X must be a table of at least two finite latent positions.")
     signs = np.ones(X.shape[1]) if signature is None else np.asarray(signature, dtype=float)
     if signs.shape != (X.shape[1],) or (np.abs(signs) != 1).any():
         raise ValueError("signature must hold a sign, 1 or -1, for each latent dimension.")
@@ -107,6 +107,10 @@ def make_sbm(sizes, probabilities, *, random_state=None):
     table = np.asarray(probabilities, dtype=float)
     if table.shape != (len(sizes), len(sizes)) or not np.array_equal(table, table.T):
         raise ValueError("probabilities must be a symmetric table with a row for each block.")
+    if not ((table >= 0) & (table <= 1)).all():
+        raise ValueError("probabilities must lie in [0, 1].")
+    if sum(sizes) < 2 or min(sizes) < 0:
+        raise ValueError("sizes must be numbers of nodes, two in all at least.")
     y = np.repeat(np.arange(len(sizes)), sizes)
     return _draw(len(y), lambda part: table[y[part]][:, y], random_state), y
 

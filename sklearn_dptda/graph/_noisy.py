@@ -10,22 +10,45 @@ _ROWS = 2048
 class NoisyAdjacency(csr_array):
     """Sparse adjacency matrix of which each pair was flipped with a known probability.
 
-    What is computed from it is an ordinary sparse array again.
+    The probability stays with copies and selections. Arithmetic takes it away,
+    since results are no zeros and ones any more.
 
     Attributes
     ----------
-    flip_probability : float
-        Public: embeddings take the bias of the flips off with it.
+    flip_probability : float or None
+        Public: embeddings take the bias of the flips off with it. None where it
+        was lost.
+    links : bool
+        Whether rows are other nodes than columns.
     """
 
-    flip_probability = 0.0
+    flip_probability = None
+    links = False
 
     @classmethod
-    def of(cls, adjacency, flip_probability):
+    def of(cls, adjacency, flip_probability, links=False):
         """Adjacency with its probability of flips."""
         noisy = cls(adjacency)
-        noisy.flip_probability = float(flip_probability)
+        noisy.flip_probability, noisy.links = float(flip_probability), links
         return noisy
+
+    def _like(self, other):
+        if not isinstance(other, NoisyAdjacency):
+            return other
+        other.flip_probability = self.flip_probability
+        other.links = self.links or other.shape[0] != other.shape[1]
+        return other
+
+    def copy(self):
+        """Copy, of the same probability."""
+        return self._like(super().copy())
+
+    def astype(self, dtype, casting="unsafe", copy=True):
+        """Copy of another type, of the same probability."""
+        return self._like(super().astype(dtype, casting=casting, copy=copy))
+
+    def __getitem__(self, key):
+        return self._like(super().__getitem__(key))
 
     def __getstate__(self):
         return self.__dict__.copy()
@@ -42,11 +65,18 @@ class PackedAdjacency(LinearOperator):
         Bits from the highest of each byte on.
     n_columns : int
     flip_probability : float
+    kind : {"undirected", "directed", "bipartite"}, default="undirected"
+        Whether pairs have a direction, or rows are other nodes than columns.
     """
 
-    def __init__(self, octets, n_columns, flip_probability):
+    def __init__(self, octets, n_columns, flip_probability, kind="undirected"):
         super().__init__(np.float32, (len(octets), n_columns))
-        self.octets, self.flip_probability = octets, float(flip_probability)
+        self.octets, self.flip_probability, self.kind = octets, float(flip_probability), kind
+
+    @property
+    def links(self):
+        """Whether rows are other nodes than columns."""
+        return self.kind == "bipartite"
 
     def rows(self, part):
         """Some rows as zeros and ones.

@@ -8,7 +8,7 @@ _WORD = 64
 # Coins that are thrown together, in words of 64.
 _CHUNK = 1 << 16
 # Coins with rarer successes are skipped over instead of thrown.
-_RARE = 2.0**-14
+_RARE = 2.0**-10
 # Of the noise that gaps are made of: rarer successes come a little more often than asked.
 _LARGEST_SCALE = 2.0**51
 

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.sparse import vstack
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV
@@ -74,7 +75,13 @@ def test_new_nodes_land_where_they_belong():
     old, new = np.arange(1000), np.arange(1000, 1500)
     flip = EdgeFlip(2.0, random_state=0).fit(A[old][:, old])
     embedding = AdjacencySpectralEmbedding(3).fit(flip.transform(A[old][:, old]))
-    moved = embedding.transform(flip.transform(A[new][:, old]))
+    links = A[new][:, old]
+    moved = embedding.transform(flip.transform(links))
+    # As many new nodes as old ones: no diagonal is missing from their links.
+    square = embedding.transform(flip.transform_links(vstack([links, links])))
+    assert np.linalg.norm(square[:500] - square[500:], axis=1).mean() < 0.2
+    with pytest.raises(ValueError, match="flipped with probability"):
+        embedding.transform(EdgeFlip(0.5).fit(A[old][:, old]).transform(links))
     both, truth = np.vstack([embedding.embedding_, moved]), np.vstack([X[old], X[new]])
     assert rms_after_rotation(both, truth) < 0.08
 
@@ -122,6 +129,30 @@ def test_grid_search_over_epsilon():
     assert search.best_score_ > 0.9
 
 
+def test_directed_releases_are_refused_in_either_storage():
+    A = np.triu(np.ones((40, 40)), 1)
+    for storage in ("sparse", "packed"):
+        noisy = EdgeFlip(3.0, directed=True, storage=storage, random_state=0).fit_transform(A)
+        with pytest.raises(ValueError, match="not symmetric"):
+            AdjacencySpectralEmbedding(2).fit(noisy)
+
+
+def test_graphs_with_nothing_to_embed():
+    with pytest.raises(ValueError, match="no edges"):
+        AdjacencySpectralEmbedding(2).fit(np.zeros((30, 30)))
+    noisy = EdgeFlip(1e-18, random_state=0).fit_transform(np.ones((30, 30)) - np.eye(30))
+    with pytest.raises(ValueError, match="nothing of the graph is left"):
+        AdjacencySpectralEmbedding(2).fit(noisy)
+
+
+def test_eigenvalues_that_are_zero():
+    star = np.zeros((30, 30))
+    star[0, 1:] = star[1:, 0] = 1
+    embedding = AdjacencySpectralEmbedding(4).fit(star)
+    assert embedding.signature_.tolist() == [1, 0, 0, -1]
+    assert embedding.transform(star) == pytest.approx(embedding.embedding_, abs=1e-7)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -153,6 +184,9 @@ def test_generators():
         lambda: make_latent(10, "square"),
         lambda: make_rdpg(np.full((3, 1), 2.0)),
         lambda: make_rdpg(np.zeros(3)),
+        lambda: make_rdpg(np.full((3, 2), np.nan)),
+        lambda: make_sbm([0, 0], [[0.1, 0.2], [0.2, 0.1]]),
+        lambda: make_sbm([2, 2], [[2.0, 0.2], [0.2, 0.1]]),
         lambda: make_rdpg(np.zeros((3, 2)), signature=[1, 2]),
         lambda: make_sbm([2, 2], [[0.1, 0.2], [0.3, 0.1]]),
     ):

@@ -1,15 +1,25 @@
 """Flipping pairs of nodes: output laws, storage, numbering, bad input."""
 
+import copy
 import itertools
 import math
+import pickle
 
 import networkx
 import numpy as np
 import pytest
 from scipy.sparse import coo_array, csr_array
 from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
 
-from sklearn_dptda.graph import EdgeFlip, LaplaceFlip, NoisyAdjacency, PackedAdjacency, make_sbm
+from sklearn_dptda.graph import (
+    AdjacencySpectralEmbedding,
+    EdgeFlip,
+    LaplaceFlip,
+    NoisyAdjacency,
+    PackedAdjacency,
+    make_sbm,
+)
 from sklearn_dptda.graph._pairs import Pairs
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded, audit_epsilon
 
@@ -132,13 +142,112 @@ def test_inputs_of_all_kinds_release_the_same(graph):
         assert (first != other).nnz == 0
 
 
-def test_links_of_new_nodes_are_flipped_too(graph):
-    flip = EdgeFlip(1.0, random_state=0).fit(graph)
-    rows = flip.transform(graph[:7])
-    assert rows.shape == (7, 100) and rows.flip_probability == flip.flip_probability_
-    assert EdgeFlip(math.inf).fit(graph).transform(graph[:7]).toarray() == pytest.approx(
-        graph[:7].toarray()
-    )
+@pytest.mark.parametrize("n_rows", [1, 7, 100])
+@pytest.mark.parametrize("storage", ["sparse", "packed"])
+@pytest.mark.parametrize("directed", [False, True])
+def test_links_of_new_nodes_are_flipped_too(n_rows, storage, directed, graph, rng):
+    links = (rng.random((n_rows, 100)) < 0.3).astype(float)
+    flip = EdgeFlip(1.0, storage=storage, directed=directed, random_state=0).fit(graph)
+    rows = flip.transform_links(links)
+    assert rows.shape == links.shape and rows.links
+    assert rows.flip_probability == flip.flip_probability_
+    # On the diagonal as well: these are pairs of different nodes. Seven standard errors.
+    p, changed = flip.flip_probability_, rows.toarray() != links
+    assert abs(changed.mean() - p) < 7 * math.sqrt(p * (1 - p) / changed.size)
+    assert n_rows < 100 or changed.diagonal().any()
+    exact = EdgeFlip(math.inf, storage=storage, directed=directed).fit(graph)
+    assert np.array_equal(exact.transform_links(links).toarray(), links)
+    if n_rows != 100:
+        assert np.array_equal(exact.transform(links).toarray(), links)
+
+
+def test_links_that_look_like_a_graph_are_pointed_to_their_method(graph):
+    flip = EdgeFlip().fit(graph)
+    with pytest.raises(ValueError, match="use transform_links"):
+        flip.transform(np.ones((100, 100)))
+    with pytest.raises(ValueError, match="columns"):
+        flip.transform_links(np.ones((3, 99)))
+
+
+@pytest.mark.parametrize(
+    "changed", [{"epsilon": 2.0}, {"directed": True}, {"random_state": 0}], ids=str
+)
+def test_parameters_must_not_change_after_fit(changed, graph):
+    accountant = PrivacyAccountant(5.0)
+    flip = EdgeFlip(accountant=accountant).fit(graph).set_params(**changed)
+    for release in (flip.transform, flip.transform_links):
+        with pytest.raises(ValueError, match="call fit again"):
+            release(graph)
+    assert accountant.total().epsilon == 0
+    assert flip.fit(graph).transform(graph).shape == (100, 100)
+
+
+def test_what_a_record_is_depends_on_directions(graph):
+    assert "directed link" in str(EdgeFlip(directed=True).fit(graph).privacy_guarantee_.unit)
+    assert "directed" not in EdgeFlip().fit(graph).privacy_guarantee_.unit
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_extreme_epsilon(kind):
+    # Never nothing, while epsilon is finite, and never more than a fair coin.
+    assert kind(math.inf)._numerator() == 0
+    for epsilon in (1500.0, 1e6, 1e300):
+        assert kind(epsilon)._numerator() == 1
+    for epsilon in (1e-17, 1e-300):
+        assert (1 << 63) - 100 < kind(epsilon)._numerator() <= 1 << 63
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("output", ["pandas", "default"])
+def test_containers_leave_graphs_alone(kind, output, graph):
+    model = make_pipeline(kind(2.0), AdjacencySpectralEmbedding(2)).set_output(transform=output)
+    assert model.fit_transform(graph).shape == (100, 2)
+    assert isinstance(model[0].transform(graph), NoisyAdjacency)
+
+
+def test_probability_stays_with_selections_and_goes_with_arithmetic(graph):
+    noisy = EdgeFlip(1.0, random_state=0).fit_transform(graph)
+    p = noisy.flip_probability
+    few = np.arange(10)
+    for kept in (
+        noisy.copy(),
+        noisy.astype(float),
+        noisy[np.ix_(few, few)],
+        noisy[few],
+        noisy[:10, :10],
+        noisy[few][:, few],
+        copy.copy(noisy),
+        copy.deepcopy(noisy),
+        pickle.loads(pickle.dumps(noisy)),
+    ):
+        assert isinstance(kept, NoisyAdjacency) and kept.flip_probability == p
+        assert kept.links == (kept.shape[0] != kept.shape[1]) or kept.shape == (10, 10)
+    for lost in (2 * noisy, noisy + noisy, noisy @ noisy, abs(noisy)):
+        assert getattr(lost, "flip_probability", None) is None
+    with pytest.raises(ValueError, match="pass flip_probability"):
+        AdjacencySpectralEmbedding(2).fit(abs(noisy))
+    assert AdjacencySpectralEmbedding(2, flip_probability=p).fit(abs(noisy)).n_components_ == 2
+
+
+def test_input_stays_as_it_is(graph):
+    # Not in order, with a zero, sharing its structure, and read-only.
+    indices, starts = np.array([2, 1, 0, 0]), np.array([0, 2, 3, 4])
+    data = np.array([1.0, 1, 1, 1])
+    for array in (indices, starts, data):
+        array.setflags(write=False)
+    A = csr_array((data, indices, starts), (3, 3))
+    EdgeFlip().fit_transform(A)
+    assert indices.tolist() == [2, 1, 0, 0]
+    zero = csr_array((np.array([1.0, 1, 0]), ([0, 1, 2], [1, 0, 1])), (3, 3))
+    EdgeFlip().fit_transform(zero)
+    assert zero.nnz == 3
+
+
+def test_weights_of_networkx_are_refused():
+    heavy = networkx.Graph()
+    heavy.add_edge(0, 1, weight=7.5)
+    with pytest.raises(ValueError, match="weights"):
+        EdgeFlip().fit(heavy)
 
 
 def test_isolated_nodes_and_no_edges():
@@ -155,7 +264,7 @@ def test_payments(graph):
     flip = clone(EdgeFlip(1.0, accountant=accountant)).fit(graph)
     assert accountant.total().epsilon == 0
     flip.transform(graph)
-    flip.transform(graph[:3])
+    flip.transform_links(np.zeros((3, 100)))
     with pytest.raises(PrivacyBudgetExceeded):
         flip.transform(graph)
     assert accountant.total().epsilon == pytest.approx(2.0)
@@ -194,6 +303,9 @@ def missing(A):
         (lambda A: A[:0, :0], "empty"),
         (lambda A: A[:, :5], "square"),
         (lambda A: A[0], "two dimensions"),
+        (lambda A: coo_array(A[0]), "two dimensions"),
+        (lambda A: A.astype(complex), "real numbers"),
+        (lambda A: csr_array(A.astype(complex)), "real numbers"),
         (lambda A: A.astype(str), "numbers"),
         (lambda A: networkx.Graph(), "empty"),
         (lambda A: networkx.MultiGraph([(0, 1), (0, 1)]), "parallel"),
@@ -230,7 +342,7 @@ def test_audit_and_its_broken_twin():
     without[0, 1] = without[1, 0] = 0
 
     def audit(numerator, n_runs):
-        flip = EdgeFlip(1.0).fit(with_edge)
+        flip = EdgeFlip(1.0, random_state=0).fit(with_edge)
         flip._numerator = lambda: numerator
 
         def release(A, random_state=None):

@@ -1,0 +1,102 @@
+"""Edge-private graphs: time and memory of flips and embeddings; distances of diagrams."""
+
+import resource
+from multiprocessing import get_context
+
+import numpy as np
+
+from benchmarks._table import Table, at_most
+from benchmarks._timing import once, repeated
+from sklearn_dptda import bottleneck_distance
+from sklearn_dptda.graph import AdjacencySpectralEmbedding, EdgeFlip, make_latent, make_rdpg
+from sklearn_dptda.persistence import dilation_dissimilarity, shift_invariant_bottleneck_distance
+
+# Nodes, epsilon, and the targets in seconds and MB.
+FLIPS = ((10_000, 1.0, 4, 300), (10_000, 4.0, 4, 300), (50_000, 4.0, 8, 600), (50_000, 8.0, 8, 600))
+QUICK_FLIPS = ((2000, 1.0, 4, 300),)
+DEGREE = 20
+
+
+def tables(quick):
+    """Yield the tables of this benchmark."""
+    yield _flips(quick)
+    yield _distances(quick)
+
+
+def _flips(quick):
+    rows = []
+    for n, epsilon, seconds, megabytes in QUICK_FLIPS if quick else FLIPS:
+        for seed in (None, 0):
+            # A process of its own: its peak of memory is that of this release.
+            with get_context("spawn").Pool(1) as pool:
+                rows.append(pool.apply(_flip, (n, epsilon, seed, seconds, megabytes)))
+    return Table(
+        f"EdgeFlip and embedding, mean degree {DEGREE}",
+        (
+            "nodes",
+            "epsilon",
+            "noise",
+            "flips, s",
+            "more memory, MB",
+            "kept as",
+            "kept, MB",
+            "embedding, s",
+        ),
+        rows,
+        "One call each, in a process of its own. The embedding has three components, debiased.",
+    )
+
+
+def _flip(n, epsilon, seed, seconds, megabytes):
+    X = make_latent(n, "circle", random_state=0)
+    # Products of this circle average one half.
+    A = make_rdpg(X * np.sqrt(2 * DEGREE / n), random_state=0)
+    before = _peak()
+    estimator = EdgeFlip(epsilon, random_state=seed).fit(A)
+    time, noisy = once(lambda: estimator.transform(A))
+    more = _peak() - before
+    embedding = once(lambda: AdjacencySpectralEmbedding(3).fit_transform(noisy))[0]
+    return (
+        n,
+        epsilon,
+        "secure" if seed is None else "seeded",
+        at_most(time, seconds),
+        at_most(more, megabytes),
+        type(noisy).__name__,
+        _size(noisy) / 1e6,
+        at_most(embedding, 60),
+    )
+
+
+def _peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def _size(noisy):
+    if hasattr(noisy, "octets"):
+        return noisy.octets.nbytes
+    return noisy.data.nbytes + noisy.indices.nbytes + noisy.indptr.nbytes
+
+
+def _distances(quick):
+    return Table(
+        "Distances of diagrams, tolerance 1e-6 of the largest bar",
+        ("points", "bottleneck (Hera), s", "up to a shift, s", "up to a dilation, s"),
+        [_distance_row(n) for n in ((50, 200) if quick else (50, 200, 1000))],
+        "One pair of diagrams: births uniform, lengths exponential, and the same again with noise "
+        "of a tenth, shifted by one.",
+    )
+
+
+def _distance_row(n):
+    rng = np.random.default_rng(0)
+    births = rng.random(n)
+    P = np.column_stack([births, births + rng.exponential(0.2, n)])
+    Q = np.sort(P + 1 + rng.normal(scale=0.02, size=P.shape), axis=1)
+    tol = 1e-6 * float(np.ptp(P, axis=1).max())
+    functions = (
+        lambda: bottleneck_distance(P, Q),
+        lambda: shift_invariant_bottleneck_distance(P, Q, tol=tol),
+        lambda: dilation_dissimilarity(P, Q, tol=tol),
+    )
+    return n, *(f"{repeated(f, 1).median:.3g}" for f in functions)

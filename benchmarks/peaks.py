@@ -1,0 +1,118 @@
+"""Peaks of a density: ToMATo against GUDHI's and HDBSCAN, and what private peaks find."""
+
+import numpy as np
+from gudhi.clustering.tomato import Tomato
+from joblib import Parallel, delayed
+from sklearn.cluster import HDBSCAN, KMeans
+from sklearn.datasets import make_blobs, make_circles, make_moons
+from sklearn.metrics import adjusted_rand_score
+
+from benchmarks._table import Table, at_most
+from benchmarks._timing import side_by_side
+from sklearn_dptda.cluster import DPLloyd, DPToMATo, ToMATo
+from sklearn_dptda.datasets import make_rings, make_shapes, make_spirals
+
+EPSILONS = (0.5, 1.0, 2.0, 5.0)
+
+
+def _blobs(n, seed):
+    centers = np.random.default_rng(7).uniform(-4, 4, (5, 2))
+    return make_blobs(n, centers=centers, cluster_std=0.5, random_state=seed)
+
+
+# Number of clusters, bounds, and how to make them.
+SHAPES = {
+    "moons": (
+        2,
+        ([-1.6, -1.1], [2.6, 1.6]),
+        lambda n, s: make_moons(n, noise=0.07, random_state=s),
+    ),
+    "circles": (
+        2,
+        (-1.3, 1.3),
+        lambda n, s: make_circles(n, noise=0.05, factor=0.4, random_state=s),
+    ),
+    "spirals": (2, (-1.2, 1.2), lambda n, s: make_spirals(n, noise=0.02, random_state=s)),
+    "five blobs": (5, (-6, 6), _blobs),
+    "five shapes": (5, (-4, 4), lambda n, s: make_shapes(n, noise=0.05, random_state=s)),
+    "three linked rings, 3-D": (
+        3,
+        (-2.5, 2.5),
+        lambda n, s: make_rings(n, radii=(1, 1, 1), n_features=3, noise=0.05, random_state=s),
+    ),
+}
+
+
+def tables(quick):
+    """Yield the tables of this benchmark."""
+    yield _times(quick)
+    for n in (1000,) if quick else (1000, 10_000):
+        yield _scores(n, 2 if quick else 10)
+
+
+def _times(quick):
+    rows = []
+    for n, d in ((5000, 2),) if quick else ((10_000, 2), (100_000, 2), (100_000, 8)):
+        X = make_blobs(n, d, centers=8, cluster_std=1.5, random_state=0)[0]
+        k = 20
+
+        def own(X=X, k=k):
+            return ToMATo(8, n_neighbors=k).fit(X)
+
+        def gudhi(X=X, k=k):
+            return Tomato(k=k, n_clusters=8).fit(X)
+
+        def hdbscan(X=X):
+            return HDBSCAN(copy=True).fit(X)
+
+        functions = (own, gudhi, hdbscan) if n <= 10_000 else (own, gudhi)
+        times = side_by_side(*functions, repeats=1 if quick else 5)
+        ratio = times[0].median / times[1].median
+        rows.append(
+            (
+                n,
+                d,
+                f"{times[0]}",
+                f"{times[1]}",
+                f"{times[2]}" if len(times) > 2 else "-",
+                at_most(ratio, 1.2) if n == 100_000 else ratio,
+            )
+        )
+    return Table(
+        "ToMATo, 20 neighbours, against GUDHI's and HDBSCAN",
+        ("rows", "columns", "ToMATo, s", "GUDHI, s", "HDBSCAN, s", "ToMATo / GUDHI"),
+        rows,
+        "Medians (range) of calls by turns, one thread each. HDBSCAN only where it takes seconds.",
+    )
+
+
+def _scores(n, n_repeats):
+    rows = []
+    for name, (k, bounds, make) in SHAPES.items():
+        cells = []
+        for epsilon in EPSILONS:
+            scores = np.array(
+                Parallel(n_jobs=-1)(
+                    delayed(_score)(make, n, seed, k, epsilon, bounds) for seed in range(n_repeats)
+                )
+            )
+            cells.append(" / ".join(f"{value:.2f}" for value in scores.mean(axis=0)))
+        X, y = make(n, 0)
+        plain = adjusted_rand_score(y, KMeans(k, n_init=3, random_state=0).fit_predict(X))
+        rows.append((name, *cells, plain))
+    return Table(
+        f"DPToMATo, {n:,} rows: adjusted Rand index, number of clusters given / found / DPLloyd's",
+        ("shape", *(f"epsilon = {e:g}" for e in EPSILONS), "KMeans, not private"),
+        rows,
+        f"Means of {n_repeats} data sets and seeds of noise; public bounds, default settings.",
+    )
+
+
+def _score(make, n, seed, k, epsilon, bounds):
+    X, y = make(n, seed)
+    models = (
+        DPToMATo(k, epsilon, bounds, random_state=seed),
+        DPToMATo(None, epsilon, bounds, random_state=seed),
+        DPLloyd(k, epsilon, bounds=bounds, random_state=seed),
+    )
+    return [adjusted_rand_score(y, model.fit(X).predict(X)) for model in models]

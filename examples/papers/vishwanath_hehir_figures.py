@@ -1,0 +1,117 @@
+"""
+Edge privacy: the pictures behind the theorems
+==============================================
+
+After S. Vishwanath, J. Hehir, "The shape of edge differential privacy": the diagrams of an
+embedding before and after edges are flipped (as in their Figure 1), and how fast they approach
+each other when epsilon is public and when it is not (as in their Figure 2). Their graphs have
+other kernels; the latent positions here have products between zero and one, so that the
+theorems hold as they are.
+"""
+
+# %%
+import os
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from gudhi import AlphaComplex
+
+from sklearn_dptda import bottleneck_distance
+from sklearn_dptda.graph import AdjacencySpectralEmbedding, EdgeFlip, make_latent, make_rdpg
+from sklearn_dptda.plotting import PersistenceDiagramDisplay
+
+quick = bool(os.environ.get("SKLEARN_DPTDA_QUICK"))
+out = Path(os.environ.get("SKLEARN_DPTDA_OUT", "examples/out"))
+out.mkdir(parents=True, exist_ok=True)
+
+
+def diagrams(points):
+    """Components and loops of the alpha complex of all points."""
+    tree = AlphaComplex(points=points).create_simplex_tree()
+    tree.compute_persistence()
+    found = (tree.persistence_intervals_in_dimension(q).reshape(-1, 2) for q in (0, 1))
+    return [np.sqrt(squares[squares[:, 1] > squares[:, 0]]) for squares in found]
+
+
+def rotated(Z, X):
+    """An embedding is known up to a rotation: the one that fits best."""
+    left, _, right = np.linalg.svd(Z.T @ X)
+    return Z @ (left @ right)
+
+
+# %%
+# The embedding of the noisy graph has the shape of the true one at a smaller size, in a diagram
+# that is closer to the origin. Debiased it has the size as well.
+n = 400 if quick else 2000
+EPSILON = 2.0
+figure, axes = plt.subplots(4, 3, figsize=(10, 13), layout="constrained")
+for row, shape in zip((0, 2), ("circle", "figure_eight"), strict=True):
+    X = make_latent(n, shape, random_state=1)
+    A = make_rdpg(X, random_state=1)
+    noisy = EdgeFlip(EPSILON, random_state=0).fit_transform(A)
+    d = X.shape[1]
+    true = AdjacencySpectralEmbedding(d).fit_transform(A)
+    plain = AdjacencySpectralEmbedding(d, flip_probability=0.0).fit_transform(noisy)
+    debiased = AdjacencySpectralEmbedding(d).fit_transform(noisy)
+    exact = diagrams(true)
+    for column, (name, Z) in enumerate(
+        (("all edges", true), (f"epsilon = {EPSILON:g}, plain", plain), ("debiased", debiased))
+    ):
+        ax, below = axes[row, column], axes[row + 1, column]
+        Z = rotated(Z, X)
+        ax.scatter(X[:, 0], X[:, 1], s=1, color="0.75", label="latent")
+        ax.scatter(Z[:, 0], Z[:, 1], s=2, color="#0072B2", linewidths=0, label="embedding")
+        ax.set(xlim=(-1, 1), ylim=(-1, 1), xticks=[], yticks=[], aspect="equal")
+        ax.set_title(f"{shape.replace('_', ' ')}: {name}", fontsize=10)
+        found = diagrams(Z)
+        far = [bottleneck_distance(f[:, :2], e) for f, e in zip(found[1:], exact[1:], strict=True)]
+        PersistenceDiagramDisplay(found, reference=exact, upper=0.85).plot(below)
+        below.set_title(f"loops are {far[0]:.3f} away", fontsize=10)
+        print(f"{shape:14}{name:22} bottleneck distance of loops {far[0]:.3f}")
+figure.savefig(out / "edge_privacy_diagrams.png", dpi=100)
+
+# %%
+# With epsilon public, debias. With epsilon unknown, as to somebody who is only handed the noisy
+# graph, bring all embeddings to unit size first. The loops of the circle, mean and range of some
+# graphs.
+SIZES = (100, 200, 400) if quick else (100, 250, 500, 1000, 2000)
+EPSILONS = (1.0, 2.0, 4.0)
+n_repeats = 2 if quick else 8
+
+
+def unit(Z):
+    """Centred, of root mean square distance one."""
+    Z = Z - Z.mean(axis=0)
+    return Z / np.sqrt((Z**2).sum(axis=1).mean())
+
+
+def distances(n, epsilon, seed):
+    A = make_rdpg(make_latent(n, "circle", random_state=seed), random_state=seed)
+    noisy = EdgeFlip(epsilon, random_state=seed).fit_transform(A)
+    true = AdjacencySpectralEmbedding(3).fit_transform(A)
+    known = AdjacencySpectralEmbedding(3).fit_transform(noisy)
+    unknown = AdjacencySpectralEmbedding(3, flip_probability=0.0).fit_transform(noisy)
+    return (
+        bottleneck_distance(diagrams(known)[1], diagrams(true)[1]),
+        bottleneck_distance(diagrams(unit(unknown))[1], diagrams(unit(true))[1]),
+    )
+
+
+figure, axes = plt.subplots(1, 2, figsize=(9.5, 4), layout="constrained", sharex=True)
+for epsilon, marker, color in zip(EPSILONS, "o^s", ("#0072B2", "#D55E00", "#009E73"), strict=True):
+    values = np.array([[distances(n, epsilon, seed) for seed in range(n_repeats)] for n in SIZES])
+    for ax, found, name in zip(axes, np.moveaxis(values, 2, 0), ("public", "unknown"), strict=True):
+        ax.plot(
+            SIZES, found.mean(axis=1), marker=marker, color=color, label=f"epsilon = {epsilon:g}"
+        )
+        ax.fill_between(SIZES, found.min(axis=1), found.max(axis=1), color=color, alpha=0.15)
+        ax.set(xscale="log", xlabel="number of nodes", title=f"epsilon {name}")
+        shown = "".join(f"{value:8.3f}" for value in found.mean(axis=1))
+        print(f"epsilon {epsilon:g} {name:8}: distance at n = {SIZES}:{shown}")
+axes[0].set_ylabel("bottleneck distance of loops")
+axes[1].set_ylabel("the same at unit size")
+axes[0].legend(frameon=False)
+for ax in axes:
+    ax.set_ylim(bottom=0)
+figure.savefig(out / "edge_privacy_convergence.png", dpi=110)

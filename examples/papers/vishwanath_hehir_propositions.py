@@ -1,0 +1,143 @@
+"""
+Edge privacy: Propositions 1 and 2 and Corollary 1, in numbers
+==============================================================
+
+S. Vishwanath, J. Hehir, "The shape of edge differential privacy". Proposition 1: the graph
+with flipped pairs is a random dot product graph again, at ``phi(X)`` instead of ``X``.
+Corollary 1: what that does to the distance of two blocks. Proposition 2: the diagrams
+converge in a bottleneck distance that forgives it; the question is which one.
+"""
+
+# %%
+# Latent positions, their image, and the error of an embedding up to a rotation.
+import os
+import time
+
+import numpy as np
+from gudhi import AlphaComplex
+
+from sklearn_dptda import bottleneck_distance
+from sklearn_dptda.graph import (
+    AdjacencySpectralEmbedding,
+    EdgeFlip,
+    make_latent,
+    make_rdpg,
+    make_sbm,
+)
+from sklearn_dptda.persistence import dilation_dissimilarity, shift_invariant_bottleneck_distance
+
+quick = bool(os.environ.get("SKLEARN_DPTDA_QUICK"))
+EPSILONS = (1.0, 2.0, 4.0)
+
+
+def embed(noisy, n_components, **options):
+    return AdjacencySpectralEmbedding(n_components, **options).fit_transform(noisy)
+
+
+def error(Z, X):
+    """Root mean square distance after the rotation that fits best; missing columns are zero."""
+    width = max(Z.shape[1], X.shape[1])
+    Z, X = (np.pad(M, ((0, 0), (0, width - M.shape[1]))) for M in (Z, X))
+    left, _, right = np.linalg.svd(Z.T @ X)
+    return np.sqrt(((Z @ (left @ right) - X) ** 2).sum(axis=1).mean())
+
+
+def image(X, p):
+    """Positions whose products are ``p + (1 - 2 p) <x, y>``."""
+    return np.column_stack([np.sqrt(1 - 2 * p) * X, np.full(len(X), np.sqrt(p))])
+
+
+# %%
+# Proposition 1 promises ``d + 1`` coordinates. Where the constant vector is a combination of
+# the columns of ``X``, as on every sphere off the origin and in every block model, the image has
+# rank ``d`` still, and the last coordinate of ``d + 1`` is noise. Debiased by the public
+# probability of flips, ``d`` coordinates estimate ``X`` itself.
+n = 500 if quick else 2000
+print(f"Proposition 1: error of the embedding, n = {n}")
+print(f"{'':14}{'epsilon':>8}{'phi, d':>9}{'phi, d+1':>9}{'X, debiased':>13}{'X, no flips':>13}")
+for shape in ("circle", "sphere", "figure_eight"):
+    X = make_latent(n, shape, random_state=1)
+    A = make_rdpg(X, random_state=1)
+    d = X.shape[1]
+    clean = error(embed(A, d), X)
+    for epsilon in EPSILONS:
+        noisy = EdgeFlip(epsilon, random_state=0).fit_transform(A)
+        phi = image(X, noisy.flip_probability)
+        few, more = (embed(noisy, k, flip_probability=0.0) for k in (d, d + 1))
+        values = (error(few, phi), error(more, phi), error(embed(noisy, d), X), clean)
+        print(
+            f"{shape:14}{epsilon:8g}"
+            + "".join(f"{v:{w}.3f}" for v, w in zip(values, (9, 9, 13, 13), strict=True))
+        )
+
+# %%
+# Corollary 1: the distance of block centres shrinks by ``sqrt(1 - 2 p)``, and debiasing puts it
+# right.
+size = 200 if quick else 400
+rates = np.array([[0.4, 0.1, 0.1], [0.1, 0.4, 0.1], [0.1, 0.1, 0.4]])
+A, blocks = make_sbm([size] * 3, rates, random_state=0)
+true = np.sqrt(2 * (0.4 - 0.1))
+
+
+def spread(Z):
+    centres = np.array([Z[blocks == k].mean(axis=0) for k in range(3)])
+    return np.mean([np.linalg.norm(centres[i] - centres[j]) for i, j in ((0, 1), (0, 2), (1, 2))])
+
+
+print(f"\nCorollary 1: distance of blocks of {size} nodes; true {true:.4f}")
+print(f"{'epsilon':>8}{'plain':>9}{'theory':>9}{'debiased':>10}")
+for epsilon in (0.5, 1.0, 2.0, 4.0, 8.0):
+    noisy = EdgeFlip(epsilon, random_state=0).fit_transform(A)
+    shrunk = np.sqrt(1 - 2 * noisy.flip_probability) * true
+    plain = spread(embed(noisy, 3, flip_probability=0.0))
+    print(f"{epsilon:8g}{plain:9.3f}{shrunk:9.3f}{spread(embed(noisy, 3)):10.3f}")
+
+# %%
+# Proposition 2: loops of the circle, from the alpha complex of all nodes; the diagram of the
+# embedding of the noisy graph against that of the embedding of the true one. The former is
+# about a multiple of the latter.
+
+
+def loops(points):
+    tree = AlphaComplex(points=points).create_simplex_tree()
+    tree.compute_persistence()
+    squares = tree.persistence_intervals_in_dimension(1).reshape(-1, 2)
+    return np.sqrt(squares[squares[:, 1] > squares[:, 0]])
+
+
+def distances(n, epsilon, seed):
+    A = make_rdpg(make_latent(n, "circle", random_state=seed), random_state=seed)
+    noisy = EdgeFlip(epsilon, random_state=seed).fit_transform(A)
+    true = loops(embed(A, 3))
+    biased = loops(embed(noisy, 3, flip_probability=0.0))
+    debiased = loops(embed(noisy, 3))
+    tol = 1e-3
+    return (
+        bottleneck_distance(biased, true),
+        shift_invariant_bottleneck_distance(biased, true, tol=tol),
+        shift_invariant_bottleneck_distance(biased, true, scale="log", tol=tol),
+        dilation_dissimilarity(biased, true, tol=tol),
+        bottleneck_distance(debiased, true),
+    )
+
+
+SIZES = (100, 200) if quick else (200, 500, 1000, 2000)
+NAMES = ("plain", "shift", "log shift", "dilation", "debiased")
+print("\nProposition 2: distance of the loops of the noisy embedding from those of the true one")
+print(f"{'epsilon':>8}{'n':>6}" + "".join(f"{name:>11}" for name in NAMES) + f"{'seconds':>9}")
+trends = {}
+for epsilon in EPSILONS[1:] if quick else EPSILONS:
+    for n in SIZES:
+        start = time.perf_counter()
+        seeds = range(1 if n >= 1000 or quick else 3)
+        values = np.mean([distances(n, epsilon, seed) for seed in seeds], axis=0)
+        trends.setdefault(epsilon, []).append(values)
+        shown = "".join(f"{value:11.3f}" for value in values)
+        print(f"{epsilon:8g}{n:6d}{shown}{time.perf_counter() - start:9.1f}", flush=True)
+
+# %%
+# What the numbers say: exponents of ``n``, from the first size to the last.
+print("\nexponent of n" + " " * 1 + "".join(f"{name:>11}" for name in NAMES))
+for epsilon, rows in trends.items():
+    slopes = np.log(rows[-1] / rows[0]) / np.log(SIZES[-1] / SIZES[0])
+    print(f"{'epsilon ' + format(epsilon, 'g'):14}" + "".join(f"{slope:11.2f}" for slope in slopes))
