@@ -75,7 +75,7 @@ print(found["moons"][0].privacy_guarantee_)
 
 # %%
 # The private histogram, the clusters of its cells with fresh points on top, and the
-# prominences. The dashed line is the threshold of five standard deviations.
+# prominences, with the threshold below which noise alone may reach.
 figure, axes = plt.subplots(3, 4, figsize=(13, 9.6), layout="constrained")
 for column, (name, (private, fresh, ours)) in zip(axes.T, found.items(), strict=True):
     (x0, x1), (y0, y1) = ((edges[0], edges[-1]) for edges in private.edges_)

@@ -41,9 +41,10 @@ class DPToMATo(PrivateRowsEstimator):
     n_bins : int, default=None
         Cells of each axis. None: 128, 32, 24 or 8 in one to four dimensions,
         and 4,096 in all beyond.
-    threshold : float, default=5.0
+    threshold : float, default=4.5
         Prominence, in standard deviations, of what counts as a cluster where
-        ``n_clusters`` is None.
+        ``n_clusters`` is None; 1.3 times as much at the finest scale, where
+        noise has heavy tails.
     accountant : PrivacyAccountant, default=None
         Budget that each fit is paid from.
     random_state : int, RandomState instance, Generator or None, default=None
@@ -125,7 +126,7 @@ class DPToMATo(PrivateRowsEstimator):
         *,
         adjacency="add-remove",
         n_bins=None,
-        threshold=5.0,
+        threshold=4.5,
         accountant=None,
         random_state=None,
     ):

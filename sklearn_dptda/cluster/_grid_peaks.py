@@ -11,7 +11,11 @@ from sklearn_dptda.cluster._peaks import Peaks, find_peaks, strict
 
 _MOST_CORNERS = 4
 # Ratio of prominences from which a number of clusters is clear.
-_CLEAR = 2.0
+_CLEAR = 1.4
+# Share of the threshold below which prominences are not told apart.
+_NOISE = 2 / 3
+# At the finest scale hardly more than one count is smoothed, with the heavy tails of its noise.
+_HEAVY_TAILS = {0.5: 1.3}
 # Standard deviations of the smoothing kernel, in cells.
 SCALES = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
 
@@ -42,12 +46,13 @@ class SmoothedPeaks:
     def contrast(self, threshold):
         """Largest ratio of successive prominences, and the number of peaks above it.
 
-        Prominences are not compared with less than four fifths of the
-        threshold, which noise alone can reach.
+        Prominences are not compared with less than two thirds of the
+        threshold, which noise alone reaches.
         """
+        threshold = threshold * _HEAVY_TAILS.get(self.scale, 1.0)
         found = np.r_[self.peaks.prominences[1:], 0.0]
         last = found[:-1]
-        ratios = np.where(last > threshold, last / np.maximum(found[1:], 0.8 * threshold), 0.0)
+        ratios = np.where(last > threshold, last / np.maximum(found[1:], _NOISE * threshold), 0.0)
         if not ratios.any():
             return 0.0, 1
         return ratios.max(), int(ratios.argmax()) + 2
@@ -142,7 +147,7 @@ def choose(candidates, n_clusters, threshold):
     n_clusters : int or None
         None: at each scale, the number at which the last peak stands out most
         from the next, as a ratio of prominences; over the scales, the largest
-        number that stands out twofold, or else what stands out most.
+        number that stands out clearly, or else what stands out most.
     threshold : float
         Peaks below it, in standard deviations, are no clusters.
 
