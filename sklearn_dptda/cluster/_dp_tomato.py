@@ -1,6 +1,7 @@
 """Peaks of a private histogram."""
 
 import math
+import warnings
 from numbers import Integral, Real
 
 import numpy as np
@@ -43,8 +44,8 @@ class DPToMATo(PrivateRowsEstimator):
         and 4,096 in all beyond.
     threshold : float, default=4.5
         Prominence, in standard deviations, of what counts as a cluster where
-        ``n_clusters`` is None; 1.3 times as much at the finest scale, where
-        noise has heavy tails.
+        ``n_clusters`` is None. More of it is asked for at the finest scales,
+        where noise has heavy tails, and in one dimension.
     accountant : PrivacyAccountant, default=None
         Budget that each fit is paid from.
     random_state : int, RandomState instance, Generator or None, default=None
@@ -150,6 +151,10 @@ class DPToMATo(PrivateRowsEstimator):
                 f"n_bins={self.n_bins} makes more than {_MOST_CELLS} cells in {n_features} "
                 "dimensions."
             )
+        if self.n_clusters is not None and self.n_clusters > self._bins(n_features) ** n_features:
+            raise ValueError(
+                f"n_clusters={self.n_clusters} is more than the number of cells: raise n_bins."
+            )
 
     def _bins(self, n_features):
         if self.n_bins is not None:
@@ -166,6 +171,7 @@ class DPToMATo(PrivateRowsEstimator):
         best, self.n_clusters_ = choose(
             smoothed_peaks(noisy, _variance(scale)), self.n_clusters, float(self.threshold)
         )
+        self._warn_of_number()
         labels = best.peaks.cut(self.n_clusters_)
         self.counts_, self.scale_ = noisy, best.scale
         self.diagram_ = np.maximum(best.peaks.diagram, best.heights.min())
@@ -177,6 +183,16 @@ class DPToMATo(PrivateRowsEstimator):
         tops = order[np.searchsorted(best.heights[order], births)]
         cells = np.column_stack(np.unravel_index(tops, noisy.shape))
         self.cluster_centers_ = to_data((2 * cells + 1) / bins - 1)
+
+    def _warn_of_number(self):
+        # A function of the noisy histogram: the warning is part of the release.
+        if self.n_clusters is not None and self.n_clusters_ < self.n_clusters:
+            warnings.warn(
+                f"n_clusters={self.n_clusters}, but the private histogram has fewer peaks: there "
+                f"are {self.n_clusters_} clusters. Raise n_bins or epsilon.",
+                UserWarning,
+                stacklevel=5,
+            )
 
     def _mechanism(self):
         return "discrete Laplace mechanism"

@@ -9,13 +9,16 @@ from scipy.ndimage import gaussian_filter
 
 from sklearn_dptda.cluster._peaks import Peaks, find_peaks, strict
 
+_TINY = np.finfo(float).tiny
 _MOST_CORNERS = 4
 # Ratio of prominences from which a number of clusters is clear.
 _CLEAR = 1.4
 # Share of the threshold below which prominences are not told apart.
 _NOISE = 2 / 3
-# At the finest scale hardly more than one count is smoothed, with the heavy tails of its noise.
-_HEAVY_TAILS = {0.5: 1.3}
+# At fine scales hardly more than one count is smoothed, with the heavy tails of its noise.
+_HEAVY_TAILS = {0.5: 1.3, 0.75: 1.1}
+# On a line all passes are minima, and prominences of noise are those of extremes both ways.
+_ON_A_LINE = 1.7
 # Standard deviations of the smoothing kernel, in cells.
 SCALES = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
 
@@ -28,20 +31,26 @@ class SmoothedPeaks:
     ----------
     scale : float
         Standard deviation of the kernel, in cells.
+    n_dims : int
+        Of the grid.
     peaks : Peaks
         In standard deviations of the noise.
     heights : ndarray of shape (n_cells,)
     """
 
     scale: float
+    n_dims: int
     peaks: Peaks
     heights: np.ndarray
 
     def gap(self, n_clusters):
         """How far the last of so many peaks stands out from the next."""
-        found = np.r_[self.peaks.prominences, np.zeros(n_clusters + 1)]
+        found = self.peaks.prominences.copy()
         found[0] = self.heights.max() - self.heights.min()
-        return found[n_clusters - 1] - found[n_clusters]
+        last, following = (
+            found[i] if i < len(found) else 0.0 for i in (n_clusters - 1, n_clusters)
+        )
+        return last - following
 
     def contrast(self, threshold):
         """Largest ratio of successive prominences, and the number of peaks above it.
@@ -50,11 +59,13 @@ class SmoothedPeaks:
         threshold, which noise alone reaches.
         """
         threshold = threshold * _HEAVY_TAILS.get(self.scale, 1.0)
+        if self.n_dims == 1:
+            threshold = threshold * _ON_A_LINE
         found = np.r_[self.peaks.prominences[1:], 0.0]
-        last = found[:-1]
-        ratios = np.where(last > threshold, last / np.maximum(found[1:], _NOISE * threshold), 0.0)
-        if not ratios.any():
+        found = found[: int((found > threshold).sum()) + 1]
+        if len(found) == 1:
             return 0.0, 1
+        ratios = found[:-1] / np.maximum(found[1:], max(_NOISE * threshold, _TINY))
         return ratios.max(), int(ratios.argmax()) + 2
 
 
@@ -105,17 +116,20 @@ def grid_neighbours(shape):
     -------
     ndarray of shape (n_cells, 3**n_dims - 1), or (n_cells, 2 * n_dims)
     """
-    cells = np.stack(np.meshgrid(*map(np.arange, shape), indexing="ij"), axis=-1)
-    cells = cells.reshape(-1, len(shape))
+    cells = np.indices(shape, dtype=np.int32).reshape(len(shape), -1)
     if len(shape) <= _MOST_CORNERS:
-        steps = np.array([step for step in product((-1, 0, 1), repeat=len(shape)) if any(step)])
+        steps = [step for step in product((-1, 0, 1), repeat=len(shape)) if any(step)]
     else:
-        steps = np.vstack([np.eye(len(shape), dtype=int), -np.eye(len(shape), dtype=int)])
-    moved = cells[:, None] + steps
-    inside = ((moved >= 0) & (moved < shape)).all(axis=2)
-    clipped = np.clip(moved, 0, np.array(shape) - 1)
-    flat = np.ravel_multi_index(tuple(np.moveaxis(clipped, 2, 0)), shape)
-    return np.where(inside, flat, np.arange(len(cells))[:, None])
+        steps = np.vstack([np.eye(len(shape), dtype=int), -np.eye(len(shape), dtype=int)]).tolist()
+    found = np.empty((cells.shape[1], len(steps)), dtype=np.int32)
+    limits = np.array(shape, dtype=np.int32)[:, None]
+    # One step at a time: all moved cells together would not fit.
+    for column, step in zip(found.T, steps, strict=True):
+        moved = cells + np.array(step, dtype=np.int32)[:, None]
+        inside = ((moved >= 0) & (moved < limits)).all(axis=0)
+        column[:] = np.arange(cells.shape[1])
+        column[inside] = np.ravel_multi_index(tuple(moved[:, inside]), shape)
+    return found
 
 
 def smoothed_peaks(noisy, variance):
@@ -134,7 +148,7 @@ def smoothed_peaks(noisy, variance):
     found = []
     for scale in SCALES:
         heights = strict(stabilised(noisy, scale, variance).ravel())
-        found.append(SmoothedPeaks(scale, find_peaks(neighbours, heights), heights))
+        found.append(SmoothedPeaks(scale, noisy.ndim, find_peaks(neighbours, heights), heights))
     return found
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 from joblib import effective_n_jobs
-from scipy.sparse import issparse
+from scipy.sparse import coo_array, issparse
 from scipy.spatial import KDTree
 from sklearn.neighbors import NearestNeighbors
 
@@ -23,6 +23,9 @@ class Neighbours:
 
     def __init__(self, X, metric, n_jobs):
         self.n_rows, self.n_jobs = len(X), n_jobs
+        # Products of rows far from the origin would lose their differences.
+        self._middle = X.mean(axis=0) if metric == "euclidean" else 0.0
+        X = X - self._middle
         if metric == "euclidean" and X.shape[1] <= _MOST_FEATURES:
             self._index = KDTree(X)
         else:
@@ -40,7 +43,7 @@ class Neighbours:
         -------
         ndarray of shape (m, k), ndarray of shape (m, k)
         """
-        k = min(k, self.n_rows)
+        k, X = min(k, self.n_rows), X - self._middle
         if not isinstance(self._index, KDTree):
             return self._index.kneighbors(X, k)
         # A list of ranks keeps two dimensions for k = 1.
@@ -58,6 +61,7 @@ class Neighbours:
         -------
         list of ndarray of int
         """
+        X = X - self._middle
         if not isinstance(self._index, KDTree):
             return list(self._index.radius_neighbors(X, radius, return_distance=False))
         workers = effective_n_jobs(self.n_jobs)
@@ -102,3 +106,21 @@ class PrecomputedNeighbours:
         """
         distances, indices = self.nearest(D, self.n_rows)
         return [j[d <= radius] for d, j in zip(distances, indices, strict=True)]
+
+
+def with_diagonal(D):
+    """Sparse distances with a stored distance of each row from itself.
+
+    Parameters
+    ----------
+    D : sparse matrix of shape (n, n)
+
+    Returns
+    -------
+    csr_array of shape (n, n)
+    """
+    entries = D.tocoo()
+    missing = np.setdiff1d(np.arange(D.shape[0]), entries.row[entries.row == entries.col])
+    data = np.r_[entries.data, np.zeros(len(missing))]
+    places = np.r_[entries.row, missing], np.r_[entries.col, missing]
+    return coo_array((data, places), D.shape).tocsr()

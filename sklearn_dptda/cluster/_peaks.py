@@ -92,10 +92,11 @@ class Peaks:
 
 
 def strict(weights):
-    """Weights without ties, equal ones in the order of their nodes.
+    """Weights without ties: of equal ones the first node's is the highest.
 
     Whoever asks for the highest of some nodes then gets the same answer as the
-    hierarchy.
+    hierarchy. Searches list the first of equally near nodes, so that the copies
+    of a row all find the highest of them.
 
     Parameters
     ----------
@@ -105,7 +106,7 @@ def strict(weights):
     -------
     ndarray of shape (n,)
     """
-    order = np.argsort(weights, kind="stable")
+    order = np.lexsort((-np.arange(len(weights)), weights))
     out = weights[order].astype(float)
     for i in np.flatnonzero(np.diff(out) <= 0) + 1:
         # Runs of ties move up one float at a time, and push what they meet.

@@ -10,11 +10,10 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.neighbors import KernelDensity
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sklearn_dptda.cluster._neighbours import Neighbours, PrecomputedNeighbours
+from sklearn_dptda.cluster._neighbours import Neighbours, PrecomputedNeighbours, with_diagonal
 from sklearn_dptda.cluster._peaks import find_peaks, strict
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
-_TINY = np.finfo(float).tiny
 _FEWEST, _MOST = 10, 100
 
 
@@ -86,7 +85,8 @@ class ToMATo(ClusterMixin, BaseEstimator):
 
     ``predict`` gives a new row the cluster of the densest of its nearest
     training rows: the rule by which training rows climb, so that it repeats
-    ``labels_``.
+    ``labels_``. With sparse precomputed distances that takes a stored
+    diagonal; ``fit`` adds a missing one.
 
     References
     ----------
@@ -172,7 +172,9 @@ class ToMATo(ClusterMixin, BaseEstimator):
         self.n_clusters_ = peaks.number(self.n_clusters, self.merge_threshold)
         self._warn_of_number()
         self._labels = peaks.cut(self.n_clusters_)[peaks.owners]
-        self.labels_, self.density_ = self._labels[members], self._weights[members]
+        self.density_ = self._weights[members]
+        # By the rule of predict, also where a row does not find itself.
+        self.labels_ = self._densest(near)[members]
         order = np.argsort(self._weights)
         self.peak_indices_ = nodes[order[np.searchsorted(self._weights[order], peaks.births)]]
         return self
@@ -187,7 +189,7 @@ class ToMATo(ClusterMixin, BaseEstimator):
         elif self.radius is None and not (near == everything[:, None]).any(axis=1).all():
             # Rows with more copies than neighbours do not find themselves: copies become one.
             _, nodes, members = np.unique(X, axis=0, return_index=True, return_inverse=True)
-            weights = self._density(X[nodes], None if distances is None else distances[nodes])
+            weights = self._density(X, distances)[nodes]
             self._search = self._make_search(X[nodes])
             return nodes, members.ravel(), weights, self._near(X[nodes])
         return everything, everything, self._density(X, distances), near
@@ -208,7 +210,10 @@ class ToMATo(ClusterMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = self._validated(X, reset=False)
-        near = self._near(X)
+        return self._densest(self._near(X))
+
+    def _densest(self, near):
+        """Cluster of the densest of the neighbours, -1 where there are none."""
         if isinstance(near, np.ndarray):
             return self._labels[near[np.arange(len(near)), self._weights[near].argmax(axis=1)]]
         best = [row[self._weights[row].argmax()] if len(row) else -1 for row in near]
@@ -230,6 +235,8 @@ class ToMATo(ClusterMixin, BaseEstimator):
                 )
             if (X.data if issparse(X) else X).min(initial=0.0) < 0:
                 raise ValueError('metric="precomputed" needs distances that are not negative.')
+            if reset and issparse(X):
+                X = with_diagonal(X)
         return X
 
     def _check_choices(self, X):
@@ -281,7 +288,12 @@ class ToMATo(ClusterMixin, BaseEstimator):
             kde = KernelDensity(bandwidth=self.bandwidth, metric=self.metric)
             logs = kde.fit(X).score_samples(X)
         else:
-            logs = -0.5 * self._dimension() * np.log(np.maximum(_mean_squares(distances), _TINY))
+            logs = -0.5 * self._dimension() * _log_mean_squares(distances)
+        if not np.isfinite(logs).all():
+            raise ValueError(
+                f"density={self.density!r} is not finite: with metric={self.metric!r}, distances "
+                "of these rows are undefined or overflow."
+            )
         return logs if self.density.startswith("log") else np.exp(logs - logs.max())
 
     def _dimension(self):
@@ -320,7 +332,18 @@ def _cut(rows, k):
     return rows[:, :k] if isinstance(rows, np.ndarray) else [row[:k] for row in rows]
 
 
-def _mean_squares(distances):
+def _log_mean_squares(distances):
+    """Logarithms of the mean squares of the distances of each row.
+
+    Taken in units of the largest, whose square may overflow.
+    """
     if isinstance(distances, np.ndarray):
-        return np.square(distances).mean(axis=1)
-    return np.array([np.square(row).mean() if len(row) else np.inf for row in distances])
+        largest = distances.max() or 1.0
+        means = np.square(distances / largest).mean(axis=1)
+    else:
+        largest = max(row.max() for row in distances) or 1.0
+        means = np.array([np.square(row / largest).mean() for row in distances])
+    positive = means[means > 0]
+    # Copies of a row are nearer than anything else, but not infinitely so.
+    floor = 0.25 * positive.min() if len(positive) else 1.0
+    return np.log(np.maximum(means, floor)) + 2 * np.log(largest)

@@ -53,4 +53,26 @@ def bottleneck_distance(first, second):
     if len(first) == 0 or len(second) == 0:
         rest = first if len(second) == 0 else second
         return float(np.max((rest[:, 1] - rest[:, 0]) / 2, initial=0.0))
-    return float(hera_bottleneck(first, second, delta=0))
+    # Hera takes differences below 1e-10 for none.
+    unit = power_of_two(first, second)
+    return unit * float(hera_bottleneck(first / unit, second / unit, delta=0))
+
+
+def power_of_two(*diagrams):
+    """Power of two near the longest bar, by which division rounds nothing.
+
+    Parameters
+    ----------
+    *diagrams : ndarray of shape (n, 2)
+
+    Returns
+    -------
+    float
+        Of endless bars alone, near the extent of their births; one, where
+        there is none.
+    """
+    lengths = np.concatenate([np.diff(diagram)[:, 0] for diagram in diagrams])
+    longest = lengths[np.isfinite(lengths)].max(initial=0.0)
+    if longest == 0.0:
+        longest = max((np.ptp(d[:, 0]) for d in diagrams if len(d)), default=0.0) or 1.0
+    return 2.0 ** np.clip(np.round(np.log2(longest)), -900, 900)

@@ -7,7 +7,14 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from sklearn_dptda.persistence._distance import bottleneck_distance, check_diagram
+from sklearn_dptda.persistence._distance import (
+    bottleneck_distance,
+    check_diagram,
+    power_of_two,
+)
+
+# Below it, rounding decides.
+_FINEST = 1e-12
 
 
 def shift_invariant_bottleneck_distance(
@@ -24,7 +31,8 @@ def shift_invariant_bottleneck_distance(
         a change of units; births must be positive then.
     tol : float, default=1e-6
         How far above the least value the result may be, as a part of the
-        longest half persistence.
+        longest half persistence, or of the extent of the endless births of a
+        diagram if that is more.
     return_shift : bool, default=False
         Whether to return what is added to the first diagram, too.
 
@@ -38,7 +46,8 @@ def shift_invariant_bottleneck_distance(
     Raises
     ------
     ValueError
-        If a diagram is malformed, or a birth is not positive on the log scale.
+        If a diagram is malformed, ``tol`` is not positive, or a birth is not
+        positive on the log scale.
 
     See Also
     --------
@@ -65,11 +74,15 @@ def shift_invariant_bottleneck_distance(
     """
     if scale not in ("linear", "log"):
         raise ValueError(f"scale must be 'linear' or 'log'; got {scale!r}.")
-    P, Q = check_diagram(first, "first"), check_diagram(second, "second")
+    P, Q = _checked(first, second, tol)
     if scale == "log":
         P, Q = _logarithms(P, "first"), _logarithms(Q, "second")
-    value, shift = _search(P, Q, _Shifts, tol)
-    return (value, shift) if return_shift else value
+    # Near the origin, and of order one: floating-point numbers are densest there.
+    unit, middles = power_of_two(P, Q), (_middle(P), _middle(Q))
+    already = (middles[0] - middles[1]) / unit
+    value, at = _search((P - middles[0]) / unit, (Q - middles[1]) / unit, _Shifts, tol, already)
+    shift = (at - already) * unit
+    return (value * unit, shift) if return_shift else value * unit
 
 
 def dilation_dissimilarity(first, second, *, tol=1e-6, return_factor=False):
@@ -81,7 +94,8 @@ def dilation_dissimilarity(first, second, *, tol=1e-6, return_factor=False):
         Births and deaths, not negative; deaths may be infinite.
     tol : float, default=1e-6
         How far above the least value the result may be, as a part of the
-        longest half persistence.
+        longest half persistence of ``second``, or of the extent of its endless
+        births if that is more.
     return_factor : bool, default=False
         Whether to return what the first diagram is multiplied by, too.
 
@@ -96,7 +110,8 @@ def dilation_dissimilarity(first, second, *, tol=1e-6, return_factor=False):
     Raises
     ------
     ValueError
-        If a diagram is malformed, or has a negative coordinate.
+        If a diagram is malformed, or has a negative coordinate, or ``tol`` is
+        not positive.
 
     References
     ----------
@@ -110,12 +125,30 @@ def dilation_dissimilarity(first, second, *, tol=1e-6, return_factor=False):
     >>> round(dilation_dissimilarity([[1, 3], [0.5, 1]], [[2, 6], [1, 2]]), 5)
     0.0
     """
-    P, Q = check_diagram(first, "first"), check_diagram(second, "second")
+    P, Q = _checked(first, second, tol)
     for name, diagram in (("first", P), ("second", Q)):
         if (diagram < 0).any():
             raise ValueError(f"{name} has a negative coordinate: dilations need them from 0 on.")
-    value, factor = _search(P, Q, _Dilations, tol)
-    return (value, factor) if return_factor else value
+    units = power_of_two(P), power_of_two(Q)
+    already = math.log(units[0] / units[1])
+    value, at = _search(P / units[0], Q / units[1], _Dilations, tol, already)
+    factor = math.exp(at) * units[1] / units[0]
+    return (value * units[1], factor) if return_factor else value * units[1]
+
+
+def _checked(first, second, tol):
+    if not 0 < tol < math.inf:
+        raise ValueError(f"tol must be positive and finite; got {tol!r}.")
+    P, Q = check_diagram(first, "first"), check_diagram(second, "second")
+    for name, diagram in (("first", P), ("second", Q)):
+        if np.isinf(diagram[:, 0]).any():
+            raise ValueError(f"{name} has an infinite birth.")
+    return P, Q
+
+
+def _middle(diagram):
+    values = diagram[np.isfinite(diagram)]
+    return (values.max() + values.min()) / 2 if len(values) else 0.0
 
 
 def _logarithms(diagram, name):
@@ -124,19 +157,16 @@ def _logarithms(diagram, name):
     return np.log(diagram)
 
 
-def _search(P, Q, kind, tol):
-    """Least value, and the parameter where it is."""
+def _search(P, Q, kind, tol, already):
+    """Least value, and the parameter where it is; ``already`` is that of the diagrams as given."""
     finite = [diagram[np.isfinite(diagram[:, 1])] for diagram in (P, Q)]
     endless = [np.sort(diagram[~np.isfinite(diagram[:, 1]), 0]) for diagram in (P, Q)]
     if len(endless[0]) != len(endless[1]):
         return math.inf, math.nan
     family = kind(*finite, *endless)
-    start = family.identity
-    upper = bottleneck_distance(P, Q)
-    if not np.isfinite(upper):
-        return math.inf, math.nan
-    slack = tol * max(family.size, np.finfo(float).tiny)
-    best, at = upper, start
+    # Steps of three quarters, and intervals to a quarter of them: less than tol in all.
+    slack = 0.75 * max(tol, _FINEST) * max(family.size, np.finfo(float).tiny)
+    best, at = bottleneck_distance(family.moved(P, already), Q), already
     for guess in family.guesses():
         value = bottleneck_distance(family.moved(P, guess), Q)
         if value < best:
@@ -149,11 +179,12 @@ def _search(P, Q, kind, tol):
             continue
         if family.feasible(middle, middle, best - slack):
             best, at = _value(family, middle, best - slack, slack), middle
-        if family.spread(low, high) > slack:
+        # Where floating-point numbers are exhausted, no interval is left to halve.
+        if family.spread(low, high) > slack / 4 and low < middle < high:
             for part in ((low, middle), (middle, high)):
                 heapq.heappush(heap, (part[0] - part[1], *part))
     exact = bottleneck_distance(family.moved(P, at), Q)
-    return min(best, exact) if exact <= best + slack else best, family.parameter(at)
+    return min(best, exact) if exact <= best + slack else best, at
 
 
 def _value(family, at, feasible, slack):
@@ -172,13 +203,6 @@ class _Family:
         self.P, self.Q = P, Q
         self.endless_p, self.endless_q = endless_p, endless_q
         self.u_p, self.u_q = (P[:, 1] - P[:, 0]) / 2, (Q[:, 1] - Q[:, 0]) / 2
-
-    @property
-    def size(self):
-        """Longest half persistence, or extent of the endless births."""
-        ends = np.r_[self.endless_p, self.endless_q]
-        extent = np.ptp(ends) if len(ends) else 0.0
-        return float(max(self.u_p.max(initial=0), self.u_q.max(initial=0), extent))
 
     def feasible(self, low, high, value):
         """Whether a distance of ``value`` is not excluded for parameters in a range."""
@@ -200,9 +224,12 @@ def _saturates(allowed):
     return bool((matching >= 0).all())
 
 
-class _Shifts(_Family):
-    identity = 0.0
+def _size(half_lengths, births):
+    """Longest half persistence, or extent of the endless births."""
+    return float(max(half_lengths.max(initial=0.0), np.ptp(births) if len(births) else 0.0))
 
+
+class _Shifts(_Family):
     def __init__(self, *parts):
         super().__init__(*parts)
         middles = [diagram.mean(axis=1) for diagram in (self.P, self.Q)]
@@ -211,14 +238,11 @@ class _Shifts(_Family):
         ends = self.endless_q - self.endless_p
         self.endless = (ends.max() + ends.min()) / 2 if len(ends) else 0.0
         self.endless_width = np.ptp(ends) / 2 if len(ends) else -math.inf
+        self.size = max(_size(self.u_p, self.endless_p), _size(self.u_q, self.endless_q))
 
     @staticmethod
     def moved(diagram, at):
         return diagram + at
-
-    @staticmethod
-    def parameter(at):
-        return float(at)
 
     @staticmethod
     def spread(low, high):
@@ -254,15 +278,13 @@ class _Shifts(_Family):
 class _Dilations(_Family):
     """The parameter is the logarithm of the factor."""
 
-    identity = 0.0
+    @property
+    def size(self):
+        return _size(self.u_q, self.endless_q)
 
     @staticmethod
     def moved(diagram, at):
         return diagram * math.exp(at)
-
-    @staticmethod
-    def parameter(at):
-        return math.exp(at)
 
     def spread(self, low, high):
         largest = max(self.P.max(initial=0.0), self.endless_p.max(initial=0.0))

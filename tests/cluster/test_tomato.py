@@ -8,7 +8,7 @@ from gudhi.clustering.tomato import Tomato
 from scipy.sparse import csr_array
 from sklearn.datasets import make_blobs, make_moons
 from sklearn.metrics import adjusted_rand_score, pairwise_distances
-from sklearn.neighbors import kneighbors_graph
+from sklearn.neighbors import KernelDensity, kneighbors_graph
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda.cluster import ToMATo
@@ -109,7 +109,72 @@ def test_ties_are_broken_by_order(rng):
     weights = rng.integers(0, 5, size=200).astype(float)
     moved = strict(weights)
     assert len(np.unique(moved)) == 200 and moved == pytest.approx(weights)
-    assert np.array_equal(np.argsort(moved), np.argsort(weights, kind="stable"))
+    # The first of equal ones is the highest.
+    assert np.array_equal(np.argsort(-moved), np.argsort(-weights, kind="stable"))
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "precomputed"])
+def test_copies_beyond_the_neighbours_are_one(metric):
+    X = np.repeat(np.arange(4.0)[:, None], 20, axis=0)
+    D = pairwise_distances(X) if metric == "precomputed" else X
+    clusters = ToMATo(n_neighbors=10, metric=metric).fit(D)
+    assert len(clusters.diagram_) == (4 if metric == "precomputed" else 1)
+    assert np.array_equal(clusters.predict(D), clusters.labels_)
+    assert len(np.unique(clusters.labels_[:20])) == 1
+
+
+@pytest.mark.parametrize("metric", ["cosine", "jaccard"])
+def test_prediction_repeats_the_labels_where_rows_do_not_find_themselves(metric, rng):
+    rays = rng.random((10, 5))
+    X = np.vstack([rays * scale for scale in range(1, 31)])
+    X = X > 0.5 if metric == "jaccard" else X
+    clusters = ToMATo(n_neighbors=10, metric=metric).fit(X)
+    assert np.array_equal(clusters.predict(X), clusters.labels_)
+
+
+def test_rows_far_from_the_origin_in_many_dimensions(rng):
+    X = rng.normal(size=(200, 20)) + 1e8
+    near, far = ToMATo().fit(X - 1e8), ToMATo().fit(X)
+    assert len(far.diagram_) == len(near.diagram_)
+    assert np.array_equal(far.predict(X), far.labels_)
+
+
+@pytest.mark.parametrize("copies", [8, 12, 40])
+def test_copies_count_in_the_density(copies):
+    X = np.vstack([make_moons(300, noise=0.07, random_state=0)[0], np.zeros((copies, 2))])
+    clusters = ToMATo(n_neighbors=10, density="log_kde", bandwidth=0.1).fit(X)
+    exact = KernelDensity(bandwidth=0.1).fit(X).score_samples(X)
+    assert clusters.density_ == pytest.approx(exact, rel=1e-9)
+
+
+def test_copies_are_dense_but_not_infinitely_so():
+    moons, y = make_moons(300, noise=0.05, random_state=0)
+    copies = np.repeat(moons[:1], 20, axis=0)
+    clusters = ToMATo(2).fit(np.vstack([moons, copies]))
+    assert adjusted_rand_score(y, clusters.labels_[:300]) == 1.0
+    births = clusters.diagram_[:, 0]
+    assert births[0] == births.max() < births[1] + 3
+
+
+def test_isolated_rows_of_sparse_distances():
+    D = csr_array(np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0.0]]))
+    clusters = ToMATo(metric="precomputed").fit(D)
+    assert clusters.n_clusters_ == clusters.n_connected_components_ == 2
+    assert sorted(clusters.labels_.tolist()) == [0, 0, 1] or clusters.labels_.tolist() == [1, 1, 0]
+    lonely = ToMATo(metric="precomputed").fit(csr_array((10, 10)))
+    assert sorted(lonely.labels_) == list(range(10)) and np.isfinite(lonely.density_).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "X"),
+    [
+        ({}, np.random.default_rng(0).normal(size=(50, 2)) * 1e160),
+        ({"metric": "correlation"}, np.ones((20, 3))),
+    ],
+)
+def test_undefined_densities_are_refused(options, X):
+    with pytest.raises(ValueError, match="not finite"), np.errstate(all="ignore"):
+        ToMATo(**options).fit(X)
 
 
 def test_peaks_of_a_path():

@@ -34,3 +34,10 @@ def test_infinite_deaths():
 def test_malformed(bad, message):
     with pytest.raises(ValueError, match=message):
         bottleneck_distance(bad, [[0, 1]])
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-12, 1e12, 1e300])
+def test_units_do_not_matter(scale):
+    P, Q = np.array([[0.0, 4.0]]), np.array([[0.0, 5.0]])
+    assert bottleneck_distance(scale * P, scale * Q) == pytest.approx(scale, rel=1e-12)
+    assert bottleneck_distance([[0, np.inf]], [[scale, np.inf]]) == pytest.approx(scale)

@@ -121,3 +121,43 @@ def test_bad_input():
         dilation_dissimilarity([[-1, 1]], PAIR)
     with pytest.raises(ValueError, match="first"):
         dilation_dissimilarity([[2, 1]], PAIR)
+    for tol in (0.0, -1.0, np.nan, np.inf):
+        for distance in (shift_invariant_bottleneck_distance, dilation_dissimilarity):
+            with pytest.raises(ValueError, match="tol"):
+                distance(PAIR, PAIR, tol=tol)
+    with pytest.raises(ValueError, match="infinite birth"):
+        shift_invariant_bottleneck_distance([[-np.inf, 0]], PAIR)
+
+
+def test_far_from_the_origin():
+    # Where timestamps are coordinates, floating-point numbers run out before the tolerance.
+    P = np.array([[1, 2.0], [3, 3.7], [0.2, 1.5]])
+    Q = np.array([[1.5, 2.5], [3.1, 4], [0.4, 1.4]])
+    for far in (1e6, 1e10, 1e12):
+        value, shift = shift_invariant_bottleneck_distance(P, Q + far, return_shift=True)
+        assert value == pytest.approx(0.3, abs=1e-3 if far > 1e11 else 1e-5)
+        assert bottleneck_distance(P + shift, Q + far) == pytest.approx(value, abs=1e-3)
+        assert dilation_dissimilarity(P + far, Q + far) == pytest.approx(0.3, abs=1e-3)
+    assert dilation_dissimilarity(P, Q, tol=1e-300) == pytest.approx(0.35, abs=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-3, 1e3, 1e6, 1e12])
+def test_units_of_the_first_diagram_do_not_matter(scale, rng):
+    P, Q = random_diagrams(0)
+    expected = dilation_dissimilarity(P, Q)
+    value, other = dilation_dissimilarity(scale * P, Q, return_factor=True)
+    assert value == pytest.approx(expected, abs=2e-6)
+    assert dilation_dissimilarity(scale * P, scale * Q) == pytest.approx(scale * expected, rel=1e-5)
+    assert bottleneck_distance(other * scale * P, Q) == pytest.approx(value, abs=2e-6)
+    endless = [[1.0, np.inf], [3.0, np.inf]], [[4.0, np.inf], [1.0, np.inf]]
+    assert dilation_dissimilarity(scale * np.array(endless[0]), endless[1]) == pytest.approx(
+        0.25, abs=1e-5
+    )
+
+
+def test_an_offset_does_not_loosen_the_tolerance(rng):
+    for seed in range(10):
+        P, Q = random_diagrams(seed)
+        P, Q = (np.vstack([D, [[rng.random(), np.inf]]]) for D in (P, Q))
+        near = shift_invariant_bottleneck_distance(P, Q)
+        assert shift_invariant_bottleneck_distance(P, Q + 1e7) == pytest.approx(near, abs=1e-5)
