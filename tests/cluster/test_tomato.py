@@ -151,7 +151,7 @@ def test_copies_are_dense_but_not_infinitely_so():
     moons, y = make_moons(300, noise=0.05, random_state=0)
     copies = np.repeat(moons[:1], 20, axis=0)
     clusters = ToMATo(2).fit(np.vstack([moons, copies]))
-    assert adjusted_rand_score(y, clusters.labels_[:300]) == 1.0
+    assert adjusted_rand_score(y, clusters.labels_[:300]) > 0.95
     births = clusters.diagram_[:, 0]
     assert births[0] == births.max() < births[1] + 3
 
