@@ -15,6 +15,8 @@ from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
 # Eigenvalues of noise stay below its edge, but for fluctuations at this size.
 _SLACK = 1.05
+# Dimension of the space that eigenvectors are sought in, and their relative error.
+_KRYLOV, _TOLERANCE = 60, 1e-6
 
 
 class AdjacencySpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -123,7 +125,16 @@ class AdjacencySpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMix
             raise ValueError("the graph has no edges: there is nothing to embed.")
         operator = unbiased(A, self.flip_probability_)
         start = check_random_state(self.random_state).uniform(-1, 1, n)
-        values, vectors = eigsh(operator, wanted, which="LM", v0=start)
+        values, vectors = eigsh(
+            operator,
+            wanted,
+            which="LM",
+            v0=start,
+            # Eigenvalues at the edge of the noise lie close together: a larger space tells them
+            # apart sooner, and their statistical error is far above this one.
+            ncv=min(max(2 * wanted + 1, _KRYLOV), n),
+            tol=_TOLERANCE,
+        )
         self.noise_edge_ = noise_edge(A, self.flip_probability_)
         if self.n_components is None:
             beyond = np.abs(values) > _SLACK * self.noise_edge_

@@ -4,7 +4,8 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator
 
-_ROWS = 2048
+# Zeros and ones that are unpacked together: they should stay in a processor's cache.
+_ENTRIES = 1 << 20
 
 
 class NoisyAdjacency(csr_array):
@@ -57,7 +58,8 @@ class NoisyAdjacency(csr_array):
 class PackedAdjacency(LinearOperator):
     """Dense noisy adjacency matrix, eight pairs to a byte.
 
-    Multiplies vectors like any operator of SciPy, a few thousand rows at a time.
+    Multiplies vectors like any operator of SciPy, in single precision and a few rows
+    at a time.
 
     Parameters
     ----------
@@ -98,15 +100,18 @@ class PackedAdjacency(LinearOperator):
 
     def parts(self):
         """Slices of rows that are unpacked together."""
-        return (slice(i, i + _ROWS) for i in range(0, self.shape[0], _ROWS))
+        step = max(_ENTRIES // self.shape[1], 1)
+        return (slice(i, i + step) for i in range(0, self.shape[0], step))
 
     def _matmat(self, X):
+        X = np.asarray(X, dtype=np.float32)
         return np.vstack([self.rows(part) @ X for part in self.parts()])
 
     def _matvec(self, x):
         return self._matmat(np.reshape(x, (-1, 1)))[:, 0]
 
     def _rmatmat(self, X):
+        X = np.asarray(X, dtype=np.float32)
         return sum(self.rows(part).T @ X[part] for part in self.parts())
 
     def _rmatvec(self, x):
