@@ -3,6 +3,9 @@
 import numpy as np
 from scipy.sparse import coo_array, csr_array, issparse
 
+# Rows that are merged together.
+_ROWS = 1024
+
 
 def check_adjacency(X, directed=False):
     """Turn a graph into the row and column indices of its edges.
@@ -121,3 +124,64 @@ def of_pairs(rows, columns, shape, symmetric):
         rows, columns = np.r_[rows, columns], np.r_[columns, rows]
     data = np.ones(len(rows), dtype=np.float32)
     return csr_array(coo_array((data, (rows, columns)), shape))
+
+
+def of_sorted_pairs(parts, shape):
+    """Matrix of pairs that come in the order of rows and columns.
+
+    In the memory of little more than the result.
+
+    Parameters
+    ----------
+    parts : iterable of (ndarray of int, ndarray of int)
+        Rows and columns.
+    shape : tuple of int
+
+    Returns
+    -------
+    csr_array, dtype int8
+    """
+    counts, columns = np.zeros(shape[0], dtype=np.int64), []
+    for rows, part in parts:
+        counts += np.bincount(rows, minlength=shape[0])
+        columns.append(part.astype(np.int32))
+    indices = np.concatenate(columns)
+    data = np.ones(len(indices), dtype=np.int8)
+    return csr_array((data, indices, _starts(counts)), shape)
+
+
+def with_transpose(upper):
+    """Symmetric matrix of its upper half.
+
+    Parameters
+    ----------
+    upper : csr_array of shape (n, n)
+        Indices sorted, all above the diagonal.
+
+    Returns
+    -------
+    csr_array of shape (n, n), dtype float32
+        Indices sorted.
+    """
+    lower = upper.T.tocsr()
+    counts = np.diff(lower.indptr), np.diff(upper.indptr)
+    starts = _starts(counts[0].astype(np.int64) + counts[1])
+    indices = np.empty(starts[-1], dtype=np.int32)
+    n = upper.shape[0]
+    for first in range(0, n, _ROWS):
+        part = slice(first, min(first + _ROWS, n))
+        places = np.arange(starts[part.start], starts[part.stop])
+        # In each row, columns of the lower half come first.
+        ends = (starts[part] + counts[0][part]).astype(np.int64)
+        below = places < np.repeat(ends, counts[0][part] + counts[1][part])
+        here = indices[starts[part.start] : starts[part.stop]]
+        for half, chosen in ((lower, below), (upper, ~below)):
+            here[chosen] = half.indices[half.indptr[part.start] : half.indptr[part.stop]]
+    del lower
+    return csr_array((np.ones(len(indices), dtype=np.float32), indices, starts), upper.shape)
+
+
+def _starts(counts):
+    starts = np.r_[0, np.cumsum(counts)]
+    # Indices of 32 bits are half as large, as long as their number fits as well.
+    return starts.astype(np.int32) if starts[-1] <= np.iinfo(np.int32).max else starts

@@ -7,7 +7,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_dptda.graph._adjacency import check_adjacency, check_graph, check_links, of_pairs
+from sklearn_dptda.graph._adjacency import (
+    check_adjacency,
+    check_graph,
+    check_links,
+    of_sorted_pairs,
+    with_transpose,
+)
 from sklearn_dptda.graph._noisy import NoisyAdjacency, PackedAdjacency
 from sklearn_dptda.graph._pairs import Pairs
 from sklearn_dptda.privacy import (
@@ -304,10 +310,30 @@ class LaplaceFlip(_Flip):
 
 
 def _flip_sparse(A, pairs, flips, probability):
-    flipped = np.concatenate([np.empty(0, np.int64), *flips])
-    changed = np.setxor1d(_edges(A, pairs), flipped, assume_unique=True)
-    noisy = of_pairs(*pairs.pair(changed), A.shape, pairs.kind == "undirected")
+    changed = _changed(_edges(A, pairs), flips)
+    noisy = of_sorted_pairs((pairs.pair(ranks) for ranks in changed), A.shape)
+    if pairs.kind == "undirected":
+        noisy = with_transpose(noisy)
     return NoisyAdjacency.of(noisy, probability, pairs.kind == "bipartite")
+
+
+def _changed(edges, flips):
+    """Edges after the flips, part by part: those that were flipped are gone."""
+    done = 0
+    for part in flips:
+        if len(part):
+            end = np.searchsorted(edges, part[-1], side="right")
+            yield _difference(part, edges[done:end])
+            done = end
+    yield edges[done:]
+
+
+def _difference(many, few):
+    """Numbers that are in one of two sorted arrays only, sorted."""
+    places = np.searchsorted(many, few)
+    both = many[np.minimum(places, len(many) - 1)] == few
+    many, few = np.delete(many, places[both]), few[~both]
+    return np.insert(many, np.searchsorted(many, few), few)
 
 
 def _flip_packed(A, pairs, flips, probability):

@@ -1,12 +1,16 @@
 """Positions of successes among many independent coins, exactly and without drawing each."""
 
 import math
+from bisect import bisect_right
+from itertools import pairwise
 
 import numpy as np
 
-_WORD = 64
-# Coins that are thrown together, in words of 64.
-_CHUNK = 1 << 16
+# Bits of a probability of eight coins beyond the first 16.
+_REST = 512 - 16
+_ONES = (1 << 64) - 1
+# Bytes of coins that are thrown together.
+_CHUNK = 1 << 21
 # Coins with rarer successes are skipped over instead of thrown.
 _RARE = 2.0**-10
 # Of the noise that gaps are made of: rarer successes come a little more often than asked.
@@ -31,10 +35,9 @@ def successes(noise, numerator, n):
 
     Notes
     -----
-    Coins are thrown 64 at a time: the bits of uniform numbers are compared
-    with those of the probability from the first on, and most words are decided
-    after eight. Rare successes are reached by geometric gaps, which are
-    discrete Laplace variables that are not negative.
+    Coins are thrown eight at a time: see :class:`Octets`. Rare successes are
+    reached by geometric gaps, which are discrete Laplace variables that are
+    not negative.
     """
     if numerator <= 0:
         return
@@ -45,66 +48,103 @@ def successes(noise, numerator, n):
 
 
 def _thrown(noise, numerator, n):
-    for start in range(0, n, _CHUNK * _WORD):
-        size = min(_CHUNK * _WORD, n - start)
-        words = coins(noise, numerator, -(-size // _WORD))
-        found = positions(words)
+    octets = Octets(numerator)
+    for start in range(0, n, 8 * _CHUNK):
+        size = min(8 * _CHUNK, n - start)
+        found = positions(octets.draw(noise, -(-size // 8)))
         yield start + found[found < size]
 
 
-def coins(noise, numerator, n_words):
-    """Words whose bits are set with probability ``numerator / 2**64`` each, independently.
+class Octets:
+    """Eight independent coins at a time, exactly, from little more than 16 random bits.
+
+    A uniform number picks one of the 256 outcomes by their cumulative
+    probabilities, which are multiples of ``2**-512``. Its first 16 bits mostly
+    decide; where a boundary has the same ones, the next 64 do, and in the end
+    all of them.
 
     Parameters
     ----------
-    noise : NoiseSource
     numerator : int
-        From 0 to 2**64.
-    n_words : int
-
-    Returns
-    -------
-    ndarray of shape (n_words,), dtype uint64
+        Each coin succeeds with probability ``numerator / 2**64``.
     """
-    if numerator >> 64:
-        return np.full(n_words, ~np.uint64(0))
-    out = np.zeros(n_words, dtype=np.uint64)
-    active = np.arange(n_words)
-    undecided = np.full(n_words, ~np.uint64(0))
-    for digit in range(63, -1, -1):
-        drawn = noise.words(len(active))
-        if numerator >> digit & 1:
-            # A smaller bit than the probability's: below it, a success.
-            out[active] |= undecided & ~drawn
-            undecided &= drawn
-        else:
-            undecided &= ~drawn
-        if digit < 60:
-            # What is left of a tie in all bits is no success.
-            left = undecided != 0
-            if not left.all():
-                active, undecided = active[left], undecided[left]
-            if len(active) == 0:
-                break
-    return out
+
+    def __init__(self, numerator):
+        misses = (1 << 64) - numerator
+        chances = [numerator**k * misses ** (8 - k) for k in range(9)]
+        self.bounds = [0]
+        for outcome in range(256):
+            self.bounds.append(self.bounds[-1] + chances[outcome.bit_count()])
+        firsts = np.array([bound >> _REST for bound in self.bounds[:-1]])
+        # The last outcome whose boundary is not above the first number of each cell.
+        self.table = (np.searchsorted(firsts, np.arange(1 << 16), side="right") - 1).astype(
+            np.int16
+        )
+        inner = [i for i in range(1, 256) if self.bounds[i] % (1 << _REST)]
+        self.split = {}
+        for i in inner:
+            cell = self.bounds[i] >> _REST
+            if cell < 1 << 16:
+                self.split.setdefault(cell, []).append(i)
+        for cell, inside in self.split.items():
+            self.table[cell] = -1
+            self.split[cell] = (
+                inside[0] - 1,
+                np.array([self.bounds[i] >> _REST - 64 & _ONES for i in inside], dtype=np.uint64),
+            )
+
+    def draw(self, noise, size):
+        """Coins, eight to a byte.
+
+        Parameters
+        ----------
+        noise : NoiseSource
+        size : int
+
+        Returns
+        -------
+        ndarray of shape (size,), dtype uint8
+        """
+        cells = noise.words(-(-size // 4)).view(np.uint16)[:size]
+        out = self.table[cells]
+        open_ = np.flatnonzero(out < 0)
+        if len(open_):
+            out[open_] = self._decide(noise, cells[open_])
+        return out.astype(np.uint8)
+
+    def _decide(self, noise, cells):
+        words = noise.words(len(cells))
+        out = np.empty(len(cells), dtype=np.int16)
+        order = np.argsort(cells, kind="stable")
+        starts = np.flatnonzero(np.r_[True, np.diff(cells[order]) != 0, True])
+        for start, stop in pairwise(starts):
+            mine = order[start:stop]
+            before, bounds = self.split[int(cells[mine[0]])]
+            out[mine] = before + np.searchsorted(bounds, words[mine], side="right")
+            for i in mine[np.isin(words[mine], bounds)]:
+                out[i] = self._exactly(noise, int(cells[i]) << 64 | int(words[i]))
+        return out
+
+    def _exactly(self, noise, start):
+        number = start << _REST - 64 | noise.below(1 << _REST - 64)
+        return bisect_right(self.bounds, number) - 1
 
 
-def positions(words):
-    """Indices of set bits, those of a word from its lowest on.
+def positions(octets):
+    """Indices of set bits, those of a byte from its lowest on.
 
     Parameters
     ----------
-    words : ndarray of uint64
+    octets : ndarray of uint8
 
     Returns
     -------
     ndarray of int64
     """
-    octets = words.astype("<u8").view(np.uint8)
-    some = np.flatnonzero(octets)
-    bits = np.unpackbits(octets[some][:, None], axis=1, bitorder="little")
-    rows, columns = np.nonzero(bits)
-    return 8 * some[rows] + columns
+    some = np.flatnonzero(octets != 0)
+    bits = np.unpackbits(octets[some], bitorder="little")
+    at = np.flatnonzero(bits.view(bool))
+    return 8 * some[at >> 3] + (at & 7)
 
 
 def _skipped(noise, probability, n):

@@ -1,11 +1,13 @@
 """Rare successes: exact laws, positions, both roads. False alarms below 1e-6 each."""
 
+from bisect import bisect_right
+
 import numpy as np
 import pytest
 from scipy.stats import binomtest, chi2, geom
 
 from sklearn_dptda.privacy import NoiseSource, _rare, successes
-from sklearn_dptda.privacy._rare import coins, positions
+from sklearn_dptda.privacy._rare import Octets, positions
 
 
 def numerator(p):
@@ -51,14 +53,50 @@ def test_certain_and_impossible_coins():
     assert at.tolist() == list(range(100))
 
 
-def test_coins_of_one_word_are_independent():
-    # 64 x 64 correlations of 20,000 words: below 6.5 standard errors.
-    words = coins(NoiseSource(0), numerator(0.25), 20_000)
-    bits = np.unpackbits(words.astype("<u8").view(np.uint8), bitorder="little").reshape(-1, 64)
-    off = np.corrcoef(bits.T)[~np.eye(64, dtype=bool)]
-    assert np.abs(off).max() < 6.5 / np.sqrt(20_000)
+@pytest.mark.parametrize("p", [0.25, 0.018, 0.5, 2.0**-9])
+def test_outcomes_of_eight_coins_have_their_exact_probabilities(p):
+    # In integers: what is decided early agrees with what all 512 bits would say.
+    octets = Octets(numerator(p))
+    assert octets.bounds[-1] == 1 << 512
+    first = {}
+    for cell in range(1 << 16):
+        low = bisect_right(octets.bounds, cell << 496) - 1
+        high = bisect_right(octets.bounds, ((cell + 1) << 496) - 1) - 1
+        if low == high:
+            assert octets.table[cell] == low
+            first[cell] = low
+        else:
+            assert octets.table[cell] == -1
+            before, bounds = octets.split[cell]
+            assert (before, before + len(bounds)) == (low, high)
+            for i, bound in enumerate(bounds.tolist()):
+                assert octets.bounds[before + i + 1] >> 432 == cell << 64 | bound
+    assert len(first) + len(octets.split) == 1 << 16
+
+
+def test_ties_are_decided_by_all_bits():
+    octets = Octets(numerator(0.3))
+    cell, (before, bounds) = next(iter(octets.split.items()))
+
+    class Ties(NoiseSource):
+        def words(self, size):
+            return np.full(size, bounds[0])
+
+    drawn = octets._decide(Ties(0), np.full(200, cell, dtype=np.uint16))
+    # Beyond the tie the boundary's remaining bits decide: either side of it.
+    assert set(drawn.tolist()) <= {before, before + 1}
+    bound = octets.bounds[before + 1]
+    assert octets.bounds[before] < bound < octets.bounds[before + 2]
+
+
+def test_coins_of_one_byte_are_independent():
+    # 8 x 8 correlations of 200,000 bytes: below 6.5 standard errors.
+    octets = Octets(numerator(0.25)).draw(NoiseSource(0), 200_000)
+    bits = np.unpackbits(octets, bitorder="little").reshape(-1, 8)
+    off = np.corrcoef(bits.T)[~np.eye(8, dtype=bool)]
+    assert np.abs(off).max() < 6.5 / np.sqrt(200_000)
 
 
 def test_positions_of_bits():
-    words = np.array([0b1001, 0, 1 << 63], dtype=np.uint64)
-    assert positions(words).tolist() == [0, 3, 191]
+    octets = np.array([0b1001, 0, 1 << 7], dtype=np.uint8)
+    assert positions(octets).tolist() == [0, 3, 23]
