@@ -46,8 +46,9 @@ class Neighbours:
         k, X = min(k, self.n_rows), X - self._middle
         if not isinstance(self._index, KDTree):
             return self._index.kneighbors(X, k)
-        # A list of ranks keeps two dimensions for k = 1.
-        return self._index.query(X, range(1, k + 1), workers=effective_n_jobs(self.n_jobs))
+        # A list of ranks keeps two dimensions, and is slower.
+        ranks = k if k > 1 else [1]
+        return self._index.query(X, ranks, workers=effective_n_jobs(self.n_jobs))
 
     def within(self, X, radius):
         """Indices of the rows within a radius.

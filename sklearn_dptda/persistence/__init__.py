@@ -2,12 +2,12 @@
 
 from sklearn_dptda.filtration import sensitivity_cech, sensitivity_dtm
 from sklearn_dptda.persistence._cubical import CubicalPersistence
-from sklearn_dptda.persistence._distance import bottleneck_distance
 from sklearn_dptda.persistence._private import PrivatePersistence
 from sklearn_dptda.persistence._shifted import (
     dilation_dissimilarity,
     shift_invariant_bottleneck_distance,
 )
+from sklearn_dptda.utils._distances import bottleneck_distance, wasserstein_distance
 
 __all__ = [
     "CubicalPersistence",
@@ -17,4 +17,5 @@ __all__ = [
     "sensitivity_cech",
     "sensitivity_dtm",
     "shift_invariant_bottleneck_distance",
+    "wasserstein_distance",
 ]

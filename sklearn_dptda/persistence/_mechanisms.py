@@ -7,11 +7,11 @@ from fractions import Fraction
 import numpy as np
 
 from sklearn_dptda.persistence._base_measure import make_base_measure
-from sklearn_dptda.persistence._distance import bottleneck_distance
 from sklearn_dptda.persistence._exact_sampler import ExactSampler, decay_table
 from sklearn_dptda.persistence._grid import make_grid
 from sklearn_dptda.persistence._level_sets import BirthBall, DiagramBall
 from sklearn_dptda.privacy import NoiseSource
+from sklearn_dptda.utils._distances import bottleneck_distance
 
 
 def _out_of_range(sensitivity, upper):

@@ -14,7 +14,6 @@ from sklearn_dptda.persistence._cubical import (
     check_dimensions,
     sublevel_diagrams,
 )
-from sklearn_dptda.persistence._distance import bottleneck_distance
 from sklearn_dptda.persistence._mechanisms import ExactMechanism, MarkovChainMechanism
 from sklearn_dptda.privacy import (
     PrivacyAccountant,
@@ -25,6 +24,7 @@ from sklearn_dptda.privacy import (
     spawn_seeds,
 )
 from sklearn_dptda.utils import check_collection
+from sklearn_dptda.utils._distances import bottleneck_distance
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from sklearn_dptda.persistence._distance import (
+from sklearn_dptda.utils._distances import (
     bottleneck_distance,
     check_diagram,
     power_of_two,
