@@ -4,11 +4,12 @@ import resource
 from multiprocessing import get_context
 
 import numpy as np
+from scipy.sparse import coo_array
 
 from benchmarks._table import Table, at_most
 from benchmarks._timing import once, repeated
 from sklearn_dptda import bottleneck_distance
-from sklearn_dptda.graph import AdjacencySpectralEmbedding, EdgeFlip, make_latent, make_rdpg
+from sklearn_dptda.graph import AdjacencySpectralEmbedding, EdgeFlip, make_latent
 from sklearn_dptda.persistence import dilation_dissimilarity, shift_invariant_bottleneck_distance
 
 # Nodes, epsilon, and the targets in seconds and MB.
@@ -48,9 +49,7 @@ def _flips(quick):
 
 
 def _flip(n, epsilon, seed, seconds, megabytes):
-    X = make_latent(n, "circle", random_state=0)
-    # Products of this circle average one half.
-    A = make_rdpg(X * np.sqrt(2 * DEGREE / n), random_state=0)
+    A = _circle(n)
     before = _peak()
     estimator = EdgeFlip(epsilon, random_state=seed).fit(A)
     time, noisy = once(lambda: estimator.transform(A))
@@ -66,6 +65,18 @@ def _flip(n, epsilon, seed, seconds, megabytes):
         _size(noisy) / 1e6,
         at_most(embedding, 60),
     )
+
+
+def _circle(n):
+    """Graph of a circle in the memory of its edges: pairs, kept by their probability."""
+    rng = np.random.default_rng(0)
+    X = make_latent(n, "circle", random_state=0)
+    pairs = rng.integers(0, n, (2, 2 * n * DEGREE))
+    pairs = pairs[:, pairs[0] < pairs[1]]
+    products = (X[pairs[0]] * X[pairs[1]]).sum(axis=1)
+    rows, columns = np.unique(pairs[:, rng.random(len(products)) < products], axis=1)
+    upper = coo_array((np.ones(len(rows), np.float32), (rows, columns)), (n, n))
+    return (upper + upper.T).tocsr()
 
 
 def _peak():

@@ -10,9 +10,9 @@ import numpy as np
 _REST = 512 - 16
 _ONES = (1 << 64) - 1
 # Bytes of coins that are thrown together.
-_CHUNK = 1 << 21
+_CHUNK = 1 << 19
 # Coins with rarer successes are skipped over instead of thrown.
-_RARE = 2.0**-10
+_RARE = 2.0**-13
 # Of the noise that gaps are made of: rarer successes come a little more often than asked.
 _LARGEST_SCALE = 2.0**51
 

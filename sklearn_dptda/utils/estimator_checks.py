@@ -37,6 +37,7 @@ _SMALL = {
     "max_depth": 3,
     "n_swaps": 2,
     "n_bins": 4,
+    "depth": 3,
 }
 
 

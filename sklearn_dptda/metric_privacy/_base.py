@@ -1,0 +1,206 @@
+"""What mechanisms that choose from a public list share."""
+
+import math
+from numbers import Real
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from sklearn_dptda.metric_privacy._draw import MOST_OUTPUTS, draw, floored
+from sklearn_dptda.metric_privacy._guarantee import MetricPrivacyGuarantee
+from sklearn_dptda.metric_privacy._spaces import DIAGRAM_METRICS, cross_distances
+from sklearn_dptda.privacy import (
+    NoiseSource,
+    PrivacyAccountant,
+    default_accountant,
+    spawn_seeds,
+)
+from sklearn_dptda.utils._output import ListOutputMixin
+from sklearn_dptda.utils._rows import check_rows
+from sklearn_dptda.utils._sklearn import Interval
+
+
+class MetricMechanism(ListOutputMixin, TransformerMixin, BaseEstimator):
+    """Base of mechanisms under metric privacy: parameters, payment, seeds."""
+
+    _parameter_constraints = {
+        "alpha": [Interval(Real, 0, None, closed="neither")],
+        "accountant": [PrivacyAccountant, None],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    def __sklearn_tags__(self):
+        """Say that equal input does not give equal output."""
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        return tags
+
+    def _pay(self, n_draws=1):
+        """Pay for what the guarantee promises, if anybody keeps count."""
+        guarantee = self.privacy_guarantee_
+        if self._parameters() != self._parameters_at_fit:
+            raise ValueError(
+                "A parameter has changed since fit, so privacy_guarantee_ no longer describes "
+                "what would be released: call fit again."
+            )
+        accountant = self.accountant if self.accountant is not None else default_accountant()
+        if accountant is not None:
+            if math.isinf(guarantee.epsilon):
+                raise ValueError(
+                    "bounds must be given where an accountant counts: without them the loss "
+                    "between two records has no limit."
+                )
+            accountant.spend(
+                n_draws * guarantee.epsilon,
+                guarantee.delta,
+                adjacency=guarantee.adjacency,
+                what=guarantee.released,
+                estimator=type(self).__name__,
+                parameters={"alpha": self.alpha},
+            )
+        (seed,) = spawn_seeds(self.random_state, 1)
+        return NoiseSource(seed)
+
+    def _parameters(self):
+        """What the guarantee depends on."""
+        return repr(
+            {
+                name: value
+                for name, value in self.get_params(deep=False).items()
+                if name not in ("accountant", "random_state", "candidates")
+            }
+            | {"seeded": self.random_state is not None}
+        )
+
+
+class ChoiceMechanism(MetricMechanism):
+    """Base of mechanisms whose releases are from a public list of candidates.
+
+    Children learn ``candidates_``, ``_outputs`` (places of those that can be
+    released), and give the logarithms of weights in ``_logs(distances)``.
+    """
+
+    def _read(self, X):
+        """Inputs as the metric takes them."""
+        if self.metric in DIAGRAM_METRICS:
+            X = list(X)
+            if not X:
+                raise ValueError("X is empty: it must be a list of diagrams.")
+            return X
+        return check_rows(self, X, reset=False)
+
+    def _distances(self, X):
+        """Distances of inputs from the candidates."""
+        check_is_fitted(self)
+        X = self._read(X)
+        if self.metric == "precomputed":
+            if (X < 0).any():
+                raise ValueError("X has negative distances.")
+            return X
+        return cross_distances(X, self.candidates_, self.metric)
+
+    def transform(self, X):
+        """Pay, and replace each input by a candidate.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or list of diagrams
+            Each sample is a record. With ``metric="precomputed"`` distances
+            from the candidates, of shape (n_samples, n_candidates).
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features), or list of diagrams
+            With ``metric="precomputed"`` the numbers of the candidates.
+
+        Raises
+        ------
+        ValueError
+            If the input is refused, or a parameter has changed since ``fit``.
+            Nothing is spent.
+        PrivacyBudgetExceeded
+            If the accountant's budget does not cover the release.
+        """
+        D = self._distances(X)
+        self._check_inputs(D)
+        return self._candidates(draw(self._logs(D), self._pay()))
+
+    def sample(self, X, n_samples=1):
+        """Pay for several releases of each input.
+
+        Parameters
+        ----------
+        X : as for :meth:`transform`
+        n_samples : int, default=1
+
+        Returns
+        -------
+        list of length n_samples
+            Of what :meth:`transform` returns; each costs as much.
+        """
+        if n_samples < 1:
+            raise ValueError(f"n_samples must be positive; got {n_samples!r}.")
+        D = self._distances(X)
+        self._check_inputs(D)
+        noise = self._pay(n_samples)
+        logs = self._logs(D)
+        return [self._candidates(draw(logs, noise)) for _ in range(n_samples)]
+
+    def log_probability(self, X):
+        """Logarithms of the probabilities of all candidates: *not* private.
+
+        A function of the inputs without noise; for study, and to see what a
+        mechanism would do with public inputs.
+
+        Parameters
+        ----------
+        X : as for :meth:`transform`
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_candidates_)
+        """
+        D = self._distances(X)
+        self._check_inputs(D)
+        return self._law(D)
+
+    def _law(self, D):
+        """What is drawn from, for all candidates."""
+        out = np.full(D.shape, -np.inf)
+        out[:, self._outputs] = floored(self._logs(D))
+        return out
+
+    def _check_inputs(self, D):
+        """Refuse inputs that the guarantee does not cover."""
+
+    def _candidates(self, chosen):
+        places = self._outputs[chosen]
+        if self.metric == "precomputed":
+            return places
+        if self.metric in DIAGRAM_METRICS:
+            return [self.candidates_[i] for i in places]
+        return self.candidates_[places]
+
+    def _set_guarantee(self, D1, mechanism, public):
+        self._parameters_at_fit = self._parameters()
+        self.privacy_guarantee_ = MetricPrivacyGuarantee(
+            epsilon=float(self.alpha) * float(D1.max()),
+            delta=0.0,
+            adjacency="replace-one",
+            unit="one record",
+            mechanism=mechanism,
+            released="a public candidate for each record",
+            seeded=self.random_state is not None,
+            public_parameters=public,
+            alpha=float(self.alpha),
+            metric=f"{self.metric} distance",
+        )
+
+
+def check_number(n_candidates):
+    """Refuse more candidates than can be drawn from."""
+    if n_candidates > MOST_OUTPUTS:
+        raise ValueError(
+            f"there are {n_candidates} candidates; at most {MOST_OUTPUTS} are allowed."
+        )

@@ -1,0 +1,217 @@
+"""The exponential mechanism of a metric, on a public list of candidates."""
+
+import warnings
+
+import numpy as np
+from sklearn.utils import check_array
+
+from sklearn_dptda.metric_privacy._base import ChoiceMechanism, check_number
+from sklearn_dptda.metric_privacy._draw import floored, least
+from sklearn_dptda.metric_privacy._laws import log_parameter, weighted_law, worst_cost
+from sklearn_dptda.metric_privacy._spaces import DIAGRAM_METRICS, check_distances, cross_distances
+from sklearn_dptda.privacy import PrivacyLeakWarning
+from sklearn_dptda.utils._rows import check_rows
+from sklearn_dptda.utils._sklearn import StrOptions, _fit_context
+
+
+class MetricExponentialMechanism(ChoiceMechanism):
+    """Replace each record by a public candidate near it, under metric privacy.
+
+    The nearer a candidate, the likelier: with probability proportional to
+    ``w[y] * exp(-rate * distance(x, y))``. Records that are close to each
+    other are hard to tell apart, those far away need not be.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Privacy loss per unit of distance.
+    metric : str or callable, default="euclidean"
+        Any of scikit-learn's pairwise distances that is a metric;
+        ``"bottleneck"`` or ``"wasserstein"``, and inputs are persistence
+        diagrams; ``"precomputed"``, and inputs are distances from the
+        candidates.
+    candidates : array-like of shape (n_candidates, n_features), or list of diagrams, default=None
+        What can be released: public. With ``metric="precomputed"`` their
+        distances. None takes the records of :meth:`fit`, which leaks them, and
+        warns.
+    rate : {"guaranteed", "weighted"}, default="guaranteed"
+        ``"guaranteed"``: ``alpha / 2``, private for any inputs.
+        ``"weighted"``: up to ``alpha``, where all inputs are candidates;
+        checked in :meth:`fit`.
+    accountant : PrivacyAccountant, default=None
+        Charged with ``alpha`` times the diameter of the candidates, for each
+        release.
+    random_state : int, RandomState instance, Generator or None, default=None
+        None draws from the operating system's entropy; a seed is for tests and
+        study only.
+
+    Attributes
+    ----------
+    candidates_ : ndarray of shape (n_candidates_, n_features), or list of diagrams
+    n_candidates_ : int
+        Number of candidates.
+    rate_ : float
+        Rate that is used.
+    weights_ : ndarray of shape (n_candidates_,)
+        Weights of the candidates; zero for those that are never released.
+    privacy_parameter_ : float
+        Loss per unit of distance that the law has between candidates: at most
+        ``alpha``.
+    accuracy_ : float
+        Mean distance of the release, for the candidate for which it is worst.
+    privacy_guarantee_ : MetricPrivacyGuarantee
+        What each release promises.
+    n_features_in_ : int
+        Number of columns.
+
+    See Also
+    --------
+    accuracy_bounds : How far from the best mechanism this is.
+    KNormMechanism : For points without candidates.
+
+    Notes
+    -----
+    .. rubric:: Privacy
+
+    One release is a candidate for each record. Moving one record by a distance
+    ``r`` changes the logarithm of the probability of any release by at most
+    ``alpha * r``; replacing it by any other by at most ``alpha`` times the
+    diameter of the candidates, the ``epsilon`` of the guarantee. The
+    candidates are public. ``log_probability`` is not private.
+
+    Probabilities are rounded relatively by about 1e-15, and none is less than
+    ``2**-40`` of the largest.
+
+    References
+    ----------
+    F. McSherry, K. Talwar, "Mechanism design via differential privacy"; M.
+    Boedihardjo, T. Strohmer, R. Vershynin, "Metric geometry of the
+    privacy-utility tradeoff", Theorem 4.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_dptda.metric_privacy import MetricExponentialMechanism
+    >>> grid = np.stack(np.meshgrid(np.arange(5), np.arange(5)), axis=-1).reshape(-1, 2)
+    >>> private = MetricExponentialMechanism(alpha=3.0, candidates=grid, random_state=0).fit()
+    >>> private.transform([[1.2, 3.4], [1.3, 3.4]]).shape
+    (2, 2)
+    >>> print(private.privacy_guarantee_)
+    Metric privacy at the rate alpha=3: moving one record by a euclidean distance r costs ...
+    """
+
+    _parameter_constraints = {
+        **ChoiceMechanism._parameter_constraints,
+        "metric": [str, callable],
+        "candidates": ["array-like", list, None],
+        "rate": [StrOptions({"guaranteed", "weighted"})],
+    }
+
+    def __init__(
+        self,
+        alpha=1.0,
+        metric="euclidean",
+        candidates=None,
+        *,
+        rate="guaranteed",
+        accountant=None,
+        random_state=None,
+    ):
+        self.alpha = alpha
+        self.metric = metric
+        self.candidates = candidates
+        self.rate = rate
+        self.accountant = accountant
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X=None, y=None):
+        """Learn the law of the candidates; records are not used, unless there are none.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or list of diagrams, default=None
+            Taken for candidates where the parameter is None.
+        y : Ignored
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If there are no candidates, or their distances are no metric.
+        """
+        public = self.candidates is not None
+        candidates = self._candidates_of(X, public)
+        check_number(len(candidates))
+        if self.metric == "precomputed":
+            D = check_distances(candidates, "candidates")
+        else:
+            D = check_distances(
+                cross_distances(candidates, candidates, self.metric), "the distance of candidates"
+            )
+            self.candidates_ = candidates
+        self.n_candidates_ = len(candidates)
+        self._learn(D)
+        self._set_guarantee(D, "exponential mechanism of the distance", public)
+        return self
+
+    def _candidates_of(self, X, public):
+        """The public candidates, checked, and the records against them."""
+        if not public:
+            if X is None:
+                raise ValueError("candidates must be given, or the records that stand for them.")
+            warnings.warn(
+                "MetricExponentialMechanism was given no candidates: the records of fit can be "
+                "released as they are, which the privacy guarantee does not cover. Pass "
+                "candidates that you know without looking at the data.",
+                PrivacyLeakWarning,
+                stacklevel=4,
+            )
+        if self.metric in DIAGRAM_METRICS:
+            return self._read(self.candidates if public else X)
+        if not public:
+            return check_rows(self, X)
+        if len(self.candidates) == 0:
+            raise ValueError("candidates are empty: there is nothing to release.")
+        candidates = check_array(self.candidates, dtype=np.float64, input_name="candidates")
+        if X is None:
+            self.n_features_in_ = candidates.shape[1]
+        elif check_rows(self, X).shape[1] != candidates.shape[1]:
+            raise ValueError(
+                f"X has {self.n_features_in_} features, but the candidates have "
+                f"{candidates.shape[1]}."
+            )
+        return candidates
+
+    def _learn(self, D):
+        alpha = float(self.alpha)
+        if self.rate == "weighted":
+            # A floor of probabilities costs this part of the rate at most.
+            spared = alpha * (1 - 4 * len(D) * least(len(D)))
+            self.rate_, log_weights = weighted_law(D, spared)
+        else:
+            self.rate_, log_weights = alpha / 2, np.zeros(len(D))
+        self.weights_ = np.exp(log_weights)
+        self._outputs = np.flatnonzero(np.isfinite(log_weights))
+        self._log_weights = log_weights[self._outputs]
+        self._least = D[D > 0].min(initial=np.inf)
+        law = floored(self._logs(D))
+        self.accuracy_ = worst_cost(law, D, self._outputs)
+        self.privacy_parameter_ = log_parameter(law, D) if len(D) <= _MOST_CHECKED else alpha
+
+    def _logs(self, D):
+        return self._log_weights - self.rate_ * D[:, self._outputs]
+
+    def _check_inputs(self, D):
+        if self.rate == "weighted" and (D.min(axis=1) > 1e-9 * self._least).any():
+            raise ValueError(
+                'rate="weighted" takes candidates as inputs: X has records that are none. Use '
+                'rate="guaranteed".'
+            )
+
+
+# Checks take the cube of the number of candidates.
+_MOST_CHECKED = 1000

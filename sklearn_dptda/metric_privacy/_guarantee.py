@@ -1,0 +1,61 @@
+"""What a release under metric privacy promises."""
+
+import math
+from dataclasses import dataclass
+
+from sklearn_dptda.privacy import PrivacyGuarantee
+
+
+@dataclass(frozen=True)
+class MetricPrivacyGuarantee(PrivacyGuarantee):
+    """The promise that what is close is hard to tell apart.
+
+    Parameters
+    ----------
+    epsilon, delta, adjacency, unit, mechanism, released, seeded, exact, public_parameters, rho
+        As in :class:`~sklearn_dptda.privacy.PrivacyGuarantee`: what replacing a
+        record by any other of the space costs, ``inf`` where the space has no
+        bound.
+    alpha : float
+        Loss per unit of distance.
+    metric : str
+        What distance is meant.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.metric_privacy import MetricPrivacyGuarantee
+    >>> promise = MetricPrivacyGuarantee(4.0, 0.0, "replace-one", "one place", "a mechanism",
+    ...     "a place", False, alpha=2.0, metric="euclidean distance")
+    >>> promise.at_distance(0.5)
+    1.0
+    """
+
+    alpha: float = 1.0
+    metric: str = "distance"
+
+    def at_distance(self, distance):
+        """Privacy loss between records at a distance."""
+        return min(self.alpha * distance, self.epsilon)
+
+    @property
+    def holds(self):
+        """Whether the release is fit to be handed on as private."""
+        return (
+            math.isfinite(self.alpha) and self.exact and self.public_parameters and not self.seeded
+        )
+
+    def __str__(self):
+        end = f", {self.epsilon:g} at most" if math.isfinite(self.epsilon) else ""
+        text = (
+            f"Metric privacy at the rate alpha={self.alpha:g}: moving {self.unit} by a "
+            f"{self.metric} r costs at most alpha * r{end}: {self.released}, drawn by the "
+            f"{self.mechanism}."
+        )
+        if not self.public_parameters:
+            text += " Its candidates or bounds came from the data, which the bound does not cover."
+        if self.seeded:
+            text += (
+                " The draw came from a known seed: reproducible, for tests and study only, and"
+                " not private towards anyone who knows the seed."
+            )
+        return text

@@ -1,0 +1,120 @@
+"""Laws of mechanisms on a finite public set: rates, weights, what they give and attain."""
+
+import numpy as np
+from scipy.special import logsumexp
+
+from sklearn_dptda.metric_privacy._draw import floored
+from sklearn_dptda.metric_privacy._spaces import rows_at_a_time
+
+# Above it, privacy parameters are not bisected on: each takes the cube of the number of points.
+MOST_BISECTED = 500
+
+
+def log_parameter(logs, D, atol=0.0):
+    """Privacy loss per unit of distance of a law.
+
+    Parameters
+    ----------
+    logs : ndarray of shape (n_points, n_outputs)
+        Logarithms of probabilities.
+    D : ndarray of shape (n_points, n_points)
+
+    Returns
+    -------
+    float
+        ``inf`` where an output is possible for one point only, or two points
+        without distance have different laws.
+    """
+    largest = 0.0
+    for x in range(len(logs) - 1):
+        with np.errstate(invalid="ignore"):
+            differences = np.abs(logs[x + 1 :] - logs[x])
+        # Impossible for both is no loss.
+        differences[np.isneginf(logs[x + 1 :]) & np.isneginf(logs[x])] = 0.0
+        loss = differences.max(axis=1)
+        distances = D[x, x + 1 :]
+        apart = distances > 0
+        if (loss[~apart] > atol).any():
+            return np.inf
+        largest = max(largest, float((loss[apart] / distances[apart]).max(initial=0.0)))
+    return largest
+
+
+def normalised(logs):
+    """Rows that sum to one, in logarithms."""
+    return logs - logsumexp(logs, axis=1, keepdims=True)
+
+
+def weighted_law(D, alpha):
+    """Law at the full rate, by weights that make all rows sum to one.
+
+    Parameters
+    ----------
+    D : ndarray of shape (n_points, n_points)
+        Distances of privacy of a public set, which is the set of inputs and
+        that of outputs.
+    alpha : float
+
+    Returns
+    -------
+    rate : float
+        ``alpha``, if no weight is negative; else the largest found for which
+        the law of the positive weights is private, at least ``alpha / 2``.
+    log_weights : ndarray of shape (n_points,)
+        Logarithms; ``-inf`` for points that are never released.
+
+    Notes
+    -----
+    With ``K = exp(-alpha D)`` and ``K w = 1``, the rows of ``K diag(w)`` sum to
+    one. Where no weight is negative it is a law, and
+    ``M[x, y] / M[x', y] = exp(alpha (D[x', y] - D[x, y])) <= exp(alpha D[x, x'])``:
+    no factor of two. Any nonnegative weights are private at half the rate.
+
+    References
+    ----------
+    T. Leinster, "The magnitude of metric spaces", for the weights; E.
+    ElSalamouny, K. Chatzikokolakis, C. Palamidessi, "Generalized differential
+    privacy: regions of priors that admit robust optimal mechanisms", 2014.
+    """
+    w = np.linalg.solve(np.exp(-alpha * D), np.ones(len(D)))
+    positive = w > 0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_weights = np.where(positive, np.log(w), -np.inf)
+    if positive.all():
+        return alpha, log_weights
+    if len(D) > MOST_BISECTED:
+        return alpha / 2, log_weights
+    return _raised(D, log_weights, alpha), log_weights
+
+
+def _raised(D, log_weights, alpha):
+    """Largest rate in [alpha / 2, alpha] at which the normalised law is private."""
+    kept = np.isfinite(log_weights)
+    low, high = alpha / 2, alpha
+    for _ in range(20):
+        middle = (low + high) / 2
+        law = floored(log_weights[kept] - middle * D[:, kept])
+        low, high = (middle, high) if log_parameter(law, D) <= alpha else (low, middle)
+    return low
+
+
+def worst_cost(logs, D2, outputs=None):
+    """Expected distance of accuracy, for the point where it is largest.
+
+    Parameters
+    ----------
+    logs : ndarray of shape (n_points, n_outputs)
+    D2 : ndarray of shape (n_points, n_points)
+    outputs : ndarray of int, default=None
+        Which points the columns are; None: all.
+
+    Returns
+    -------
+    float
+    """
+    costs = D2 if outputs is None else D2[:, outputs]
+    part = rows_at_a_time(costs.shape[1])
+    return max(
+        float((np.exp(logs[i : i + part]) * costs[i : i + part]).sum(axis=1).max())
+        for i in range(0, len(logs), part)
+    )

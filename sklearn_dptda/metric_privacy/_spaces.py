@@ -1,0 +1,166 @@
+"""Finite metric spaces as matrices of distances."""
+
+import numpy as np
+from scipy.cluster.hierarchy import cophenet, linkage
+from scipy.spatial.distance import cdist, squareform
+from sklearn.metrics import pairwise_distances
+
+from sklearn_dptda.utils._distances import bottleneck_distance, wasserstein_distance
+
+DIAGRAM_METRICS = {"bottleneck": bottleneck_distance, "wasserstein": wasserstein_distance}
+# By differences, and not by the faster products, which lose what is close.
+_DIRECT = {
+    "euclidean": "euclidean",
+    "l2": "euclidean",
+    "manhattan": "cityblock",
+    "cityblock": "cityblock",
+    "l1": "cityblock",
+    "chebyshev": "chebyshev",
+    "linf": "chebyshev",
+}
+# Of the largest distance: what rounding may break a triangle by.
+_ROUNDING = 1e-9
+_PART = 1 << 22
+
+
+def as_distances(points, metric="precomputed"):
+    """Matrix of distances of a finite space.
+
+    Parameters
+    ----------
+    points : array-like
+        Square matrix of distances with ``metric="precomputed"``, else points of
+        shape (n_points, n_features); for diagrams, a list of them.
+    metric : str or callable, default="precomputed"
+        Any of scikit-learn's, ``"bottleneck"`` or ``"wasserstein"``.
+
+    Returns
+    -------
+    ndarray of shape (n_points, n_points)
+
+    Raises
+    ------
+    ValueError
+        If it is no metric: not symmetric, negative, positive on the diagonal,
+        or with a triangle whose one side is longer than the others together.
+    """
+    if metric == "precomputed":
+        return check_distances(points)
+    return check_distances(cross_distances(points, points, metric))
+
+
+def cross_distances(first, second, metric):
+    """Distances of points from others.
+
+    Parameters
+    ----------
+    first, second : array-like of shape (n, n_features), or lists of diagrams
+    metric : str or callable
+
+    Returns
+    -------
+    ndarray of shape (n_first, n_second)
+    """
+    if metric in DIAGRAM_METRICS:
+        distance = DIAGRAM_METRICS[metric]
+        return np.array([[distance(a, b) for b in second] for a in first], dtype=float)
+    first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    if callable(metric) or metric in _DIRECT:
+        return cdist(first, second, _DIRECT.get(metric, metric))
+    return pairwise_distances(first, second, metric=metric)
+
+
+def check_distances(D, name="D"):
+    """Refuse what is no matrix of distances of a metric space.
+
+    Parameters
+    ----------
+    D : array-like of shape (n_points, n_points)
+    name : str
+
+    Returns
+    -------
+    ndarray of shape (n_points, n_points), dtype float64
+
+    Raises
+    ------
+    ValueError
+        Saying which entries are wrong.
+    """
+    D = np.asarray(D, dtype=float)
+    if D.ndim != 2 or D.shape[0] != D.shape[1]:
+        raise ValueError(f"{name} must be a square matrix of distances; got the shape {D.shape}.")
+    if len(D) == 0:
+        raise ValueError(f"{name} is empty: a space has at least one point.")
+    if not np.isfinite(D).all():
+        raise ValueError(f"{name} contains NaN or infinity.")
+    if (D < 0).any():
+        i, j = np.argwhere(D < 0)[0]
+        raise ValueError(f"{name}[{i}, {j}] is negative: distances are not.")
+    slack = _ROUNDING * D.max()
+    if (np.diagonal(D) > slack).any():
+        i = int(np.argmax(np.diagonal(D)))
+        raise ValueError(f"{name}[{i}, {i}] is positive: a point has no distance from itself.")
+    if (np.abs(D - D.T) > slack).any():
+        i, j = np.argwhere(np.abs(D - D.T) > slack)[0]
+        raise ValueError(f"{name} is not symmetric: see the points {i} and {j}.")
+    _check_triangles(D, slack, name)
+    D = (D + D.T) / 2
+    np.fill_diagonal(D, 0.0)
+    return D
+
+
+def _check_triangles(D, slack, name):
+    for middle in range(len(D)):
+        # The way from each point to each other by way of the middle.
+        excess = D - (D[:, middle, None] + D[middle])
+        if excess.max() > slack:
+            i, j = np.unravel_index(int(excess.argmax()), D.shape)
+            raise ValueError(
+                f"{name} breaks the triangle inequality: from {i} to {j} it is {D[i, j]:.6g}, but "
+                f"by way of {middle} it is {D[i, middle] + D[middle, j]:.6g}."
+            )
+
+
+def check_pair(D1, D2=None):
+    """Distances of privacy and of accuracy on the same points.
+
+    Parameters
+    ----------
+    D1 : array-like of shape (n_points, n_points)
+    D2 : array-like of shape (n_points, n_points), default=None
+        None: the same as ``D1``.
+
+    Returns
+    -------
+    ndarray, ndarray
+    """
+    D1 = check_distances(D1, "D1")
+    if D2 is None:
+        return D1, D1
+    D2 = check_distances(D2, "D2")
+    if D1.shape != D2.shape:
+        raise ValueError(f"D1 has {len(D1)} points, but D2 has {len(D2)}.")
+    return D1, D2
+
+
+def check_alpha(alpha):
+    """Return ``alpha`` as a float, or refuse it."""
+    alpha = float(alpha)
+    if not 0 < alpha < np.inf:
+        raise ValueError(f"alpha must be positive and finite; got {alpha!r}.")
+    return alpha
+
+
+def is_ultrametric(D):
+    """Whether of any three points the two longest distances are equal."""
+    if len(D) < 3:
+        return True
+    condensed = squareform(D, checks=False)
+    tree = cophenet(linkage(condensed, "single"))
+    return bool(np.abs(tree - condensed).max() <= _ROUNDING * D.max())
+
+
+def rows_at_a_time(n_columns):
+    """Rows of a matrix that are worked on together."""
+    return max(_PART // max(n_columns, 1), 1)

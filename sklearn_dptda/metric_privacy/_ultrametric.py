@@ -1,0 +1,214 @@
+"""The mechanism of ultrametric spaces, at the full rate."""
+
+from numbers import Real
+
+import numpy as np
+from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial.distance import squareform
+
+from sklearn_dptda.metric_privacy._base import ChoiceMechanism, check_number
+from sklearn_dptda.metric_privacy._draw import floored, least
+from sklearn_dptda.metric_privacy._laws import log_parameter, worst_cost
+from sklearn_dptda.metric_privacy._spaces import check_pair, is_ultrametric
+from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
+
+
+class UltrametricMechanism(ChoiceMechanism):
+    """Replace points of an ultrametric space, at the full rate of metric privacy.
+
+    Leaves of a tree, words, or classes of a hierarchy: of any three points the
+    two longest distances are equal. There the exponential mechanism needs no
+    factor of two. Where accuracy asks for less than single points, classes of
+    near points stand for them.
+
+    Parameters
+    ----------
+    candidates : array-like of shape (n_points, n_points)
+        Ultrametric distances of privacy of the public points, which are all
+        inputs and all outputs.
+    alpha : float, default=1.0
+        Privacy loss per unit of distance.
+    accuracy : array-like of shape (n_points, n_points), default=None
+        Distances of accuracy. None: the same.
+    radius : float or "auto", default="auto"
+        Points within this distance of privacy of each other are released as
+        one of them. ``"auto"``: what is most accurate, which is a function of
+        public numbers.
+    accountant : PrivacyAccountant, default=None
+        Charged with ``alpha`` times the diameter for each release.
+    random_state : int, RandomState instance, Generator or None, default=None
+        None draws from the operating system's entropy; a seed is for tests and
+        study only.
+
+    Attributes
+    ----------
+    n_candidates_ : int
+        Number of points.
+    representatives_ : ndarray of int
+        Points that can be released, one for each class.
+    radius_ : float
+        Radius that is used.
+    privacy_parameter_ : float
+        Loss per unit of distance that the law has: at most ``alpha``.
+    accuracy_ : float
+        Mean distance of accuracy of the release, for the point for which it is
+        worst.
+    privacy_guarantee_ : MetricPrivacyGuarantee
+        What each release promises.
+
+    Notes
+    -----
+    .. rubric:: Privacy
+
+    One release is a public point for each record. Moving one record by a
+    distance ``r`` changes the logarithm of the probability of any release by
+    at most ``alpha * r``, and replacing it by ``epsilon``, which is ``alpha``
+    times the diameter.
+
+    The matrix ``exp(-alpha D)`` of an ultrametric has a row diagonally dominant
+    inverse, so that the weights by which rows sum to one are not negative.
+    Classes of points within a radius form an ultrametric space again, to
+    which points are mapped without increasing distances.
+
+    References
+    ----------
+    M. Boedihardjo, T. Strohmer, R. Vershynin, "Metric geometry of the
+    privacy-utility tradeoff", Theorem 5.1; S. Martinez, G. Michon, J. San
+    Martin, "Inverse of strictly ultrametric matrices are of Stieltjes type",
+    1994, for the weights.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.metric_privacy import UltrametricMechanism
+    >>> leaves = [[0, 1, 2, 2], [1, 0, 2, 2], [2, 2, 0, 1], [2, 2, 1, 0]]
+    >>> private = UltrametricMechanism(leaves, alpha=2.0, random_state=0).fit()
+    >>> private.release([0, 0, 3]).shape
+    (3,)
+    """
+
+    _parameter_constraints = {
+        **ChoiceMechanism._parameter_constraints,
+        "candidates": ["array-like"],
+        "accuracy": ["array-like", None],
+        "radius": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+    }
+    metric = "precomputed"
+
+    def __init__(
+        self,
+        candidates=((0.0, 1.0), (1.0, 0.0)),
+        alpha=1.0,
+        *,
+        accuracy=None,
+        radius="auto",
+        accountant=None,
+        random_state=None,
+    ):
+        self.candidates = candidates
+        self.alpha = alpha
+        self.accuracy = accuracy
+        self.radius = radius
+        self.accountant = accountant
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X=None, y=None):
+        """Learn the law of the public points.
+
+        Parameters
+        ----------
+        X, y : Ignored
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If the distances are no ultrametric.
+        """
+        D1, D2 = check_pair(self.candidates, self.accuracy)
+        check_number(len(D1))
+        if not is_ultrametric(D1):
+            raise ValueError(
+                "candidates are no ultrametric: of some three points the two longest distances "
+                "differ. Use MetricExponentialMechanism."
+            )
+        self.n_candidates_ = self.n_features_in_ = len(D1)
+        self._distances_of_candidates = D1
+        radii = self._radii(D1)
+        found = [self._law_at(D1, D2, radius) for radius in radii]
+        best = int(np.argmin([cost for cost, *_ in found]))
+        self.accuracy_, self._outputs, self._log_weights = found[best]
+        self.radius_, self.representatives_ = float(radii[best]), self._outputs
+        self.privacy_parameter_ = log_parameter(floored(self._logs(D1)), D1)
+        self._set_guarantee(D1, "weighted exponential mechanism of the ultrametric", True)
+        return self
+
+    def _radii(self, D1):
+        if self.radius != "auto":
+            return [float(self.radius)]
+        heights = np.unique(D1)
+        # Levels of a tree that differ by rounding are one.
+        return heights[np.r_[True, np.diff(heights) > 1e-9 * heights[-1]]]
+
+    def _law_at(self, D1, D2, radius):
+        """Accuracy, representatives and weights where classes have a radius."""
+        n = len(D1)
+        cells = np.zeros(n, int)
+        if n > 1:
+            tree = linkage(squareform(D1, checks=False), "single")
+            cells = fcluster(tree, radius * (1 + 1e-9), "distance") - 1
+        # The point of a class whose farthest one is nearest.
+        outputs = np.array(
+            [mine[D2[np.ix_(mine, mine)].max(axis=1).argmin()] for mine in _members(cells)]
+        )
+        between = D1[np.ix_(outputs, outputs)]
+        rate = self._rate(n)
+        weights = np.linalg.solve(np.exp(-rate * between), np.ones(len(outputs)))
+        log_weights = np.log(np.maximum(weights, np.finfo(float).tiny))
+        law = floored(log_weights - rate * between)[cells]
+        return worst_cost(law, D2, outputs), outputs, log_weights
+
+    def _rate(self, n):
+        # A floor of probabilities costs this part of the rate at most.
+        return float(self.alpha) * (1 - 4 * n * least(n))
+
+    def _logs(self, D):
+        """Weights by the distance of classes: within one, it is that of its representative."""
+        between = self._distances_of_candidates[np.ix_(self._outputs, self._outputs)]
+        nearest = D[:, self._outputs].argmin(axis=1)
+        return self._log_weights - self._rate(self.n_candidates_) * between[nearest]
+
+    def release(self, inputs):
+        """Pay, and replace points given by their numbers.
+
+        Parameters
+        ----------
+        inputs : array-like of int of shape (n_samples,)
+
+        Returns
+        -------
+        ndarray of int of shape (n_samples,)
+        """
+        inputs = np.asarray(inputs)
+        if inputs.dtype.kind not in "iu" or ((inputs < 0) | (inputs >= self.n_candidates_)).any():
+            raise ValueError(f"inputs must be numbers of points, 0 to {self.n_candidates_ - 1}.")
+        return self.transform(self._distances_of_candidates[inputs])
+
+    def __sklearn_tags__(self):
+        """Say what input is."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+    def _check_inputs(self, D):
+        if (D.min(axis=1) > 0).any():
+            raise ValueError("X has records that are no points of the space.")
+
+
+def _members(cells):
+    order = np.argsort(cells, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(cells[order])) + 1)

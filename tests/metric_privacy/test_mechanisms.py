@@ -1,0 +1,353 @@
+"""Mechanisms of finite spaces: exact output laws, accuracy, theorems, draws."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sklearn_dptda.metric_privacy import (
+    KNormMechanism,
+    MetricExponentialMechanism,
+    UltrametricMechanism,
+    accuracy_bounds,
+    diametric_scale,
+    entropic_scale,
+    optimal_mechanism,
+    privacy_parameter,
+)
+from sklearn_dptda.metric_privacy._draw import draw, floored, least
+from sklearn_dptda.metric_privacy._optimal import solve
+from sklearn_dptda.persistence import bottleneck_distance, wasserstein_distance
+from sklearn_dptda.plotting import AccuracyBoundsDisplay
+from sklearn_dptda.privacy import (
+    NoiseSource,
+    PrivacyAccountant,
+    PrivacyBudgetExceeded,
+    PrivacyLeakWarning,
+)
+
+from ._spaces import HALVES, KNOWN, line, many_spaces, random_graph, sphere, square, words
+
+ALPHAS = (1.0, 4.0, 16.0)
+BEST = {
+    "two points": tuple(1 / (1 + math.exp(a)) for a in ALPHAS),
+    "complete": tuple(9 / (9 + math.exp(a)) for a in ALPHAS),
+    "hamming": tuple(1 / (1 + math.exp(a / 4)) for a in ALPHAS),
+    "cycle": (0.4154239, 0.2212220, 0.0344650),
+    "interval": (0.3368990, 0.1743702, 0.0550905),
+    "baire": (0.2908926, 0.1864027, 0.0446101),
+}
+DIAGRAMS = [
+    np.array([[b, d]]) for b in (0.0, 0.2, 0.4, 0.6) for d in (0.4, 0.6, 0.8, 1.0) if b < d
+] + [np.empty((0, 2))]
+
+
+def measures():
+    """Distributions on a line of three places, in quarters, with the Wasserstein distance."""
+    tops = np.array([(a, b) for a in range(5) for b in range(a, 5)]) / 4
+    return np.abs(tops[:, None] - tops).sum(axis=2) / 2
+
+
+def diagram_distances():
+    return np.array([[bottleneck_distance(a, b) for b in DIAGRAMS] for a in DIAGRAMS])
+
+
+SEVEN = {
+    "interval": KNOWN["interval"],
+    "square": square(4),
+    "hamming": KNOWN["hamming"],
+    "baire": KNOWN["baire"],
+    "sphere": sphere(18),
+    "diagrams": diagram_distances(),
+    "measures": measures(),
+}
+
+
+def law_of(D, alpha, **options):
+    private = MetricExponentialMechanism(alpha, "precomputed", D, **options).fit()
+    return private, private.log_probability(D)
+
+
+@pytest.mark.parametrize("i", range(3))
+@pytest.mark.parametrize("name", BEST)
+def test_known_optima(name, i):
+    D, alpha = KNOWN[name], ALPHAS[i]
+    best = optimal_mechanism(D, alpha=alpha)
+    assert best.optimum == pytest.approx(BEST[name][i], abs=1e-6)
+    assert best.accuracy == pytest.approx(BEST[name][i], abs=1e-6)
+    assert privacy_parameter(best.log_matrix, D, log=True) <= alpha * (1 + 1e-9)
+
+
+def test_raw_solutions_of_the_program_are_not_private():
+    D = KNOWN["interval"]
+    M, _ = solve(D, D, 16.0)
+    M = np.maximum(M, 0.0)
+    M /= M.sum(axis=1, keepdims=True)
+    assert privacy_parameter(M, D) > 1.5 * 16.0
+    assert privacy_parameter(optimal_mechanism(D, alpha=16.0).log_matrix, D, log=True) <= 16.0
+
+
+@pytest.mark.parametrize("alpha", [0.3, *ALPHAS, 100.0])
+def test_laws_of_all_mechanisms(alpha):
+    # Exact output laws: no sampling.
+    for D in [*SEVEN.values(), *many_spaces()[::3]]:
+        for rate in ("guaranteed", "weighted"):
+            private, logs = law_of(D, alpha, rate=rate)
+            assert np.exp(logs).sum(axis=1) == pytest.approx(1.0)
+            parameter = privacy_parameter(logs, D, log=True)
+            assert parameter <= alpha * (1 + 1e-9)
+            assert private.privacy_parameter_ == pytest.approx(parameter)
+            assert alpha / 2 * (1 - 1e-5) <= private.rate_ <= alpha
+
+
+def test_full_rate_of_the_plain_exponential_mechanism_is_caught():
+    # The broken twin: without the weights, the full rate is not private.
+    D = KNOWN["interval"]
+    logs = floored(-4.0 * D)
+    assert privacy_parameter(logs, D, log=True) > 4.0 * 1.2
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("name", SEVEN)
+def test_weights_are_near_the_optimum(name, alpha):
+    D = SEVEN[name]
+    best = optimal_mechanism(D, alpha=alpha).accuracy
+    private, _ = law_of(D, alpha, rate="weighted")
+    assert best * (1 - 1e-4) <= private.accuracy_ <= 1.35 * best
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_theorems(alpha):
+    # Forty spaces and more: no private mechanism beats the lower bounds, and one is as good as
+    # the entropic scale at a third of the rate.
+    spaces = [*many_spaces(), *KNOWN.values()]
+    assert len(spaces) >= 40
+    for D in spaces:
+        best = optimal_mechanism(D, alpha=alpha).optimum
+        s = entropic_scale(D, alpha=2 * alpha)
+        s_o = diametric_scale(D, alpha=2 * alpha)
+        assert best >= float(s) / 8 - 1e-9
+        assert best >= float(s_o) / 5 - 1e-9
+        generous = float(entropic_scale(D, alpha=alpha / 3))
+        if generous > 0:
+            assert best <= generous + 1e-9
+
+
+def test_two_metrics():
+    D1, D2 = random_graph(8, 0), random_graph(8, 1)
+    best = optimal_mechanism(D1, D2, alpha=2.0)
+    assert privacy_parameter(best.log_matrix, D1, log=True) <= 2.0
+    bounds = accuracy_bounds(D1, D2, alpha=2.0)
+    assert bounds.lower <= bounds.optimum <= min(bounds.attained.values()) + 1e-9
+
+
+def test_accuracy_bounds_and_their_picture():
+    bounds = accuracy_bounds(KNOWN["baire"], alpha=4.0)
+    assert set(bounds.attained) == {"ultrametric", "weighted", "guaranteed"}
+    assert "best, linear program" in str(bounds) and "1.0" in str(bounds)
+    assert bounds.attained["ultrametric"] <= bounds.attained["weighted"] * (1 + 1e-6)
+    large = accuracy_bounds(line(60), alpha=4.0)
+    assert large.optimum is None and large.best == large.lower > 0
+    display = AccuracyBoundsDisplay.from_distances(KNOWN["interval"], alphas=(1, 4))
+    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert "weighted" in labels and "best (linear program)" in labels
+
+
+@pytest.mark.parametrize("seed", [0, None])
+def test_draws_follow_the_law(seed):
+    # 40,000 draws of 20 outputs, chi-squared; a false-alarm rate of 1e-6. Other rates are told
+    # apart.
+    rng = np.random.default_rng(1)
+    logs = np.log(rng.random(20)) * 3
+    drawn = draw(np.tile(logs, (40_000, 1)), NoiseSource(seed))
+    observed = np.bincount(drawn, minlength=20)
+
+    def statistic(factor):
+        expected = 40_000 * np.exp(floored(factor * logs[None])[0])
+        kept = expected > 5
+        return ((observed - expected) ** 2 / expected)[kept].sum(), kept.sum() - 1
+
+    value, freedom = statistic(1.0)
+    assert value < chi2.isf(1e-6, freedom)
+    for factor in (0.8, 1.25):
+        value, freedom = statistic(factor)
+        assert value > chi2.isf(1e-6, freedom)
+
+
+@pytest.mark.parametrize("n_outputs", [1, 2, 3, 700, 8191, 8192, 60_000])
+def test_draws_of_any_number_of_outputs(n_outputs):
+    n = 2000 if n_outputs < 5000 else 100
+    drawn = draw(np.zeros((50, n_outputs)), NoiseSource(0))
+    assert drawn.min() >= 0 and drawn.max() < n_outputs
+    assert n_outputs < 3 or len(np.unique(drawn)) > 2
+    # The impossible is never drawn, and what is far less likely than all else hardly ever.
+    logs = np.full((n, n_outputs), -np.inf)
+    logs[:, n_outputs // 2] = 0.0
+    assert (draw(logs, NoiseSource(0)) == n_outputs // 2).all()
+    logs[:, 0] = -1e6
+    assert (draw(logs, NoiseSource(0)) == n_outputs // 2).sum() >= n - 1
+    assert (
+        np.exp(floored(logs)).min() >= 0.5 * least(n_outputs)
+        or n_outputs == 1
+        or np.isinf(logs).any()
+    )
+
+
+def test_all_bits_of_weights_count():
+    # Weights 1 and 1 + 2**-52 as integers: what is left of a weight below its unit is kept.
+    class Fixed(NoiseSource):
+        def __init__(self, *values):
+            super().__init__(0)
+            self.values = list(values)
+
+        def words(self, size):
+            return np.full(size, self.values.pop(0), dtype=np.uint64)
+
+    logs = np.log(np.array([[0.3, 1.0]]))
+    scaled = np.ldexp(np.exp(logs), 62 - 2)[0]
+    high = int(scaled[0])
+    shift = 64 - int(scaled.sum()).bit_length()
+    for offset, expected in ((-1, 0), (1, 1)):
+        source = Fixed((high + offset) << shift, 0)
+        assert draw(logs, source)[0] == expected
+
+
+def test_points_and_diagrams():
+    grid = np.array([[x, y] for x in range(5) for y in range(5)], dtype=float)
+    private = MetricExponentialMechanism(20.0, candidates=grid, random_state=0).fit()
+    X = np.array([[0.1, 0.0], [3.9, 4.1]])
+    assert np.array_equal(private.transform(X), [[0, 0], [4, 4]])
+    assert len(private.sample(X, 3)) == 3
+    assert clone(private).fit(X).transform(X).shape == (2, 2)
+    for metric in ("bottleneck", "wasserstein"):
+        private = MetricExponentialMechanism(1e3, metric, DIAGRAMS, random_state=0).fit()
+        released = private.transform([[[0.01, 0.61]], np.empty((0, 2))])
+        assert np.array_equal(released[0], [[0.0, 0.6]]) and len(released[1]) == 0
+        assert privacy_parameter(
+            private.log_probability(DIAGRAMS),
+            diagram_distances()
+            if metric == "bottleneck"
+            else [[wasserstein_distance(a, b) for b in DIAGRAMS] for a in DIAGRAMS],
+            log=True,
+        ) <= 1e3 * (1 + 1e-9)
+
+
+def test_inputs_beyond_the_candidates():
+    # At half the rate any two inputs are covered, where the weighted law takes candidates only.
+    grid = np.linspace(0, 1, 6)[:, None]
+    X = np.random.default_rng(0).uniform(-1, 2, (60, 1))
+    private = MetricExponentialMechanism(5.0, candidates=grid, random_state=0).fit()
+    assert privacy_parameter(private.log_probability(X), np.abs(X - X.T), log=True) <= 5.0
+    weighted = clone(private).set_params(rate="weighted").fit()
+    with pytest.raises(ValueError, match="candidates as inputs"):
+        weighted.transform(X)
+    assert np.isin(weighted.transform(grid), grid).all()
+
+
+def test_candidates_must_be_public():
+    X = np.random.default_rng(0).random((10, 2))
+    with pytest.warns(PrivacyLeakWarning, match="candidates"):
+        private = MetricExponentialMechanism().fit(X)
+    assert not private.privacy_guarantee_.holds
+    with pytest.raises(ValueError, match="candidates must be given"):
+        MetricExponentialMechanism().fit()
+
+
+@pytest.mark.parametrize("alpha", [0.5, 4.0, 20.0])
+def test_ultrametric_mechanism(alpha):
+    for D1, D2 in (
+        (KNOWN["baire"], None),
+        (words(HALVES), words(3.0 ** -np.arange(1, 5))),
+        (words([1.0, 0.7, 0.1]), None),
+        (KNOWN["complete"], None),
+    ):
+        private = UltrametricMechanism(D1, alpha, accuracy=D2, random_state=0).fit()
+        assert private.privacy_parameter_ <= alpha * (1 + 1e-9)
+        assert privacy_parameter(private.log_probability(D1), D1, log=True) <= alpha * (1 + 1e-9)
+        best = optimal_mechanism(D1, D2, alpha=alpha).accuracy
+        assert best * (1 - 1e-4) <= private.accuracy_ <= 1.15 * best
+        # Coarser classes are private as well, at any radius.
+        for radius in np.unique(D1):
+            coarse = clone(private).set_params(radius=float(radius)).fit()
+            assert coarse.privacy_parameter_ <= alpha * (1 + 1e-9)
+        assert private.release(np.arange(len(D1))).shape == (len(D1),)
+
+
+def test_ultrametric_bad_input():
+    with pytest.raises(ValueError, match="no ultrametric"):
+        UltrametricMechanism(KNOWN["interval"]).fit()
+    private = UltrametricMechanism(KNOWN["baire"]).fit()
+    with pytest.raises(ValueError, match="numbers of points"):
+        private.release([16])
+    with pytest.raises(ValueError, match="no points of the space"):
+        private.transform(np.ones((1, 16)))
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        MetricExponentialMechanism(2.0, candidates=np.eye(3)),
+        UltrametricMechanism(KNOWN["complete"], 2.0),
+        KNormMechanism(2.0, bounds=(0, 1)),
+    ],
+)
+def test_payments_and_parameters(mechanism):
+    X = np.eye(3) if not isinstance(mechanism, UltrametricMechanism) else KNOWN["complete"]
+    accountant = PrivacyAccountant(10.0)
+    mechanism = clone(mechanism).set_params(accountant=accountant).fit(X)
+    assert accountant.total().epsilon == 0
+    mechanism.transform(X)
+    spent = mechanism.privacy_guarantee_.epsilon
+    assert accountant.total().epsilon == pytest.approx(spent)
+    with pytest.raises(PrivacyBudgetExceeded):
+        for _ in range(10):
+            mechanism.transform(X)
+    mechanism.set_params(alpha=3.0)
+    with pytest.raises(ValueError, match="call fit again"):
+        mechanism.transform(X)
+    mechanism.set_params(alpha=2.0, random_state=0)
+    with pytest.raises(ValueError, match="call fit again"):
+        mechanism.transform(X)
+    assert "alpha=2" in str(mechanism.privacy_guarantee_)
+    assert mechanism.privacy_guarantee_.at_distance(0.25) == 0.5
+    copy = pickle.loads(pickle.dumps(clone(mechanism).set_params(accountant=None).fit(X)))
+    assert len(copy.transform(X)) == len(X)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn_dptda.privacy.PrivacyLeakWarning")
+@parametrize_with_checks([MetricExponentialMechanism(), KNormMechanism(bounds=(-100, 100))])
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: MetricExponentialMechanism(0.0, candidates=np.eye(2)).fit(), "alpha"),
+        (lambda: MetricExponentialMechanism(-1.0, candidates=np.eye(2)).fit(), "alpha"),
+        (lambda: MetricExponentialMechanism(rate="best", candidates=np.eye(2)).fit(), "rate"),
+        (lambda: MetricExponentialMechanism(candidates=np.empty((0, 2))).fit(), "candidates"),
+        (lambda: MetricExponentialMechanism(metric="bottleneck", candidates=[]).fit(), "empty"),
+        (
+            lambda: MetricExponentialMechanism(
+                metric="precomputed", candidates=[[0, 1], [2, 0]]
+            ).fit(),
+            "not symmetric",
+        ),
+        (lambda: MetricExponentialMechanism(candidates=np.eye(2)).fit(np.ones((3, 3))), "features"),
+        (
+            lambda: MetricExponentialMechanism(metric="sqeuclidean", candidates=line(5)).fit(),
+            "triangle",
+        ),
+        (lambda: optimal_mechanism(line(61)), "at most 60 points"),
+        (lambda: privacy_parameter([[0.5, 0.4], [0.5, 0.5]], 1 - np.eye(2)), "sum to one"),
+        (lambda: privacy_parameter([[0.5, 0.5]], 1 - np.eye(2)), "a row for each point"),
+    ],
+)
+def test_bad_input(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

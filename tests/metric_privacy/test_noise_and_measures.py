@@ -1,0 +1,292 @@
+"""Noise by norms, and private measures: laws, accuracy, audits, bad input."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+from scipy.stats import chi2, kstest
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sklearn_dptda import DTMFiltration
+from sklearn_dptda.metric_privacy import KNormMechanism, MetricPrivacyGuarantee, PrivateMeasure
+from sklearn_dptda.metric_privacy import _hierarchical as tree
+from sklearn_dptda.metric_privacy._k_norm import cube_radii, lattice_noise
+from sklearn_dptda.metric_privacy._smoothed import (
+    hat_means,
+    integrals,
+    measure_of_integrals,
+    nearest_measure,
+)
+from sklearn_dptda.privacy import (
+    NoiseSource,
+    PrivacyAccountant,
+    PrivacyLeakWarning,
+    audit_epsilon,
+)
+
+ORDERS = {"l1": 1, "l2": 2, "linf": np.inf}
+
+
+def blobs(n, d, seed):
+    rng = np.random.default_rng(seed)
+    centres = rng.uniform(0.2, 0.8, (4, d))
+    return np.clip(centres[rng.integers(4, size=n)] + rng.normal(scale=0.08, size=(n, d)), 0, 1)
+
+
+def wasserstein(A, B, n=2000, seed=0):
+    rng = np.random.default_rng(seed)
+    A, B = (X[rng.choice(len(X), n, replace=len(X) < n)] for X in (A, B))
+    costs = cdist(A, B, "chebyshev")
+    return costs[linear_sum_assignment(costs)].mean()
+
+
+@pytest.mark.parametrize("norm", ORDERS)
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_noise_has_the_law_of_its_norm(norm, d):
+    # 20,000 norms against their Gamma law; a scale that is off by a fifth is told apart. False
+    # alarms below 1e-6.
+    alpha = 3.0
+    X = np.zeros((20_000, d))
+    noise = KNormMechanism(alpha, norm, random_state=0).fit_transform(X)
+    sizes = np.linalg.norm(noise, ORDERS[norm], axis=1)
+    # The mean distance of a release is d / alpha: five standard errors.
+    assert abs(sizes.mean() - d / alpha) < 5 * math.sqrt(d) / alpha / math.sqrt(len(X))
+    assert kstest(alpha * sizes, "gamma", args=(d,)).pvalue > 1e-6
+    for factor in (0.8, 1.25):
+        assert kstest(factor * alpha * sizes, "gamma", args=(d,)).pvalue < 1e-6
+    # No direction is preferred: signs are fair.
+    assert (np.abs((noise > 0).mean(axis=0) - 0.5) < 5 * 0.5 / math.sqrt(len(X))).all()
+
+
+@pytest.mark.parametrize("seed", [0, None])
+@pytest.mark.parametrize("norm", ["l2", "linf"])
+def test_lattice_law_is_exact(norm, seed):
+    # On a coarse lattice, where every cell can be counted: 30,000 vectors of the plane.
+    rate, n = 0.7, 30_000
+    z = lattice_noise(NoiseSource(seed), rate, (n, 2), norm)
+    grid = np.arange(-40, 41)
+    sizes = np.linalg.norm(np.stack(np.meshgrid(grid, grid), axis=-1), ORDERS[norm], axis=-1)
+
+    def statistic(rate):
+        weights = np.exp(-rate * np.ceil(sizes - 1e-9))
+        expected = n * weights / weights.sum()
+        near = np.abs(z).max(axis=1) <= 40
+        observed = np.zeros_like(expected)
+        np.add.at(observed, (z[near, 1] + 40, z[near, 0] + 40), 1)
+        kept = expected > 5
+        return ((observed - expected) ** 2 / expected)[kept].sum(), kept.sum()
+
+    value, cells = statistic(rate)
+    assert value < chi2.isf(1e-6, cells)
+    for factor in (0.8, 1.25):
+        assert statistic(factor * rate)[0] > chi2.isf(1e-6, cells)
+
+
+def test_radii_of_cubes():
+    # Probabilities proportional to (2 k + 1)**3 exp(-k / 2): chi-squared of 30,000.
+    k = cube_radii(NoiseSource(0), 0.5, 30_000, 3)
+    weights = (2 * np.arange(60) + 1.0) ** 3 * np.exp(-0.5 * np.arange(60))
+    expected = 30_000 * weights / weights.sum()
+    observed = np.bincount(np.minimum(k, 59), minlength=60)
+    kept = expected > 5
+    assert ((observed - expected) ** 2 / expected)[kept].sum() < chi2.isf(1e-6, kept.sum())
+
+
+def test_noise_lives_on_the_lattice_and_in_the_box():
+    X = np.random.default_rng(0).uniform(-1, 2, (300, 2))
+    private = KNormMechanism(5.0, bounds=(0, 1)).fit(X)
+    released = private.transform(X)
+    assert released.min() >= 0 and released.max() <= 1
+    inside = (released > 0) & (released < 1)
+    steps = released[inside] / private.resolution_
+    assert np.array_equal(steps, np.round(steps))
+    assert private.privacy_guarantee_.epsilon == pytest.approx(5.0 * math.sqrt(2))
+    open_ended = KNormMechanism(5.0).fit(X)
+    assert math.isinf(open_ended.privacy_guarantee_.epsilon) and open_ended.privacy_guarantee_.holds
+    with pytest.raises(ValueError, match="bounds must be given"):
+        clone(open_ended).set_params(accountant=PrivacyAccountant(9.0)).fit(X).transform(X)
+
+
+@pytest.mark.parametrize(
+    ("options", "X", "message"),
+    [
+        ({"norm": "l3"}, np.eye(2), "norm"),
+        ({"alpha": 0.0}, np.eye(2), "alpha"),
+        ({"bounds": (1, 0)}, np.eye(2), "bounds"),
+        ({}, np.eye(11), "at most 10 columns"),
+        ({}, [[np.nan, 1.0]], "NaN"),
+        ({}, np.full((2, 2), 1e300), "give bounds"),
+    ],
+)
+def test_bad_noise(options, X, message):
+    with pytest.raises(ValueError, match=message):
+        KNormMechanism(**options).fit(X).transform(X)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_boxes_are_where_their_points_are(d, rng):
+    X = rng.random((500, d))
+    for depth in (1, 2, 5, 9):
+        leaves = tree.leaf_of(X, depth)
+        centres, widths = tree.boxes(depth, d)
+        assert np.abs(X - centres[leaves]).max(axis=0) == pytest.approx(widths / 2, rel=0.2)
+        assert (np.abs(X - centres[leaves]) <= widths / 2 + 1e-12).all()
+        assert np.prod(widths) == 2.0**-depth
+        counts = tree.level_counts(leaves, depth)
+        assert [len(level) for level in counts] == [2 << j for j in range(depth)]
+        assert all(level.sum() == 500 for level in counts)
+    assert tree.leaf_of(np.ones((1, d)), 6)[0] == 63
+
+
+def test_consistent_masses(rng):
+    noisy = [rng.normal(5, 4, 2 << j) for j in range(6)]
+    masses = tree.consistent(40.0, noisy)
+    assert masses.min() >= 0 and masses.sum() == pytest.approx(40.0)
+    exact = tree.level_counts(rng.integers(0, 64, 300), 6)
+    assert tree.consistent(300, exact) == pytest.approx(exact[-1])
+
+
+@pytest.mark.parametrize(
+    ("d", "n", "most"), [(1, 10_000, 0.012), (2, 10_000, 0.035), (2, 1000, 0.05), (3, 10_000, 0.05)]
+)
+def test_distance_of_the_hierarchical_measure(d, n, most):
+    X = blobs(n, d, 0)
+    found = [
+        wasserstein(X, PrivateMeasure(1.0, (0, 1), random_state=s).fit(X).sample(4000, 1))
+        for s in range(3)
+    ]
+    assert np.mean(found) <= most
+
+
+@pytest.mark.parametrize(
+    ("d", "alpha", "most"), [(1, 50, 0.2), (1, 800, 0.05), (2, 1e4, 0.09), (3, 1e4, 0.14)]
+)
+def test_distance_of_the_metric_measure(d, alpha, most):
+    X = blobs(3000, d, 0)
+    found = []
+    for seed in range(3):
+        private = PrivateMeasure(
+            bounds=(0, 1), method="metric", alpha=alpha, random_state=seed
+        ).fit(X)
+        found.append(wasserstein(X, private.sample(3000, 1), n=1000))
+    assert np.mean(found) <= most
+
+
+def test_a_million_points():
+    X = np.random.default_rng(0).random((10**6, 2))
+    private = PrivateMeasure(1.0, (0, 1), random_state=0).fit(X)
+    assert 2**16 <= len(private.weights_) <= 2**18
+    assert abs(private.n_samples_ - 10**6) < 1000
+    # Quarters of the square hold a quarter each.
+    corners = (private.support_ > 0.5) @ [1, 2]
+    assert np.bincount(corners, weights=private.weights_) == pytest.approx([0.25] * 4, abs=0.003)
+
+
+def test_without_noise_measures_are_those_of_the_data():
+    X = blobs(500, 2, 0)
+    exact = PrivateMeasure(np.inf, (0, 1), adjacency="replace-one", depth=12).fit(X)
+    assert (
+        np.round(500 * exact.weights_, 9).tolist()
+        == np.bincount(tree.leaf_of(X, 12), minlength=4096).tolist()
+    )
+    line = blobs(500, 1, 0)
+    noisy = integrals(line, 20)
+    support, weights = measure_of_integrals(noisy)
+    assert weights.min() >= 0 and weights.sum() == pytest.approx(1)
+    assert abs(support[:, 0] @ weights - line.mean()) < 1e-12
+    support, weights = nearest_measure(hat_means(X, 5), 5, 2)
+    assert support.T @ weights == pytest.approx(X.mean(axis=0))
+
+
+def test_projection_moves_least():
+    # Noise that is a transport already costs nothing more than it.
+    k, d = 3, 2
+    weights = np.zeros(16)
+    weights[[0, 5]] = [0.6, 0.4]
+    moved = weights.copy()
+    moved[1] -= 0.1
+    moved[0] += 0.1
+    _, nearest = nearest_measure(moved, k, d)
+    assert nearest.min() >= 0 and nearest.sum() == pytest.approx(1)
+    assert np.abs(nearest - weights).sum() == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.slow
+def test_audit_and_its_broken_twin():
+    # 4,000 runs a side of a measure of one box and its half, and 2,000 of a twin with a third of the noise.
+    inside, outside = np.array([[0.1], [0.1]]), np.array([[0.1]])
+
+    def release(X, random_state=None, epsilon=1.0):
+        private = PrivateMeasure(epsilon, (0, 1), depth=1, random_state=random_state).fit(X)
+        return private.weights_[0] * private.n_samples_
+
+    def audit(epsilon, n_runs):
+        return audit_epsilon(
+            lambda X, random_state=None: release(X, random_state, epsilon),
+            inside,
+            outside,
+            n_runs=n_runs,
+            confidence=1 - 1e-6,
+            random_state=0,
+        )
+
+    assert not audit(1.0, 4000).refutes(1.0)
+    assert audit(3.0, 2000).refutes(1.0)
+
+
+def test_payment_guarantee_and_state():
+    X = blobs(200, 2, 0)
+    accountant = PrivacyAccountant(2.5)
+    private = PrivateMeasure(1.0, (0, 1), accountant=accountant).fit(X)
+    assert accountant.total().epsilon == 1.0 and private.privacy_guarantee_.holds
+    # Neither rows nor their number are kept.
+    copy = pickle.loads(pickle.dumps(private))
+    assert np.array_equal(copy.weights_, private.weights_)
+    assert copy.sample(7).shape == (7, 2)
+    metric = PrivateMeasure(
+        1.0, (0, 1), method="metric", adjacency="replace-one", accountant=accountant
+    ).fit(X)
+    assert isinstance(metric.privacy_guarantee_, MetricPrivacyGuarantee)
+    assert (metric.privacy_guarantee_.epsilon, metric.privacy_guarantee_.alpha) == (1.0, 200.0)
+    assert accountant.total().epsilon == 2.0
+    # A synthetic cloud goes wherever a cloud goes.
+    cloud = private.sample(300, random_state=0)
+    assert DTMFiltration(0.1, bounds=(0, 1), resolution=9).fit_transform([cloud])[0].shape == (9, 9)
+
+
+def test_missing_bounds_leak():
+    with pytest.warns(PrivacyLeakWarning):
+        private = PrivateMeasure(random_state=0).fit(blobs(50, 2, 0))
+    assert not private.privacy_guarantee_.public_parameters
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"epsilon": 0.0}, "epsilon"),
+        ({"epsilon": 1e-9}, "epsilon"),
+        ({"method": "tree"}, "method"),
+        ({"depth": 0}, "depth"),
+        ({"depth": 40}, "depth"),
+        ({"alpha": 5.0}, "alpha belongs"),
+        ({"method": "metric"}, "needs alpha"),
+        ({"method": "metric", "alpha": 0.0}, "alpha"),
+        ({"bounds": (0, 0)}, "bounds"),
+        ({"adjacency": "edge"}, "adjacency"),
+    ],
+)
+def test_bad_measures_cost_nothing(options, message):
+    accountant = PrivacyAccountant(math.inf)
+    private = PrivateMeasure(bounds=(0, 1), accountant=accountant).set_params(**options)
+    with pytest.raises(ValueError, match=message):
+        private.fit(blobs(50, 2, 0))
+    assert not accountant.spends()
+
+
+@parametrize_with_checks([PrivateMeasure(bounds=(-10, 10))])
+def test_scikit_learn(estimator, check):
+    check(estimator)

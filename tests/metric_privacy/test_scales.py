@@ -1,0 +1,315 @@
+"""Scales of finite spaces: known values, brute force, certified bounds."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from sklearn_dptda.metric_privacy import (
+    ScaleBounds,
+    baire_scale,
+    diametric_scale,
+    doubling_scale,
+    entropic_scale,
+    lipschitz_scale,
+    measure_scale,
+    normed_scale,
+    outer_scale,
+    packing_number,
+)
+from sklearn_dptda.metric_privacy._packing import ExactPacking
+from sklearn_dptda.metric_privacy._smoothed import hat_means, integrals
+from sklearn_dptda.metric_privacy._spaces import check_distances, is_ultrametric
+
+from ._spaces import HALVES, KNOWN, line, many_spaces, random_graph, random_points, words
+
+ALPHAS = (1.0, 4.0, 16.0)
+ENTROPIC = {
+    "two points": (0.0, 0.0, 0.0),
+    "complete": (1.0, 0.0, 0.0),
+    "hamming": (1.0, 0.5, 0.0),
+    "cycle": (1.0, 0.25, 0.0),
+    "interval": (1.0, 0.3, 0.05),
+    "baire": (0.5, 0.125, 0.0),
+}
+DIAMETRIC = {
+    "interval": (0.6065307, 0.1839397, 0.0449329),
+    "baire": (0.3032653, 0.0919699, 0.0229925),
+}
+OUTER = {
+    "two points": (math.log(2), math.log(2) / 4, math.log(2) / 16),
+    "interval": (1.0, 0.5746531, 0.1902827),
+    "baire": (0.5, 0.4232868, 0.1732868),
+}
+
+
+def brute_packing(D, scale):
+    n = len(D)
+    best = 0
+    for subset in itertools.product((0, 1), repeat=n):
+        chosen = np.flatnonzero(subset)
+        apart = D[np.ix_(chosen, chosen)] > scale
+        if len(chosen) > best and (apart | np.eye(len(chosen), dtype=bool)).all():
+            best = len(chosen)
+    return best
+
+
+def brute_entropic(D1, D2, alpha):
+    for s in np.unique(np.r_[0.0, D2.ravel()]):
+        if all(
+            brute_packing(D2[np.ix_(ball, ball)], s) <= math.exp(alpha * r) * (1 + 1e-9)
+            for row in D1
+            for r in np.unique(row)
+            for ball in [np.flatnonzero(row <= r)]
+        ):
+            return s
+    raise AssertionError
+
+
+@pytest.mark.parametrize("i", range(3))
+def test_known_values(i):
+    alpha = ALPHAS[i]
+    for name, values in ENTROPIC.items():
+        found = entropic_scale(KNOWN[name], alpha=alpha)
+        assert found.exact and float(found) == pytest.approx(values[i], abs=1e-9), name
+        bounds = entropic_scale(KNOWN[name], alpha=alpha, method="bounds")
+        assert bounds.lower <= float(found) <= bounds.upper
+    for name, values in DIAMETRIC.items():
+        assert float(diametric_scale(KNOWN[name], alpha=alpha)) == pytest.approx(
+            values[i], abs=1e-7
+        )
+    for name, values in OUTER.items():
+        assert float(outer_scale(KNOWN[name], alpha=alpha)) == pytest.approx(values[i], abs=1e-7)
+    assert float(entropic_scale(KNOWN["two points"], alpha=0.5)) == 1.0
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_small_spaces_against_brute_force(seed):
+    D1, D2 = random_graph(6, seed), random_points(6, 2, seed)
+    for scale in np.quantile(D2, [0.0, 0.2, 0.5, 0.9]):
+        assert float(packing_number(D2, scale)) == brute_packing(D2, scale)
+    for alpha in (0.5, 2.0, 8.0):
+        exact = brute_entropic(D1, D2, alpha)
+        assert float(entropic_scale(D1, D2, alpha=alpha)) == pytest.approx(exact)
+        bounds = entropic_scale(D1, D2, alpha=alpha, method="bounds")
+        assert bounds.lower <= exact + 1e-12 and exact <= bounds.upper + 1e-12
+        diameter = max(
+            np.ptp([0.0, D2[np.ix_(ball, ball)].max()]) * math.exp(-alpha * r)
+            for row in D1
+            for r in row
+            for ball in [np.flatnonzero(row <= r)]
+        )
+        assert float(diametric_scale(D1, D2, alpha=alpha)) == pytest.approx(diameter)
+        # Just below the doubling scale some ball holds too many points, and above none does.
+        doubling = float(doubling_scale(D2, alpha=alpha))
+        for s in np.linspace(1e-3, 1.0, 60):
+            most = max(
+                brute_packing(D2[np.ix_(ball, ball)], s)
+                for row in D2
+                for ball in [np.flatnonzero(row <= 2 * s)]
+            )
+            if most > math.exp(2 * alpha * s) * (1 + 1e-9):
+                assert s <= doubling + 1e-12
+        assert doubling <= exact + 1e-12 or D1 is not D2
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_doubling_is_at_most_entropic(alpha):
+    for D in many_spaces():
+        assert (
+            float(doubling_scale(D, alpha=alpha)) <= float(entropic_scale(D, alpha=alpha)) + 1e-12
+        )
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_bounds_on_larger_spaces(d):
+    D = random_points(200, d, 0)
+    for alpha in (1.0, 4.0, 16.0):
+        bounds = entropic_scale(D, alpha=alpha, method="bounds")
+        assert 0 < bounds.lower <= bounds.upper <= 5 * bounds.lower
+        outer = outer_scale(D, alpha=alpha)
+        assert outer.lower <= outer.upper <= 2 * outer.lower
+        doubling = doubling_scale(D, alpha=alpha)
+        assert doubling.lower <= doubling.upper and doubling.lower <= bounds.upper
+        # A subspace of few points has no larger a scale by packing in its balls.
+        few = np.arange(20)
+        assert float(entropic_scale(D[np.ix_(few, few)], alpha=alpha)) <= bounds.upper + 1e-12
+    packing = packing_number(D, 0.3)
+    assert packing.lower <= packing.upper
+
+
+def test_lines_are_exact_at_any_size():
+    rng = np.random.default_rng(0)
+    for n in (5, 12, 25):
+        places = np.sort(rng.random(n))
+        D = np.abs(places[:, None] - places)
+        for alpha in ALPHAS:
+            exact = float(entropic_scale(D, alpha=alpha))
+            # Again as part of a space that is too large for exact packing: a copy far away.
+            copies = np.r_[places, places + 1e3, places + 2e3, places + 3e3]
+            more = np.abs(copies[:, None] - copies)
+            if len(more) > 30:
+                assert float(entropic_scale(more, alpha=alpha)) == pytest.approx(exact, abs=1e-9)
+    fine = line(501)
+    for alpha in (2.0, 4.0, 16.0):
+        closed = float(normed_scale(1, alpha=alpha, diameter=1.0))
+        assert float(entropic_scale(fine, alpha=alpha)) == pytest.approx(closed, abs=4.1e-3)
+
+
+PAIRS = [
+    (lambda k: 2.0**-k, lambda k: 2.0**-k),
+    (lambda k: 2.0**-k, lambda k: 3.0**-k),
+    (lambda k: 1 / k, lambda k: 2.0**-k),
+    (lambda k: 3.0**-k, lambda k: 1 / k),
+]
+
+
+@pytest.mark.parametrize("pair", range(4))
+@pytest.mark.parametrize("L", [4, 6])
+@pytest.mark.parametrize("alpha", [0.5, 2.0, 8.0, 32.0])
+def test_formula_of_words_on_trees(pair, L, alpha):
+    k = np.arange(1, L + 1, dtype=float)
+    f, g = (side(k) for side in PAIRS[pair])
+    D1, D2 = words(f), words(g)
+    assert is_ultrametric(D1) and is_ultrametric(D2)
+    closed = float(baire_scale(f, g, alpha=alpha))
+    assert float(entropic_scale(D1, D2, alpha=alpha)) == pytest.approx(closed)
+    assert float(diametric_scale(D1, D2, alpha=alpha)) == pytest.approx(
+        (g * np.exp(-alpha * f)).max()
+    )
+
+
+def test_words_of_more_letters():
+    f = HALVES[:3]
+    for alpha in (1.0, 4.0, 10.0):
+        exact = float(entropic_scale(words(f, 3), alpha=alpha))
+        assert float(baire_scale(f, f, alpha=alpha, n_letters=3)) == pytest.approx(exact)
+
+
+def test_normed_spaces():
+    for alpha in (2.0, 8.0):
+        assert float(normed_scale(3, alpha=alpha)) == pytest.approx(6 * math.log(2) / alpha)
+        for norm in ("l1", "l2"):
+            bounds = normed_scale(3, alpha=alpha, norm=norm)
+            assert bounds.lower <= bounds.upper
+        # A dense grid of a large square comes near the plane.
+        n, width = 5, 4 * math.log(2) / alpha
+        places = np.array(list(itertools.product(np.linspace(0, width, n), repeat=2)))
+        D = np.abs(places[:, None] - places).max(axis=2)
+        assert float(entropic_scale(D, alpha=alpha)) <= float(normed_scale(2, alpha=alpha)) + 1e-9
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("scale", [measure_scale, lipschitz_scale])
+def test_rates_of_measures_and_functions(scale, d):
+    alphas = 10.0 ** np.arange(10, 17)
+    bounds = [scale(d, alpha=alpha) for alpha in alphas]
+    for side in ("lower", "upper"):
+        values = np.log([getattr(b, side) for b in bounds])
+        slope = np.polyfit(np.log(alphas), values, 1)[0]
+        assert slope == pytest.approx(-1 / (d + 1), abs=0.04)
+
+
+def test_lower_bound_of_measures_is_a_packing():
+    # The atoms of the proof on a line: distances of distribution functions, 4 cells.
+    alpha = 2.0
+    k = math.floor((1.583 * alpha) ** 0.5) + 1
+    lower = measure_scale(1, alpha=alpha).lower
+    grid = np.linspace(0, 1, 4001)
+    measures = []
+    for word in itertools.product((0, 1), repeat=k):
+        atoms = (np.arange(k) + 0.25 + 0.5 * np.array(word)) / k
+        measures.append((grid[:, None] >= atoms).mean(axis=1))
+    M = np.array(measures)
+    D = np.abs(M[:, None] - M).mean(axis=2)
+    assert (D.max(axis=1) <= 0.5 / k + 1e-3).all()
+    few = np.unique(np.round(D, 3))
+    assert lower <= few[-1]
+
+
+def test_exact_packing_of_a_cycle():
+    D = KNOWN["cycle"]
+    everything = (1 << 16) - 1
+    for scale, expected in ((0.0, 16), (0.125, 8), (0.25, 5), (0.5, 3), (1.0, 1)):
+        assert ExactPacking(D, scale).size(everything) == expected
+
+
+def test_integrals_and_hats_are_lipschitz():
+    # The sensitivities that the noise of private measures is scaled by, and that they are reached.
+    rng = np.random.default_rng(0)
+    worst = 0.0
+    for _ in range(300):
+        n, m = rng.integers(1, 20), rng.integers(1, 12)
+        x, y = np.sort(rng.random((2, n)), axis=1)
+        moved = np.abs(x - y).mean()
+        change = np.abs(integrals(x[:, None], m) - integrals(y[:, None], m)).sum()
+        assert change <= moved * (1 + 1e-12)
+        worst = max(worst, change / moved)
+    assert worst > 0.99
+    for d in (1, 2, 3):
+        worst = 0.0
+        for _ in range(300):
+            k = int(rng.integers(1, 6))
+            x = rng.random((1, d))
+            step = rng.choice([-1, 1], d) * rng.choice([1e-3, 0.05, 0.3])
+            y = np.clip(x + step, 0, 1)
+            change = np.abs(hat_means(x, k) - hat_means(y, k)).sum()
+            moved = np.abs(x - y).max()
+            assert change <= 2 * d * k * moved * (1 + 1e-9)
+            worst = max(worst, change / (2 * d * k * moved))
+        assert worst > (0.99 if d == 1 else 0.5)
+
+
+@pytest.mark.parametrize(
+    ("D", "message"),
+    [
+        ([[0, 1], [2, 0]], "not symmetric"),
+        ([[0, -1], [-1, 0]], r"D\[0, 1\] is negative"),
+        ([[1, 1], [1, 0]], "is positive"),
+        ([[0, 1, 5], [1, 0, 1], [5, 1, 0]], "from 0 to 2 it is 5, but by way of 1 it is 2"),
+        ([[0, np.nan], [np.nan, 0]], "NaN"),
+        (np.zeros((0, 0)), "empty"),
+        ([[0, 1, 1], [1, 0, 1]], "square"),
+    ],
+)
+def test_what_is_no_metric(D, message):
+    with pytest.raises(ValueError, match=message):
+        check_distances(D)
+    with pytest.raises(ValueError):
+        packing_number(D, 0.5)
+
+
+@pytest.mark.parametrize("alpha", [0.0, -1.0, np.nan, np.inf])
+def test_alpha_must_be_positive(alpha):
+    for scale in (entropic_scale, doubling_scale, outer_scale, diametric_scale):
+        with pytest.raises(ValueError, match="alpha"):
+            scale(KNOWN["complete"], alpha=alpha)
+
+
+def test_other_bad_input():
+    with pytest.raises(ValueError, match="scale"):
+        packing_number(KNOWN["complete"], -1.0)
+    with pytest.raises(ValueError, match="method"):
+        entropic_scale(KNOWN["complete"], method="best")
+    with pytest.raises(ValueError, match="at most 30 points"):
+        entropic_scale(random_points(40, 2, 0), method="exact")
+    with pytest.raises(ValueError, match="D2 has 10"):
+        entropic_scale(KNOWN["interval"], KNOWN["complete"])
+    with pytest.raises(ValueError, match="between"):
+        float(ScaleBounds(1.0, 2.0))
+    with pytest.raises(ValueError, match="ordered"):
+        ScaleBounds(2.0, 1.0)
+    for bad in (lambda: normed_scale(0), lambda: normed_scale(2, norm="l3")):
+        with pytest.raises(ValueError):
+            bad()
+    for bad in (([1, 2], [2, 1]), ([1.0], [1.0, 0.5]), ([1, 0.5], [1, -1])):
+        with pytest.raises(ValueError):
+            baire_scale(*bad)
+
+
+def test_one_point():
+    D = np.zeros((1, 1))
+    for scale in (entropic_scale, outer_scale, diametric_scale, doubling_scale):
+        assert float(scale(D, alpha=1.0)) == 0.0
+    assert float(packing_number(D, 0.0)) == 1
