@@ -163,7 +163,7 @@ def measure_scale(n_dims, *, alpha=1.0):
 
 def _measure_error(d, alpha):
     """Least proved error of the mechanism, over its resolutions."""
-    cells = range(1, 4 + math.ceil((alpha + 1) ** (1 / (d + 1))))
+    cells = _resolutions(alpha, d)
     if d == 1:
         return min(m / alpha + 1 / (2 * m) for m in cells)
     # To the nearest probability measure is no further than to the exact one.
@@ -216,10 +216,16 @@ def lipschitz_scale(n_dims, *, alpha=1.0):
     """
     alpha, d = check_alpha(alpha), _check_dims(n_dims)
     k = math.floor((alpha / (2 * math.log(2))) ** (1 / (d + 1))) + 1
-    cells = range(1, 4 + math.ceil((alpha + 1) ** (1 / (d + 1))))
+    cells = _resolutions(alpha, d)
     # Noise of the maximum norm in m = k**d coordinates has mean norm m / rate.
     error = min(1 / (2 * m) + m**d / (alpha / 2) for m in cells)
     return ScaleBounds(1 / (2 * k), max(min(1.0, 8 * error), 1 / (2 * k)))
+
+
+def _resolutions(alpha, d):
+    """Some numbers of cells, up to more than any that balances noise and rounding."""
+    most = 4 + (alpha + 1) ** (1 / (d + 1))
+    return np.unique(np.round(np.geomspace(1, most, 200))).tolist()
 
 
 def _check_dims(n_dims):
