@@ -5,8 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# Grid steps per unit of noise: finer is slower and hardly better.
-STEPS_PER_EPSILON = 2
+from sklearn_dptda.metric_privacy import normed_scale
+
+# Part of the entropic scale of one point of a diagram that a step is: finer is slower, and no
+# private mechanism is accurate enough to tell.
+PART_OF_SCALE = 8
 MIN_SIZE, MAX_SIZE = 64, 2**16
 # Room for the roundings between a value and its grid index.
 MARGIN = 1 + 2.0**-30
@@ -59,8 +62,10 @@ def make_grid(sensitivity, upper, epsilon):
     """Choose the grid from public numbers.
 
     The step divides the sensitivity wherever the size allows it, so that the
-    sensitivity is a whole number of steps and nothing is lost; it is finer
-    than the noise by a constant factor.
+    sensitivity is a whole number of steps and nothing is lost. One point of a
+    diagram moves in a plane with the maximum norm, where a loss of ``epsilon``
+    per sensitivity has a known entropic scale: the step is at most an eighth
+    of it.
 
     Parameters
     ----------
@@ -76,7 +81,9 @@ def make_grid(sensitivity, upper, epsilon):
     DiagramGrid
     """
     padded = sensitivity * MARGIN
-    steps = max(math.ceil(STEPS_PER_EPSILON * epsilon), math.ceil(MIN_SIZE * padded / upper), 1)
+    # Both in units of the sensitivity.
+    spacing = float(normed_scale(2, alpha=epsilon)) / PART_OF_SCALE
+    steps = max(math.ceil(1 / spacing), math.ceil(MIN_SIZE * padded / upper), 1)
     step = padded / steps
     if upper / step > MAX_SIZE:
         step = upper / MAX_SIZE * MARGIN

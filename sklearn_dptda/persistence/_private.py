@@ -14,6 +14,7 @@ from sklearn_dptda.persistence._cubical import (
     check_dimensions,
     sublevel_diagrams,
 )
+from sklearn_dptda.persistence._grid import MAX_SIZE, PART_OF_SCALE
 from sklearn_dptda.persistence._mechanisms import ExactMechanism, MarkovChainMechanism
 from sklearn_dptda.privacy import (
     PrivacyAccountant,
@@ -377,6 +378,12 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
         n_releases = 1 if self.utility == "max" else len(self.homology_dimensions_)
         rate = math.inf if math.isinf(self.epsilon) else self._rate()
         pure = rate * n_releases <= self.epsilon
+        exact = self.mechanism == "exact" and math.isfinite(rate)
+        grid = (
+            f", in steps of 1/{PART_OF_SCALE} of the entropic scale or 1/{MAX_SIZE} of the range"
+            if exact
+            else ""
+        )
         return PrivacyGuarantee(
             epsilon=float(self.epsilon),
             delta=0.0 if pure else float(self.delta),
@@ -386,7 +393,7 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
                 "exact": "exponential mechanism (exact draw in integer arithmetic)",
                 "mcmc": "exponential mechanism (Markov chain of finite length)",
             }[self.mechanism],
-            released=f"one persistence diagram per cloud and dimension ({dimensions})",
+            released=f"one persistence diagram per cloud and dimension ({dimensions})" + grid,
             seeded=self.random_state is not None,
             exact=self.mechanism == "exact" or math.isinf(self.epsilon),
             public_parameters=public_bounds,

@@ -148,7 +148,7 @@ def _checked(first, second, tol):
 
 def _middle(diagram):
     values = diagram[np.isfinite(diagram)]
-    return (values.max() + values.min()) / 2 if len(values) else 0.0
+    return float(values.max() + values.min()) / 2 if len(values) else 0.0
 
 
 def _logarithms(diagram, name):
@@ -184,7 +184,7 @@ def _search(P, Q, kind, tol, already):
             for part in ((low, middle), (middle, high)):
                 heapq.heappush(heap, (part[0] - part[1], *part))
     exact = bottleneck_distance(family.moved(P, at), Q)
-    return min(best, exact) if exact <= best + slack else best, at
+    return float(min(best, exact) if exact <= best + slack else best), float(at)
 
 
 def _value(family, at, feasible, slack):

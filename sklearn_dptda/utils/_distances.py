@@ -119,4 +119,4 @@ def power_of_two(*diagrams):
     longest = lengths[np.isfinite(lengths)].max(initial=0.0)
     if longest == 0.0:
         longest = max((np.ptp(d[:, 0]) for d in diagrams if len(d)), default=0.0) or 1.0
-    return 2.0 ** np.clip(np.round(np.log2(longest)), -900, 900)
+    return float(2.0 ** np.clip(np.round(np.log2(longest)), -900, 900))
