@@ -77,7 +77,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         What the fit promises.
     n_features_in_ : int
         Number of columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns, where they have names.
 
     See Also
@@ -293,7 +293,7 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
         What the fit promises.
     n_features_in_ : int
         Number of columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns, where they have names.
 
     See Also

@@ -66,7 +66,7 @@ class DPToMATo(PrivateRowsEstimator):
         Number of clusters.
     cell_labels_ : ndarray of shape (n_bins,) * n_features
         Cluster of each cell.
-    cluster_centers_ : ndarray of shape (n_clusters_, n_features)
+    cluster_centers_ : ndarray of shape (`n_clusters_`, n_features)
         Centres of the cells of the peaks.
     scale_ : float
         Standard deviation of the chosen smoothing, in cells.
@@ -74,7 +74,7 @@ class DPToMATo(PrivateRowsEstimator):
         What the fit promises.
     n_features_in_ : int
         Number of columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns, where they have names.
 
     See Also

@@ -77,7 +77,7 @@ class MergedMixtureMixin:
 
         Returns
         -------
-        ndarray of shape (n_samples, n_clusters_)
+        ndarray of shape (n_samples, `n_clusters_`)
         """
         check_is_fitted(self)
         return self._probabilities(check_rows(self, X, reset=False))
@@ -153,7 +153,7 @@ class MorseMerging(MergedMixtureMixin, MetaEstimatorMixin, ClusterMixin, BaseEst
         since they are functions of the rows.
     n_features_in_ : int
         Number of columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns, where they have names.
 
     See Also

@@ -59,7 +59,7 @@ class ToMATo(ClusterMixin, BaseEstimator):
         Birth and death of every peak in the density, the most prominent first:
         row ``i`` belongs to cluster ``i``, for the first ``n_clusters_``. The
         highest peak of each connected component dies at ``-inf``.
-    children_ : ndarray of shape (n_peaks - n_connected_components_, 2)
+    children_ : ndarray of shape (n_peaks - `n_connected_components_`, 2)
         Merges of peaks in the order of prominence; numbers from ``n_peaks`` on
         are merges.
     n_connected_components_ : int
@@ -70,7 +70,7 @@ class ToMATo(ClusterMixin, BaseEstimator):
         Training row of each peak.
     n_features_in_ : int
         Number of columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns, where they have names.
 
     See Also

@@ -40,11 +40,11 @@ class AdjacencySpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMix
 
     Attributes
     ----------
-    embedding_ : ndarray of shape (n_nodes, n_components_)
+    embedding_ : ndarray of shape (n_nodes, `n_components_`)
         Coordinates of the nodes; those of positive eigenvalues first.
-    eigenvalues_ : ndarray of shape (n_components_,)
+    eigenvalues_ : ndarray of shape (`n_components_`,)
         Of the adjacency matrix without bias.
-    signature_ : ndarray of shape (n_components_,)
+    signature_ : ndarray of shape (`n_components_`,)
         Their signs: -1 marks a coordinate of which products are subtracted, in
         a generalised random dot product graph.
     n_components_ : int
@@ -162,7 +162,7 @@ class AdjacencySpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMix
 
         Returns
         -------
-        ndarray of shape (n_nodes, n_components_)
+        ndarray of shape (n_nodes, `n_components_`)
         """
         return self.fit(X).embedding_
 
@@ -177,7 +177,7 @@ class AdjacencySpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMix
 
         Returns
         -------
-        ndarray of shape (n_rows, n_components_)
+        ndarray of shape (n_rows, `n_components_`)
 
         Raises
         ------

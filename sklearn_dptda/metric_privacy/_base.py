@@ -159,7 +159,7 @@ class ChoiceMechanism(MetricMechanism):
 
         Returns
         -------
-        ndarray of shape (n_samples, n_candidates_)
+        ndarray of shape (n_samples, `n_candidates_`)
         """
         D = self._distances(X)
         self._check_inputs(D)

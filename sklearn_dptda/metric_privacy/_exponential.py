@@ -47,12 +47,12 @@ class MetricExponentialMechanism(ChoiceMechanism):
 
     Attributes
     ----------
-    candidates_ : ndarray of shape (n_candidates_, n_features), or list of diagrams
+    candidates_ : ndarray of shape (`n_candidates_`, n_features), or list of diagrams
     n_candidates_ : int
         Number of candidates.
     rate_ : float
         Rate that is used.
-    weights_ : ndarray of shape (n_candidates_,)
+    weights_ : ndarray of shape (`n_candidates_`,)
         Weights of the candidates; zero for those that are never released.
     privacy_parameter_ : float
         Loss per unit of distance that the law has between candidates: at most

@@ -80,7 +80,7 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
         What the fit promises.
     n_features_in_ : int
         Number of columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns, where they have names.
 
     See Also
