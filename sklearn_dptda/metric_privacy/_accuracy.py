@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from sklearn_dptda.metric_privacy._exponential import MetricExponentialMechanism
 from sklearn_dptda.metric_privacy._laws import worst_cost
-from sklearn_dptda.metric_privacy._optimal import optimal_mechanism
+from sklearn_dptda.metric_privacy._optimal import solve
 from sklearn_dptda.metric_privacy._scale_bounds import ScaleBounds
 from sklearn_dptda.metric_privacy._scales import diametric_scale, entropic_scale
 from sklearn_dptda.metric_privacy._spaces import check_alpha, check_pair
@@ -114,9 +114,17 @@ def accuracy_bounds(D1, D2=None, *, alpha=1.0, optimum="auto"):
         entropic=entropic,
         diametric=diametric,
         lower=max(entropic.lower / 8, diametric.lower / 5),
-        optimum=optimal_mechanism(D1, D2, alpha=alpha).optimum if solved else None,
+        optimum=_solved(D1, D2, alpha) if solved else None,
         attained=_attained(D1, D2, alpha),
     )
+
+
+def _solved(D1, D2, alpha):
+    """Value of the linear program; None where the solver gives up."""
+    try:
+        return solve(D1, D2, alpha)[1]
+    except RuntimeError:
+        return None
 
 
 def _attained(D1, D2, alpha):

@@ -1,7 +1,8 @@
 """What mechanisms that choose from a public list share."""
 
 import math
-from numbers import Real
+from dataclasses import replace
+from numbers import Integral, Real
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -9,19 +10,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda.metric_privacy._draw import MOST_OUTPUTS, draw, floored
 from sklearn_dptda.metric_privacy._guarantee import MetricPrivacyGuarantee
-from sklearn_dptda.metric_privacy._spaces import DIAGRAM_METRICS, cross_distances
+from sklearn_dptda.metric_privacy._spaces import DIAGRAM_METRICS, closed, cross_distances
 from sklearn_dptda.privacy import (
+    AccountedMixin,
     NoiseSource,
     PrivacyAccountant,
     default_accountant,
     spawn_seeds,
 )
+from sklearn_dptda.utils._distances import check_diagram
 from sklearn_dptda.utils._output import ListOutputMixin
-from sklearn_dptda.utils._rows import check_rows
+from sklearn_dptda.utils._rows import check_rows, without_values
 from sklearn_dptda.utils._sklearn import Interval
 
 
-class MetricMechanism(ListOutputMixin, TransformerMixin, BaseEstimator):
+class MetricMechanism(AccountedMixin, ListOutputMixin, TransformerMixin, BaseEstimator):
     """Base of mechanisms under metric privacy: parameters, payment, seeds."""
 
     _parameter_constraints = {
@@ -44,34 +47,33 @@ class MetricMechanism(ListOutputMixin, TransformerMixin, BaseEstimator):
                 "A parameter has changed since fit, so privacy_guarantee_ no longer describes "
                 "what would be released: call fit again."
             )
-        accountant = self.accountant if self.accountant is not None else default_accountant()
-        if accountant is not None:
-            if math.isinf(guarantee.epsilon):
-                raise ValueError(
-                    "bounds must be given where an accountant counts: without them the loss "
-                    "between two records has no limit."
-                )
-            accountant.spend(
-                n_draws * guarantee.epsilon,
-                guarantee.delta,
-                adjacency=guarantee.adjacency,
-                what=guarantee.released,
-                estimator=type(self).__name__,
-                parameters={"alpha": self.alpha},
+        counted = self.accountant is not None or default_accountant() is not None
+        if counted and math.isinf(guarantee.epsilon):
+            raise ValueError(
+                "bounds must be given where an accountant counts: without them the loss between "
+                "two records has no limit."
             )
+        self._spend(replace(guarantee, epsilon=n_draws * guarantee.epsilon))
         (seed,) = spawn_seeds(self.random_state, 1)
         return NoiseSource(seed)
 
     def _parameters(self):
-        """What the guarantee depends on."""
-        return repr(
-            {
-                name: value
-                for name, value in self.get_params(deep=False).items()
-                if name not in ("accountant", "random_state", "candidates")
-            }
-            | {"seeded": self.random_state is not None}
-        )
+        """What the guarantee depends on, in values that can be compared and pickled."""
+        found = {
+            name: _comparable(value)
+            for name, value in self.get_params(deep=False).items()
+            if name not in ("accountant", "random_state", "candidates")
+        }
+        return {**found, "seeded": self.random_state is not None}
+
+
+def _comparable(value):
+    if callable(value):
+        kind = value if hasattr(value, "__qualname__") else type(value)
+        return f"{kind.__module__}.{kind.__qualname__}"
+    if value is None or isinstance(value, str | Real):
+        return value
+    return np.asarray(value).tolist()
 
 
 class ChoiceMechanism(MetricMechanism):
@@ -83,22 +85,33 @@ class ChoiceMechanism(MetricMechanism):
 
     def _read(self, X):
         """Inputs as the metric takes them."""
-        if self.metric in DIAGRAM_METRICS:
-            X = list(X)
-            if not X:
-                raise ValueError("X is empty: it must be a list of diagrams.")
-            return X
+        if self._takes_diagrams():
+            return _diagrams(X)
         return check_rows(self, X, reset=False)
 
     def _distances(self, X):
-        """Distances of inputs from the candidates."""
+        """Distances of inputs from the candidates, as the guarantee needs them."""
         check_is_fitted(self)
         X = self._read(X)
         if self.metric == "precomputed":
-            if (X < 0).any():
-                raise ValueError("X has negative distances.")
-            return X
-        return cross_distances(X, self.candidates_, self.metric)
+            D = X
+        else:
+            with np.errstate(over="ignore", invalid="ignore"):
+                D = cross_distances(X, self.candidates_, self.metric)
+        if not (np.isfinite(D) & (D >= 0)).all():
+            raise ValueError(
+                "X has records whose distances from candidates are negative or not finite."
+            )
+        return self._covered(D)
+
+    def _covered(self, D):
+        """Distances that keep the guarantee, whatever the metric claims."""
+        if self.metric == "precomputed" or not isinstance(self.metric, str):
+            return closed(D, self._between)
+        return D
+
+    def _takes_diagrams(self):
+        return isinstance(self.metric, str) and self.metric in DIAGRAM_METRICS
 
     def transform(self, X):
         """Pay, and replace each input by a candidate.
@@ -123,7 +136,6 @@ class ChoiceMechanism(MetricMechanism):
             If the accountant's budget does not cover the release.
         """
         D = self._distances(X)
-        self._check_inputs(D)
         return self._candidates(draw(self._logs(D), self._pay()))
 
     def sample(self, X, n_samples=1):
@@ -139,10 +151,9 @@ class ChoiceMechanism(MetricMechanism):
         list of length n_samples
             Of what :meth:`transform` returns; each costs as much.
         """
-        if n_samples < 1:
-            raise ValueError(f"n_samples must be positive; got {n_samples!r}.")
+        if not isinstance(n_samples, Integral) or n_samples < 1:
+            raise ValueError(f"n_samples must be a positive integer; got {n_samples!r}.")
         D = self._distances(X)
-        self._check_inputs(D)
         noise = self._pay(n_samples)
         logs = self._logs(D)
         return [self._candidates(draw(logs, noise)) for _ in range(n_samples)]
@@ -161,9 +172,7 @@ class ChoiceMechanism(MetricMechanism):
         -------
         ndarray of shape (n_samples, `n_candidates_`)
         """
-        D = self._distances(X)
-        self._check_inputs(D)
-        return self._law(D)
+        return self._law(self._distances(X))
 
     def _law(self, D):
         """What is drawn from, for all candidates."""
@@ -171,14 +180,11 @@ class ChoiceMechanism(MetricMechanism):
         out[:, self._outputs] = floored(self._logs(D))
         return out
 
-    def _check_inputs(self, D):
-        """Refuse inputs that the guarantee does not cover."""
-
     def _candidates(self, chosen):
         places = self._outputs[chosen]
         if self.metric == "precomputed":
             return places
-        if self.metric in DIAGRAM_METRICS:
+        if self._takes_diagrams():
             return [self.candidates_[i] for i in places]
         return self.candidates_[places]
 
@@ -194,7 +200,8 @@ class ChoiceMechanism(MetricMechanism):
             seeded=self.random_state is not None,
             public_parameters=public,
             alpha=float(self.alpha),
-            metric=f"{self.metric} distance",
+            metric=f"{_comparable(self.metric)} distance",
+            diameter=float(D1.max()),
         )
 
 
@@ -204,3 +211,14 @@ def check_number(n_candidates):
         raise ValueError(
             f"there are {n_candidates} candidates; at most {MOST_OUTPUTS} are allowed."
         )
+
+
+def _diagrams(X):
+    """List of persistence diagrams, and errors that do not quote them."""
+    try:
+        found = [check_diagram(diagram, "a diagram") for diagram in X]
+    except (TypeError, ValueError) as error:
+        raise ValueError(without_values(str(error))) from None
+    if not found:
+        raise ValueError("X is empty: it must be a list of diagrams.")
+    return found

@@ -7,8 +7,8 @@ from sklearn.utils import check_array
 
 from sklearn_dptda.metric_privacy._base import ChoiceMechanism, check_number
 from sklearn_dptda.metric_privacy._draw import floored, least
-from sklearn_dptda.metric_privacy._laws import log_parameter, weighted_law, worst_cost
-from sklearn_dptda.metric_privacy._spaces import DIAGRAM_METRICS, check_distances, cross_distances
+from sklearn_dptda.metric_privacy._laws import lowered, weighted_law, worst_cost
+from sklearn_dptda.metric_privacy._spaces import check_distances, cross_distances
 from sklearn_dptda.privacy import PrivacyLeakWarning
 from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import StrOptions, _fit_context
@@ -26,7 +26,8 @@ class MetricExponentialMechanism(ChoiceMechanism):
     alpha : float, default=1.0
         Privacy loss per unit of distance.
     metric : str or callable, default="euclidean"
-        Any of scikit-learn's pairwise distances that is a metric;
+        A distance that obeys the triangle inequality: ``"euclidean"``,
+        ``"manhattan"``, ``"chebyshev"``, ``"hamming"``, ``"haversine"``, ...;
         ``"bottleneck"`` or ``"wasserstein"``, and inputs are persistence
         diagrams; ``"precomputed"``, and inputs are distances from the
         candidates.
@@ -80,7 +81,8 @@ class MetricExponentialMechanism(ChoiceMechanism):
     candidates are public. ``log_probability`` is not private.
 
     Probabilities are rounded relatively by about 1e-15, and none is less than
-    ``2**-40`` of the largest.
+    ``2**-40`` of the largest. Distances are those that floating-point numbers
+    give; of a function, or precomputed ones, the shortest ways by candidates.
 
     References
     ----------
@@ -170,7 +172,7 @@ class MetricExponentialMechanism(ChoiceMechanism):
                 PrivacyLeakWarning,
                 stacklevel=4,
             )
-        if self.metric in DIAGRAM_METRICS:
+        if self._takes_diagrams():
             return self._read(self.candidates if public else X)
         if not public:
             return check_rows(self, X)
@@ -187,6 +189,8 @@ class MetricExponentialMechanism(ChoiceMechanism):
         return candidates
 
     def _learn(self, D):
+        self._between = D
+        self._least = D[D > 0].min(initial=np.inf)
         alpha = float(self.alpha)
         if self.rate == "weighted":
             # A floor of probabilities costs this part of the rate at most.
@@ -197,21 +201,30 @@ class MetricExponentialMechanism(ChoiceMechanism):
         self.weights_ = np.exp(log_weights)
         self._outputs = np.flatnonzero(np.isfinite(log_weights))
         self._log_weights = log_weights[self._outputs]
-        self._least = D[D > 0].min(initial=np.inf)
-        law = floored(self._logs(D))
-        self.accuracy_ = worst_cost(law, D, self._outputs)
-        self.privacy_parameter_ = log_parameter(law, D) if len(D) <= _MOST_CHECKED else alpha
+        self.privacy_parameter_ = alpha
+        if len(D) <= _MOST_CHECKED:
+            self.rate_, self.privacy_parameter_ = lowered(
+                lambda rate: floored(self._log_weights - rate * D[:, self._outputs]),
+                D,
+                self.rate_,
+                alpha,
+            )
+        self.accuracy_ = worst_cost(floored(self._logs(D)), D, self._outputs)
 
     def _logs(self, D):
         return self._log_weights - self.rate_ * D[:, self._outputs]
 
-    def _check_inputs(self, D):
-        if self.rate == "weighted" and (D.min(axis=1) > 1e-9 * self._least).any():
+    def _covered(self, D):
+        if self.rate != "weighted":
+            return super()._covered(D)
+        if (D.min(axis=1) > 1e-9 * self._least).any():
             raise ValueError(
                 'rate="weighted" takes candidates as inputs: X has records that are none. Use '
                 'rate="guaranteed".'
             )
+        # The law of the candidate itself, whatever rounding or a function says.
+        return self._between[D.argmin(axis=1)]
 
 
 # Checks take the cube of the number of candidates.
-_MOST_CHECKED = 1000
+_MOST_CHECKED = 500

@@ -20,22 +20,28 @@ class MetricPrivacyGuarantee(PrivacyGuarantee):
         Loss per unit of distance.
     metric : str
         What distance is meant.
+    diameter : float, default=inf
+        Of the space: the loss grows no further.
+    resolution : float, default=0.0
+        What rounding to a lattice adds to each distance.
 
     Examples
     --------
     >>> from sklearn_dptda.metric_privacy import MetricPrivacyGuarantee
     >>> promise = MetricPrivacyGuarantee(4.0, 0.0, "replace-one", "one place", "a mechanism",
-    ...     "a place", False, alpha=2.0, metric="euclidean distance")
+    ...     "a place", False, alpha=2.0, metric="euclidean distance", diameter=2.0)
     >>> promise.at_distance(0.5)
     1.0
     """
 
     alpha: float = 1.0
     metric: str = "distance"
+    diameter: float = math.inf
+    resolution: float = 0.0
 
     def at_distance(self, distance):
-        """Privacy loss between records at a distance."""
-        return min(self.alpha * distance, self.epsilon)
+        """Privacy loss between what is at a distance."""
+        return self.alpha * (min(distance, self.diameter) + self.resolution)
 
     @property
     def holds(self):

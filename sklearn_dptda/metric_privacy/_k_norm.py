@@ -62,10 +62,11 @@ class KNormMechanism(MetricMechanism):
 
     One release is a point for each record. Moving one record by a distance
     ``r`` changes the logarithm of the probability of any release by at most
-    ``alpha * r``, and ``alpha`` times the diameter of a lattice cell more,
-    about a millionth: points are rounded to the lattice, on which the noise is
-    exact and which floating-point numbers cannot betray. ``epsilon`` of the
-    guarantee is ``alpha`` times the diameter of the box.
+    ``alpha * (r + resolution)``, the resolution of the guarantee being a
+    lattice cell and a step, about a millionth of the noise: points are rounded
+    to the lattice, on which the noise is exact and which floating-point
+    numbers cannot betray. ``epsilon`` of the guarantee is that at the diameter
+    of the box.
 
     An integer radius ``k`` is drawn with probability proportional to
     ``(2 k + 1) ** n_features * exp(-alpha * step * k)``, and a point of the
@@ -127,14 +128,22 @@ class KNormMechanism(MetricMechanism):
         self._lattice = FixedPoint(math.frexp(1 / self.alpha)[1] - 1 - _BITS)
         self.resolution_ = self._lattice.step
         self._box = None if self.bounds is None else check_bounds(self.bounds, d)
+        if self._box is not None:
+            try:
+                self._lattice.encode(np.array(self._box))
+            except ValueError:
+                raise ValueError("bounds are too wide for alpha.") from None
         diameter = (
             math.inf
             if self._box is None
             else float(np.linalg.norm(self._box[1] - self._box[0], _ORDERS[self.norm]))
         )
+        # Rounding moves two points by a cell, and a norm up to the next whole number.
+        cell = float(np.linalg.norm(np.ones(d), _ORDERS[self.norm]))
+        slack = (cell + 1) * self.resolution_ * (1 + 1e-9)
         self._parameters_at_fit = self._parameters()
         self.privacy_guarantee_ = MetricPrivacyGuarantee(
-            epsilon=float(self.alpha) * diameter,
+            epsilon=float(self.alpha) * (diameter + slack),
             delta=0.0,
             adjacency="replace-one",
             unit="one point",
@@ -143,6 +152,8 @@ class KNormMechanism(MetricMechanism):
             seeded=self.random_state is not None,
             alpha=float(self.alpha),
             metric=f"{self.norm} distance",
+            diameter=diameter,
+            resolution=slack,
         )
         return self
 

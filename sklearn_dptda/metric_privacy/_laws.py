@@ -76,11 +76,19 @@ def weighted_law(D, alpha):
     ElSalamouny, K. Chatzikokolakis, C. Palamidessi, "Generalized differential
     privacy: regions of priors that admit robust optimal mechanisms", 2014.
     """
-    w = np.linalg.solve(np.exp(-alpha * D), np.ones(len(D)))
+    # Copies are one point: only the first of them is released.
+    first = np.unique((D <= 0).argmax(axis=1))
+    w = np.zeros(len(D))
+    try:
+        w[first] = np.linalg.solve(np.exp(-alpha * D[np.ix_(first, first)]), np.ones(len(first)))
+    except np.linalg.LinAlgError:
+        return alpha / 2, np.zeros(len(D))
+    if not np.isfinite(w).all() or not (w > 0).any():
+        return alpha / 2, np.zeros(len(D))
     positive = w > 0
     with np.errstate(divide="ignore", invalid="ignore"):
         log_weights = np.where(positive, np.log(w), -np.inf)
-    if positive.all():
+    if positive[first].all():
         return alpha, log_weights
     if len(D) > MOST_BISECTED:
         return alpha / 2, log_weights
@@ -96,6 +104,35 @@ def _raised(D, log_weights, alpha):
         law = floored(log_weights[kept] - middle * D[:, kept])
         low, high = (middle, high) if log_parameter(law, D) <= alpha else (low, middle)
     return low
+
+
+def lowered(law_at, D, rate, alpha):
+    """Rate at which a law is private as it is computed, no more than the given one.
+
+    Parameters
+    ----------
+    law_at : callable
+        From a rate to logarithms of probabilities.
+    D : ndarray of shape (n_points, n_points)
+    rate : float
+        Private in exact arithmetic; lowered where rounding matters.
+    alpha : float
+
+    Returns
+    -------
+    rate, parameter : float
+
+    Raises
+    ------
+    ValueError
+        If distances are too small against rounding.
+    """
+    for _ in range(60):
+        parameter = log_parameter(law_at(rate), D)
+        if parameter <= alpha * (1 + 1e-9):
+            return rate, min(parameter, alpha)
+        rate *= max(0.5, alpha / parameter * (1 - 1e-9))
+    raise ValueError("alpha times the distances of candidates is lost in rounding.")
 
 
 def worst_cost(logs, D2, outputs=None):

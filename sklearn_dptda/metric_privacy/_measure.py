@@ -27,6 +27,7 @@ from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 # Of the budget: the number of rows, which the depth follows.
 _SIZE_SHARE = 0.05
 _EPSILONS = (1e-6, 1e6)
+_ALPHAS = (1e-6, 1e9)
 _MOST_DEPTH = 22
 
 
@@ -74,8 +75,9 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
     widths_ : ndarray of shape (n_features,)
         Widths of the boxes that synthetic points are spread over; zeros for
         nodes.
-    n_samples_ : int
-        Private or public number of rows.
+    n_samples_ : int or None
+        Private or public number of rows; None where it is neither, with
+        ``alpha``.
     privacy_guarantee_ : PrivacyGuarantee or MetricPrivacyGuarantee
         What the fit promises.
     n_features_in_ : int
@@ -225,14 +227,18 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
             mechanism="discrete Laplace mechanism",
             alpha=alpha,
             metric="Wasserstein distance of the scaled measure",
+            diameter=1.0,
             **shared,
         )
 
     def _check_grid(self, alpha, d):
         if d > 1 and 2**d > smooth.MOST_NODES:
             raise ValueError(f"method='metric' takes at most 12 columns; got {d}.")
-        if not alpha >= 1e-6:
-            raise ValueError(f"alpha is too small; got {alpha!r}.")
+        if not (_ALPHAS[0] <= alpha <= _ALPHAS[1] or math.isinf(alpha)):
+            raise ValueError(
+                f"alpha, or epsilon times the number of rows, must be inf or from {_ALPHAS[0]:g} "
+                f"to {_ALPHAS[1]:g}; got {alpha!r}."
+            )
 
     def _tree(self, points, noise, guarantee):
         n, d = points.shape
@@ -257,7 +263,7 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
     def _smooth(self, points, noise, guarantee):
         n, d = points.shape
         k = smooth.resolution_for(guarantee.alpha, d)
-        self.n_samples_ = n if self.alpha is None else 1
+        self.n_samples_ = n if self.alpha is None else None
         if d == 1:
             noisy = _with_noise(smooth.integrals(points, k), 1.0, guarantee, noise)
             return *smooth.measure_of_integrals(noisy), np.zeros(1)
@@ -270,7 +276,7 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
         Parameters
         ----------
         n_samples : int, default=None
-            None: ``n_samples_``.
+            None: ``n_samples_``, where that is known.
         random_state : int, RandomState instance or None, default=None
 
         Returns
@@ -279,6 +285,8 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         n = self.n_samples_ if n_samples is None else n_samples
+        if n is None:
+            raise ValueError("n_samples must be given: the number of rows is not released.")
         rng = check_random_state(random_state)
         chosen = rng.choice(len(self.weights_), size=n, p=self.weights_)
         spread = rng.uniform(-0.5, 0.5, size=(n, len(self.widths_))) * self.widths_

@@ -9,7 +9,7 @@ from scipy.sparse import coo_array, csr_array, hstack, vstack
 from sklearn_dptda.metric_privacy._draw import draw, floored
 from sklearn_dptda.metric_privacy._laws import log_parameter, normalised, worst_cost
 from sklearn_dptda.metric_privacy._spaces import check_alpha, check_pair
-from sklearn_dptda.privacy import NoiseSource, spawn_seeds
+from sklearn_dptda.privacy import NoiseSource, default_accountant, spawn_seeds
 
 # Most points: programs grow with their cube.
 MOST_POINTS = 60
@@ -32,20 +32,26 @@ class FiniteMechanism:
     optimum : float
         Accuracy of the program before the repair: no private mechanism is
         better, up to the precision of the solver.
+    diameter : float
+        Largest distance of privacy.
     """
 
     log_matrix: np.ndarray
     alpha: float
     accuracy: float
     optimum: float
+    diameter: float
 
-    def sample(self, inputs, *, random_state=None):
-        """Draw an output for each input.
+    def sample(self, inputs, *, accountant=None, random_state=None):
+        """Pay, and draw an output for each input.
 
         Parameters
         ----------
         inputs : array-like of int of shape (n_samples,)
             Numbers of points.
+        accountant : PrivacyAccountant, default=None
+            Charged with ``alpha`` times the diameter. None takes the accountant
+            of the surrounding ``with`` block.
         random_state : int, RandomState instance, Generator or None, default=None
             None draws from the operating system's entropy.
 
@@ -53,6 +59,15 @@ class FiniteMechanism:
         -------
         ndarray of int of shape (n_samples,)
         """
+        accountant = accountant if accountant is not None else default_accountant()
+        if accountant is not None:
+            accountant.spend(
+                self.alpha * self.diameter,
+                adjacency="replace-one",
+                what="a point of a finite space for each record",
+                estimator="optimal_mechanism",
+                parameters={"alpha": self.alpha},
+            )
         (seed,) = spawn_seeds(random_state, 1)
         return draw(self.log_matrix[np.asarray(inputs, dtype=int)], NoiseSource(seed))
 
@@ -144,17 +159,17 @@ def optimal_mechanism(D1, D2=None, *, alpha=1.0):
     alpha = check_alpha(alpha)
     if len(D1) > MOST_POINTS:
         raise ValueError(f"at most {MOST_POINTS} points are allowed; got {len(D1)}.")
-    shrunk = alpha * (1 - 1e-6)
-    M, optimum = solve(D1, D2, shrunk)
-    for _ in range(50):
-        logs = repaired(M, D1, shrunk)
+    part = 1e-6
+    M, optimum = solve(D1, D2, alpha * (1 - part))
+    while part < 0.5:
+        logs = repaired(M, D1, alpha * (1 - part))
         if log_parameter(logs, D1) <= alpha:
             break
-        shrunk *= 1 - 1e-5
+        part *= 2
     else:
         raise RuntimeError("the solution could not be made private.")
     logs.setflags(write=False)
-    return FiniteMechanism(logs, alpha, worst_cost(logs, D2), optimum)
+    return FiniteMechanism(logs, alpha, worst_cost(logs, D2), optimum, float(D1.max()))
 
 
 def repaired(M, D1, alpha):

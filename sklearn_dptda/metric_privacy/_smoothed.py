@@ -9,14 +9,17 @@ from scipy.sparse import coo_array, csr_array, eye_array, hstack, vstack
 
 # Nodes of a grid that is projected by linear programming.
 MOST_NODES = 5000
+# Cells of a line.
+MOST_CELLS = 1 << 16
 
 
 def resolution_for(alpha, d):
     """Cells along an axis at which noise and rounding are about equal."""
-    if d == 1:
-        return max(1, round(math.sqrt(alpha / 2)))
-    wanted = max(1, round((alpha / (2 * d)) ** (1 / (d + 1))))
-    return min(wanted, max(1, int(MOST_NODES ** (1 / d)) - 1))
+    most = MOST_CELLS if d == 1 else max(1, int(MOST_NODES ** (1 / d)) - 1)
+    if math.isinf(alpha):
+        return most
+    wanted = math.sqrt(alpha / 2) if d == 1 else (alpha / (2 * d)) ** (1 / (d + 1))
+    return min(max(1, round(wanted)), most)
 
 
 def integrals(points, m):

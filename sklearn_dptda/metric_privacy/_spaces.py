@@ -2,6 +2,7 @@
 
 import numpy as np
 from scipy.cluster.hierarchy import cophenet, linkage
+from scipy.sparse.csgraph import floyd_warshall
 from scipy.spatial.distance import cdist, squareform
 from sklearn.metrics import pairwise_distances
 
@@ -18,6 +19,8 @@ _DIRECT = {
     "chebyshev": "chebyshev",
     "linf": "chebyshev",
 }
+# Of scikit-learn's other ones, those that obey the triangle inequality.
+_METRICS = {"minkowski", "canberra", "hamming", "jaccard", "haversine"}
 # Of the largest distance: what rounding may break a triangle by.
 _ROUNDING = 1e-9
 _PART = 1 << 22
@@ -65,12 +68,17 @@ def cross_distances(first, second, metric):
     -------
     ndarray of shape (n_first, n_second)
     """
-    if metric in DIAGRAM_METRICS:
+    if isinstance(metric, str) and metric in DIAGRAM_METRICS:
         distance = DIAGRAM_METRICS[metric]
         return np.array([[distance(a, b) for b in second] for a in first], dtype=float)
     first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
-    if callable(metric) or metric in _DIRECT:
-        return cdist(first, second, _DIRECT.get(metric, metric))
+    if not isinstance(metric, str):
+        return cdist(first, second, metric)
+    if metric in _DIRECT:
+        return cdist(first, second, _DIRECT[metric])
+    if metric not in _METRICS:
+        known = ", ".join(sorted({*DIAGRAM_METRICS, *_DIRECT, *_METRICS}))
+        raise ValueError(f"metric must be one of {known}, or a function; got {metric!r}.")
     return pairwise_distances(first, second, metric=metric)
 
 
@@ -108,13 +116,16 @@ def check_distances(D, name="D"):
     if (np.abs(D - D.T) > slack).any():
         i, j = np.argwhere(np.abs(D - D.T) > slack)[0]
         raise ValueError(f"{name} is not symmetric: see the points {i} and {j}.")
-    _check_triangles(D, slack, name)
+    excess = _check_triangles(D, slack, name)
     D = (D + D.T) / 2
     np.fill_diagonal(D, 0.0)
-    return D
+    # What rounding breaks is mended by the shortest ways, so that all that follows is exact.
+    return floyd_warshall(D) if excess > 0 and len(D) <= _ALL_TRIANGLES else D
 
 
 def _check_triangles(D, slack, name):
+    """Largest excess of a side over the others, if it is no more than rounding."""
+    largest = 0.0
     # All triangles take the cube of the number of points.
     middles = (
         np.arange(len(D))
@@ -130,6 +141,29 @@ def _check_triangles(D, slack, name):
                 f"{name} breaks the triangle inequality: from {i} to {j} it is {D[i, j]:.6g}, but "
                 f"by way of {middle} it is {D[i, middle] + D[middle, j]:.6g}."
             )
+        largest = max(largest, float(excess.max()))
+    return largest
+
+
+def closed(D, candidates):
+    """Distances of inputs from candidates that cannot lie: the shortest ways by any candidate.
+
+    Of a metric it changes nothing; of anything else it makes rows that differ
+    by no more than the candidates are apart, and by a constant.
+
+    Parameters
+    ----------
+    D : ndarray of shape (n_inputs, n_candidates)
+    candidates : ndarray of shape (n_candidates, n_candidates)
+
+    Returns
+    -------
+    ndarray of shape (n_inputs, n_candidates)
+    """
+    out = D.copy()
+    for middle, row in enumerate(candidates):
+        np.minimum(out, D[:, middle, None] + row, out=out)
+    return out
 
 
 def check_pair(D1, D2=None):

@@ -8,7 +8,7 @@ from scipy.spatial.distance import squareform
 
 from sklearn_dptda.metric_privacy._base import ChoiceMechanism, check_number
 from sklearn_dptda.metric_privacy._draw import floored, least
-from sklearn_dptda.metric_privacy._laws import log_parameter, worst_cost
+from sklearn_dptda.metric_privacy._laws import lowered, worst_cost
 from sklearn_dptda.metric_privacy._spaces import check_pair, is_ultrametric
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
@@ -48,6 +48,8 @@ class UltrametricMechanism(ChoiceMechanism):
         Points that can be released, one for each class.
     radius_ : float
         Radius that is used.
+    rate_ : float
+        Rate that is used: ``alpha``, up to rounding.
     privacy_parameter_ : float
         Loss per unit of distance that the law has: at most ``alpha``.
     accuracy_ : float
@@ -136,13 +138,21 @@ class UltrametricMechanism(ChoiceMechanism):
                 "differ. Use MetricExponentialMechanism."
             )
         self.n_candidates_ = self.n_features_in_ = len(D1)
-        self._distances_of_candidates = D1
+        self._between = D1
         radii = self._radii(D1)
         found = [self._law_at(D1, D2, radius) for radius in radii]
         best = int(np.argmin([cost for cost, *_ in found]))
         self.accuracy_, self._outputs, self._log_weights = found[best]
         self.radius_, self.representatives_ = float(radii[best]), self._outputs
-        self.privacy_parameter_ = log_parameter(floored(self._logs(D1)), D1)
+        law = self._between[np.ix_(self._outputs, self._outputs)][
+            D1[:, self._outputs].argmin(axis=1)
+        ]
+        self.rate_, self.privacy_parameter_ = lowered(
+            lambda rate: floored(self._log_weights - rate * law),
+            D1,
+            self._rate(self.n_candidates_),
+            float(self.alpha),
+        )
         self._set_guarantee(D1, "weighted exponential mechanism of the ultrametric", True)
         return self
 
@@ -166,7 +176,10 @@ class UltrametricMechanism(ChoiceMechanism):
         )
         between = D1[np.ix_(outputs, outputs)]
         rate = self._rate(n)
-        weights = np.linalg.solve(np.exp(-rate * between), np.ones(len(outputs)))
+        try:
+            weights = np.linalg.solve(np.exp(-rate * between), np.ones(len(outputs)))
+        except np.linalg.LinAlgError:
+            raise ValueError("alpha times the distances is lost in rounding.") from None
         log_weights = np.log(np.maximum(weights, np.finfo(float).tiny))
         law = floored(log_weights - rate * between)[cells]
         return worst_cost(law, D2, outputs), outputs, log_weights
@@ -177,9 +190,9 @@ class UltrametricMechanism(ChoiceMechanism):
 
     def _logs(self, D):
         """Weights by the distance of classes: within one, it is that of its representative."""
-        between = self._distances_of_candidates[np.ix_(self._outputs, self._outputs)]
+        between = self._between[np.ix_(self._outputs, self._outputs)]
         nearest = D[:, self._outputs].argmin(axis=1)
-        return self._log_weights - self._rate(self.n_candidates_) * between[nearest]
+        return self._log_weights - self.rate_ * between[nearest]
 
     def release(self, inputs):
         """Pay, and replace points given by their numbers.
@@ -195,7 +208,7 @@ class UltrametricMechanism(ChoiceMechanism):
         inputs = np.asarray(inputs)
         if inputs.dtype.kind not in "iu" or ((inputs < 0) | (inputs >= self.n_candidates_)).any():
             raise ValueError(f"inputs must be numbers of points, 0 to {self.n_candidates_ - 1}.")
-        return self.transform(self._distances_of_candidates[inputs])
+        return self.transform(self._between[inputs])
 
     def __sklearn_tags__(self):
         """Say what input is."""
@@ -204,9 +217,10 @@ class UltrametricMechanism(ChoiceMechanism):
         tags.input_tags.two_d_array = False
         return tags
 
-    def _check_inputs(self, D):
+    def _covered(self, D):
         if (D.min(axis=1) > 0).any():
             raise ValueError("X has records that are no points of the space.")
+        return self._between[D.argmin(axis=1)]
 
 
 def _members(cells):

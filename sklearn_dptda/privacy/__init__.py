@@ -19,7 +19,11 @@ from sklearn_dptda.privacy._calibration import (
 )
 from sklearn_dptda.privacy._choice import exponential_choice
 from sklearn_dptda.privacy._composition import bounded_range_delta, bounded_range_rate
-from sklearn_dptda.privacy._estimator import PrivacyTags, PrivateEstimatorMixin
+from sklearn_dptda.privacy._estimator import (
+    AccountedMixin,
+    PrivacyTags,
+    PrivateEstimatorMixin,
+)
 from sklearn_dptda.privacy._fixed_point import FixedPoint
 from sklearn_dptda.privacy._guarantee import PrivacyGuarantee
 from sklearn_dptda.privacy._history import SpendHistory
@@ -33,6 +37,7 @@ from sklearn_dptda.privacy._warnings import (
 )
 
 __all__ = [
+    "AccountedMixin",
     "AuditResult",
     "FixedPoint",
     "NoiseSource",

@@ -48,18 +48,10 @@ class PrivateTags(Tags):
     privacy: PrivacyTags = field(default_factory=PrivacyTags)
 
 
-class PrivateEstimatorMixin:
-    """Mixin for estimators that release under differential privacy.
+class AccountedMixin:
+    """Mixin for estimators that pay from a budget, wherever they are copied to.
 
-    The estimator has the parameters ``epsilon``, ``accountant`` and
-    ``random_state``, and takes all its noise from
-    :class:`~sklearn_dptda.privacy.NoiseSource`. Before it computes anything
-    from the records that it releases, it calls ``self._spend(guarantee)``;
-    after that, nothing gives the budget back. It sets ``privacy_guarantee_``.
-
-    See Also
-    --------
-    sklearn_dptda.utils.estimator_checks : What it is held to.
+    The estimator has the parameter ``accountant``.
     """
 
     def _spend(self, guarantee):
@@ -100,6 +92,21 @@ class PrivateEstimatorMixin:
         twin = object.__new__(type(self))
         twin.__dict__.update(state)
         return twin
+
+
+class PrivateEstimatorMixin(AccountedMixin):
+    """Mixin for estimators that release under differential privacy.
+
+    The estimator has the parameters ``epsilon``, ``accountant`` and
+    ``random_state``, and takes all its noise from
+    :class:`~sklearn_dptda.privacy.NoiseSource`. Before it computes anything
+    from the records that it releases, it calls ``self._spend(guarantee)``;
+    after that, nothing gives the budget back. It sets ``privacy_guarantee_``.
+
+    See Also
+    --------
+    sklearn_dptda.utils.estimator_checks : What it is held to.
+    """
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

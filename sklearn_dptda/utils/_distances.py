@@ -6,6 +6,9 @@ from scipy.optimize import linear_sum_assignment
 
 from sklearn_dptda.utils._diagrams import as_diagram
 
+# Differences of larger coordinates may overflow.
+_LARGEST = 1e300
+
 
 def check_diagram(diagram, name="diagram"):
     """Return a diagram as an (n, 2) float array without points on the diagonal.
@@ -19,6 +22,8 @@ def check_diagram(diagram, name="diagram"):
     array = as_diagram(diagram, name)
     if (array[:, 1] < array[:, 0]).any():
         raise ValueError(f"{name} has a death before its birth.")
+    if np.abs(array[np.isfinite(array)]).max(initial=0.0) > _LARGEST:
+        raise ValueError(f"{name} has a coordinate beyond {_LARGEST:g}.")
     return array[array[:, 1] > array[:, 0]]
 
 

@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+from joblib import Parallel, delayed
 from scipy.stats import chi2
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -313,7 +314,7 @@ def test_payments_and_parameters(mechanism):
     with pytest.raises(ValueError, match="call fit again"):
         mechanism.transform(X)
     assert "alpha=2" in str(mechanism.privacy_guarantee_)
-    assert mechanism.privacy_guarantee_.at_distance(0.25) == 0.5
+    assert mechanism.privacy_guarantee_.at_distance(0.25) == pytest.approx(0.5, abs=1e-5)
     copy = pickle.loads(pickle.dumps(clone(mechanism).set_params(accountant=None).fit(X)))
     assert len(copy.transform(X)) == len(X)
 
@@ -341,7 +342,7 @@ def test_scikit_learn(estimator, check):
         (lambda: MetricExponentialMechanism(candidates=np.eye(2)).fit(np.ones((3, 3))), "features"),
         (
             lambda: MetricExponentialMechanism(metric="sqeuclidean", candidates=line(5)).fit(),
-            "triangle",
+            "metric must be one of",
         ),
         (lambda: optimal_mechanism(line(61)), "at most 60 points"),
         (lambda: privacy_parameter([[0.5, 0.4], [0.5, 0.5]], 1 - np.eye(2)), "sum to one"),
@@ -351,3 +352,98 @@ def test_scikit_learn(estimator, check):
 def test_bad_input(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def squared(a, b):
+    return float(((a - b) ** 2).sum())
+
+
+def undefined(a, b):
+    return float("nan") if a[0] > 5 else abs(a[0] - b[0])
+
+
+def test_what_is_infinitely_far_is_refused_before_the_payment():
+    accountant = PrivacyAccountant(math.inf)
+    diagrams = MetricExponentialMechanism(1.0, "bottleneck", DIAGRAMS, accountant=accountant).fit()
+    points = MetricExponentialMechanism(1.0, candidates=np.eye(2), accountant=accountant).fit()
+    function = MetricExponentialMechanism(
+        1.0, undefined, candidates=np.eye(2), accountant=accountant
+    ).fit()
+    for private, X in (
+        (diagrams, [np.array([[0.0, np.inf]])]),
+        (points, [[1e155, 1e155]]),
+        (function, [[9.0, 0.0]]),
+    ):
+        with pytest.raises(ValueError, match="not finite"):
+            private.transform(X)
+    with pytest.raises(ValueError) as error:
+        diagrams.transform([[["secret", 1.0]]])
+    assert "secret" not in str(error.value)
+    assert not accountant.spends()
+
+
+def test_distances_that_lie_cost_no_more_than_they_claim():
+    # Rows that contradict the distances of candidates, and a function that is no metric.
+    D = 1 - np.eye(2)
+    private = MetricExponentialMechanism(2.0, "precomputed", D).fit()
+    logs = private.log_probability([[0.0, 1000.0], [1000.0, 0.0]])
+    assert np.abs(logs[0] - logs[1]).max() <= 2.0 * (1 + 1e-9)
+    private = MetricExponentialMechanism(2.0, squared, [[0.0], [1.0]]).fit()
+    logs = private.log_probability([[-100.0], [100.0]])
+    assert np.abs(logs[0] - logs[1]).max() <= private.privacy_guarantee_.epsilon * (1 + 1e-9)
+    weighted = MetricExponentialMechanism(2.0, "precomputed", D, rate="weighted").fit()
+    logs = weighted.log_probability([[0.0, 1000.0], [1000.0, 0.0]])
+    assert np.abs(logs[0] - logs[1]).max() <= 2.0 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("rate", ["guaranteed", "weighted"])
+def test_near_points_copies_and_small_rates(rate):
+    rng = np.random.default_rng(0)
+    near = np.vstack([rng.random((6, 2)), rng.random((3, 2)) * 1e-13])
+    copies = np.array([[0.0, 0], [0, 0], [1, 1], [2, 1]])
+    for X in (near, copies, rng.random((1, 2)), np.zeros((3, 2))):
+        for alpha in (1e-6, 1.0, 1e3):
+            for metric in ("euclidean", "chebyshev"):
+                private = MetricExponentialMechanism(alpha, metric, X, rate=rate).fit()
+                assert private.privacy_parameter_ <= alpha
+                assert private.transform(X).shape == X.shape
+    nearly = np.array([[0, 0, 1e-9, 1], [0, 0, 0, 1], [1e-9, 0, 0, 1], [1, 1, 1, 0]])
+    private = MetricExponentialMechanism(1e6, "precomputed", nearly, rate=rate).fit()
+    assert private.privacy_parameter_ <= 1e6
+
+
+@pytest.mark.parametrize("alpha", [1e-3, 0.0048, 1e-6])
+def test_programs_at_small_rates(alpha):
+    D = KNOWN["interval"]
+    best = optimal_mechanism(D, alpha=alpha)
+    assert privacy_parameter(best.log_matrix, D, log=True) <= alpha * (1 + 1e-9)
+    assert accuracy_bounds(D, alpha=alpha).optimum == pytest.approx(0.5, abs=0.01)
+
+
+def test_workers_pay_into_the_same_ledger(tmp_path):
+    accountant = PrivacyAccountant(100.0, path=tmp_path / "ledger.db")
+    private = MetricExponentialMechanism(1.0, candidates=[[0.0], [1.0]]).fit()
+    with accountant:
+        Parallel(2)(delayed(private.transform)([[0.0]]) for _ in range(6))
+        optimal_mechanism(1 - np.eye(2), alpha=1.0).sample([0, 1])
+    assert accountant.total().epsilon == pytest.approx(7.0)
+
+
+class Distance:
+    """A distance with a state of its own."""
+
+    def __call__(self, a, b):
+        return float(np.abs(a - b).sum())
+
+
+def test_functions_as_metrics_survive_pickling():
+    private = MetricExponentialMechanism(1.0, Distance(), [[0.0], [1.0]]).fit()
+    copy = pickle.loads(pickle.dumps(private))
+    assert copy.transform([[0.0]]).shape == (1, 1)
+
+
+def test_numbers_of_samples():
+    private = MetricExponentialMechanism(1.0, candidates=[[0.0], [1.0]]).fit()
+    for bad in (0, 2.5, -1):
+        with pytest.raises(ValueError, match="n_samples"):
+            private.sample([[0.0]], bad)

@@ -104,7 +104,11 @@ def test_noise_lives_on_the_lattice_and_in_the_box():
     inside = (released > 0) & (released < 1)
     steps = released[inside] / private.resolution_
     assert np.array_equal(steps, np.round(steps))
-    assert private.privacy_guarantee_.epsilon == pytest.approx(5.0 * math.sqrt(2))
+    promise = private.privacy_guarantee_
+    assert promise.epsilon == pytest.approx(5.0 * math.sqrt(2), abs=1e-4)
+    # Rounding to the lattice is in the promise, also between points next to each other.
+    assert promise.at_distance(0.0) >= 5.0 * (math.sqrt(2) + 1) * private.resolution_
+    assert promise.epsilon == pytest.approx(promise.at_distance(math.inf))
     open_ended = KNormMechanism(5.0).fit(X)
     assert math.isinf(open_ended.privacy_guarantee_.epsilon) and open_ended.privacy_guarantee_.holds
     with pytest.raises(ValueError, match="bounds must be given"):
@@ -120,6 +124,7 @@ def test_noise_lives_on_the_lattice_and_in_the_box():
         ({}, np.eye(11), "at most 10 columns"),
         ({}, [[np.nan, 1.0]], "NaN"),
         ({}, np.full((2, 2), 1e300), "give bounds"),
+        ({"alpha": 1e9, "bounds": (0, 1e15)}, np.eye(2), "too wide"),
     ],
 )
 def test_bad_noise(options, X, message):
@@ -254,6 +259,13 @@ def test_payment_guarantee_and_state():
     assert isinstance(metric.privacy_guarantee_, MetricPrivacyGuarantee)
     assert (metric.privacy_guarantee_.epsilon, metric.privacy_guarantee_.alpha) == (1.0, 200.0)
     assert metric.accountant.total().epsilon == 1.0
+    # A row costs epsilon, and all of them together what their measure is moved by.
+    assert metric.privacy_guarantee_.at_distance(0.5) == 100.0
+    exact = PrivateMeasure(np.inf, (0, 1), method="metric", adjacency="replace-one").fit(X)
+    assert exact.support_.T @ exact.weights_ == pytest.approx(X.mean(axis=0))
+    unknown = PrivateMeasure(bounds=(0, 1), method="metric", alpha=50.0).fit(X)
+    with pytest.raises(ValueError, match="n_samples"):
+        unknown.sample()
     # A synthetic cloud goes wherever a cloud goes.
     cloud = private.sample(300, random_state=0)
     assert DTMFiltration(0.1, bounds=(0, 1), resolution=9).fit_transform([cloud])[0].shape == (9, 9)
@@ -276,6 +288,7 @@ def test_missing_bounds_leak():
         ({"alpha": 5.0}, "alpha belongs"),
         ({"method": "metric"}, "needs alpha"),
         ({"method": "metric", "alpha": 0.0}, "alpha"),
+        ({"method": "metric", "alpha": 1e12}, "alpha"),
         ({"bounds": (0, 0)}, "bounds"),
         ({"adjacency": "edge"}, "adjacency"),
     ],

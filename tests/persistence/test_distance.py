@@ -36,8 +36,13 @@ def test_malformed(bad, message):
         bottleneck_distance(bad, [[0, 1]])
 
 
-@pytest.mark.parametrize("scale", [1e-300, 1e-12, 1e12, 1e300])
+@pytest.mark.parametrize("scale", [1e-290, 1e-12, 1e12, 1e290])
 def test_units_do_not_matter(scale):
     P, Q = np.array([[0.0, 4.0]]), np.array([[0.0, 5.0]])
     assert bottleneck_distance(scale * P, scale * Q) == pytest.approx(scale, rel=1e-12)
     assert bottleneck_distance([[0, np.inf]], [[scale, np.inf]]) == pytest.approx(scale)
+
+
+def test_overflow_is_refused():
+    with pytest.raises(ValueError, match="beyond"):
+        bottleneck_distance([[-1e308, 1e308]], [[0, 1]])
