@@ -7,6 +7,7 @@ from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_dptda.filtration._distributed import histogram_of_parts, is_distributed
 from sklearn_dptda.filtration._grid import GridFiltration, grid_axes, grid_nodes
 from sklearn_dptda.filtration._lattice import LatticeHistogram
 from sklearn_dptda.utils import (
@@ -106,8 +107,9 @@ class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n, d), iterable of such arrays, or None
-            A cloud, or its chunks. None returns an empty histogram.
+        X : array-like of shape (n, d), iterable of such arrays, Dask collection or None
+            A cloud, or its chunks. The parts of a Dask array or data frame are
+            counted where they are. None returns an empty histogram.
 
         Returns
         -------
@@ -118,6 +120,8 @@ class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         shape = tuple((len(axis) - 1) * self.refinement_ + 1 for axis in self.axes_)
+        if is_distributed(X):
+            return histogram_of_parts(X, self.bounds_, shape)
         histogram = LatticeHistogram(self.bounds_, shape)
         if X is None:
             return histogram

@@ -4,7 +4,7 @@ from numbers import Integral, Real
 
 import numpy as np
 from gudhi.sklearn.cubical_persistence import CubicalPersistence as GudhiCubicalPersistence
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, parallel_config
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -34,8 +34,7 @@ def sublevel_diagrams(values, dimensions, upper):
         diagrams = _planar_diagrams(values)
         found = [diagrams[q] if q < 2 else np.empty((0, 2)) for q in dimensions]
     else:
-        gudhi = GudhiCubicalPersistence(list(dimensions), input_type="vertices").fit([values])
-        found = gudhi.transform([values])[0]
+        found = _gudhi_diagrams(values, list(dimensions), input_type="vertices")
     return [_capped(np.asarray(diagram).reshape(-1, 2), upper) for diagram in found]
 
 
@@ -48,9 +47,16 @@ def _planar_diagrams(values):
     its loop is the component that never dies.
     """
     cells = np.pad(-values, 1, constant_values=-np.inf)
-    components, loops = GudhiCubicalPersistence([0, 1]).fit([cells]).transform([cells])[0]
+    components, loops = _gudhi_diagrams(cells, [0, 1])
     holes = -np.asarray(components)[:, ::-1]
     return [-np.asarray(loops)[:, ::-1], holes[np.isfinite(holes).all(axis=1)]]
+
+
+def _gudhi_diagrams(values, dimensions, **options):
+    gudhi = GudhiCubicalPersistence(dimensions, **options).fit([values])
+    # One function is one task, which other backends than threads cannot take from GUDHI.
+    with parallel_config(backend="sequential"):
+        return gudhi.transform([values])[0]
 
 
 def _capped(diagram, upper):

@@ -1,0 +1,40 @@
+"""Oldest and latest supported dependencies: ``nox``, or ``nox -s oldest``."""
+
+import nox
+
+nox.options.sessions = ["oldest", "latest", "types"]
+
+OLDEST = [
+    "gudhi==3.10.*",
+    "joblib==1.3.*",
+    "matplotlib==3.8.*",
+    "numpy==1.26.*",
+    "opendp==0.16.*",
+    "scikit-learn==1.6.*",
+    "scipy==1.12.*",
+    "threadpoolctl==3.1.*",
+    "pandas==2.1.*",
+    "networkx==3.2.*",
+]
+FAST = ["-m", "pytest", "--doctest-modules", "-n", "2", "-q", "-m", "not slow"]
+
+
+@nox.session(python="3.11")
+def oldest(session):
+    """Fast tests with the oldest supported dependencies."""
+    session.install(".[test]", *OLDEST)
+    session.run("python", *FAST, *session.posargs)
+
+
+@nox.session(python=["3.11", "3.12", "3.13"])
+def latest(session):
+    """Fast tests with the latest dependencies."""
+    session.install("--upgrade", ".[test,dask]")
+    session.run("python", *FAST, *session.posargs)
+
+
+@nox.session(python="3.11")
+def types(session):
+    """Check type hints of the public surface."""
+    session.install(".", "mypy")
+    session.run("mypy")
