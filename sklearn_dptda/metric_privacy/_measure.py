@@ -183,8 +183,10 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
         self._spend(guarantee)
         (seed,) = spawn_seeds(self.random_state, 1)
         points = np.clip((np.clip(X, low, high) - low) / widths, 0.0, 1.0)
-        support, self.weights_, cells = release(points, NoiseSource(seed), guarantee)
-        self.support_, self.widths_ = low + support * widths, cells * widths
+        # All at once: half of a release carries no guarantee.
+        (support, weights, cells), n = release(points, NoiseSource(seed), guarantee)
+        self.support_, self.weights_ = low + support * widths, weights
+        self.widths_, self.n_samples_ = cells * widths, n
         self.privacy_guarantee_ = guarantee
         return self
 
@@ -249,26 +251,26 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
             epsilon *= 1 - _SIZE_SHARE
         else:
             size = n
-        self.n_samples_ = max(size, 1)
-        depth = self.depth or tree.depth_for(self.n_samples_, epsilon)
+        size = max(size, 1)
+        depth = self.depth or tree.depth_for(size, epsilon)
         counts = tree.level_counts(tree.leaf_of(points, depth), depth)
         noisy = [
             exact + noise.discrete_laplace(_scale(each, share * epsilon), len(exact))
             for exact, share in zip(counts, tree.level_shares(depth, d), strict=True)
         ]
-        masses = tree.consistent(self.n_samples_, noisy)
+        masses = tree.consistent(size, noisy)
         centres, widths = tree.boxes(depth, d)
-        return centres, masses / masses.sum(), widths
+        return (centres, masses / masses.sum(), widths), size
 
     def _smooth(self, points, noise, guarantee):
         n, d = points.shape
         k = smooth.resolution_for(guarantee.alpha, d)
-        self.n_samples_ = n if self.alpha is None else None
+        public = n if self.alpha is None else None
         if d == 1:
             noisy = _with_noise(smooth.integrals(points, k), 1.0, guarantee, noise)
-            return *smooth.measure_of_integrals(noisy), np.zeros(1)
+            return (*smooth.measure_of_integrals(noisy), np.zeros(1)), public
         noisy = _with_noise(smooth.hat_means(points, k), 2.0 * d * k, guarantee, noise)
-        return *smooth.nearest_measure(noisy, k, d), np.zeros(d)
+        return (*smooth.nearest_measure(noisy, k, d), np.zeros(d)), public
 
     def sample(self, n_samples=None, random_state=None):
         """Draw synthetic points: post-processing, which costs nothing.
