@@ -69,7 +69,7 @@ def test_twin_with_half_the_noise_is_caught(pair, factor, caught):
         Births(factor),
         *pair,
         event=born_at_zero,
-        n_runs=20_000 if caught else 10_000,
+        n_runs=20_000 if caught else 2000,
         random_state=0,
         **OPTIONS,
     )
