@@ -96,8 +96,9 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
     One fit releases a measure, and is ``epsilon``-differentially private for
     adding or removing one row, or for replacing one. A row is in one box of
     each level, and levels share the budget. With ``method="metric"`` measures
-    at a Wasserstein distance ``w`` cost at most ``alpha * w``, and about
-    ``2**-30`` for each of the integrals, which are rounded.
+    at a Wasserstein distance ``w`` cost at most ``alpha * (w + resolution)``:
+    the integrals are rounded, at ``2**-30`` for each. For a single row more
+    noise pays for that.
 
     References
     ----------
@@ -177,9 +178,7 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
         if not ((widths > 1e-100) & (widths < 1e100)).all():
             raise ValueError("bounds are too wide or too narrow for floating-point numbers.")
         release = self._tree if self.method == "hierarchical" else self._smooth
-        guarantee = self._guarantee(len(X))
-        if self.method == "metric":
-            self._check_grid(guarantee.alpha, X.shape[1])
+        guarantee = self._guarantee(*X.shape)
         self._spend(guarantee)
         (seed,) = spawn_seeds(self.random_state, 1)
         points = np.clip((np.clip(X, low, high) - low) / widths, 0.0, 1.0)
@@ -204,7 +203,7 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
                 "rows is public."
             )
 
-    def _guarantee(self, n):
+    def _guarantee(self, n, d):
         shared = {
             "delta": 0.0,
             "adjacency": self.adjacency,
@@ -222,14 +221,20 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
                 **shared,
             )
         alpha = float(self.epsilon) * n if self.alpha is None else float(self.alpha)
+        self._check_grid(alpha, d)
+        # Rounding moves each number by less than a step, 2**-30 of the noise.
+        rounding = 0.0 if math.isinf(alpha) else smooth.size_for(alpha, d) * 2.0**-30 / alpha
+        if self.alpha is None and rounding * n > 0.5:
+            raise ValueError(f"epsilon is too small for its noise; got {self.epsilon!r}.")
         return MetricPrivacyGuarantee(
             # Any two measures of the unit cube are at most one apart.
-            epsilon=float(self.epsilon) if self.alpha is None else alpha,
+            epsilon=float(self.epsilon) if self.alpha is None else alpha * (1 + rounding),
             unit="one row" if self.alpha is None else "all rows together",
             mechanism="discrete Laplace mechanism",
             alpha=alpha,
             metric="Wasserstein distance of the scaled measure",
             diameter=1.0,
+            resolution=rounding,
             **shared,
         )
 
@@ -266,10 +271,13 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
         n, d = points.shape
         k = smooth.resolution_for(guarantee.alpha, d)
         public = n if self.alpha is None else None
+        # Of a row the promise is epsilon to the last digit: its share of the measure is moved by
+        # the whole width at most, and rounding is paid for by so much more noise.
+        grown = 1.0 if self.alpha is not None else 1 / (1 - guarantee.resolution * n)
         if d == 1:
-            noisy = _with_noise(smooth.integrals(points, k), 1.0, guarantee, noise)
+            noisy = _with_noise(smooth.integrals(points, k), grown, guarantee, noise)
             return (*smooth.measure_of_integrals(noisy), np.zeros(1)), public
-        noisy = _with_noise(smooth.hat_means(points, k), 2.0 * d * k, guarantee, noise)
+        noisy = _with_noise(smooth.hat_means(points, k), grown * 2 * d * k, guarantee, noise)
         return (*smooth.nearest_measure(noisy, k, d), np.zeros(d)), public
 
     def sample(self, n_samples=None, random_state=None):

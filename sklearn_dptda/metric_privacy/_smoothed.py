@@ -22,6 +22,12 @@ def resolution_for(alpha, d):
     return min(max(1, round(wanted)), most)
 
 
+def size_for(alpha, d):
+    """How many numbers are released at the resolution for a rate."""
+    k = resolution_for(alpha, d)
+    return k if d == 1 else (k + 1) ** d
+
+
 def integrals(points, m):
     """Integrals of the distribution function over ``m`` cells of [0, 1].
 

@@ -20,6 +20,7 @@ from sklearn_dptda.metric_privacy._smoothed import (
     integrals,
     measure_of_integrals,
     nearest_measure,
+    size_for,
 )
 from sklearn_dptda.privacy import (
     NoiseSource,
@@ -260,7 +261,8 @@ def test_payment_guarantee_and_state():
     assert (metric.privacy_guarantee_.epsilon, metric.privacy_guarantee_.alpha) == (1.0, 200.0)
     assert metric.accountant.total().epsilon == 1.0
     # A row costs epsilon, and all of them together what their measure is moved by.
-    assert metric.privacy_guarantee_.at_distance(0.5) == 100.0
+    assert metric.privacy_guarantee_.at_distance(0.5) == pytest.approx(100.0)
+    assert metric.privacy_guarantee_.at_distance(0.0) > 0
     exact = PrivateMeasure(np.inf, (0, 1), method="metric", adjacency="replace-one").fit(X)
     assert exact.support_.T @ exact.weights_ == pytest.approx(X.mean(axis=0))
     unknown = PrivateMeasure(bounds=(0, 1), method="metric", alpha=50.0).fit(X)
@@ -269,6 +271,20 @@ def test_payment_guarantee_and_state():
     # A synthetic cloud goes wherever a cloud goes.
     cloud = private.sample(300, random_state=0)
     assert DTMFiltration(0.1, bounds=(0, 1), resolution=9).fit_transform([cloud])[0].shape == (9, 9)
+
+
+def test_noise_of_a_row_pays_for_rounding():
+    # Few records of little epsilon, where a step of the lattice is no longer nothing against
+    # what a row moves: the loss of a row, with a step for each number, stays within epsilon.
+    for n, d, epsilon in ((50, 1, 1e-6), (10**4, 1, 1e-3), (500, 2, 1e-4)):
+        private = PrivateMeasure(epsilon, (0, 1), method="metric", adjacency="replace-one")
+        promise = private._guarantee(n, d)
+        size, alpha = size_for(epsilon * n, d), promise.alpha
+        scale = 1 / (1 - promise.resolution * n) / alpha
+        step = 2.0**-30 * scale
+        assert (1 / n + size * step) / scale <= epsilon * (1 + 1e-12)
+    with pytest.raises(ValueError, match="epsilon is too small"):
+        PrivateMeasure(1e-9, (0, 1), method="metric", adjacency="replace-one")._guarantee(10**6, 1)
 
 
 def test_missing_bounds_leak():
