@@ -1,12 +1,16 @@
 """What private clusterings of rows share: bounds, payment, units, streams."""
 
 import math
+from collections.abc import Callable, Iterable
 from numbers import Real
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.cluster._budgets import GaussianBudget, LaplaceBudget
 from sklearn_dptda.cluster._rows import Rows, open_chunks
 from sklearn_dptda.privacy import (
@@ -46,7 +50,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin, BaseEstimator):
     }
     _gaussian_only = True
 
-    def fit(self, X, y=None):
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Pay, and learn from the rows.
 
         Parameters
@@ -73,7 +77,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin, BaseEstimator):
             box = check_bounds(self.bounds, X.shape[1])
         return self._pay_and_learn(Rows.of_array(X), *box)
 
-    def fit_chunks(self, chunks):
+    def fit_chunks(self, chunks: Iterable[ArrayLike] | Callable[[], Iterable[ArrayLike]]) -> Self:
         """Pay, and learn from rows that come in chunks.
 
         The result is that of :meth:`fit` on all rows together, in the memory
@@ -194,11 +198,11 @@ class PrivateRowsEstimator(PrivateEstimatorMixin, BaseEstimator):
             return "discrete Laplace mechanism, composed"
         return "discrete Gaussian mechanism, composed exactly"
 
-    def _rows(self, X):
+    def _rows(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
         return check_rows(self, X, reset=False)
 
-    def fit_predict(self, X, y=None):
+    def fit_predict(self, X: ArrayLike, y: object = None) -> IntArray:
         """Fit and assign the training rows: the labels are *not* private.
 
         Parameters

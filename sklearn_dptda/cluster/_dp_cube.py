@@ -5,6 +5,7 @@ from numbers import Integral
 
 import numpy as np
 
+from sklearn_dptda._typing import Adjacency, Bounds, CovarianceType, RandomStateLike
 from sklearn_dptda.cluster._budgets import hard_assignment
 from sklearn_dptda.cluster._fits import finish
 from sklearn_dptda.cluster._kmeans import PrivateKMeans
@@ -13,7 +14,7 @@ from sklearn_dptda.cluster._passes import standardise
 from sklearn_dptda.cluster._steps import floored_counts, shrunk_steps
 from sklearn_dptda.cluster._swaps import Candidates, search
 from sklearn_dptda.cluster._tree import default_depth, grow
-from sklearn_dptda.privacy import pure_rho, zcdp_rho
+from sklearn_dptda.privacy import PrivacyAccountant, pure_rho, zcdp_rho
 from sklearn_dptda.utils._sklearn import Interval
 
 # Shares of what the covariances leave: centre and scale, tree, swaps, recovery.
@@ -124,19 +125,19 @@ class DPCube(PrivateKMeans):
 
     def __init__(
         self,
-        n_clusters=8,
-        epsilon=1.0,
-        delta=1e-6,
-        bounds=None,
+        n_clusters: int = 8,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        bounds: Bounds | None = None,
         *,
-        adjacency="add-remove",
-        n_projections=None,
-        n_swaps=None,
-        covariance_share=0.0,
-        covariance_type="full",
-        accountant=None,
-        random_state=None,
-    ):
+        adjacency: Adjacency = "add-remove",
+        n_projections: int | None = None,
+        n_swaps: int | None = None,
+        covariance_share: float = 0.0,
+        covariance_type: CovarianceType = "full",
+        accountant: PrivacyAccountant | None = None,
+        random_state: RandomStateLike = None,
+    ) -> None:
         self.n_clusters = n_clusters
         self.epsilon = epsilon
         self.delta = delta

@@ -2,8 +2,10 @@
 
 from numbers import Integral
 
+from sklearn_dptda._typing import Adjacency, Bounds, CovarianceType, RandomStateLike
 from sklearn_dptda.cluster._fits import fit_lloyd
 from sklearn_dptda.cluster._kmeans import PrivateKMeans
+from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.utils._sklearn import Interval
 
 
@@ -100,18 +102,18 @@ class DPLloyd(PrivateKMeans):
 
     def __init__(
         self,
-        n_clusters=8,
-        epsilon=1.0,
-        delta=1e-6,
-        bounds=None,
+        n_clusters: int = 8,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        bounds: Bounds | None = None,
         *,
-        adjacency="add-remove",
-        n_iter=8,
-        covariance_share=0.0,
-        covariance_type="full",
-        accountant=None,
-        random_state=None,
-    ):
+        adjacency: Adjacency = "add-remove",
+        n_iter: int = 8,
+        covariance_share: float = 0.0,
+        covariance_type: CovarianceType = "full",
+        accountant: PrivacyAccountant | None = None,
+        random_state: RandomStateLike = None,
+    ) -> None:
         self.n_clusters = n_clusters
         self.epsilon = epsilon
         self.delta = delta

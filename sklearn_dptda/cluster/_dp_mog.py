@@ -1,17 +1,29 @@
 """Gaussian mixtures under differential privacy."""
 
 from numbers import Integral, Real
+from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_dptda._typing import (
+    Adjacency,
+    Bounds,
+    CovarianceType,
+    FloatArray,
+    IntArray,
+    LegacyRandomStateLike,
+    RandomStateLike,
+)
 from sklearn_dptda.cluster._base import PrivateRowsEstimator
 from sklearn_dptda.cluster._density import MixtureDensity
 from sklearn_dptda.cluster._fits import fit_mixture, fit_raw_mixture
 from sklearn_dptda.cluster._morse import MergedMixtureMixin
 from sklearn_dptda.cluster._parameters import COVARIANCE_TYPES, compact, mixture_parameters
+from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
 # Components beyond the number of clusters, so that clusters can have any shape.
@@ -123,20 +135,20 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
 
     def __init__(
         self,
-        n_components=8,
-        epsilon=1.0,
-        delta=1e-6,
-        bounds=None,
+        n_components: int = 8,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        bounds: Bounds | None = None,
         *,
-        adjacency="add-remove",
-        covariance_type="full",
-        assignment="hard",
-        method="clipped",
-        kmeans_steps=8,
-        mixture_steps=2,
-        accountant=None,
-        random_state=None,
-    ):
+        adjacency: Adjacency = "add-remove",
+        covariance_type: CovarianceType = "full",
+        assignment: Literal["hard", "soft"] = "hard",
+        method: Literal["clipped", "paper"] = "clipped",
+        kmeans_steps: int = 8,
+        mixture_steps: int = 2,
+        accountant: PrivacyAccountant | None = None,
+        random_state: RandomStateLike = None,
+    ) -> None:
         self.n_components = n_components
         self.epsilon = epsilon
         self.delta = delta
@@ -191,7 +203,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         check_is_fitted(self)
         return MixtureDensity(*mixture_parameters(self))
 
-    def score_samples(self, X):
+    def score_samples(self, X: ArrayLike) -> FloatArray:
         """Log density of each row under the private mixture.
 
         Parameters
@@ -204,7 +216,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         """
         return -self._mixture().height(self._rows(X))
 
-    def score(self, X, y=None):
+    def score(self, X: ArrayLike, y: object = None) -> float:
         """Mean log density of rows: *not* private, since the rows enter without noise.
 
         Parameters
@@ -218,7 +230,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         """
         return float(self.score_samples(X).mean())
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Posterior probability of each component.
 
         Parameters
@@ -231,7 +243,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         """
         return self._mixture().responsibilities(self._rows(X))
 
-    def predict(self, X):
+    def predict(self, X: ArrayLike) -> IntArray:
         """Likeliest component of each row.
 
         Parameters
@@ -244,7 +256,9 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         """
         return self.predict_proba(X).argmax(axis=1)
 
-    def sample(self, n_samples=1, random_state=None):
+    def sample(
+        self, n_samples: int = 1, random_state: LegacyRandomStateLike = None
+    ) -> tuple[FloatArray, IntArray]:
         """Draw synthetic rows: post-processing, as private as the mixture.
 
         Parameters
@@ -336,26 +350,26 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
 
     def __init__(
         self,
-        n_clusters=None,
-        n_components=None,
-        epsilon=1.0,
-        delta=1e-6,
-        bounds=None,
+        n_clusters: int | None = None,
+        n_components: int | None = None,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        bounds: Bounds | None = None,
         *,
-        adjacency="add-remove",
-        covariance_type="full",
-        assignment="hard",
-        method="clipped",
-        kmeans_steps=8,
-        mixture_steps=2,
-        merge_threshold=None,
-        min_cluster_weight=0.0,
-        predict_method="responsibility",
-        accountant=None,
-        random_state=None,
-    ):
+        adjacency: Adjacency = "add-remove",
+        covariance_type: CovarianceType = "full",
+        assignment: Literal["hard", "soft"] = "hard",
+        method: Literal["clipped", "paper"] = "clipped",
+        kmeans_steps: int = 8,
+        mixture_steps: int = 2,
+        merge_threshold: float | None = None,
+        min_cluster_weight: float = 0.0,
+        predict_method: Literal["responsibility", "flow"] = "responsibility",
+        accountant: PrivacyAccountant | None = None,
+        random_state: RandomStateLike = None,
+    ) -> None:
         super().__init__(
-            n_components,
+            n_components,  # type: ignore[arg-type]  # None here: _n_start makes up for it
             epsilon,
             delta,
             bounds,

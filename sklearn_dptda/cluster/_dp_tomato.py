@@ -5,10 +5,12 @@ import warnings
 from numbers import Integral, Real
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from sklearn_dptda._typing import Adjacency, Bounds, IntArray, RandomStateLike
 from sklearn_dptda.cluster._base import PrivateRowsEstimator
 from sklearn_dptda.cluster._grid_peaks import choose, smoothed_peaks
-from sklearn_dptda.privacy import Sensitivity
+from sklearn_dptda.privacy import PrivacyAccountant, Sensitivity
 from sklearn_dptda.utils._sklearn import Interval
 
 # Cells per axis, by dimension.
@@ -121,16 +123,16 @@ class DPToMATo(PrivateRowsEstimator):
 
     def __init__(
         self,
-        n_clusters=None,
-        epsilon=1.0,
-        bounds=None,
+        n_clusters: int | None = None,
+        epsilon: float = 1.0,
+        bounds: Bounds | None = None,
         *,
-        adjacency="add-remove",
-        n_bins=None,
-        threshold=4.5,
-        accountant=None,
-        random_state=None,
-    ):
+        adjacency: Adjacency = "add-remove",
+        n_bins: int | None = None,
+        threshold: float = 4.5,
+        accountant: PrivacyAccountant | None = None,
+        random_state: RandomStateLike = None,
+    ) -> None:
         self.n_clusters = n_clusters
         self.epsilon = epsilon
         self.bounds = bounds
@@ -200,7 +202,7 @@ class DPToMATo(PrivateRowsEstimator):
     def _released(self):
         return "a histogram, and the clusters of its peaks"
 
-    def predict(self, X):
+    def predict(self, X: ArrayLike) -> IntArray:
         """Cluster of the cell that each row falls into.
 
         Parameters

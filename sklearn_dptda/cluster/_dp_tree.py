@@ -5,6 +5,7 @@ from numbers import Integral
 import numpy as np
 from sklearn.cluster import KMeans
 
+from sklearn_dptda._typing import Adjacency, Bounds, CovarianceType, RandomStateLike
 from sklearn_dptda.cluster._budgets import hard_assignment
 from sklearn_dptda.cluster._fits import finish
 from sklearn_dptda.cluster._kmeans import PrivateKMeans
@@ -12,6 +13,7 @@ from sklearn_dptda.cluster._moments import INSIDE, MomentWeights, row_norms
 from sklearn_dptda.cluster._passes import above_noise, standardise
 from sklearn_dptda.cluster._steps import floored_counts, shrunk_steps
 from sklearn_dptda.cluster._tree import default_depth, grow
+from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.utils._sklearn import Interval
 
 _STANDARD_SHARE = 0.05
@@ -118,18 +120,18 @@ class DPTree(PrivateKMeans):
 
     def __init__(
         self,
-        n_clusters=8,
-        epsilon=1.0,
-        delta=1e-6,
-        bounds=None,
+        n_clusters: int = 8,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        bounds: Bounds | None = None,
         *,
-        adjacency="add-remove",
-        max_depth=None,
-        covariance_share=0.0,
-        covariance_type="full",
-        accountant=None,
-        random_state=None,
-    ):
+        adjacency: Adjacency = "add-remove",
+        max_depth: int | None = None,
+        covariance_share: float = 0.0,
+        covariance_type: CovarianceType = "full",
+        accountant: PrivacyAccountant | None = None,
+        random_state: RandomStateLike = None,
+    ) -> None:
         self.n_clusters = n_clusters
         self.epsilon = epsilon
         self.delta = delta

@@ -3,10 +3,12 @@
 from numbers import Integral, Real
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.cluster._base import PrivateRowsEstimator
 from sklearn_dptda.cluster._parameters import COVARIANCE_TYPES, compact
 from sklearn_dptda.utils._sklearn import Interval, Options, StrOptions
@@ -45,7 +47,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
     def _n_features_out(self):
         return len(self.cluster_centers_)
 
-    def predict(self, X):
+    def predict(self, X: ArrayLike) -> IntArray:
         """Nearest centre of each row, in units of ``scales_``.
 
         Parameters
@@ -58,7 +60,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
         """
         return self.transform(X).argmin(axis=1)
 
-    def transform(self, X):
+    def transform(self, X: ArrayLike) -> FloatArray:
         """Distances to the centres, in units of ``scales_``.
 
         A function of each row: *not* private for private rows.
@@ -77,7 +79,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
         check_is_fitted(self)
         return euclidean_distances(X / self.scales_, self.cluster_centers_ / self.scales_)
 
-    def score(self, X, y=None):
+    def score(self, X: ArrayLike, y: object = None) -> float:
         """Minus the sum of squared distances to nearest centres, in units of ``scales_``.
 
         *Not* private.

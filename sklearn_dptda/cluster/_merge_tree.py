@@ -1,11 +1,14 @@
 """The merge tree of a mixture: modes joined in the order of their barriers."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 
+from sklearn_dptda._typing import IntArray
 from sklearn_dptda.cluster._barriers import mode_barriers, tree_edges
 from sklearn_dptda.cluster._critical import find_modes
 from sklearn_dptda.cluster._density import MixtureDensity
@@ -49,11 +52,13 @@ class MergeTree:
     linkage: np.ndarray
 
     @property
-    def n_modes(self):
+    def n_modes(self) -> int:
         """Number of modes."""
         return len(self.modes)
 
-    def cut(self, n_clusters=None, threshold=None, min_weight=0.0):
+    def cut(
+        self, n_clusters: int | None = None, threshold: float | None = None, min_weight: float = 0.0
+    ) -> IntArray:
         """Merge modes into clusters.
 
         Parameters
@@ -106,7 +111,13 @@ class MergeTree:
         labels[labels == max(one, other)] = min(one, other)
 
 
-def morse_linkage(weights, means, covariances, *, saddle_search="ridgeline"):
+def morse_linkage(
+    weights: ArrayLike,
+    means: ArrayLike,
+    covariances: ArrayLike,
+    *,
+    saddle_search: Literal["ridgeline", "string"] = "ridgeline",
+) -> MergeTree:
     """Merge tree of a Gaussian mixture along its density saddles.
 
     Two modes are joined at the height of the lowest pass between them.
@@ -146,7 +157,7 @@ def morse_linkage(weights, means, covariances, *, saddle_search="ridgeline"):
     >>> tree.n_modes, tree.cut(n_clusters=2)
     (3, array([0, 0, 1]))
     """
-    density = MixtureDensity(weights, means, covariances)
+    density = MixtureDensity(np.asarray(weights), np.asarray(means), np.asarray(covariances))
     modes, owners = find_modes(density)
     barriers, places = BARRIERS[saddle_search](density, modes, owners)
     heights = np.diag(barriers).copy()

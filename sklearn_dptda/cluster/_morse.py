@@ -2,13 +2,16 @@
 
 import warnings
 from numbers import Integral, Real
+from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClusterMixin, MetaEstimatorMixin, clone
 from sklearn.mixture import GaussianMixture
 from sklearn.utils import gen_batches, get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.cluster._critical import basins
 from sklearn_dptda.cluster._density import MixtureDensity
 from sklearn_dptda.cluster._merge_tree import BARRIERS, morse_linkage
@@ -49,7 +52,7 @@ class MergedMixtureMixin:
         self.component_labels_ = self.mode_labels_[tree.owners]
         self.n_clusters_ = int(self.mode_labels_.max()) + 1
 
-    def predict(self, X):
+    def predict(self, X: ArrayLike) -> IntArray:
         """Assign rows to clusters.
 
         Parameters
@@ -68,7 +71,7 @@ class MergedMixtureMixin:
             return self._flow(X)
         return self._probabilities(X).argmax(axis=1)
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Posterior probability of each cluster.
 
         Parameters
@@ -197,14 +200,14 @@ class MorseMerging(MergedMixtureMixin, MetaEstimatorMixin, ClusterMixin, BaseEst
 
     def __init__(
         self,
-        estimator=None,
-        n_clusters=None,
-        merge_threshold=None,
+        estimator: BaseEstimator | None = None,
+        n_clusters: int | None = None,
+        merge_threshold: float | None = None,
         *,
-        min_cluster_weight=0.0,
-        saddle_search="ridgeline",
-        predict_method="responsibility",
-    ):
+        min_cluster_weight: float = 0.0,
+        saddle_search: Literal["ridgeline", "string"] = "ridgeline",
+        predict_method: Literal["responsibility", "flow"] = "responsibility",
+    ) -> None:
         self.estimator = estimator
         self.n_clusters = n_clusters
         self.merge_threshold = merge_threshold
@@ -213,7 +216,7 @@ class MorseMerging(MergedMixtureMixin, MetaEstimatorMixin, ClusterMixin, BaseEst
         self.predict_method = predict_method
 
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y=None):
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Fit the mixture and merge it.
 
         Parameters
@@ -251,7 +254,7 @@ class MorseMerging(MergedMixtureMixin, MetaEstimatorMixin, ClusterMixin, BaseEst
     def _mixture(self):
         return MixtureDensity(*mixture_parameters(self.estimator_))
 
-    def fit_predict(self, X, y=None):
+    def fit_predict(self, X: ArrayLike, y: object = None) -> IntArray:
         """Fit and assign the training rows: the labels are *not* private.
 
         Parameters

@@ -2,14 +2,18 @@
 
 import math
 import warnings
+from collections.abc import Callable
 from numbers import Integral, Real
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.neighbors import KernelDensity
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sklearn_dptda._typing import IntArray, SparseLike
 from sklearn_dptda.cluster._neighbours import Neighbours, PrecomputedNeighbours, with_diagonal
 from sklearn_dptda.cluster._peaks import find_peaks, strict
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
@@ -120,17 +124,18 @@ class ToMATo(ClusterMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_clusters=None,
-        merge_threshold=None,
+        n_clusters: int | None = None,
+        merge_threshold: float | None = None,
         *,
-        n_neighbors="sqrt",
-        radius=None,
-        density="log_dtm",
-        n_neighbors_density=None,
-        bandwidth="scott",
-        metric="euclidean",
-        n_jobs=None,
-    ):
+        n_neighbors: int | Literal["sqrt"] = "sqrt",
+        radius: float | None = None,
+        density: Literal["log_dtm", "dtm", "log_kde", "kde"]
+        | Callable[[Any], ArrayLike] = "log_dtm",
+        n_neighbors_density: int | None = None,
+        bandwidth: float | Literal["scott", "silverman"] = "scott",
+        metric: str = "euclidean",
+        n_jobs: int | None = None,
+    ) -> None:
         self.n_clusters = n_clusters
         self.merge_threshold = merge_threshold
         self.n_neighbors = n_neighbors
@@ -142,7 +147,7 @@ class ToMATo(ClusterMixin, BaseEstimator):
         self.n_jobs = n_jobs
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X: ArrayLike | SparseLike, y: object = None) -> Self:
         """Find peaks and clusters.
 
         Parameters
@@ -194,7 +199,7 @@ class ToMATo(ClusterMixin, BaseEstimator):
             return nodes, members.ravel(), weights, self._near(X[nodes])
         return everything, everything, self._density(X, distances), near
 
-    def predict(self, X):
+    def predict(self, X: ArrayLike | SparseLike) -> IntArray:
         """Cluster of the densest of the nearest training rows.
 
         Parameters

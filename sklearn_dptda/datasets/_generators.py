@@ -1,18 +1,23 @@
 """Point clouds with a known shape."""
 
+from collections.abc import Sequence
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
+
+from sklearn_dptda._typing import FloatArray, IntArray, LegacyRandomStateLike
 
 
 def make_two_circles(
-    n_samples=4000,
+    n_samples: int = 4000,
     *,
-    radii=(1.5, 1.0),
-    centers=((1.5, 1.5), (-1.5, -1.5)),
-    noise=0.0,
-    weights=None,
-    random_state=None,
-):
+    radii: Sequence[float] = (1.5, 1.0),
+    centers: ArrayLike = ((1.5, 1.5), (-1.5, -1.5)),
+    noise: float = 0.0,
+    weights: ArrayLike | None = None,
+    random_state: LegacyRandomStateLike = None,
+) -> FloatArray:
     """Points on two circles of the plane: two components, two loops.
 
     Parameters
@@ -55,7 +60,14 @@ def make_two_circles(
     return X + noise * rng.standard_normal(X.shape) if noise else X
 
 
-def make_loops(n_clouds=60, n_points=400, *, n_loops=(1, 2), noise=0.05, random_state=None):
+def make_loops(
+    n_clouds: int = 60,
+    n_points: int = 400,
+    *,
+    n_loops: Sequence[int] = (1, 2),
+    noise: float = 0.05,
+    random_state: LegacyRandomStateLike = None,
+) -> tuple[list[FloatArray], IntArray]:
     """Labelled clouds that differ in their number of loops.
 
     Each cloud lies in the box ``[-2, 2]^2``: one circle, or a figure eight of

@@ -5,12 +5,13 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 from sklearn.utils import Bunch
 
+from sklearn_dptda._typing import PathLike
 from sklearn_dptda.datasets._walkers import _data_folder
 
 _NEEDED = ("edges", "y", "classes", "node_names")
 
 
-def load_polblogs(data_home=None, *, largest_component=True):
+def load_polblogs(data_home: PathLike | None = None, *, largest_component: bool = True) -> Bunch:
     """Load the political blogs: links between weblogs on American politics in 2004.
 
     Parameters

@@ -1,14 +1,25 @@
 """Labelled shapes that are clusters by connection, not by closeness to a centre."""
 
 import numbers
+from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
+
+from sklearn_dptda._typing import FloatArray, IntArray, LegacyRandomStateLike
 
 INNER_RADIUS = 0.2
 
 
-def make_spirals(n_samples=1000, *, n_arms=2, turns=1.5, noise=0.0, random_state=None):
+def make_spirals(
+    n_samples: int = 1000,
+    *,
+    n_arms: int = 2,
+    turns: float = 1.5,
+    noise: float = 0.0,
+    random_state: LegacyRandomStateLike = None,
+) -> tuple[FloatArray, IntArray]:
     """Points on interleaved spiral arms of the plane, one label per arm.
 
     The arms wind from radius 0.2 to radius 1, with points spread evenly along
@@ -59,8 +70,13 @@ def make_spirals(n_samples=1000, *, n_arms=2, turns=1.5, noise=0.0, random_state
 
 
 def make_rings(
-    n_samples=1000, *, radii=(1.0, 2.0, 3.0), n_features=2, noise=0.0, random_state=None
-):
+    n_samples: int = 1000,
+    *,
+    radii: ArrayLike = (1.0, 2.0, 3.0),
+    n_features: Literal[2, 3] = 2,
+    noise: float = 0.0,
+    random_state: LegacyRandomStateLike = None,
+) -> tuple[FloatArray, IntArray]:
     """Points on rings: around each other in the plane, or linked in space.
 
     In space the rings form a chain along the first axis, through the origin:
@@ -112,7 +128,9 @@ def make_rings(
     return _blur(X, noise, rng), y
 
 
-def make_shapes(n_samples=1000, *, noise=0.0, random_state=None):
+def make_shapes(
+    n_samples: int = 1000, *, noise: float = 0.0, random_state: LegacyRandomStateLike = None
+) -> tuple[FloatArray, IntArray]:
     """Five different shapes in one scene of the plane.
 
     Two interleaved moons (labels 0 and 1), a ring (2) around a disc (3), and a
@@ -182,7 +200,7 @@ def _check_number(name, value, low, *, whole=False, strict=False):
         )
 
 
-def _checked_radii(radii, distinct):
+def _checked_radii(radii: ArrayLike, distinct: bool) -> FloatArray:
     try:
         values = np.asarray(radii, dtype=float)
     except (TypeError, ValueError):

@@ -5,9 +5,12 @@ published range. They are never computed from the rows that were read, so that
 they may enter a private estimator as public knowledge.
 """
 
+from typing import Literal, overload
+
 import numpy as np
 from sklearn.utils import Bunch
 
+from sklearn_dptda._typing import FloatArray, IntArray, PathLike
 from sklearn_dptda.datasets._walkers import _data_folder
 
 # Means are taken to lie in the range of a byte, as all published ones do, and a standard
@@ -103,7 +106,19 @@ SOURCES = {
 }
 
 
-def load_pulsar(data_home=None, *, return_X_y=False):
+@overload
+def load_pulsar(data_home: PathLike | None = ..., *, return_X_y: Literal[False] = ...) -> Bunch: ...
+
+
+@overload
+def load_pulsar(
+    data_home: PathLike | None = ..., *, return_X_y: Literal[True]
+) -> tuple[FloatArray, IntArray]: ...
+
+
+def load_pulsar(
+    data_home: PathLike | None = None, *, return_X_y: bool = False
+) -> Bunch | tuple[FloatArray, IntArray]:
     """Load the pulsar data: moments of radio profiles, pulsar or not.
 
     Parameters
@@ -149,7 +164,19 @@ def load_pulsar(data_home=None, *, return_X_y=False):
     return _table("pulsar", PULSAR, data_home, return_X_y)
 
 
-def load_magic(data_home=None, *, return_X_y=False):
+@overload
+def load_magic(data_home: PathLike | None = ..., *, return_X_y: Literal[False] = ...) -> Bunch: ...
+
+
+@overload
+def load_magic(
+    data_home: PathLike | None = ..., *, return_X_y: Literal[True]
+) -> tuple[FloatArray, IntArray]: ...
+
+
+def load_magic(
+    data_home: PathLike | None = None, *, return_X_y: bool = False
+) -> Bunch | tuple[FloatArray, IntArray]:
     """Load the MAGIC data: simulated telescope images, gamma rays or hadrons.
 
     Parameters
@@ -188,7 +215,21 @@ def load_magic(data_home=None, *, return_X_y=False):
     return _table("magic", MAGIC, data_home, return_X_y)
 
 
-def load_shuttle(data_home=None, *, return_X_y=False):
+@overload
+def load_shuttle(
+    data_home: PathLike | None = ..., *, return_X_y: Literal[False] = ...
+) -> Bunch: ...
+
+
+@overload
+def load_shuttle(
+    data_home: PathLike | None = ..., *, return_X_y: Literal[True]
+) -> tuple[FloatArray, IntArray]: ...
+
+
+def load_shuttle(
+    data_home: PathLike | None = None, *, return_X_y: bool = False
+) -> Bunch | tuple[FloatArray, IntArray]:
     """Load the shuttle data: sensor readings in seven very uneven classes.
 
     Parameters
@@ -235,7 +276,21 @@ def load_shuttle(data_home=None, *, return_X_y=False):
     return _table("shuttle", SHUTTLE, data_home, return_X_y)
 
 
-def load_sloan(data_home=None, *, physical=True, return_X_y=False):
+@overload
+def load_sloan(
+    data_home: PathLike | None = ..., *, physical: bool = ..., return_X_y: Literal[False] = ...
+) -> Bunch: ...
+
+
+@overload
+def load_sloan(
+    data_home: PathLike | None = ..., *, physical: bool = ..., return_X_y: Literal[True]
+) -> tuple[FloatArray, IntArray]: ...
+
+
+def load_sloan(
+    data_home: PathLike | None = None, *, physical: bool = True, return_X_y: bool = False
+) -> Bunch | tuple[FloatArray, IntArray]:
     """Load the Sloan data: galaxies, quasars and stars of the sky survey.
 
     Parameters
@@ -280,7 +335,19 @@ def load_sloan(data_home=None, *, physical=True, return_X_y=False):
     )
 
 
-def load_usps(data_home=None, *, return_X_y=False):
+@overload
+def load_usps(data_home: PathLike | None = ..., *, return_X_y: Literal[False] = ...) -> Bunch: ...
+
+
+@overload
+def load_usps(
+    data_home: PathLike | None = ..., *, return_X_y: Literal[True]
+) -> tuple[FloatArray, IntArray]: ...
+
+
+def load_usps(
+    data_home: PathLike | None = None, *, return_X_y: bool = False
+) -> Bunch | tuple[FloatArray, IntArray]:
     """Load the USPS digits: grey images of 16 by 16 pixels, ten classes.
 
     Parameters

@@ -12,6 +12,8 @@ import numpy as np
 from sklearn.datasets import get_data_home
 from sklearn.utils import Bunch
 
+from sklearn_dptda._typing import PathLike
+
 URL = "https://raw.githubusercontent.com/GUDHI/TDA-tutorial/master/datasets/data_acc"
 # Of the recordings as little-endian float64 of shape (3, 100, 200, 3).
 SHA256 = "f3be8882afc3ad7b378f1023027278ccd1869e85ad77f8fd3c886e017581446d"
@@ -20,7 +22,9 @@ SHAPE = (3, 100, 200, 3)
 NAMES = np.array(["A", "B", "C"])
 
 
-def load_walkers(data_home=None, *, series=False, download=True):
+def load_walkers(
+    data_home: PathLike | None = None, *, series: bool = False, download: bool = True
+) -> Bunch:
     """Load the walkers data: phone accelerations of persons A, B and C.
 
     Parameters

@@ -2,13 +2,17 @@
 
 import inspect
 import math
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
+from typing import Self
 
 import numpy as np
 from gudhi.representations import PersistenceImage
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.utils import as_diagram, check_collection
 from sklearn_dptda.utils._sklearn import HasMethods, Interval, _fit_context
 
@@ -94,13 +98,19 @@ class DiagramFeatures(TransformerMixin, BaseEstimator):
         "value_range": ["array-like", None],
     }
 
-    def __init__(self, vectorizer=None, homology_dimensions=None, *, value_range=None):
+    def __init__(
+        self,
+        vectorizer: BaseEstimator | None = None,
+        homology_dimensions: int | Sequence[int] | None = None,
+        *,
+        value_range: Sequence[float] | None = None,
+    ) -> None:
         self.vectorizer = vectorizer
         self.homology_dimensions = homology_dimensions
         self.value_range = value_range
 
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y=None):
+    def fit(self, X: Iterable[ArrayLike | Sequence[ArrayLike]], y: object = None) -> Self:
         """Fit one vectoriser per homology dimension.
 
         Parameters
@@ -126,7 +136,7 @@ class DiagramFeatures(TransformerMixin, BaseEstimator):
         ]
         return self
 
-    def transform(self, X):
+    def transform(self, X: Iterable[ArrayLike | Sequence[ArrayLike]]) -> FloatArray:
         """Compute the features.
 
         Parameters
@@ -146,7 +156,7 @@ class DiagramFeatures(TransformerMixin, BaseEstimator):
             ]
         )
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """Names such as ``"H1_persistenceimage17"``.
 
         Parameters

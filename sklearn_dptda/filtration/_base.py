@@ -1,9 +1,12 @@
 """What the filtrations on public grids share: bounds, grid, lattice, parallel clouds."""
 
+from collections.abc import Iterable
 from numbers import Integral, Real
+from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -44,7 +47,7 @@ class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
     }
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X: Iterable[ArrayLike | LatticeHistogram], y: object = None) -> Self:
         """Fix the public grid.
 
         Parameters
@@ -81,7 +84,7 @@ class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
         self._check_scale(diameter(low, high))
         return self
 
-    def transform(self, X):
+    def transform(self, X: Iterable[ArrayLike | LatticeHistogram]) -> list[GridFiltration]:
         """Compute the filtration of each cloud.
 
         Parameters
@@ -102,7 +105,7 @@ class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
             delayed(self._one)(cloud, nodes) for cloud in clouds
         )
 
-    def make_histogram(self, X=None):
+    def make_histogram(self, X: ArrayLike | Iterable[ArrayLike] | None = None) -> LatticeHistogram:
         """Count points on the lattice that ``method="lattice"`` works with.
 
         Parameters
@@ -125,7 +128,8 @@ class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
         histogram = LatticeHistogram(self.bounds_, shape)
         if X is None:
             return histogram
-        for chunk in [X] if _is_cloud(X) else X:
+        chunks: Any = [X] if _is_cloud(X) else X
+        for chunk in chunks:
             histogram.update(chunk)
         return histogram
 

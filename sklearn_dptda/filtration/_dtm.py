@@ -1,9 +1,12 @@
 """The distance-to-measure of point clouds on a public grid."""
 
+from collections.abc import Sequence
 from numbers import Real
+from typing import Literal
 
 import numpy as np
 
+from sklearn_dptda._typing import Bounds
 from sklearn_dptda.filtration._base import BaseGridFiltration
 from sklearn_dptda.filtration._lattice import lattice_grid_values
 from sklearn_dptda.filtration._measure import FixedPointPower, exact_grid_values
@@ -107,17 +110,17 @@ class DTMFiltration(BaseGridFiltration):
 
     def __init__(
         self,
-        m=0.1,
-        p=1,
-        bounds=None,
-        resolution=None,
+        m: float = 0.1,
+        p: float = 1,
+        bounds: Bounds | None = None,
+        resolution: int | Sequence[int] | None = None,
         *,
-        max_distance=None,
-        method="auto",
-        refinement=None,
-        memory=256.0,
-        n_jobs=None,
-    ):
+        max_distance: float | None = None,
+        method: Literal["auto", "exact", "lattice"] = "auto",
+        refinement: int | None = None,
+        memory: float = 256.0,
+        n_jobs: int | None = None,
+    ) -> None:
         self.m = m
         self.p = p
         self.bounds = bounds

@@ -1,8 +1,11 @@
 """Functions on a regular grid of public nodes, and the bounds that travel with them."""
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
+
+from sklearn_dptda._typing import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +43,8 @@ class GridFiltration:
         where it has to be.
     """
 
-    values: np.ndarray = field(repr=False)
-    axes: tuple = field(repr=False)
+    values: FloatArray = field(repr=False)
+    axes: tuple[FloatArray, ...] = field(repr=False)
     sensitivity: float
     upper: float
     n_points: int
@@ -65,16 +68,16 @@ class GridFiltration:
             array.setflags(write=False)
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, ...]:
         """Number of grid nodes along each axis."""
         return self.values.shape
 
     @property
-    def adjacency(self):
+    def adjacency(self) -> Literal["replace-one"]:
         """Neighbouring clouds differ in one replaced point."""
         return "replace-one"
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.values)
 
     def __getstate__(self):

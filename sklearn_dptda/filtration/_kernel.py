@@ -1,10 +1,13 @@
 """The kernel distance of point clouds on a public grid."""
 
 import math
+from collections.abc import Sequence
 from numbers import Real
+from typing import Literal
 
 import numpy as np
 
+from sklearn_dptda._typing import Bounds
 from sklearn_dptda.filtration._base import BaseGridFiltration
 from sklearn_dptda.filtration._sensitivity import sensitivity_kernel_distance
 from sklearn_dptda.utils import diameter
@@ -74,15 +77,15 @@ class KernelDistanceFiltration(BaseGridFiltration):
 
     def __init__(
         self,
-        bandwidth=1.0,
-        bounds=None,
-        resolution=None,
+        bandwidth: float = 1.0,
+        bounds: Bounds | None = None,
+        resolution: int | Sequence[int] | None = None,
         *,
-        method="auto",
-        refinement=None,
-        memory=256.0,
-        n_jobs=None,
-    ):
+        method: Literal["auto", "exact", "lattice"] = "auto",
+        refinement: int | None = None,
+        memory: float = 256.0,
+        n_jobs: int | None = None,
+    ) -> None:
         self.bandwidth = bandwidth
         self.bounds = bounds
         self.resolution = resolution

@@ -1,7 +1,12 @@
 """Counts of points on a public lattice: histograms that add up."""
 
-import numpy as np
+from collections.abc import Sequence
+from typing import Self
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sklearn_dptda._typing import Bounds
 from sklearn_dptda.utils import check_bounds, check_cloud
 
 
@@ -39,7 +44,7 @@ class LatticeHistogram:
     300
     """
 
-    def __init__(self, bounds, shape):
+    def __init__(self, bounds: Bounds, shape: Sequence[int]) -> None:
         self.shape = tuple(int(s) for s in shape)
         if not self.shape or min(self.shape) < 2:
             raise ValueError(f"shape must have at least 2 nodes per axis; got {shape!r}.")
@@ -47,21 +52,21 @@ class LatticeHistogram:
         self.counts = np.zeros(self.shape, dtype=np.int64)
 
     @property
-    def n_points(self):
+    def n_points(self) -> int:
         """Number of points counted so far."""
         return int(self.counts.sum())
 
     @property
-    def n_features(self):
+    def n_features(self) -> int:
         """Dimension of the points."""
         return len(self.shape)
 
     @property
-    def cell_diagonal(self):
+    def cell_diagonal(self) -> float:
         """Length of the diagonal of a lattice cell; points move by at most half of it."""
         return float(np.linalg.norm((self.high - self.low) / (np.array(self.shape) - 1)))
 
-    def update(self, X, batch_size=1_000_000):
+    def update(self, X: ArrayLike, batch_size: int = 1_000_000) -> Self:
         """Count one more chunk of points.
 
         Parameters
@@ -84,7 +89,7 @@ class LatticeHistogram:
             self.counts += np.bincount(flat, minlength=self.counts.size).reshape(self.shape)
         return self
 
-    def matches(self, other):
+    def matches(self, other: "LatticeHistogram") -> bool:
         """Whether two histograms live on the same lattice."""
         return (
             self.shape == other.shape
@@ -92,7 +97,7 @@ class LatticeHistogram:
             and np.array_equal(self.high, other.high)
         )
 
-    def __add__(self, other):
+    def __add__(self, other: object) -> "LatticeHistogram":
         if not isinstance(other, LatticeHistogram):
             return NotImplemented
         if not self.matches(other):

@@ -1,13 +1,17 @@
 """The distance to the empirical measure, as a plain function and in fixed point."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.filtration._nearest import nearest_squared
 from sklearn_dptda.filtration._sensitivity import neighbour_count
 from sklearn_dptda.utils import check_cloud
 
 
-def distance_to_measure(X, query, m, p=1, *, memory=256.0):
+def distance_to_measure(
+    X: ArrayLike, query: ArrayLike, m: float, p: float = 1, *, memory: float = 256.0
+) -> FloatArray:
     """L^p distance to the empirical measure of a point cloud.
 
     The ``p``-mean of the distances from a query to its ``ceil(m n)`` nearest

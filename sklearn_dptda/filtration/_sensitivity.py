@@ -3,9 +3,12 @@
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
+
+from sklearn_dptda._typing import FloatArray
 
 
-def neighbour_count(m, n):
+def neighbour_count(m: float, n: int) -> int:
     """Number of neighbours ``k = ceil(m * n)`` that the mass ``m`` stands for.
 
     A product that exceeds an integer by rounding alone is not rounded up.
@@ -20,7 +23,7 @@ def neighbour_count(m, n):
     return min(max(math.ceil(m * n * (1 - 1e-12)), 1), n)
 
 
-def sensitivity_dtm(m, n, p, diameter):
+def sensitivity_dtm(m: float, n: int, p: float, diameter: float) -> float:
     """Sup-norm sensitivity of the L^p distance-to-measure on a box.
 
     With ``k = ceil(m n)``, one replaced point changes the sum of the ``k``
@@ -54,7 +57,7 @@ def sensitivity_dtm(m, n, p, diameter):
     return diameter / neighbour_count(m, n) ** (1 / p)
 
 
-def sensitivity_cech(diameter):
+def sensitivity_cech(diameter: float) -> float:
     """Lower bound of the sensitivity of Čech and Rips diagrams (Theorem 5).
 
     One replaced point can change the diagram by a quarter of the diameter
@@ -78,7 +81,7 @@ def sensitivity_cech(diameter):
     return diameter / 4
 
 
-def cech_worst_case(n, low, high):
+def cech_worst_case(n: int, low: ArrayLike, high: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Neighbouring clouds whose Čech diagrams differ by a quarter of the diameter.
 
     All points at one corner, against one of them at the opposite corner: a
@@ -96,7 +99,9 @@ def cech_worst_case(n, low, high):
     return cloud, neighbour
 
 
-def dtm_worst_case(m, n, low, high):
+def dtm_worst_case(
+    m: float, n: int, low: ArrayLike, high: ArrayLike
+) -> tuple[FloatArray, FloatArray]:
     """Neighbouring clouds whose distance-to-measure diagrams differ most.
 
     Exactly ``k = ceil(m n)`` points sit at one corner and the others at the
@@ -124,7 +129,7 @@ def dtm_worst_case(m, n, low, high):
     return cloud, neighbour
 
 
-def dtm_worst_case_loop(n, low, high):
+def dtm_worst_case_loop(n: int, low: ArrayLike, high: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Neighbouring clouds whose diagrams of the top dimension differ much.
 
     All points lie on the sphere that is inscribed in the box (two points in
@@ -162,7 +167,9 @@ def _spread_directions(n, d):
     raise ValueError("Only dimensions 1, 2 and 3 are laid out.")
 
 
-def sensitivity_kernel_distance(n, bandwidth=None, diameter=None, squared=False):
+def sensitivity_kernel_distance(
+    n: int, bandwidth: float | None = None, diameter: float | None = None, squared: bool = False
+) -> float:
     """Sup-norm sensitivity of the Gaussian kernel distance.
 
     One replaced point moves the mean embedding by ``(phi(X') - phi(X)) / n``,

@@ -1,13 +1,34 @@
 """Adjacency matrices: what is accepted, and what is said about what is not."""
 
+from typing import Any, Protocol, TypeAlias
+
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, csr_array, issparse
+
+from sklearn_dptda._typing import SparseLike
+
+
+class NetworkxGraph(Protocol):
+    """What a graph of networkx is known by."""
+
+    @property
+    def nodes(self) -> Any: ...
+
+    def adjacency(self) -> Any: ...
+
+    def is_multigraph(self) -> bool: ...
+
+    def number_of_nodes(self) -> int: ...
+
+
+GraphLike: TypeAlias = ArrayLike | SparseLike | NetworkxGraph
 
 # Rows that are merged together.
 _ROWS = 1024
 
 
-def check_adjacency(X, directed=False):
+def check_adjacency(X: GraphLike, directed: bool = False) -> csr_array:
     """Turn a graph into the row and column indices of its edges.
 
     Parameters
@@ -60,7 +81,7 @@ def check_graph(A, directed=False):
         )
 
 
-def check_links(X):
+def check_links(X: Any) -> csr_array:
     """Turn zeros and ones of any shape into a sparse array.
 
     Parameters
@@ -88,7 +109,10 @@ def check_links(X):
     A.sum_duplicates()
     A.eliminate_zeros()
     if (A.data != 1).any():
-        raise ValueError("edges have weights: only zeros and ones are hidden by flipping.")
+        raise ValueError(
+            "edges have weights: only zeros and ones are hidden by flipping. X must be an "
+            f"adjacency matrix; got numbers of shape {A.shape}."
+        )
     return A.astype(np.float32)
 
 

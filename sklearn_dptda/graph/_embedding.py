@@ -1,6 +1,7 @@
 """Spectral embeddings of noisy graphs, without the bias of the flips."""
 
 from numbers import Integral, Real
+from typing import Literal, Self
 
 import numpy as np
 from scipy.sparse import issparse
@@ -9,7 +10,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_dptda.graph._adjacency import check_adjacency, check_links
+from sklearn_dptda._typing import FloatArray, LegacyRandomStateLike
+from sklearn_dptda.graph._adjacency import GraphLike, check_adjacency, check_links
 from sklearn_dptda.graph._noisy import PackedAdjacency
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
@@ -87,15 +89,20 @@ class AdjacencySpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMix
     }
 
     def __init__(
-        self, n_components=None, *, flip_probability="auto", max_components=20, random_state=0
-    ):
+        self,
+        n_components: int | None = None,
+        *,
+        flip_probability: float | Literal["auto"] = "auto",
+        max_components: int = 20,
+        random_state: LegacyRandomStateLike = 0,
+    ) -> None:
         self.n_components = n_components
         self.flip_probability = flip_probability
         self.max_components = max_components
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X: GraphLike | PackedAdjacency, y: object = None) -> Self:
         """Embed the nodes.
 
         Parameters
@@ -152,7 +159,7 @@ class AdjacencySpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMix
         self.embedding_ = vectors * np.sqrt(np.abs(self.eigenvalues_))
         return self
 
-    def fit_transform(self, X, y=None):
+    def fit_transform(self, X: GraphLike | PackedAdjacency, y: object = None) -> FloatArray:
         """Embed the nodes, and return their coordinates.
 
         Parameters
@@ -166,7 +173,7 @@ class AdjacencySpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMix
         """
         return self.fit(X).embedding_
 
-    def transform(self, X):
+    def transform(self, X: GraphLike | PackedAdjacency) -> FloatArray:
         """Coordinates of nodes from their links to those of :meth:`fit`.
 
         Parameters

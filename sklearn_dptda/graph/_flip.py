@@ -2,12 +2,16 @@
 
 import math
 from numbers import Real
+from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_dptda._typing import RandomStateLike, SparseLike
 from sklearn_dptda.graph._adjacency import (
+    GraphLike,
     check_adjacency,
     check_graph,
     check_links,
@@ -47,13 +51,13 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
 
     def __init__(
         self,
-        epsilon=1.0,
+        epsilon: float = 1.0,
         *,
-        directed=False,
-        storage="auto",
-        accountant=None,
-        random_state=None,
-    ):
+        directed: bool = False,
+        storage: Literal["auto", "sparse", "packed"] = "auto",
+        accountant: PrivacyAccountant | None = None,
+        random_state: RandomStateLike = None,
+    ) -> None:
         self.epsilon = epsilon
         self.directed = directed
         self.storage = storage
@@ -61,7 +65,7 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X: GraphLike, y: object = None) -> Self:
         """Check the graph, and say what :meth:`transform` will promise.
 
         Parameters
@@ -97,7 +101,7 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
             seeded=self.random_state is not None,
         )
 
-    def transform(self, X):
+    def transform(self, X: GraphLike) -> NoisyAdjacency | PackedAdjacency:
         """Pay, and flip pairs of nodes.
 
         Parameters
@@ -131,7 +135,7 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
             ) from None
         return self._release(A, "directed" if self.directed else "undirected")
 
-    def transform_links(self, X):
+    def transform_links(self, X: ArrayLike | SparseLike) -> NoisyAdjacency | PackedAdjacency:
         """Pay, and flip links of other nodes to those of the graph.
 
         Each entry is a record of its own. Rows of the graph itself do not

@@ -1,15 +1,26 @@
 """Random graphs with a latent shape."""
 
+from collections.abc import Sequence
+from typing import Literal
+
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
 from sklearn.utils import check_random_state
 
+from sklearn_dptda._typing import FloatArray, IntArray, LegacyRandomStateLike
 from sklearn_dptda.graph._adjacency import of_pairs
 
 _ROWS = 1024
 SHAPES = ("circle", "sphere", "two_circles", "figure_eight")
 
 
-def make_latent(n_nodes=500, shape="circle", *, random_state=None):
+def make_latent(
+    n_nodes: int = 500,
+    shape: Literal["circle", "sphere", "two_circles", "figure_eight"] = "circle",
+    *,
+    random_state: LegacyRandomStateLike = None,
+) -> FloatArray:
     """Latent positions of a random dot product graph, on a curve or surface.
 
     Points ``u`` of the unit disc or ball become ``(u, 1) / sqrt(2)``, whose
@@ -44,7 +55,9 @@ def make_latent(n_nodes=500, shape="circle", *, random_state=None):
     return np.column_stack([u, np.ones(n_nodes)]) / np.sqrt(2)
 
 
-def make_rdpg(X, *, signature=None, random_state=None):
+def make_rdpg(
+    X: ArrayLike, *, signature: ArrayLike | None = None, random_state: LegacyRandomStateLike = None
+) -> csr_array:
     """Draw a (generalised) random dot product graph from latent positions.
 
     Nodes ``i`` and ``j`` are joined with probability ``X[i] @ X[j]``,
@@ -82,7 +95,9 @@ def make_rdpg(X, *, signature=None, random_state=None):
     return _draw(len(X), lambda part: X[part] * signs @ X.T, random_state)
 
 
-def make_sbm(sizes, probabilities, *, random_state=None):
+def make_sbm(
+    sizes: Sequence[int], probabilities: ArrayLike, *, random_state: LegacyRandomStateLike = None
+) -> tuple[csr_array, IntArray]:
     """Draw a stochastic block model.
 
     Parameters

@@ -1,8 +1,14 @@
 """Noisy adjacency matrices, which know how often their edges were flipped."""
 
+from collections.abc import Iterator
+from typing import Literal, Self
+
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator
+
+from sklearn_dptda._typing import SparseLike
 
 # Zeros and ones that are unpacked together: they should stay in a processor's cache.
 _ENTRIES = 1 << 20
@@ -23,11 +29,13 @@ class NoisyAdjacency(csr_array):
         Whether rows are other nodes than columns.
     """
 
-    flip_probability = None
-    links = False
+    flip_probability: float | None = None
+    links: bool = False
 
     @classmethod
-    def of(cls, adjacency, flip_probability, links=False):
+    def of(
+        cls, adjacency: ArrayLike | SparseLike, flip_probability: float, links: bool = False
+    ) -> Self:
         """Adjacency with its probability of flips."""
         noisy = cls(adjacency)
         noisy.flip_probability, noisy.links = float(flip_probability), links
@@ -40,11 +48,11 @@ class NoisyAdjacency(csr_array):
         other.links = self.links or other.shape[0] != other.shape[1]
         return other
 
-    def copy(self):
+    def copy(self) -> Self:
         """Copy, of the same probability."""
         return self._like(super().copy())
 
-    def astype(self, dtype, casting="unsafe", copy=True):
+    def astype(self, dtype: DTypeLike, casting: str = "unsafe", copy: bool = True) -> Self:
         """Copy of another type, of the same probability."""
         return self._like(super().astype(dtype, casting=casting, copy=copy))
 
@@ -71,16 +79,22 @@ class PackedAdjacency(LinearOperator):
         Whether pairs have a direction, or rows are other nodes than columns.
     """
 
-    def __init__(self, octets, n_columns, flip_probability, kind="undirected"):
+    def __init__(
+        self,
+        octets: NDArray[np.uint8],
+        n_columns: int,
+        flip_probability: float,
+        kind: Literal["undirected", "directed", "bipartite"] = "undirected",
+    ) -> None:
         super().__init__(np.float32, (len(octets), n_columns))
         self.octets, self.flip_probability, self.kind = octets, float(flip_probability), kind
 
     @property
-    def links(self):
+    def links(self) -> bool:
         """Whether rows are other nodes than columns."""
         return self.kind == "bipartite"
 
-    def rows(self, part):
+    def rows(self, part: slice) -> NDArray[np.float32]:
         """Some rows as zeros and ones.
 
         Parameters
@@ -94,11 +108,11 @@ class PackedAdjacency(LinearOperator):
         bits = np.unpackbits(self.octets[part], axis=1, count=self.shape[1])
         return bits.astype(np.float32)
 
-    def toarray(self):
+    def toarray(self) -> NDArray[np.float32]:
         """Everything as zeros and ones."""
         return self.rows(slice(None))
 
-    def parts(self):
+    def parts(self) -> Iterator[slice]:
         """Slices of rows that are unpacked together."""
         step = max(_ENTRIES // self.shape[1], 1)
         return (slice(i, i + step) for i in range(0, self.shape[0], step))

@@ -1,6 +1,9 @@
 """How accurate a private mechanism can be, and how accurate ours are."""
 
 from dataclasses import dataclass, field
+from typing import Literal
+
+from numpy.typing import ArrayLike
 
 from sklearn_dptda.metric_privacy._exponential import MetricExponentialMechanism
 from sklearn_dptda.metric_privacy._laws import worst_cost
@@ -38,10 +41,10 @@ class AccuracyBounds:
     diametric: ScaleBounds
     lower: float
     optimum: float | None
-    attained: dict = field(default_factory=dict)
+    attained: dict[str, float] = field(default_factory=dict)
 
     @property
-    def best(self):
+    def best(self) -> float:
         """Largest of what is proved: the optimum where it is known."""
         return self.lower if self.optimum is None else self.optimum
 
@@ -58,7 +61,13 @@ class AccuracyBounds:
         return "\n".join(lines)
 
 
-def accuracy_bounds(D1, D2=None, *, alpha=1.0, optimum="auto"):
+def accuracy_bounds(
+    D1: ArrayLike,
+    D2: ArrayLike | None = None,
+    *,
+    alpha: float = 1.0,
+    optimum: bool | Literal["auto"] = "auto",
+) -> AccuracyBounds:
     """How far a private mechanism is from the best one, in one table.
 
     Parameters

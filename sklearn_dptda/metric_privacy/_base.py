@@ -1,13 +1,17 @@
 """What mechanisms that choose from a public list share."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.metric_privacy._draw import MOST_OUTPUTS, draw, floored
 from sklearn_dptda.metric_privacy._guarantee import MetricPrivacyGuarantee
 from sklearn_dptda.metric_privacy._spaces import DIAGRAM_METRICS, closed, cross_distances
@@ -113,7 +117,7 @@ class ChoiceMechanism(MetricMechanism):
     def _takes_diagrams(self):
         return isinstance(self.metric, str) and self.metric in DIAGRAM_METRICS
 
-    def transform(self, X):
+    def transform(self, X: ArrayLike | Iterable[ArrayLike]) -> NDArray[Any] | list[FloatArray]:
         """Pay, and replace each input by a candidate.
 
         Parameters
@@ -138,7 +142,9 @@ class ChoiceMechanism(MetricMechanism):
         D = self._distances(X)
         return self._candidates(draw(self._logs(D), self._pay()))
 
-    def sample(self, X, n_samples=1):
+    def sample(
+        self, X: ArrayLike | Iterable[ArrayLike], n_samples: int = 1
+    ) -> list[NDArray[Any] | list[FloatArray]]:
         """Pay for several releases of each input.
 
         Parameters
@@ -158,7 +164,7 @@ class ChoiceMechanism(MetricMechanism):
         logs = self._logs(D)
         return [self._candidates(draw(logs, noise)) for _ in range(n_samples)]
 
-    def log_probability(self, X):
+    def log_probability(self, X: ArrayLike | Iterable[ArrayLike]) -> FloatArray:
         """Logarithms of the probabilities of all candidates: *not* private.
 
         A function of the inputs without noise; for study, and to see what a

@@ -1,8 +1,10 @@
 """Entropic scales of infinite spaces, exactly or between proved bounds."""
 
 import math
+from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sklearn_dptda.metric_privacy._scale_bounds import ScaleBounds
 from sklearn_dptda.metric_privacy._spaces import check_alpha
@@ -10,7 +12,13 @@ from sklearn_dptda.metric_privacy._spaces import check_alpha
 _NORMS = ("l1", "l2", "linf")
 
 
-def normed_scale(n_dims, *, alpha=1.0, norm="linf", diameter=math.inf):
+def normed_scale(
+    n_dims: int,
+    *,
+    alpha: float = 1.0,
+    norm: Literal["l1", "l2", "linf"] = "linf",
+    diameter: float = math.inf,
+) -> ScaleBounds:
     """Entropic scale of a normed space, or of a ball in it.
 
     Parameters
@@ -66,7 +74,9 @@ def normed_scale(n_dims, *, alpha=1.0, norm="linf", diameter=math.inf):
     return ScaleBounds(min(lower, diameter), min(2 * n_dims / alpha, diameter))
 
 
-def baire_scale(privacy, accuracy, *, alpha=1.0, n_letters=2):
+def baire_scale(
+    privacy: ArrayLike, accuracy: ArrayLike, *, alpha: float = 1.0, n_letters: int = 2
+) -> ScaleBounds:
     """Entropic scale of words, whose distance falls with their common prefix.
 
     Parameters
@@ -122,7 +132,7 @@ def baire_scale(privacy, accuracy, *, alpha=1.0, n_letters=2):
     raise AssertionError("at the largest distance all words are one class.")
 
 
-def measure_scale(n_dims, *, alpha=1.0):
+def measure_scale(n_dims: int, *, alpha: float = 1.0) -> ScaleBounds:
     """Entropic scale of probability measures on the unit cube.
 
     With the 1-Wasserstein distance of the maximum norm; of the order
@@ -182,7 +192,7 @@ def _noise_on_a_grid(k, d):
     return math.sqrt(2 * (k + 1) ** d) + float(moved.sum())
 
 
-def lipschitz_scale(n_dims, *, alpha=1.0):
+def lipschitz_scale(n_dims: int, *, alpha: float = 1.0) -> ScaleBounds:
     """Entropic scale of 1-Lipschitz functions on the unit cube, with values in [0, 1].
 
     With the maximum distance of functions, and Lipschitz for the maximum

@@ -1,15 +1,19 @@
 """The exponential mechanism of a metric, on a public list of candidates."""
 
 import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 
+from sklearn_dptda._typing import FloatArray, RandomStateLike
 from sklearn_dptda.metric_privacy._base import ChoiceMechanism, check_number
 from sklearn_dptda.metric_privacy._draw import floored, least
 from sklearn_dptda.metric_privacy._laws import lowered, weighted_law, worst_cost
 from sklearn_dptda.metric_privacy._spaces import check_distances, cross_distances
-from sklearn_dptda.privacy import PrivacyLeakWarning
+from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLeakWarning
 from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import StrOptions, _fit_context
 
@@ -111,14 +115,14 @@ class MetricExponentialMechanism(ChoiceMechanism):
 
     def __init__(
         self,
-        alpha=1.0,
-        metric="euclidean",
-        candidates=None,
+        alpha: float = 1.0,
+        metric: str | Callable[[FloatArray, FloatArray], float] = "euclidean",
+        candidates: ArrayLike | Sequence[ArrayLike] | None = None,
         *,
-        rate="guaranteed",
-        accountant=None,
-        random_state=None,
-    ):
+        rate: Literal["guaranteed", "weighted"] = "guaranteed",
+        accountant: PrivacyAccountant | None = None,
+        random_state: RandomStateLike = None,
+    ) -> None:
         self.alpha = alpha
         self.metric = metric
         self.candidates = candidates
@@ -127,7 +131,7 @@ class MetricExponentialMechanism(ChoiceMechanism):
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X=None, y=None):
+    def fit(self, X: ArrayLike | Iterable[ArrayLike] | None = None, y: object = None) -> Self:
         """Learn the law of the candidates; records are not used, unless there are none.
 
         Parameters

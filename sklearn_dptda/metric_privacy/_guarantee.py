@@ -39,12 +39,12 @@ class MetricPrivacyGuarantee(PrivacyGuarantee):
     diameter: float = math.inf
     resolution: float = 0.0
 
-    def at_distance(self, distance):
+    def at_distance(self, distance: float) -> float:
         """Privacy loss between what is at a distance."""
         return self.alpha * (min(distance, self.diameter) + self.resolution)
 
     @property
-    def holds(self):
+    def holds(self) -> bool:
         """Whether the release is fit to be handed on as private."""
         return (
             math.isfinite(self.alpha) and self.exact and self.public_parameters and not self.seeded

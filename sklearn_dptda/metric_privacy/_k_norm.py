@@ -1,13 +1,16 @@
 """Noise whose density falls with a norm, on a lattice."""
 
 import math
+from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_dptda._typing import Bounds, FloatArray, RandomStateLike
 from sklearn_dptda.metric_privacy._base import MetricMechanism
 from sklearn_dptda.metric_privacy._guarantee import MetricPrivacyGuarantee
-from sklearn_dptda.privacy import FixedPoint
+from sklearn_dptda.privacy import FixedPoint, PrivacyAccountant
 from sklearn_dptda.utils import check_bounds
 from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import StrOptions, _fit_context
@@ -94,7 +97,15 @@ class KNormMechanism(MetricMechanism):
         "bounds": ["array-like", None],
     }
 
-    def __init__(self, alpha=1.0, norm="l2", *, bounds=None, accountant=None, random_state=None):
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        norm: Literal["l1", "l2", "linf"] = "l2",
+        *,
+        bounds: Bounds | None = None,
+        accountant: PrivacyAccountant | None = None,
+        random_state: RandomStateLike = None,
+    ) -> None:
         self.alpha = alpha
         self.norm = norm
         self.bounds = bounds
@@ -102,7 +113,7 @@ class KNormMechanism(MetricMechanism):
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Check the input; nothing is learnt from it, nothing is released.
 
         Parameters
@@ -157,7 +168,7 @@ class KNormMechanism(MetricMechanism):
         )
         return self
 
-    def transform(self, X):
+    def transform(self, X: ArrayLike) -> FloatArray:
         """Pay, and add noise to each point.
 
         Parameters

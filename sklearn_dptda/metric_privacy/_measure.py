@@ -2,12 +2,21 @@
 
 import math
 from numbers import Integral, Real
+from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_dptda._typing import (
+    Adjacency,
+    Bounds,
+    FloatArray,
+    LegacyRandomStateLike,
+    RandomStateLike,
+)
 from sklearn_dptda.metric_privacy import _hierarchical as tree
 from sklearn_dptda.metric_privacy import _smoothed as smooth
 from sklearn_dptda.metric_privacy._guarantee import MetricPrivacyGuarantee
@@ -129,16 +138,16 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
 
     def __init__(
         self,
-        epsilon=1.0,
-        bounds=None,
+        epsilon: float = 1.0,
+        bounds: Bounds | None = None,
         *,
-        method="hierarchical",
-        adjacency="add-remove",
-        depth=None,
-        alpha=None,
-        accountant=None,
-        random_state=None,
-    ):
+        method: Literal["hierarchical", "metric"] = "hierarchical",
+        adjacency: Adjacency = "add-remove",
+        depth: int | None = None,
+        alpha: float | None = None,
+        accountant: PrivacyAccountant | None = None,
+        random_state: RandomStateLike = None,
+    ) -> None:
         self.epsilon = epsilon
         self.bounds = bounds
         self.method = method
@@ -149,7 +158,7 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Pay, and release a measure.
 
         Parameters
@@ -280,7 +289,9 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
         noisy = _with_noise(smooth.hat_means(points, k), grown * 2 * d * k, guarantee, noise)
         return (*smooth.nearest_measure(noisy, k, d), np.zeros(d)), public
 
-    def sample(self, n_samples=None, random_state=None):
+    def sample(
+        self, n_samples: int | None = None, random_state: LegacyRandomStateLike = None
+    ) -> FloatArray:
         """Draw synthetic points: post-processing, which costs nothing.
 
         Parameters

@@ -3,13 +3,15 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linprog
 from scipy.sparse import coo_array, csr_array, hstack, vstack
 
+from sklearn_dptda._typing import FloatArray, RandomStateLike
 from sklearn_dptda.metric_privacy._draw import draw, floored
 from sklearn_dptda.metric_privacy._laws import log_parameter, normalised, worst_cost
 from sklearn_dptda.metric_privacy._spaces import check_alpha, check_pair
-from sklearn_dptda.privacy import NoiseSource, default_accountant, spawn_seeds
+from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, default_accountant, spawn_seeds
 
 # Most points: programs grow with their cube.
 MOST_POINTS = 60
@@ -36,13 +38,19 @@ class FiniteMechanism:
         Largest distance of privacy.
     """
 
-    log_matrix: np.ndarray
+    log_matrix: FloatArray
     alpha: float
     accuracy: float
     optimum: float
     diameter: float
 
-    def sample(self, inputs, *, accountant=None, random_state=None):
+    def sample(
+        self,
+        inputs: ArrayLike,
+        *,
+        accountant: PrivacyAccountant | None = None,
+        random_state: RandomStateLike = None,
+    ) -> NDArray[np.int64]:
         """Pay, and draw an output for each input.
 
         Parameters
@@ -72,7 +80,7 @@ class FiniteMechanism:
         return draw(self.log_matrix[np.asarray(inputs, dtype=int)], NoiseSource(seed))
 
 
-def privacy_parameter(M, D, *, log=False):
+def privacy_parameter(M: ArrayLike, D: ArrayLike, *, log: bool = False) -> float:
     """Privacy loss per unit of distance of a finite mechanism.
 
     Parameters
@@ -112,7 +120,9 @@ def privacy_parameter(M, D, *, log=False):
     return log_parameter(logs, D)
 
 
-def optimal_mechanism(D1, D2=None, *, alpha=1.0):
+def optimal_mechanism(
+    D1: ArrayLike, D2: ArrayLike | None = None, *, alpha: float = 1.0
+) -> FiniteMechanism:
     """Most accurate private mechanism of a small space.
 
     Parameters

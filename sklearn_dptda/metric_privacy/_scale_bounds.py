@@ -29,11 +29,11 @@ class ScaleBounds:
             raise ValueError(f"bounds must be ordered; got {self.lower!r} and {self.upper!r}.")
 
     @property
-    def exact(self):
+    def exact(self) -> bool:
         """Whether the bounds agree."""
         return self.lower == self.upper
 
-    def __float__(self):
+    def __float__(self) -> float:
         if not self.exact:
             raise ValueError(
                 f"the number is only known to lie between {self.lower:g} and {self.upper:g}."

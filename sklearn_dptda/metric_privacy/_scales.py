@@ -1,6 +1,9 @@
 """Scales of finite metric spaces, which bound what metric privacy can attain."""
 
+from typing import Literal
+
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
@@ -24,7 +27,7 @@ from sklearn_dptda.metric_privacy._spaces import (
 )
 
 
-def packing_number(D, scale):
+def packing_number(D: ArrayLike, scale: float) -> ScaleBounds:
     """Most points that are further apart than a scale.
 
     Parameters
@@ -68,7 +71,13 @@ def packing_number(D, scale):
     return ScaleBounds(float(lower), float(min(upper, half)))
 
 
-def entropic_scale(D1, D2=None, *, alpha=1.0, method="auto"):
+def entropic_scale(
+    D1: ArrayLike,
+    D2: ArrayLike | None = None,
+    *,
+    alpha: float = 1.0,
+    method: Literal["auto", "exact", "bounds"] = "auto",
+) -> ScaleBounds:
     """Least accuracy scale at which balls of privacy hold few separated points.
 
     The least ``s`` such that each ball of radius ``r``, in the distance of
@@ -140,7 +149,7 @@ def entropic_scale(D1, D2=None, *, alpha=1.0, method="auto"):
     return _certified(D1, D2, alpha, scales)
 
 
-def doubling_scale(D, *, alpha=1.0):
+def doubling_scale(D: ArrayLike, *, alpha: float = 1.0) -> ScaleBounds:
     """Largest scale at which some ball of twice the radius needs many smaller ones.
 
     The supremum of ``s`` such that a ball of radius ``2 s`` has more than
@@ -204,7 +213,7 @@ def _doubling_bounds(D, ends, alpha):
     return ScaleBounds(lower, lower)
 
 
-def outer_scale(D, *, alpha=1.0):
+def outer_scale(D: ArrayLike, *, alpha: float = 1.0) -> ScaleBounds:
     """Least sum of a scale and of the entropy of the space at it, per unit of loss.
 
     The minimum of ``s + log N(s) / alpha`` over scales ``s``, with ``N(s)`` the
@@ -251,7 +260,9 @@ def _prefixes(radii, alpha, factor):
     return float((factor * after + np.log(np.arange(1, len(radii) + 1)) / alpha).min())
 
 
-def diametric_scale(D1, D2=None, *, alpha=1.0):
+def diametric_scale(
+    D1: ArrayLike, D2: ArrayLike | None = None, *, alpha: float = 1.0
+) -> ScaleBounds:
     """Largest diameter of a ball, discounted by the loss across its radius.
 
     The maximum over balls of radius ``r`` of their diameter, in the distance

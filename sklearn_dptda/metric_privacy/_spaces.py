@@ -1,11 +1,13 @@
 """Finite metric spaces as matrices of distances."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.cluster.hierarchy import cophenet, linkage
 from scipy.sparse.csgraph import floyd_warshall
 from scipy.spatial.distance import cdist, squareform
 from sklearn.metrics import pairwise_distances
 
+from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.utils._distances import bottleneck_distance, wasserstein_distance
 
 DIAGRAM_METRICS = {"bottleneck": bottleneck_distance, "wasserstein": wasserstein_distance}
@@ -82,7 +84,7 @@ def cross_distances(first, second, metric):
     return pairwise_distances(first, second, metric=metric)
 
 
-def check_distances(D, name="D"):
+def check_distances(D: ArrayLike, name: str = "D") -> FloatArray:
     """Refuse what is no matrix of distances of a metric space.
 
     Parameters
@@ -117,10 +119,10 @@ def check_distances(D, name="D"):
         i, j = np.argwhere(np.abs(D - D.T) > slack)[0]
         raise ValueError(f"{name} is not symmetric: see the points {i} and {j}.")
     excess = _check_triangles(D, slack, name)
-    D = (D + D.T) / 2
-    np.fill_diagonal(D, 0.0)
+    mean: FloatArray = (D + D.T) / 2
+    np.fill_diagonal(mean, 0.0)
     # What rounding breaks is mended by the shortest ways, so that all that follows is exact.
-    return floyd_warshall(D) if excess > 0 and len(D) <= _ALL_TRIANGLES else D
+    return floyd_warshall(mean) if excess > 0 and len(mean) <= _ALL_TRIANGLES else mean
 
 
 def _check_triangles(D, slack, name):
@@ -166,7 +168,7 @@ def closed(D, candidates):
     return out
 
 
-def check_pair(D1, D2=None):
+def check_pair(D1: ArrayLike, D2: ArrayLike | None = None) -> tuple[FloatArray, FloatArray]:
     """Distances of privacy and of accuracy on the same points.
 
     Parameters
@@ -188,7 +190,7 @@ def check_pair(D1, D2=None):
     return D1, D2
 
 
-def check_alpha(alpha):
+def check_alpha(alpha: float) -> float:
     """Return ``alpha`` as a float, or refuse it."""
     alpha = float(alpha)
     if not 0 < alpha < np.inf:
@@ -196,7 +198,7 @@ def check_alpha(alpha):
     return alpha
 
 
-def is_ultrametric(D):
+def is_ultrametric(D: FloatArray) -> bool:
     """Whether of any three points the two longest distances are equal."""
     if len(D) < 3:
         return True

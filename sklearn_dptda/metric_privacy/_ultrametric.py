@@ -1,15 +1,19 @@
 """The mechanism of ultrametric spaces, at the full rate."""
 
 from numbers import Real
+from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
+from sklearn_dptda._typing import IntArray, RandomStateLike
 from sklearn_dptda.metric_privacy._base import ChoiceMechanism, check_number
 from sklearn_dptda.metric_privacy._draw import floored, least
 from sklearn_dptda.metric_privacy._laws import lowered, worst_cost
 from sklearn_dptda.metric_privacy._spaces import check_pair, is_ultrametric
+from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
 
@@ -98,14 +102,14 @@ class UltrametricMechanism(ChoiceMechanism):
 
     def __init__(
         self,
-        candidates=((0.0, 1.0), (1.0, 0.0)),
-        alpha=1.0,
+        candidates: ArrayLike = ((0.0, 1.0), (1.0, 0.0)),
+        alpha: float = 1.0,
         *,
-        accuracy=None,
-        radius="auto",
-        accountant=None,
-        random_state=None,
-    ):
+        accuracy: ArrayLike | None = None,
+        radius: float | Literal["auto"] = "auto",
+        accountant: PrivacyAccountant | None = None,
+        random_state: RandomStateLike = None,
+    ) -> None:
         self.candidates = candidates
         self.alpha = alpha
         self.accuracy = accuracy
@@ -114,7 +118,7 @@ class UltrametricMechanism(ChoiceMechanism):
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X=None, y=None):
+    def fit(self, X: object = None, y: object = None) -> Self:
         """Learn the law of the public points.
 
         Parameters
@@ -194,7 +198,7 @@ class UltrametricMechanism(ChoiceMechanism):
         nearest = D[:, self._outputs].argmin(axis=1)
         return self._log_weights - self.rate_ * between[nearest]
 
-    def release(self, inputs):
+    def release(self, inputs: ArrayLike) -> IntArray:
         """Pay, and replace points given by their numbers.
 
         Parameters
@@ -208,7 +212,7 @@ class UltrametricMechanism(ChoiceMechanism):
         inputs = np.asarray(inputs)
         if inputs.dtype.kind not in "iu" or ((inputs < 0) | (inputs >= self.n_candidates_)).any():
             raise ValueError(f"inputs must be numbers of points, 0 to {self.n_candidates_ - 1}.")
-        return self.transform(self._between[inputs])
+        return self.transform(self._between[inputs])  # type: ignore[return-value]  # never diagrams
 
     def __sklearn_tags__(self):
         """Say what input is."""

@@ -1,15 +1,21 @@
 """How the error of a private release depends on one parameter."""
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from joblib import Parallel, delayed
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from sklearn_dptda._typing import FloatArray, ListLike, RandomStateLike
 from sklearn_dptda.model_selection._replicates import as_errors, with_seed
 from sklearn_dptda.persistence import CubicalPersistence, PrivatePersistence
 from sklearn_dptda.privacy import spawn_seeds
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 @dataclass(frozen=True)
@@ -30,11 +36,11 @@ class PrivacyUtilityCurve:
     """
 
     param_name: str
-    param_range: np.ndarray
-    errors: np.ndarray = field(repr=False)
-    homology_dimensions: tuple
+    param_range: NDArray[Any]
+    errors: FloatArray = field(repr=False)
+    homology_dimensions: tuple[int, ...]
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, NDArray[Any]]:
         """Tidy columns, one row per distance.
 
         Returns
@@ -50,7 +56,7 @@ class PrivacyUtilityCurve:
             "error": self.errors.ravel(),
         }
 
-    def to_frame(self):
+    def to_frame(self) -> "DataFrame":
         """Tidy table; needs pandas.
 
         Returns
@@ -61,7 +67,7 @@ class PrivacyUtilityCurve:
 
         return pd.DataFrame(self.to_dict())
 
-    def mean(self):
+    def mean(self) -> FloatArray:
         """Mean error of each parameter value and dimension.
 
         Returns
@@ -70,7 +76,7 @@ class PrivacyUtilityCurve:
         """
         return self.errors.mean(axis=(1, 2))
 
-    def slope(self):
+    def slope(self) -> float:
         """Slope of the log of the total mean error against the log of the parameter.
 
         Returns
@@ -82,16 +88,16 @@ class PrivacyUtilityCurve:
 
 
 def privacy_utility_curve(
-    estimator,
-    X,
+    estimator: PrivatePersistence | Pipeline,
+    X: ListLike,
     *,
-    param_name="epsilon",
-    param_range=(0.5, 1.0, 2.0, 5.0, 10.0),
-    n_replicates=20,
-    random_state=None,
-    n_jobs=None,
-    verbose=0,
-):
+    param_name: str = "epsilon",
+    param_range: ArrayLike = (0.5, 1.0, 2.0, 5.0, 10.0),
+    n_replicates: int = 20,
+    random_state: RandomStateLike = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> PrivacyUtilityCurve:
     """Replicate releases over a range of a parameter and measure their errors.
 
     Parameters

@@ -1,9 +1,12 @@
 """Many independent releases, in parallel, reproducible whatever the number of workers."""
 
+from typing import Any
+
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
+from sklearn_dptda._typing import RandomStateLike
 from sklearn_dptda.persistence import bottleneck_distance
 from sklearn_dptda.privacy import spawn_seeds
 
@@ -31,8 +34,14 @@ def _release(estimator, X, seed):
 
 
 def release_replicates(
-    estimator, X, n_replicates=100, *, random_state=None, n_jobs=None, verbose=0
-):
+    estimator: BaseEstimator,
+    X: object,
+    n_replicates: int = 100,
+    *,
+    random_state: RandomStateLike = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> list[Any]:
     """Release the same data many times, independently.
 
     Parameters

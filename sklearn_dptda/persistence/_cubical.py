@@ -1,13 +1,17 @@
 """Sublevel-set persistence of functions on a grid, by GUDHI."""
 
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
+from typing import Self
 
 import numpy as np
 from gudhi.sklearn.cubical_persistence import CubicalPersistence as GudhiCubicalPersistence
 from joblib import Parallel, delayed, parallel_config
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.filtration import GridFiltration
 from sklearn_dptda.utils import ListOutputMixin, check_collection
 from sklearn_dptda.utils._sklearn import Interval, _fit_context
@@ -166,13 +170,19 @@ class CubicalPersistence(BaseGridPersistence):
         "n_jobs": [Integral, None],
     }
 
-    def __init__(self, homology_dimensions=(0, 1), *, upper=None, n_jobs=None):
+    def __init__(
+        self,
+        homology_dimensions: int | Sequence[int] = (0, 1),
+        *,
+        upper: float | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
         self.homology_dimensions = homology_dimensions
         self.upper = upper
         self.n_jobs = n_jobs
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X: Iterable[GridFiltration | ArrayLike], y: object = None) -> Self:
         """Check the input; nothing is learnt.
 
         Parameters
@@ -188,7 +198,9 @@ class CubicalPersistence(BaseGridPersistence):
         self._read(X)
         return self
 
-    def transform(self, X):
+    def transform(
+        self, X: Iterable[GridFiltration | ArrayLike]
+    ) -> list[FloatArray] | list[list[FloatArray]]:
         """Compute the diagrams.
 
         Parameters

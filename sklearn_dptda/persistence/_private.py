@@ -1,12 +1,17 @@
 """Persistence diagrams under differential privacy."""
 
 import math
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
+from typing import Any, Literal, Self
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_dptda._typing import FloatArray, RandomStateLike
+from sklearn_dptda.filtration import GridFiltration
 from sklearn_dptda.persistence._base_measure import BASE_MEASURES
 from sklearn_dptda.persistence._cubical import (
     BaseGridPersistence,
@@ -193,25 +198,25 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
 
     def __init__(
         self,
-        epsilon=1.0,
-        delta=0.0,
-        homology_dimensions=(0, 1),
-        max_points=10,
-        mechanism="exact",
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        homology_dimensions: int | Sequence[int] = (0, 1),
+        max_points: int = 10,
+        mechanism: Literal["exact", "mcmc"] = "exact",
         *,
-        utility="max",
-        base_measure="spike-slab",
-        spike=0.5,
-        mean_points=2.0,
-        slab="uniform",
-        sensitivity=None,
-        upper=None,
-        n_iter=10_000,
-        proposal_scale=0.1,
-        accountant=None,
-        random_state=None,
-        n_jobs=None,
-    ):
+        utility: Literal["max", "sum"] = "max",
+        base_measure: Literal["spike-slab", "uniform", "poisson"] = "spike-slab",
+        spike: float = 0.5,
+        mean_points: float = 2.0,
+        slab: Literal["uniform", "persistence"] = "uniform",
+        sensitivity: float | None = None,
+        upper: float | None = None,
+        n_iter: int = 10_000,
+        proposal_scale: float = 0.1,
+        accountant: PrivacyAccountant | None = None,
+        random_state: RandomStateLike = None,
+        n_jobs: int | None = None,
+    ) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.homology_dimensions = homology_dimensions
@@ -231,7 +236,7 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
         self.n_jobs = n_jobs
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X: Iterable[GridFiltration | ArrayLike], y: object = None) -> Self:
         """Check parameters and input; nothing is learnt, nothing is released.
 
         Parameters
@@ -256,7 +261,9 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
         self._parameters_at_fit = self._parameters()
         return self
 
-    def transform(self, X):
+    def transform(
+        self, X: Iterable[GridFiltration | ArrayLike]
+    ) -> list[FloatArray] | list[list[FloatArray]]:
         """Release private diagrams: each call is a new release.
 
         Parameters
@@ -306,7 +313,7 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
             )
         )
 
-    def score(self, X, y=None):
+    def score(self, X: Iterable[GridFiltration | ArrayLike], y: object = None) -> float:
         """Minus the mean bottleneck distance to the exact diagrams: *not* private.
 
         Makes a new release of each filtration and compares it with the exact
@@ -325,7 +332,7 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
             negated.
         """
         X = check_collection(X)
-        releases = self.transform(X)
+        releases: list[Any] = self.transform(X)
         if self.single_:
             releases = [[diagram] for diagram in releases]
         total = 0.0

@@ -2,8 +2,10 @@
 
 import heapq
 import math
+from typing import Literal, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
@@ -17,9 +19,36 @@ from sklearn_dptda.utils._distances import (
 _FINEST = 1e-12
 
 
+@overload
 def shift_invariant_bottleneck_distance(
-    first, second, *, scale="linear", tol=1e-6, return_shift=False
-):
+    first: ArrayLike,
+    second: ArrayLike,
+    *,
+    scale: Literal["linear", "log"] = ...,
+    tol: float = ...,
+    return_shift: Literal[False] = ...,
+) -> float: ...
+
+
+@overload
+def shift_invariant_bottleneck_distance(
+    first: ArrayLike,
+    second: ArrayLike,
+    *,
+    scale: Literal["linear", "log"] = ...,
+    tol: float = ...,
+    return_shift: Literal[True],
+) -> tuple[float, float]: ...
+
+
+def shift_invariant_bottleneck_distance(
+    first: ArrayLike,
+    second: ArrayLike,
+    *,
+    scale: Literal["linear", "log"] = "linear",
+    tol: float = 1e-6,
+    return_shift: bool = False,
+) -> float | tuple[float, float]:
     """Least bottleneck distance between a diagram and the shifts of another.
 
     Parameters
@@ -85,7 +114,21 @@ def shift_invariant_bottleneck_distance(
     return (value * unit, shift) if return_shift else value * unit
 
 
-def dilation_dissimilarity(first, second, *, tol=1e-6, return_factor=False):
+@overload
+def dilation_dissimilarity(
+    first: ArrayLike, second: ArrayLike, *, tol: float = ..., return_factor: Literal[False] = ...
+) -> float: ...
+
+
+@overload
+def dilation_dissimilarity(
+    first: ArrayLike, second: ArrayLike, *, tol: float = ..., return_factor: Literal[True]
+) -> tuple[float, float]: ...
+
+
+def dilation_dissimilarity(
+    first: ArrayLike, second: ArrayLike, *, tol: float = 1e-6, return_factor: bool = False
+) -> float | tuple[float, float]:
     """Least bottleneck distance between a diagram and the dilations of another.
 
     Parameters

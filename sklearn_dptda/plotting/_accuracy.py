@@ -1,8 +1,17 @@
 """Pictures of how accurate private mechanisms are, against what is possible."""
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Literal, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sklearn_dptda.plotting._style import axes_or_new, cluster_style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from sklearn_dptda.metric_privacy import AccuracyBounds
 
 
 class AccuracyBoundsDisplay:
@@ -28,11 +37,19 @@ class AccuracyBoundsDisplay:
     'alpha, loss per unit of distance'
     """
 
-    def __init__(self, bounds):
+    def __init__(self, bounds: Iterable["AccuracyBounds"]) -> None:
         self.bounds = list(bounds)
 
     @classmethod
-    def from_distances(cls, D1, D2=None, *, alphas=(1.0, 4.0, 16.0), optimum="auto", ax=None):
+    def from_distances(
+        cls,
+        D1: ArrayLike,
+        D2: ArrayLike | None = None,
+        *,
+        alphas: Iterable[float] = (1.0, 4.0, 16.0),
+        optimum: bool | Literal["auto"] = "auto",
+        ax: "Axes | None" = None,
+    ) -> Self:
         """Compute bounds at several rates, and draw them.
 
         Parameters
@@ -51,7 +68,7 @@ class AccuracyBoundsDisplay:
         found = [accuracy_bounds(D1, D2, alpha=alpha, optimum=optimum) for alpha in alphas]
         return cls(found).plot(ax=ax)
 
-    def plot(self, ax=None, *, title=None):
+    def plot(self, ax: "Axes | None" = None, *, title: str | None = None) -> Self:
         """Draw.
 
         Parameters

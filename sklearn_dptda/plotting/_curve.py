@@ -1,9 +1,18 @@
 """Pictures of privacy-utility curves."""
 
-import numpy as np
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
 
-from sklearn_dptda.model_selection import privacy_utility_curve
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from sklearn_dptda._typing import ListLike
+from sklearn_dptda.model_selection import PrivacyUtilityCurve, privacy_utility_curve
+from sklearn_dptda.persistence import PrivatePersistence
 from sklearn_dptda.plotting._style import axes_or_new, style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class PrivacyUtilityDisplay:
@@ -20,11 +29,18 @@ class PrivacyUtilityDisplay:
         Set by :meth:`plot`.
     """
 
-    def __init__(self, curve):
+    def __init__(self, curve: PrivacyUtilityCurve) -> None:
         self.curve = curve
 
     @classmethod
-    def from_estimator(cls, estimator, X, *, ax=None, **kwargs):
+    def from_estimator(
+        cls,
+        estimator: PrivatePersistence | Pipeline,
+        X: ListLike,
+        *,
+        ax: "Axes | None" = None,
+        **kwargs: Any,
+    ) -> Self:
         """Compute a curve and draw it.
 
         Parameters
@@ -41,7 +57,13 @@ class PrivacyUtilityDisplay:
         """
         return cls(privacy_utility_curve(estimator, X, **kwargs)).plot(ax=ax)
 
-    def plot(self, ax=None, *, quantiles=(0.1, 0.9), label=None):
+    def plot(
+        self,
+        ax: "Axes | None" = None,
+        *,
+        quantiles: Sequence[float] = (0.1, 0.9),
+        label: str | None = None,
+    ) -> Self:
         """Draw mean errors and a band between two quantiles.
 
         Parameters

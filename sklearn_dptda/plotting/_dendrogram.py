@@ -1,10 +1,17 @@
 """Pictures of the merge tree of a mixture."""
 
+from typing import TYPE_CHECKING, Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.cluster.hierarchy import dendrogram, fcluster
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda.plotting._style import axes_or_new, cluster_names, cluster_style, legend_below
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _JOINED = {"color": "#777777", "linestyle": "-"}
 # Modes whose numbers, side by side, run into each other.
@@ -65,7 +72,14 @@ class DendrogramDisplay:
     ['cluster 0', 'cluster 1']
     """
 
-    def __init__(self, linkage, *, mode_heights=None, cut=None, labels=None):
+    def __init__(
+        self,
+        linkage: ArrayLike,
+        *,
+        mode_heights: ArrayLike | None = None,
+        cut: float | None = None,
+        labels: ArrayLike | None = None,
+    ) -> None:
         self.linkage = np.asarray(linkage, dtype=float).reshape(-1, 4)
         n = len(self.linkage) + 1
         heights = np.zeros(n) if mode_heights is None else np.asarray(mode_heights, dtype=float)
@@ -80,7 +94,9 @@ class DendrogramDisplay:
             self.cut = self._cut_at(cut)
 
     @classmethod
-    def from_estimator(cls, estimator, *, ax=None, **kwargs):
+    def from_estimator(
+        cls, estimator: BaseEstimator, *, ax: "Axes | None" = None, **kwargs: Any
+    ) -> Self:
         """Draw the merge tree of a fitted estimator.
 
         Parameters
@@ -116,7 +132,7 @@ class DendrogramDisplay:
             labels=estimator.mode_labels_,
         ).plot(ax=ax, **kwargs)
 
-    def plot(self, ax=None, *, title=None):
+    def plot(self, ax: "Axes | None" = None, *, title: str | None = None) -> Self:
         """Draw.
 
         Parameters

@@ -1,9 +1,18 @@
 """Pictures of persistence diagrams."""
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_dptda._typing import ListLike
 from sklearn_dptda.plotting._style import axes_or_new, style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class PersistenceDiagramDisplay:
@@ -47,15 +56,15 @@ class PersistenceDiagramDisplay:
 
     def __init__(
         self,
-        diagrams,
+        diagrams: Iterable[ArrayLike],
         *,
-        homology_dimensions=None,
-        reference=None,
-        upper=None,
-        superlevel=False,
-        threshold=None,
-        unit="",
-    ):
+        homology_dimensions: Iterable[int] | None = None,
+        reference: Iterable[ArrayLike] | None = None,
+        upper: float | None = None,
+        superlevel: bool = False,
+        threshold: float | None = None,
+        unit: str = "",
+    ) -> None:
         self.diagrams = [np.asarray(d, dtype=float).reshape(-1, 2) for d in diagrams]
         self.homology_dimensions = (
             tuple(range(len(self.diagrams)))
@@ -73,7 +82,15 @@ class PersistenceDiagramDisplay:
         self.unit = unit
 
     @classmethod
-    def from_estimator(cls, estimator, X=None, *, reference=None, upper=None, ax=None):
+    def from_estimator(
+        cls,
+        estimator: BaseEstimator,
+        X: ListLike | None = None,
+        *,
+        reference: Iterable[ArrayLike] | None = None,
+        upper: float | None = None,
+        ax: "Axes | None" = None,
+    ) -> Self:
         """Draw what an estimator releases of the first sample, or the peaks that it has found.
 
         Parameters
@@ -121,7 +138,7 @@ class PersistenceDiagramDisplay:
             unit="standard deviations" if hasattr(clusterer, "counts_") else "density",
         )
 
-    def plot(self, ax=None, *, title=None):
+    def plot(self, ax: "Axes | None" = None, *, title: str | None = None) -> Self:
         """Draw.
 
         Parameters

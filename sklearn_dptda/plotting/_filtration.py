@@ -1,8 +1,17 @@
 """Pictures of functions on grids."""
 
-import numpy as np
+from typing import TYPE_CHECKING, Self
 
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+
+from sklearn_dptda._typing import ListLike
+from sklearn_dptda.filtration import GridFiltration
 from sklearn_dptda.plotting._style import axes_or_new
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class FiltrationDisplay:
@@ -24,12 +33,19 @@ class FiltrationDisplay:
         Set by :meth:`plot`.
     """
 
-    def __init__(self, filtration, *, points=None):
+    def __init__(self, filtration: GridFiltration, *, points: ArrayLike | None = None) -> None:
         self.filtration = filtration
         self.points = None if points is None else np.asarray(points, dtype=float)
 
     @classmethod
-    def from_estimator(cls, estimator, X, *, ax=None, show_points=True):
+    def from_estimator(
+        cls,
+        estimator: BaseEstimator,
+        X: ListLike,
+        *,
+        ax: "Axes | None" = None,
+        show_points: bool = True,
+    ) -> Self:
         """Compute the filtration of the first cloud and draw it.
 
         Parameters
@@ -46,7 +62,7 @@ class FiltrationDisplay:
         filtration = estimator.fit_transform(X[:1])[0]
         return cls(filtration, points=X[0] if show_points else None).plot(ax=ax)
 
-    def plot(self, ax=None, *, levels=12, title=None):
+    def plot(self, ax: "Axes | None" = None, *, levels: int = 12, title: str | None = None) -> Self:
         """Draw.
 
         Parameters

@@ -2,15 +2,24 @@
 
 import math
 import warnings
+from collections.abc import Iterable, Sequence
 from numbers import Integral
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_dptda._typing import Bounds, IntArray
 from sklearn_dptda.cluster._density import MixtureDensity
 from sklearn_dptda.cluster._parameters import mixture_parameters
 from sklearn_dptda.plotting._style import axes_or_new, cluster_names, cluster_style, legend_below
 from sklearn_dptda.utils import check_bounds
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
 
 _PLAIN = {"color": "#0072B2", "linestyle": "-"}
 # Standard deviations around the means that are drawn where there are no bounds.
@@ -76,19 +85,19 @@ class MixtureDensityDisplay:
 
     def __init__(
         self,
-        axes,
-        log_density,
+        axes: Iterable[ArrayLike],
+        log_density: ArrayLike,
         *,
-        means=None,
-        covariances=None,
-        component_labels=None,
-        modes=None,
-        mode_labels=None,
-        saddles=None,
-        paths=(),
-        regions=None,
-        feature_names=("feature 0", "feature 1"),
-    ):
+        means: ArrayLike | None = None,
+        covariances: ArrayLike | None = None,
+        component_labels: ArrayLike | None = None,
+        modes: ArrayLike | None = None,
+        mode_labels: ArrayLike | None = None,
+        saddles: ArrayLike | None = None,
+        paths: Iterable[ArrayLike] = (),
+        regions: ArrayLike | None = None,
+        feature_names: Iterable[str] = ("feature 0", "feature 1"),
+    ) -> None:
         self.axes = [np.asarray(axis, dtype=float) for axis in axes]
         self.log_density = np.asarray(log_density, dtype=float)
         self.means = _points(means)
@@ -106,14 +115,14 @@ class MixtureDensityDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator,
-        bounds=None,
-        features=(0, 1),
-        grid_resolution=200,
+        estimator: BaseEstimator,
+        bounds: Bounds | None = None,
+        features: Sequence[int] | IntArray = (0, 1),
+        grid_resolution: int = 200,
         *,
-        ax=None,
-        **kwargs,
-    ):
+        ax: "Axes | None" = None,
+        **kwargs: Any,
+    ) -> Self:
         """Draw the density of a fitted mixture, without any row of data.
 
         Parameters
@@ -186,16 +195,16 @@ class MixtureDensityDisplay:
 
     def plot(
         self,
-        ax=None,
+        ax: "Axes | None" = None,
         *,
-        levels=12,
-        cmap="Greys",
-        show_components=True,
-        show_tree=True,
-        show_regions=True,
-        colorbar=True,
-        title=None,
-    ):
+        levels: int = 12,
+        cmap: "str | Colormap" = "Greys",
+        show_components: bool = True,
+        show_tree: bool = True,
+        show_regions: bool = True,
+        colorbar: bool = True,
+        title: str | None = None,
+    ) -> Self:
         """Draw.
 
         Parameters

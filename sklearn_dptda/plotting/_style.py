@@ -1,5 +1,10 @@
 """Colours and markers that stay apart in greyscale and for the colour-blind."""
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 DIMENSION_STYLE = {
     0: {"color": "#0072B2", "marker": "o"},
     1: {"color": "#D55E00", "marker": "^"},
@@ -57,7 +62,7 @@ def legend_below(ax):
     )
 
 
-def axes_or_new(ax, **kwargs):
+def axes_or_new(ax: "Axes | None", **kwargs: Any) -> "Axes":
     """Return ``ax``, or the axes of a new figure."""
     if ax is not None:
         return ax

@@ -4,9 +4,12 @@ import math
 import os
 import threading
 import weakref
+from collections.abc import Mapping
 from numbers import Real
+from typing import Literal, Self
 
-from sklearn_dptda.privacy._budget import COMPOSITIONS, Charge
+from sklearn_dptda._typing import Adjacency, PathLike
+from sklearn_dptda.privacy._budget import COMPOSITIONS, Charge, PrivacyLoss
 from sklearn_dptda.privacy._history import SpendHistory
 from sklearn_dptda.privacy._ledger import Ledger
 from sklearn_dptda.privacy._sensitivity import check_adjacency
@@ -15,7 +18,7 @@ from sklearn_dptda.privacy._stores import MemoryStore, make_store, process_lock
 _DEFAULT_BUDGET = (math.inf, 0.0, "basic")
 # What a ledger line keeps of a parameter: enough to recognise it, too little for a data set.
 _LONGEST_TEXT = 200
-_HANDLES = weakref.WeakValueDictionary()
+_HANDLES: weakref.WeakValueDictionary[str, "PrivacyAccountant"] = weakref.WeakValueDictionary()
 
 
 class PrivacyAccountant:
@@ -97,7 +100,13 @@ class PrivacyAccountant:
     sklearn_dptda.privacy._warnings.PrivacyBudgetExceeded: asked for epsilon=0.4, ...
     """
 
-    def __init__(self, epsilon=math.inf, delta=0.0, path=None, composition="basic"):
+    def __init__(
+        self,
+        epsilon: float = math.inf,
+        delta: float = 0.0,
+        path: PathLike | None = None,
+        composition: Literal["basic", "zcdp"] = "basic",
+    ) -> None:
         if not (isinstance(epsilon, Real) and epsilon > 0):
             raise ValueError(f"epsilon must be a positive number; got {epsilon!r}.")
         if not (isinstance(delta, Real) and 0 <= delta < 1):
@@ -119,36 +128,36 @@ class PrivacyAccountant:
         _HANDLES[ledger.id] = self
 
     @property
-    def epsilon(self):
+    def epsilon(self) -> float:
         """Budget."""
         return self._epsilon
 
     @property
-    def delta(self):
+    def delta(self) -> float:
         """Budget of failure probabilities."""
         return self._delta
 
     @property
-    def path(self):
+    def path(self) -> str | None:
         """Where the ledger was asked to live."""
         return self._path
 
     @property
-    def composition(self):
+    def composition(self) -> str:
         """How losses add up."""
         return self._composition
 
     def spend(
         self,
-        epsilon,
-        delta=0.0,
+        epsilon: float,
+        delta: float = 0.0,
         *,
-        rho=None,
-        adjacency="replace-one",
-        what="",
-        estimator="",
-        parameters=None,
-    ):
+        rho: float | None = None,
+        adjacency: Adjacency = "replace-one",
+        what: str = "",
+        estimator: str = "",
+        parameters: Mapping[str, object] | None = None,
+    ) -> None:
         """Pay for one release, before it is drawn.
 
         Parameters
@@ -185,7 +194,7 @@ class PrivacyAccountant:
             },
         )
 
-    def total(self):
+    def total(self) -> PrivacyLoss:
         """Loss of all releases so far.
 
         Returns
@@ -197,7 +206,7 @@ class PrivacyAccountant:
         rule, charges = self._ledger.read()
         return rule.total(charges)
 
-    def remaining(self):
+    def remaining(self) -> PrivacyLoss:
         """Return the largest loss that still fits.
 
         Returns
@@ -208,7 +217,7 @@ class PrivacyAccountant:
         rule, charges = self._ledger.read()
         return rule.remaining(charges)
 
-    def spends(self):
+    def spends(self) -> SpendHistory:
         """Return the history: when, what, how much, by whom; never data.
 
         Returns
@@ -217,15 +226,15 @@ class PrivacyAccountant:
         """
         return SpendHistory(self._ledger.spends())
 
-    def __len__(self):
+    def __len__(self) -> int:
         """Count the spends."""
         return sum(count for _, count in self._ledger.read()[1])
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         # An accountant without spends is still an accountant.
         return True
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         """Make this the default of every private estimator without an accountant.
 
         It holds for the whole process and its threads, and for estimators that
@@ -238,7 +247,7 @@ class PrivacyAccountant:
         _DEFAULTS.push(self)
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         _DEFAULTS.pop(self)
 
     def __copy__(self):
@@ -321,6 +330,6 @@ class _Defaults:
 _DEFAULTS = _Defaults()
 
 
-def default_accountant():
+def default_accountant() -> PrivacyAccountant | None:
     """Return the accountant of the innermost ``with`` block, or None."""
     return _DEFAULTS.get()

@@ -4,15 +4,21 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from numbers import Integral
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
+from numpy.typing import ArrayLike
 from scipy.stats import beta
 from sklearn.base import BaseEstimator, clone
 
+from sklearn_dptda._typing import FloatArray, RandomStateLike
 from sklearn_dptda.privacy._event import learn_event
 from sklearn_dptda.privacy._noise import spawn_seeds
 from sklearn_dptda.privacy._release import release
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -43,12 +49,12 @@ class AuditResult:
     confidence: float
     delta: float
     n_runs: int
-    counts: tuple
+    counts: tuple[int, ...]
     event: str
-    scores: tuple | None = field(default=None, repr=False, compare=False)
+    scores: tuple[FloatArray, FloatArray] | None = field(default=None, repr=False, compare=False)
     threshold: float | None = None
 
-    def refutes(self, epsilon):
+    def refutes(self, epsilon: float) -> bool:
         """Whether the runs contradict a claimed epsilon at this confidence."""
         return self.epsilon > epsilon
 
@@ -59,7 +65,7 @@ class AuditResult:
             f"{self.counts[1]} times in {self.n_runs} runs a side."
         )
 
-    def plot(self, ax=None):
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw how the two data sets differ in what was counted.
 
         Parameters
@@ -93,19 +99,19 @@ class AuditResult:
 
 
 def audit_epsilon(
-    mechanism,
-    D,
-    D_neighbour,
+    mechanism: Callable[..., Any] | BaseEstimator,
+    D: object,
+    D_neighbour: object,
     *,
-    event=None,
-    delta=0.0,
-    n_runs=10_000,
-    confidence=0.99,
-    summary=None,
-    random_state=None,
-    n_jobs=None,
-    verbose=0,
-):
+    event: Callable[[Any], object] | None = None,
+    delta: float = 0.0,
+    n_runs: int = 10_000,
+    confidence: float = 0.99,
+    summary: Callable[[Any], ArrayLike] | None = None,
+    random_state: RandomStateLike = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> AuditResult:
     """Bound from below, by running it, how much privacy a mechanism loses.
 
     The mechanism runs many times on two neighbouring data sets. An event that

@@ -6,17 +6,21 @@ zero-concentrated differential privacy (zCDP).
 """
 
 import math
+from functools import lru_cache
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.integrate import quad
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import log_ndtr
+
+from sklearn_dptda.privacy._sensitivity import Sensitivity
 
 # Relative, for roots and integrals whose last digits are not certain.
 _MARGIN = 1e-9
 
 
-def gaussian_delta(epsilon, mu):
+def gaussian_delta(epsilon: float, mu: float) -> float:
     """Tight delta of a mu-GDP mechanism at ``epsilon``.
 
     Parameters
@@ -71,7 +75,7 @@ def _relative_excess(c, mu):
     return value
 
 
-def gaussian_mu(epsilon, delta):
+def gaussian_mu(epsilon: float, delta: float) -> float:
     """Largest ``mu`` whose Gaussian mechanism is (epsilon, delta)-private.
 
     Parameters
@@ -109,7 +113,7 @@ def gaussian_mu(epsilon, delta):
     return root * (1 - _MARGIN)
 
 
-def gaussian_epsilon(mu, delta):
+def gaussian_epsilon(mu: float, delta: float) -> float:
     """Smallest epsilon at which a mu-GDP mechanism has the given delta.
 
     Parameters
@@ -133,7 +137,7 @@ def gaussian_epsilon(mu, delta):
     return root * (1 + _MARGIN)
 
 
-def compose_mu(mus):
+def compose_mu(mus: ArrayLike) -> float:
     """Combined ``mu`` of adaptively chosen Gaussian steps: exact, not a bound.
 
     Parameters
@@ -151,7 +155,9 @@ def compose_mu(mus):
     return float(np.linalg.norm(np.asarray(mus, dtype=float)))
 
 
-def gaussian_scale(sensitivity, epsilon, delta, share=1.0):
+def gaussian_scale(
+    sensitivity: Sensitivity, epsilon: float, delta: float, share: float = 1.0
+) -> float:
     """Scale of the Gaussian noise for a step that gets a share of the budget.
 
     Parameters
@@ -183,7 +189,7 @@ def gaussian_scale(sensitivity, epsilon, delta, share=1.0):
     return sensitivity.value / (gaussian_mu(epsilon, delta) * math.sqrt(share))
 
 
-def laplace_scale(sensitivity, epsilon):
+def laplace_scale(sensitivity: Sensitivity, epsilon: float) -> float:
     """Scale of the Laplace noise for pure privacy: sensitivity over epsilon.
 
     Parameters
@@ -204,12 +210,12 @@ def laplace_scale(sensitivity, epsilon):
     return sensitivity.value / epsilon
 
 
-def gaussian_rho(mu):
+def gaussian_rho(mu: float) -> float:
     """The zCDP parameter of Gaussian noise: ``mu**2 / 2``."""
     return mu * mu / 2
 
 
-def pure_rho(epsilon):
+def pure_rho(epsilon: float) -> float:
     """The zCDP parameter of any pure mechanism: ``epsilon**2 / 2``.
 
     References
@@ -220,7 +226,7 @@ def pure_rho(epsilon):
     return epsilon * epsilon / 2
 
 
-def bounded_range_rho(epsilon):
+def bounded_range_rho(epsilon: float) -> float:
     """The zCDP parameter of an exponential mechanism: ``epsilon**2 / 8``.
 
     References
@@ -231,7 +237,7 @@ def bounded_range_rho(epsilon):
     return epsilon * epsilon / 8
 
 
-def zcdp_epsilon(rho, delta):
+def zcdp_epsilon(rho: float, delta: float) -> float:
     """Convert rho-zCDP to (epsilon, delta)-DP by the tight Rényi conversion.
 
     Parameters
@@ -270,7 +276,7 @@ def zcdp_epsilon(rho, delta):
     return max(float(best.fun), 0.0)
 
 
-def zcdp_rho(epsilon, delta):
+def zcdp_rho(epsilon: float, delta: float) -> float:
     """Largest rho whose zCDP implies (epsilon, delta)-DP by :func:`zcdp_epsilon`.
 
     Parameters
@@ -286,8 +292,12 @@ def zcdp_rho(epsilon, delta):
     """
     _check_epsilon(epsilon)
     _check_delta(delta)
-    if math.isinf(epsilon):
-        return math.inf
+    return math.inf if math.isinf(epsilon) else _largest_rho(float(epsilon), float(delta))
+
+
+# Searches and replicates ask for the same public numbers again and again.
+@lru_cache(maxsize=1024)
+def _largest_rho(epsilon, delta):
     high = 1.0
     while zcdp_epsilon(high, delta) <= epsilon:
         high *= 2

@@ -1,13 +1,16 @@
 """The exponential mechanism over a finite list, in integers."""
 
 import math
+from collections.abc import Sequence
 from decimal import Decimal, localcontext
+
+from sklearn_dptda.privacy._noise import NoiseSource
 
 # Decimal digits of the largest weight, of the smallest, and of the arithmetic that makes them.
 _DIGITS, _LEAST, _PRECISION = 90, 30, 120
 
 
-def exponential_choice(costs, rate, noise):
+def exponential_choice(costs: Sequence[int], rate: float, noise: NoiseSource) -> int:
     """Draw an index with probability proportional to ``exp(-rate * cost)``.
 
     Parameters

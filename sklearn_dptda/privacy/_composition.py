@@ -8,7 +8,7 @@ from scipy.special import gammaln
 from sklearn_dptda.privacy._calibration import bounded_range_rho, zcdp_epsilon
 
 
-def bounded_range_delta(rate, n_releases, epsilon):
+def bounded_range_delta(rate: float, n_releases: int, epsilon: float) -> float:
     """Tight delta of ``n_releases`` independent bounded-range mechanisms.
 
     A mechanism is ``rate``-bounded-range when, for neighbours, the log ratio
@@ -52,7 +52,7 @@ def _times(count, log_probability):
     return count * np.where(count > 0, log_probability, 0.0)
 
 
-def bounded_range_rate(epsilon, delta, n_releases):
+def bounded_range_rate(epsilon: float, delta: float, n_releases: int) -> float:
     """Largest rate at which each of ``n_releases`` mechanisms may be drawn.
 
     The pure split ``epsilon / n_releases`` is always valid. With

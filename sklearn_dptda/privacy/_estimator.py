@@ -4,9 +4,12 @@ import copy
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from typing import Any, Literal
 
+from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 
+from sklearn_dptda._typing import Adjacency
 from sklearn_dptda.privacy._accountant import default_accountant
 
 # Public, but of no use in a ledger, or a secret.
@@ -34,11 +37,11 @@ class PrivacyTags:
         ``epsilon=inf``.
     """
 
-    input: str = "rows"
-    releases: str = "fit"
-    adjacency: str = "replace-one"
+    input: Literal["functions", "clouds", "rows", "graph"] = "rows"
+    releases: Literal["fit", "transform"] = "fit"
+    adjacency: Adjacency = "replace-one"
     ragged: bool = False
-    exact_sibling: Callable | None = None
+    exact_sibling: Callable[[Any], BaseEstimator] | None = None
 
 
 @dataclass(slots=True)

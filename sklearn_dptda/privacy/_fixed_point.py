@@ -2,8 +2,13 @@
 
 import math
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sklearn_dptda._typing import FloatArray
+from sklearn_dptda.privacy._sensitivity import Sensitivity
 
 # Steps per noise scale: 2**30 to 2**31.
 _SCALE_BITS = 30
@@ -48,18 +53,18 @@ class FixedPoint:
     exponent: int
 
     @classmethod
-    def for_scale(cls, scale):
+    def for_scale(cls, scale: float) -> Self:
         """Lattice fine enough for noise of the given, public, scale."""
         if not (scale > 0 and math.isfinite(scale)):
             raise ValueError(f"scale must be positive and finite; got {scale!r}.")
         return cls(math.frexp(scale)[1] - 1 - _SCALE_BITS)
 
     @property
-    def step(self):
+    def step(self) -> float:
         """Distance of neighbouring lattice points."""
         return math.ldexp(1.0, self.exponent)
 
-    def encode(self, values):
+    def encode(self, values: ArrayLike) -> NDArray[np.int64]:
         """Round towards zero to whole steps.
 
         Parameters
@@ -80,7 +85,7 @@ class FixedPoint:
             raise ValueError("values must be finite and below 2**62 steps of the lattice.")
         return steps.astype(np.int64)
 
-    def decode(self, steps):
+    def decode(self, steps: ArrayLike) -> FloatArray:
         """Turn whole steps into floats.
 
         Parameters
@@ -93,7 +98,7 @@ class FixedPoint:
         """
         return np.ldexp(np.asarray(steps).astype(float), self.exponent)
 
-    def sum(self, values, axis=0):
+    def sum(self, values: ArrayLike, axis: int = 0) -> NDArray[np.int64]:
         """Exact sum of rounded values: the same in whatever order and grouping.
 
         Parameters
@@ -117,7 +122,7 @@ class FixedPoint:
             raise ValueError("the sum could leave 62 bits: use a coarser lattice.")
         return steps.sum(axis=axis)
 
-    def sum_sensitivity(self, sensitivity, size):
+    def sum_sensitivity(self, sensitivity: Sensitivity, size: int) -> Sensitivity:
         """Sensitivity of a :meth:`sum` of records, in steps.
 
         Not that of a statistic that is computed first and encoded afterwards:

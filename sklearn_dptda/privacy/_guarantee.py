@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from html import escape
 
+from sklearn_dptda._typing import Adjacency
 from sklearn_dptda.privacy._budget import Charge
 from sklearn_dptda.privacy._sensitivity import check_adjacency
 
@@ -55,7 +56,7 @@ class PrivacyGuarantee:
 
     epsilon: float
     delta: float
-    adjacency: str
+    adjacency: Adjacency
     unit: str
     mechanism: str
     released: str
@@ -69,7 +70,7 @@ class PrivacyGuarantee:
         check_adjacency(self.adjacency)
 
     @property
-    def holds(self):
+    def holds(self) -> bool:
         """Whether the release is fit to be handed on as private."""
         return (
             math.isfinite(self.epsilon)

@@ -1,15 +1,20 @@
 """The spends of a ledger as a table."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, fields
 from html import escape
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sklearn_dptda.privacy._ledger import Spend
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
-class SpendHistory(Sequence):
+
+class SpendHistory(Sequence[Spend]):
     """All spends of a ledger at one moment: a sequence of lines, a table of columns.
 
     Parameters
@@ -36,13 +41,24 @@ class SpendHistory(Sequence):
 
     columns = tuple(field.name for field in fields(Spend))
 
-    def __init__(self, spends):
+    def __init__(self, spends: Iterable[Spend]) -> None:
         self._spends = tuple(spends)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._spends)
 
-    def __getitem__(self, key):
+    @overload
+    def __getitem__(self, key: str) -> NDArray[Any]: ...
+
+    @overload
+    def __getitem__(self, key: SupportsIndex) -> Spend: ...
+
+    @overload
+    def __getitem__(self, key: slice) -> "SpendHistory": ...
+
+    def __getitem__(
+        self, key: str | SupportsIndex | slice
+    ) -> "NDArray[Any] | Spend | SpendHistory":
         """Column for a name, line for an integer, shorter history for a slice."""
         if isinstance(key, str):
             if key not in self.columns:
@@ -52,7 +68,7 @@ class SpendHistory(Sequence):
             return SpendHistory(self._spends[key])
         return self._spends[key]
 
-    def to_pandas(self):
+    def to_pandas(self) -> "DataFrame":
         """Return the history as a :class:`pandas.DataFrame`.
 
         Raises

@@ -40,7 +40,7 @@ _INSERT_SPEND = """
 INSERT INTO privacy_spend VALUES
     (:id, :number, :time, :epsilon, :delta, :rho, :adjacency, :what, :estimator, :parameters)
 """
-_LEDGERS = weakref.WeakSet()
+_LEDGERS: weakref.WeakSet["Ledger"] = weakref.WeakSet()
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Spend:
     adjacency: str
     what: str
     estimator: str
-    parameters: dict
+    parameters: dict[str, str]
 
 
 class Ledger:

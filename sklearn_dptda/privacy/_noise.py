@@ -7,12 +7,16 @@ number takes part in a secure draw, so none can betray the mechanism's input.
 import math
 import random
 import secrets
+from collections.abc import MutableSequence
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
+from sklearn_dptda._typing import RandomStateLike
 from sklearn_dptda.privacy import _secure, _seeded
 
 _WORD = 1 << 64
@@ -53,7 +57,7 @@ class NoiseSource:
     (dtype('int64'), (3,))
     """
 
-    def __init__(self, seed=None):
+    def __init__(self, seed: int | None = None) -> None:
         self.seeded = seed is not None
         self._seed = seed
         self._getrandbits = random.Random(seed).getrandbits if self.seeded else secrets.randbits
@@ -66,7 +70,7 @@ class NoiseSource:
     def _rng(self):
         return self.generator()
 
-    def below(self, n):
+    def below(self, n: int) -> int:
         """Draw an integer uniformly from ``{0, ..., n - 1}``, ``n`` of any size.
 
         Rejection keeps the draw exactly uniform.
@@ -81,13 +85,13 @@ class NoiseSource:
             if value < n:
                 return value
 
-    def shuffle(self, items):
+    def shuffle(self, items: MutableSequence[Any]) -> None:
         """Permute a list in place, uniformly (Fisher and Yates)."""
         for i in range(len(items) - 1, 0, -1):
             j = self.below(i + 1)
             items[i], items[j] = items[j], items[i]
 
-    def words(self, size):
+    def words(self, size: int) -> NDArray[np.uint64]:
         """Uniform 64-bit words.
 
         Parameters
@@ -102,7 +106,7 @@ class NoiseSource:
             return self._rng.integers(0, _WORD, size=size, dtype=np.uint64)
         return np.frombuffer(secrets.token_bytes(8 * size), dtype=np.uint64)
 
-    def bits(self, size):
+    def bits(self, size: int) -> NDArray[np.bool_]:
         """Fair coins.
 
         Parameters
@@ -116,7 +120,7 @@ class NoiseSource:
         words = self.words(-(-size // 64))
         return np.unpackbits(words.view(np.uint8), count=size).astype(bool)
 
-    def integers(self, n, size):
+    def integers(self, n: int, size: int) -> NDArray[np.int64]:
         """Integers uniform on ``{0, ..., n - 1}``, exactly, by rejection.
 
         Parameters
@@ -141,7 +145,7 @@ class NoiseSource:
             done += len(draws)
         return out
 
-    def bernoulli(self, numerator, size):
+    def bernoulli(self, numerator: int, size: int) -> NDArray[np.bool_]:
         """Coins that are true with probability ``numerator / 2**64``, exactly.
 
         Parameters
@@ -160,7 +164,9 @@ class NoiseSource:
             return np.ones(size, dtype=bool)
         return self.words(size) < np.uint64(numerator)
 
-    def randomized_response(self, values, n_categories, epsilon):
+    def randomized_response(
+        self, values: ArrayLike, n_categories: int, epsilon: float
+    ) -> NDArray[np.int64]:
         """Keep each category or replace it by another one, uniformly chosen.
 
         Each output is exactly ``epsilon``-differentially private for its own
@@ -198,7 +204,7 @@ class NoiseSource:
         out[change] = (out[change] + step[change]) % n_categories
         return out.reshape(values.shape)
 
-    def discrete_laplace(self, scale, size):
+    def discrete_laplace(self, scale: float, size: int | tuple[int, ...]) -> NDArray[np.int64]:
         """Integer noise with probabilities proportional to ``exp(-abs(x) / scale)``.
 
         Added to an integer of sensitivity ``D``, it is exactly
@@ -216,7 +222,7 @@ class NoiseSource:
         """
         return self._draw("laplace", scale, size)
 
-    def discrete_gaussian(self, scale, size):
+    def discrete_gaussian(self, scale: float, size: int | tuple[int, ...]) -> NDArray[np.int64]:
         """Integer noise with probabilities proportional to ``exp(-x**2 / (2 * scale**2))``.
 
         Added to an integer vector of L2 sensitivity ``D``, it is exactly
@@ -247,7 +253,7 @@ class NoiseSource:
             flat = _secure.draw(law, scale, n)
         return flat.reshape(size)
 
-    def generator(self):
+    def generator(self) -> np.random.Generator:
         """NumPy generator, for mechanisms whose guarantee is nominal anyway.
 
         Floating-point draws from it must never be added to a statistic that
@@ -256,7 +262,7 @@ class NoiseSource:
         return np.random.default_rng(self._sequence.spawn(1)[0])
 
 
-def flip_numerator(epsilon, n_categories):
+def flip_numerator(epsilon: float, n_categories: int) -> int:
     """Probability of a change in randomized response, times 2**64, rounded up.
 
     Parameters
@@ -285,7 +291,7 @@ def flip_numerator(epsilon, n_categories):
     return numerator
 
 
-def spawn_seeds(random_state, n):
+def spawn_seeds(random_state: RandomStateLike, n: int) -> list[int] | list[None]:
     """Draw ``n`` integer seeds below 2**32, or ``n`` times None where entropy is to be used.
 
     Seeds are drawn before any work is dispatched, so that a result never

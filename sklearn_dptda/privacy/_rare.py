@@ -2,9 +2,14 @@
 
 import math
 from bisect import bisect_right
+from collections.abc import Iterator
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
+
+from sklearn_dptda.privacy._noise import NoiseSource
 
 # Bits of a probability of eight coins beyond the first 16.
 _REST = 512 - 16
@@ -17,7 +22,7 @@ _RARE = 2.0**-13
 _LARGEST_SCALE = 2.0**51
 
 
-def successes(noise, numerator, n):
+def successes(noise: NoiseSource, numerator: int, n: int) -> Iterator[NDArray[np.int64]]:
     """Yield sorted positions of successes among ``n`` coins.
 
     Parameters
@@ -48,11 +53,17 @@ def successes(noise, numerator, n):
 
 
 def _thrown(noise, numerator, n):
-    octets = Octets(numerator)
+    octets = _octets(numerator)
     for start in range(0, n, 8 * _CHUNK):
         size = min(8 * _CHUNK, n - start)
         found = positions(octets.draw(noise, -(-size // 8)))
         yield start + found[found < size]
+
+
+@lru_cache(maxsize=8)
+def _octets(numerator):
+    """The table of a probability, which is public, is made once."""
+    return Octets(numerator)
 
 
 class Octets:

@@ -2,6 +2,9 @@
 
 import math
 from dataclasses import dataclass, replace
+from typing import Literal, Self
+
+from sklearn_dptda._typing import Adjacency
 
 ADJACENCIES = ("replace-one", "add-remove")
 
@@ -38,8 +41,8 @@ class Sensitivity:
     """
 
     value: float
-    norm: str
-    adjacency: str
+    norm: Literal["l1", "l2"]
+    adjacency: Adjacency
 
     def __post_init__(self):
         if not (self.value >= 0 and math.isfinite(self.value)):
@@ -48,7 +51,9 @@ class Sensitivity:
             raise ValueError(f"norm must be 'l1' or 'l2'; got {self.norm!r}.")
         check_adjacency(self.adjacency)
 
-    def require(self, *, norm=None, adjacency=None):
+    def require(
+        self, *, norm: Literal["l1", "l2"] | None = None, adjacency: Adjacency | None = None
+    ) -> Self:
         """Return self, or raise ValueError if norm or adjacency is another one."""
         for name, wanted in (("norm", norm), ("adjacency", adjacency)):
             if wanted is not None and getattr(self, name) != wanted:
@@ -57,7 +62,7 @@ class Sensitivity:
                 )
         return self
 
-    def for_replacement(self):
+    def for_replacement(self) -> Self:
         """Bound for replaced records: one removed and one added, so at most twice.
 
         The way back does not exist: a bound for replacement says nothing
@@ -67,18 +72,18 @@ class Sensitivity:
             return self
         return replace(self, value=2 * self.value, adjacency="replace-one")
 
-    def __mul__(self, factor):
+    def __mul__(self, factor: float) -> Self:
         return replace(self, value=self.value * abs(factor))
 
     __rmul__ = __mul__
 
-    def __add__(self, other):
+    def __add__(self, other: object) -> Self:
         """Sensitivity of two statistics released jointly, as one vector."""
         if not isinstance(other, Sensitivity):
             return NotImplemented
         other.require(norm=self.norm, adjacency=self.adjacency)
-        joint = math.hypot if self.norm == "l2" else lambda a, b: a + b
-        return replace(self, value=joint(self.value, other.value))
+        one, two = self.value, other.value
+        return replace(self, value=math.hypot(one, two) if self.norm == "l2" else one + two)
 
 
 def check_adjacency(adjacency):

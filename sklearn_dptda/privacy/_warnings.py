@@ -1,5 +1,7 @@
 """Warnings and errors about privacy."""
 
+from sklearn_dptda.privacy._budget import PrivacyLoss
+
 
 class PrivacyLeakWarning(RuntimeWarning):
     """A quantity that should be public was computed from the data.
@@ -28,7 +30,7 @@ class PrivacyBudgetExceeded(RuntimeError):
         As given.
     """
 
-    def __init__(self, asked, left):
+    def __init__(self, asked: PrivacyLoss, left: PrivacyLoss) -> None:
         super().__init__(asked, left)
         self.asked = asked
         self.left = left
@@ -36,7 +38,8 @@ class PrivacyBudgetExceeded(RuntimeError):
     def __str__(self):
         return (
             f"asked for epsilon={self.asked.epsilon:g}, delta={self.asked.delta:g}; "
-            f"left: epsilon={self.left.epsilon:g}, delta={self.left.delta:g}."
+            f"left: epsilon={self.left.epsilon:g}, delta={self.left.delta:g}. "
+            "Nothing was released: ask for less, or for a larger budget."
         )
 
 

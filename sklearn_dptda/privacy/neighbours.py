@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
+from sklearn_dptda._typing import Adjacency, Bounds, LegacyRandomStateLike
 from sklearn_dptda.privacy._sensitivity import check_adjacency
 
 __all__ = [
@@ -31,7 +32,13 @@ class NeighbourPair(NamedTuple):
     second: Any
 
 
-def row_neighbours(n_rows, bounds, *, adjacency="replace-one", random_state=0):
+def row_neighbours(
+    n_rows: int,
+    bounds: Bounds,
+    *,
+    adjacency: Adjacency = "replace-one",
+    random_state: LegacyRandomStateLike = 0,
+) -> list[NeighbourPair]:
     """Tables that differ in one row.
 
     Parameters
@@ -112,7 +119,13 @@ def _opposite(low, high):
     return start, low + high - start
 
 
-def cloud_neighbours(n_points, bounds, *, adjacency="replace-one", random_state=0):
+def cloud_neighbours(
+    n_points: int,
+    bounds: Bounds,
+    *,
+    adjacency: Adjacency = "replace-one",
+    random_state: LegacyRandomStateLike = 0,
+) -> list[NeighbourPair]:
     """Point clouds that differ in one point.
 
     The pairs of :func:`row_neighbours`, and circles that one point closes.
@@ -149,7 +162,7 @@ def cloud_neighbours(n_points, bounds, *, adjacency="replace-one", random_state=
     ]
 
 
-def graph_neighbours(n_nodes, *, directed=False):
+def graph_neighbours(n_nodes: int, *, directed: bool = False) -> list[NeighbourPair]:
     """Graphs on the same nodes that differ in one edge.
 
     Parameters
@@ -202,7 +215,13 @@ def _flipped(graph, edge, directed):
     return other
 
 
-def function_neighbours(shape, sensitivity, upper, *, random_state=0):
+def function_neighbours(
+    shape: tuple[int, ...],
+    sensitivity: float,
+    upper: float,
+    *,
+    random_state: LegacyRandomStateLike = 0,
+) -> list[NeighbourPair]:
     """Functions on a grid that differ by at most the sensitivity everywhere.
 
     Parameters

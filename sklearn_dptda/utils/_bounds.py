@@ -1,13 +1,16 @@
 """Public boxes: parsing, and the warning when the caller gives none."""
 
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from sklearn_dptda._typing import Bounds, FloatArray
 from sklearn_dptda.privacy import PrivacyLeakWarning
 
 
-def check_bounds(bounds, n_features):
+def check_bounds(bounds: Bounds, n_features: int) -> tuple[FloatArray, FloatArray]:
     """Turn ``bounds`` into two float arrays of shape (n_features,).
 
     Parameters
@@ -47,7 +50,9 @@ def check_bounds(bounds, n_features):
     return low, high
 
 
-def bounds_from_data(clouds, estimator_name):
+def bounds_from_data(
+    clouds: Sequence[FloatArray], estimator_name: str
+) -> tuple[FloatArray, FloatArray]:
     """Compute a bounding box from the data, and warn that this leaks."""
     warnings.warn(
         f"{estimator_name} was given no bounds: they are computed from the data, which the "
@@ -63,7 +68,7 @@ def bounds_from_data(clouds, estimator_name):
     return low - pad, high + pad
 
 
-def diameter(low, high):
+def diameter(low: ArrayLike, high: ArrayLike) -> float:
     """Euclidean length of the diagonal of a box, rounded up.
 
     The rounding pays for the two or three roundings of the computation, so

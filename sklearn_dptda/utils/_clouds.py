@@ -1,9 +1,17 @@
 """Reading collections of point clouds."""
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
+
+from sklearn_dptda._typing import FloatArray
 
 
-def check_cloud(cloud, name="X", n_features=None, min_points=2):
+def check_cloud(
+    cloud: ArrayLike, name: str = "X", n_features: int | None = None, min_points: int = 2
+) -> FloatArray:
     """Check one point cloud.
 
     Returns
@@ -41,7 +49,7 @@ def check_cloud(cloud, name="X", n_features=None, min_points=2):
     return array
 
 
-def check_collection(X, name="X"):
+def check_collection(X: Iterable[Any], name: str = "X") -> list[Any]:
     """Check the outer container: a non-empty sequence, not one flat cloud.
 
     Returns
@@ -68,7 +76,9 @@ def check_collection(X, name="X"):
     return items
 
 
-def check_clouds(X, n_features=None, min_points=2):
+def check_clouds(
+    X: Iterable[ArrayLike], n_features: int | None = None, min_points: int = 2
+) -> list[FloatArray]:
     """Check a list of clouds, or a three-dimensional array.
 
     Returns

@@ -1,9 +1,12 @@
 """Reading persistence diagrams."""
 
 import numpy as np
+from numpy.typing import ArrayLike
+
+from sklearn_dptda._typing import FloatArray
 
 
-def as_diagram(diagram, name):
+def as_diagram(diagram: ArrayLike, name: str) -> FloatArray:
     """Return a diagram as an (n, 2) float array; infinite deaths are allowed.
 
     Raises

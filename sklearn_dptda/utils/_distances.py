@@ -2,15 +2,17 @@
 
 import numpy as np
 from gudhi.hera import bottleneck_distance as hera_bottleneck
+from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 
+from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.utils._diagrams import as_diagram
 
 # Differences of larger coordinates may overflow.
 _LARGEST = 1e300
 
 
-def check_diagram(diagram, name="diagram"):
+def check_diagram(diagram: ArrayLike, name: str = "diagram") -> FloatArray:
     """Return a diagram as an (n, 2) float array without points on the diagonal.
 
     Raises
@@ -27,7 +29,7 @@ def check_diagram(diagram, name="diagram"):
     return array[array[:, 1] > array[:, 0]]
 
 
-def bottleneck_distance(first, second):
+def bottleneck_distance(first: ArrayLike, second: ArrayLike) -> float:
     """Exact bottleneck distance between two persistence diagrams.
 
     Parameters
@@ -64,7 +66,7 @@ def bottleneck_distance(first, second):
     return unit * float(hera_bottleneck(first / unit, second / unit, delta=0))
 
 
-def wasserstein_distance(first, second):
+def wasserstein_distance(first: ArrayLike, second: ArrayLike) -> float:
     """Exact 1-Wasserstein distance between two persistence diagrams.
 
     The least sum of maximum distances of matched points, the others being
@@ -107,7 +109,7 @@ def wasserstein_distance(first, second):
     return float(cost[linear_sum_assignment(cost)].sum() + np.abs(ends[0] - ends[1]).sum())
 
 
-def power_of_two(*diagrams):
+def power_of_two(*diagrams: FloatArray) -> float:
     """Power of two near the longest bar, by which division rounds nothing.
 
     Parameters

@@ -1,5 +1,7 @@
 """Transformers whose output is a list of objects rather than a table."""
 
+from typing import Self
+
 
 class ListOutputMixin:
     """Accept ``set_output`` and leave the output alone.
@@ -9,7 +11,7 @@ class ListOutputMixin:
     choice.
     """
 
-    def set_output(self, *, transform=None):
+    def set_output(self, *, transform: str | None = None) -> Self:
         """Do nothing: the output is a list, whatever container is asked for.
 
         Parameters

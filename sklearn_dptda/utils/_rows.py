@@ -1,9 +1,14 @@
 """Tables of private rows: checked, and errors that never quote a value."""
 
 import re
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
+
+from sklearn_dptda._typing import FloatArray
 
 # What scikit-learn or NumPy say, and what is said here: without the values that they quote.
 _QUOTING = (
@@ -14,7 +19,7 @@ _QUOTING = (
 )
 
 
-def check_rows(estimator, X, **options):
+def check_rows(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> FloatArray:
     """Validate a table as scikit-learn does, and keep its values out of errors.
 
     Parameters
@@ -34,15 +39,15 @@ def check_rows(estimator, X, **options):
         If the table is refused, NaN and infinity included.
     """
     try:
-        X = validate_data(estimator, X, dtype=np.float64, **options)
+        rows: FloatArray = validate_data(estimator, X, dtype=np.float64, **options)
     except ValueError as error:
         raise ValueError(without_values(str(error))) from None
-    if not np.isfinite(X).all():
+    if not np.isfinite(rows).all():
         raise ValueError("X contains NaN or infinity.")
-    return X
+    return rows
 
 
-def without_values(message):
+def without_values(message: str) -> str:
     """A message of scikit-learn without the values of the array that it quotes."""
     for pattern, replacement in _QUOTING:
         message = re.sub(pattern, replacement, message)

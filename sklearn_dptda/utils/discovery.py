@@ -10,7 +10,7 @@ from sklearn.utils import get_tags
 import sklearn_dptda
 
 
-def all_estimators(*, private=None):
+def all_estimators(*, private: bool | None = None) -> list[tuple[str, type[BaseEstimator]]]:
     """List the public estimators of the package.
 
     Parameters
@@ -46,6 +46,6 @@ def all_estimators(*, private=None):
     ]
 
 
-def is_private(estimator):
+def is_private(estimator: BaseEstimator) -> bool:
     """Whether an estimator's tags say that it releases under differential privacy."""
     return getattr(get_tags(estimator), "privacy", None) is not None

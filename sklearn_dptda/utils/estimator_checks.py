@@ -11,13 +11,18 @@ Passing is necessary, not sufficient: the sensitivity needs a proof and
 :func:`~sklearn_dptda.privacy.audit_epsilon` more runs.
 """
 
+from collections.abc import Callable, Iterable
 from functools import partial
+from typing import TYPE_CHECKING
 
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
-from sklearn_dptda.utils._privacy_checks import CHECKS, make_check_data
+from sklearn_dptda.utils._privacy_checks import CHECKS, CheckData, make_check_data
 from sklearn_dptda.utils._privacy_checks._tools import tags_of
 from sklearn_dptda.utils.discovery import all_estimators, is_private
+
+if TYPE_CHECKING:
+    from pytest import MarkDecorator
 
 __all__ = [
     "check_privacy",
@@ -41,7 +46,7 @@ _SMALL = {
 }
 
 
-def make_instance(kind):
+def make_instance(kind: type[BaseEstimator]) -> BaseEstimator:
     """Instance of a private estimator with the public parameters that the checks use.
 
     Parameters
@@ -67,7 +72,9 @@ def make_instance(kind):
     )
 
 
-def privacy_checks(estimator, data=None):
+def privacy_checks(
+    estimator: BaseEstimator, data: CheckData | None = None
+) -> list[tuple[str, Callable[[], None]]]:
     """List the checks for one estimator.
 
     Parameters
@@ -101,7 +108,7 @@ def _run(check, estimator, data):
     check(clone(estimator), data)
 
 
-def check_privacy(estimator, data=None):
+def check_privacy(estimator: BaseEstimator, data: CheckData | None = None) -> int:
     """Run all privacy checks on one estimator.
 
     Parameters
@@ -132,7 +139,9 @@ def check_privacy(estimator, data=None):
     return len(checks)
 
 
-def parametrize_with_privacy_checks(estimators=None):
+def parametrize_with_privacy_checks(
+    estimators: Iterable[BaseEstimator] | None = None,
+) -> "MarkDecorator":
     """Decorate a pytest test that takes ``check``.
 
     Parameters

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from sklearn_dptda.privacy.neighbours import (
+    NeighbourPair,
     cloud_neighbours,
     function_neighbours,
     graph_neighbours,
@@ -44,8 +45,8 @@ class CheckData:
     X: Any
     larger: Any
     canary: Any
-    neighbours: list
-    invalid: dict
+    neighbours: list[NeighbourPair]
+    invalid: dict[str, Any]
     outside: Any = None
     clipped: Any = None
     canary_value: float | None = CANARY

@@ -1,0 +1,26 @@
+"""Types that many signatures share."""
+
+import os
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import sparray, spmatrix
+
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.integer[Any]]
+SparseLike: TypeAlias = sparray | spmatrix
+# What is an array, or may be made one that has a length and slices.
+ListLike: TypeAlias = Sequence[Any] | NDArray[Any]
+# Lower and upper ends: a pair of numbers or of arrays, or an array of two rows.
+Bounds: TypeAlias = Sequence[ArrayLike] | NDArray[Any]
+PathLike: TypeAlias = str | os.PathLike[str]
+
+# Where noise is private, a generator serves as well.
+RandomStateLike: TypeAlias = int | np.random.RandomState | np.random.Generator | None
+# What scikit-learn's check_random_state takes.
+LegacyRandomStateLike: TypeAlias = int | np.random.RandomState | None
+
+Adjacency: TypeAlias = Literal["add-remove", "replace-one"]
+CovarianceType: TypeAlias = Literal["full", "tied", "diag", "spherical"]
