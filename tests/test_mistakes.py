@@ -1,0 +1,172 @@
+"""What a newcomer gets wrong, and that each message names the thing and says what to do.
+
+Nothing is paid for a mistake, and no message quotes a record.
+"""
+
+import re
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+from sklearn_dptda import DTMFiltration, PrivatePersistence
+from sklearn_dptda.cluster import DPLloyd, DPMoGMorse
+from sklearn_dptda.datasets import load_pulsar, make_two_circles
+from sklearn_dptda.graph import EdgeFlip
+from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded, PrivacyLeakWarning
+
+BOX = (-3, 3.5)
+CANARY = 2.7182818
+
+
+@pytest.fixture(scope="module")
+def cloud():
+    X = make_two_circles(200, random_state=0)
+    X[7] = CANARY
+    return X
+
+
+def filtration(cloud):
+    return DTMFiltration(0.2, bounds=BOX, resolution=9).fit_transform([cloud])
+
+
+def ledger():
+    return PrivacyAccountant(10.0, 1e-3)
+
+
+# Of each mistake: what was done, with the accountant; the error; what its message must say.
+MISTAKES = {
+    "epsilon of zero": (
+        lambda X, a: PrivatePersistence(0.0, accountant=a).fit_transform(filtration(X)),
+        ValueError,
+        r"'epsilon' parameter of PrivatePersistence must be .* range \(0\.0, inf\]",
+    ),
+    "mass in points, not as a share": (
+        lambda X, a: DTMFiltration(20, bounds=BOX).fit_transform([X]),
+        ValueError,
+        r"'m' parameter of DTMFiltration must be a float in the range \(0\.0, 1\.0\]",
+    ),
+    "bounds in the wrong order": (
+        lambda X, a: DPLloyd(2, bounds=(3, -3), accountant=a).fit(X),
+        ValueError,
+        r"bounds are crossed: they are \(low, high\).*got \(3, -3\)",
+    ),
+    "bounds by column instead of by end": (
+        lambda X, a: DPLloyd(2, bounds=[(-3, 3), (0, 1), (0, 1)], accountant=a).fit(X),
+        ValueError,
+        r"bounds must be a pair \(low, high\).*one number per coordinate \(2 here\)",
+    ),
+    "one cloud where a list is expected": (
+        lambda X, a: DTMFiltration(0.2, bounds=BOX).fit_transform(X),
+        ValueError,
+        r"a list of arrays.* is expected\. Pass \[X\]",
+    ),
+    "points where filtrations are expected": (
+        lambda X, a: PrivatePersistence(accountant=a).fit_transform([X]),
+        ValueError,
+        "Pass filtrations from DTMFiltration, or state sensitivity and upper",
+    ),
+    "steps in the wrong order": (
+        lambda X, a: make_pipeline(
+            PrivatePersistence(accountant=a), DTMFiltration(0.2, bounds=BOX)
+        ).fit_transform([X]),
+        ValueError,
+        "Pass filtrations from DTMFiltration",
+    ),
+    "a misspelt option": (
+        lambda X, a: DPLloyd(2, bounds=BOX, adjacency="replace", accountant=a).fit(X),
+        ValueError,
+        r"'adjacency' parameter of DPLloyd must be a str among .*'replace-one'.* Got 'replace'",
+    ),
+    "an accountant that is a number": (
+        lambda X, a: DPLloyd(2, bounds=BOX, accountant=1.0).fit(X),
+        ValueError,
+        "'accountant' parameter of DPLloyd must be an instance of .*PrivacyAccountant",
+    ),
+    "a missing value": (
+        lambda X, a: DPLloyd(2, bounds=BOX, accountant=a).fit(np.where(X > 2.9, np.nan, X)),
+        ValueError,
+        "Input X contains NaN",
+    ),
+    "release before fit": (
+        lambda X, a: DPMoGMorse(2, accountant=a).predict(X),
+        ValueError,
+        "DPMoGMorse instance is not fitted yet. Call 'fit'",
+    ),
+    "rows where a graph is expected": (
+        lambda X, a: EdgeFlip(1.0, accountant=a).fit_transform(X),
+        ValueError,
+        r"X must be an adjacency matrix; got numbers of shape \(200, 2\)",
+    ),
+    "a directed graph, unannounced": (
+        lambda X, a: EdgeFlip(1.0, accountant=a).fit_transform(np.triu(np.ones((5, 5)), 1)),
+        ValueError,
+        "not symmetric: pass directed=True, or the larger of it and its transpose",
+    ),
+    "a data set that is not there": (
+        lambda X, a: load_pulsar(data_home="no/such/folder"),
+        FileNotFoundError,
+        "Save it as pulsar.npz .* pass the folder as data_home",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_message_says_what_to_do(mistake, cloud):
+    do, error, message = MISTAKES[mistake]
+    accountant = ledger()
+    with pytest.raises(error, match=message) as caught:
+        do(cloud, accountant)
+    assert len(accountant) == 0
+    assert "2.718" not in str(caught.value)
+
+
+def test_missing_bounds_are_said(cloud):
+    with pytest.warns(PrivacyLeakWarning, match="Pass bounds=.* without looking at the data"):
+        DPLloyd(2, random_state=0).fit(cloud)
+
+
+def test_more_clusters_than_components_are_said(cloud):
+    with pytest.warns(UserWarning, match="n_clusters=9 is more than n_components=4"):
+        DPMoGMorse(9, 4, bounds=BOX, random_state=0).fit(cloud)
+
+
+def test_second_release_over_budget(cloud):
+    private = PrivatePersistence(1.0, accountant=PrivacyAccountant(1.5))
+    X = filtration(cloud)
+    private.fit_transform(X)
+    with pytest.raises(
+        PrivacyBudgetExceeded, match=r"left: epsilon=0\.5.*ask for less, or for a larger budget"
+    ):
+        private.fit_transform(X)
+
+
+def test_grid_search_over_budget(cloud):
+    # Four fits of the folds and one of all rows, each paid for.
+    accountant = PrivacyAccountant(3.0, 1e-3)
+    search = GridSearchCV(
+        DPLloyd(2, 1.0, 1e-6, bounds=BOX, accountant=accountant, random_state=0),
+        {"n_clusters": [2, 3]},
+        cv=2,
+        error_score="raise",
+    )
+    with pytest.raises(PrivacyBudgetExceeded, match="Nothing was released"):
+        search.fit(cloud)
+
+
+def test_picture_of_a_pipeline_shows_epsilon(cloud):
+    chain = make_pipeline(
+        DTMFiltration(0.2, bounds=BOX, resolution=9), PrivatePersistence(0.625, random_state=0)
+    )
+    for state in (chain, chain.fit([cloud])):
+        assert re.search(r"epsilon(<[^>]*>|[\s=])*0\.625", state._repr_html_())
+
+
+def test_progress_of_long_runs(cloud, capfd):
+    # Loops are joblib's, so that its configuration turns progress on.
+    with parallel_config(n_jobs=1, verbose=60):
+        DTMFiltration(0.2, bounds=BOX, resolution=9).fit_transform([cloud] * 3)
+    seen = capfd.readouterr()
+    assert re.search(r"Done +3 out of +3", seen.out + seen.err)
