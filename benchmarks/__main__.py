@@ -2,7 +2,18 @@
 
 import argparse
 
-from benchmarks import clusters, dtm, graphs, noise, peaks, sampler, utility
+from benchmarks import (
+    clusters,
+    dtm,
+    graphs,
+    noise,
+    peaks,
+    peers,
+    persistence,
+    sampler,
+    scaling,
+    utility,
+)
 from benchmarks._machine import describe_machine
 
 BENCHMARKS = {
@@ -11,7 +22,10 @@ BENCHMARKS = {
     "graphs": graphs,
     "noise": noise,
     "peaks": peaks,
+    "peers": peers,
+    "persistence": persistence,
     "sampler": sampler,
+    "scaling": scaling,
     "utility": utility,
 }
 

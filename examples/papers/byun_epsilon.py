@@ -90,6 +90,8 @@ for ax, (name, X, y, n_components) in zip(axes, chosen, strict=True):
         ):
             ax.semilogx(EPSILONS, curve, marker=marker, color=colour, linestyle=style, label=label)
             print(f"{name:8s} {label:16s}", *(f"{value:z.3f}" for value in curve))
+    ax.set_xticks(EPSILONS, [f"{value:g}" for value in EPSILONS])
+    ax.minorticks_off()
     ax.set(title=f"{name}, {n_components} components", xlabel="epsilon")
 axes[0].set_ylabel("adjusted Rand index")
 axes[-1].legend(fontsize="x-small", ncols=1)

@@ -104,6 +104,9 @@ for shape, marker in zip(SHAPES, "os", strict=True):
         print(f"{label}, epsilon = 5: exponent of n {slope:.2f} (paper: -1)")
 axes[0].set(xlabel="epsilon", ylabel="d_B(H0) + d_B(H1)", title=f"n = {n}")
 axes[1].set(xlabel="n", title="epsilon = 5")
+for ax, values in zip(axes, (EPSILONS, SIZES), strict=True):
+    ax.set_xticks(values, [f"{value:g}" for value in values])
+    ax.xaxis.minorticks_off()
 axes[1].legend(fontsize="small")
 figure.savefig(out / "kang_errors.png", dpi=80)
 

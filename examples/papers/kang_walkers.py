@@ -71,6 +71,8 @@ def main(walkers):
         for epsilon, share in zip(EPSILONS, shares, strict=True):
             print(f"    epsilon = {epsilon:g}: {share:.0%} of the releases know their walker")
         ax.semilogx(EPSILONS, shares, marker=marker, label=f"m = {mass:g}")
+    ax.set_xticks(EPSILONS, [f"{value:g}" for value in EPSILONS])
+    ax.minorticks_off()
     ax.axhline(1 / 3, color="0.4", linestyle=":", label="guessing")
     ax.set(xlabel="epsilon", ylabel="share of releases", ylim=(0, 1.05))
     ax.set_title("Nearest to the exact diagram of the same walker")

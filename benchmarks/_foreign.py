@@ -1,0 +1,51 @@
+"""Peers that need an environment of their own: run there, by path, not as a module.
+
+``python _foreign.py kmeans|embedding data.npz parameters.json`` prints results as JSON.
+"""
+
+import json
+import sys
+import time
+
+import numpy as np
+
+
+def kmeans(data, parameters):
+    """Private k-means of diffprivlib: labels and seconds, by seed."""
+    from diffprivlib.models import KMeans
+
+    X, bounds = data["X"], (data["low"], data["high"])
+    labels, seconds = [], []
+    for seed in range(parameters["n_seeds"]):
+        model = KMeans(
+            parameters["n_clusters"],
+            epsilon=parameters["epsilon"],
+            bounds=bounds,
+            random_state=seed,
+        )
+        start = time.perf_counter()
+        model.fit(X)
+        seconds.append(time.perf_counter() - start)
+        labels.append(np.asarray(model.predict(X)).tolist())
+    return {"labels": labels, "seconds": seconds}
+
+
+def embedding(data, parameters):
+    """Adjacency spectral embedding of graspologic: seconds, and the Gram matrix's corner."""
+    from graspologic.embed import AdjacencySpectralEmbed
+
+    A = data["A"].astype(float)
+    seconds = []
+    for _ in range(parameters["repeats"]):
+        model = AdjacencySpectralEmbed(parameters["n_components"], diag_aug=False)
+        start = time.perf_counter()
+        Z = model.fit_transform(A)
+        seconds.append(time.perf_counter() - start)
+    return {"seconds": seconds, "gram": (Z[:50] @ Z[:50].T).tolist()}
+
+
+if __name__ == "__main__":
+    job, path, parameters = sys.argv[1:]
+    with np.load(path) as data:
+        result = {"kmeans": kmeans, "embedding": embedding}[job](data, json.loads(parameters))
+    print(json.dumps(result))
