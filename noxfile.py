@@ -14,6 +14,7 @@ OLDEST = [
     "scipy==1.12.*",
     "threadpoolctl==3.1.*",
     "pandas==2.1.*",
+    "pyarrow==14.*",
     "networkx==3.2.*",
 ]
 FAST = ["-m", "pytest", "--doctest-modules", "-n", "2", "-q", "-m", "not slow"]

@@ -231,7 +231,7 @@ def test_pipeline_and_grid_search():
     )
     search = GridSearchCV(
         pipeline,
-        {"dtmfiltration__m": [0.1, 0.3], "privatepersistence__epsilon": [1.0, 20.0]},
+        {"dtmfiltration__m": [0.1, 0.3], "privatepersistence__epsilon": [2.0, 20.0]},
         cv=GroupKFold(2),
         error_score="raise",
         n_jobs=2,

@@ -169,4 +169,4 @@ def test_progress_of_long_runs(cloud, capfd):
     with parallel_config(n_jobs=1, verbose=60):
         DTMFiltration(0.2, bounds=BOX, resolution=9).fit_transform([cloud] * 3)
     seen = capfd.readouterr()
-    assert re.search(r"Done +3 out of +3", seen.out + seen.err)
+    assert re.search(r"Done +3 (out of +3|tasks)", seen.out + seen.err)
