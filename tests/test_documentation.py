@@ -5,9 +5,11 @@ import inspect
 import re
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import pytest
 
 import sklearn_dptda
+from sklearn_dptda.datasets import make_two_circles
 
 ROOT = Path(__file__).parent.parent
 DOC = ROOT / "doc"
@@ -75,3 +77,28 @@ def test_scripts_and_benchmarks_that_are_named_exist(page):
         assert set(names.split()) <= known, f"{page.name}: {names}"
     for script in re.findall(r"\bexamples/[\w/]+\.py", text):
         assert (ROOT / script).is_file(), f"{page.name}: {script}"
+
+
+CODE = [
+    page
+    for page in (ROOT / "README.md", DOC / "get_started.md", *sorted(DOC.glob("guide/*.md")))
+    if page.is_file() and "```python" in page.read_text()
+]
+
+
+@pytest.mark.parametrize("page", CODE, ids=lambda page: page.name)
+def test_code_of_a_page_runs(page, tmp_path, monkeypatch):
+    # In order, as a reader would, with rows of their own called X and X_new.
+    monkeypatch.chdir(tmp_path)
+    names = {"X": make_two_circles(600, random_state=0), "X_new": make_two_circles(50)}
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL)
+    ran = 0
+    for block in blocks:
+        if "distributed" in block:
+            # A cluster is started by its own tests.
+            compile(block, page.name, "exec")
+            continue
+        exec(compile(block, page.name, "exec"), names)
+        ran += 1
+    plt.close("all")
+    assert ran

@@ -11,10 +11,11 @@ from joblib import parallel_config
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
-from sklearn_dptda import DTMFiltration, PrivatePersistence
+from sklearn_dptda import DiagramFeatures, DTMFiltration, PrivatePersistence
 from sklearn_dptda.cluster import DPLloyd, DPMoGMorse
 from sklearn_dptda.datasets import load_pulsar, make_two_circles
 from sklearn_dptda.graph import EdgeFlip
+from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded, PrivacyLeakWarning
 
 BOX = (-3, 3.5)
@@ -100,6 +101,33 @@ MISTAKES = {
         ValueError,
         r"X must be an adjacency matrix; got numbers of shape \(200, 2\)",
     ),
+    "one pair of bounds per column": (
+        lambda X, a: DPLloyd(2, bounds=[(-3, 3), (-3, 3)], accountant=a).fit(X),
+        ValueError,
+        r"bounds are crossed.*pass bounds=\(\[-3\.0, -3\.0\], \[3\.0, 3\.0\]\)",
+    ),
+    "points taken for diagrams": (
+        lambda X, a: DiagramFeatures(value_range=(0, 2)).fit_transform([X, X]),
+        ValueError,
+        r"X\[0\] holds deaths before births: X must be diagrams, as PrivatePersistence returns",
+    ),
+    "no release before the features": (
+        lambda X, a: make_pipeline(
+            DTMFiltration(0.2, bounds=BOX, resolution=9), DiagramFeatures(value_range=(0, 2))
+        ).fit_transform([X]),
+        ValueError,
+        "put PrivatePersistence before DiagramFeatures",
+    ),
+    "voids of a plane": (
+        lambda X, a: PrivatePersistence(homology_dimensions=2, accountant=a).fit(filtration(X)),
+        ValueError,
+        "homology_dimensions=2: functions of 2 coordinates have no H2",
+    ),
+    "a table where chunks are expected": (
+        lambda X, a: DPLloyd(2, bounds=BOX, accountant=a).fit_chunks(X),
+        ValueError,
+        r"pass it to fit, or as \[X\]",
+    ),
     "a directed graph, unannounced": (
         lambda X, a: EdgeFlip(1.0, accountant=a).fit_transform(np.triu(np.ones((5, 5)), 1)),
         ValueError,
@@ -141,6 +169,32 @@ def test_second_release_over_budget(cloud):
         PrivacyBudgetExceeded, match=r"left: epsilon=0\.5.*ask for less, or for a larger budget"
     ):
         private.fit_transform(X)
+
+
+def test_budget_without_delta(cloud):
+    with pytest.raises(PrivacyBudgetExceeded, match="no delta left: give it some"):
+        DPLloyd(2, 1.0, 1e-6, bounds=BOX, accountant=PrivacyAccountant(3.0)).fit(cloud)
+
+
+def test_one_budget_for_two_adjacencies(cloud):
+    budget = ledger()
+    PrivatePersistence(accountant=budget).fit_transform(filtration(cloud))
+    with pytest.raises(ValueError, match="adjacency='replace-one' is the one that diagrams"):
+        DPLloyd(2, bounds=BOX, accountant=budget).fit(cloud)
+    DPLloyd(2, bounds=BOX, adjacency="replace-one", accountant=budget).fit(cloud)
+    assert len(budget) == 2
+
+
+def test_nothing_but_noise_is_said(cloud):
+    with pytest.warns(UserWarning, match="noise is as large as the range"):
+        PrivatePersistence(1e-6).fit(filtration(cloud))
+
+
+@pytest.mark.parametrize("n", [0, -1, 2.5, "5"])
+def test_samples_are_counted(n, cloud):
+    for private in (DPMoGMorse(2, bounds=BOX), PrivateMeasure(bounds=BOX)):
+        with pytest.raises((TypeError, ValueError), match="n_samples"):
+            private.fit(cloud).sample(n)
 
 
 def test_grid_search_over_budget(cloud):

@@ -38,12 +38,21 @@ def read_points(path, key=None, columns=None):
         raise ValueError(f"{path} is not a text file in UTF-8.") from None
     if table.ndim != 2:
         raise ValueError(f"{path} holds an array of {table.ndim} dimension(s); 2 are needed.")
+    shown = "" if names is None else f" among {', '.join(name or '(no name)' for name in names)}"
     if columns is not None:
         table = table[:, [_column(c, names, table.shape[1]) for c in columns]]
+    elif names is not None and not names[0]:
+        raise ValueError(
+            f"the first column of {path} has no name, as if it numbered the rows: choose "
+            f"--columns{shown}."
+        )
     try:
         return table.astype(float)
     except (TypeError, ValueError):
-        raise ValueError(f"{path} is not numeric: choose --columns.") from None
+        raise ValueError(
+            f"{path} is not numeric everywhere, or has gaps: choose --columns{shown}, or mend the "
+            "file (decimal points, no thousands, no empty cells)."
+        ) from None
 
 
 def _column(name, names, width):
@@ -92,13 +101,19 @@ def _text(path, key):
     rows = [[cell.strip() for cell in row] for row in rows if any(cell.strip() for cell in row)]
     if not rows:
         raise ValueError(f"{path} is empty.")
-    # A first row with a number or a gap in it is a record, not a header.
-    names = None if any(_is_number(c) or not c for c in rows[0]) else rows.pop(0)
+    names = rows.pop(0) if _is_header(rows[0]) else None
     if not rows:
         raise ValueError(f"{path} has a header and no rows.")
     if len({len(row) for row in rows}) > 1:
         raise ValueError(f"{path} has rows of different lengths.")
     return names, np.array(rows, dtype=object).reshape(len(rows), -1)
+
+
+def _is_header(row):
+    """A first row with a number or a gap in it is a record, but for a gap above an index."""
+    first, *rest = row
+    named = rest or [first]
+    return all(cell and not _is_number(cell) for cell in named) and not _is_number(first)
 
 
 def _is_number(cell):

@@ -105,6 +105,8 @@ class PrivateRowsEstimator(PrivateEstimatorMixin, BaseEstimator):
         self._check_parameters()
         if self.bounds is None:
             raise ValueError("bounds must be given where rows come in chunks.")
+        if len(getattr(chunks, "shape", ())) == 2:
+            raise ValueError("chunks is one table: pass it to fit, or as [X].")
         rows = open_chunks(
             chunks,
             lambda part: check_rows(self, part, ensure_min_samples=0),

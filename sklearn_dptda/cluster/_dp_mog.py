@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import DensityMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import (
@@ -272,6 +272,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         components : ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
+        check_scalar(n_samples, "n_samples", Integral, min_val=1)
         rng = check_random_state(random_state)
         components = rng.choice(len(self.weights_), n_samples, p=self.weights_)
         factors = np.linalg.cholesky(self._mixture().covariances)[components]

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import FloatArray
+from sklearn_dptda.filtration import GridFiltration
 from sklearn_dptda.utils import as_diagram, check_collection
 from sklearn_dptda.utils._sklearn import HasMethods, Interval, _fit_context
 
@@ -202,7 +203,7 @@ class DiagramFeatures(TransformerMixin, BaseEstimator):
             if _is_diagram(sample) != self.single_ or len(diagrams) != width:
                 raise ValueError(f"X[{i}] must hold {width} diagram(s), as in fit.")
             for column, diagram in zip(columns, diagrams, strict=True):
-                column.append(as_diagram(diagram, f"X[{i}]"))
+                column.append(_checked(diagram, f"X[{i}]"))
         return columns
 
     def _range(self, columns):
@@ -284,8 +285,21 @@ def _named_defaults(vectorizer):
     }
 
 
+def _checked(diagram, name):
+    """A diagram in which everything is born before it dies."""
+    diagram = as_diagram(diagram, name)
+    if (diagram[:, 1] < diagram[:, 0]).any():
+        raise ValueError(
+            f"{name} holds deaths before births: X must be diagrams, as PrivatePersistence returns "
+            "them, not points."
+        )
+    return diagram
+
+
 def _is_diagram(sample):
     """Whether a sample is one diagram rather than a list of diagrams."""
+    if isinstance(sample, GridFiltration):
+        raise ValueError("X holds filtrations: put PrivatePersistence before DiagramFeatures.")
     if isinstance(sample, np.ndarray) and sample.dtype != object:
         return sample.ndim == 2
     return not any(np.ndim(part) == 2 or np.size(part) == 0 for part in sample)

@@ -111,7 +111,8 @@ def check_links(X: Any) -> csr_array:
     if (A.data != 1).any():
         raise ValueError(
             "edges have weights: only zeros and ones are hidden by flipping. X must be an "
-            f"adjacency matrix; got numbers of shape {A.shape}."
+            f"adjacency matrix; got numbers of shape {A.shape}. To drop weights: A != 0, or "
+            "networkx.to_scipy_sparse_array(graph, weight=None)."
         )
     return A.astype(np.float32)
 

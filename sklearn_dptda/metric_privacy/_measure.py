@@ -7,7 +7,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import (
@@ -308,6 +308,7 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
         n = self.n_samples_ if n_samples is None else n_samples
         if n is None:
             raise ValueError("n_samples must be given: the number of rows is not released.")
+        check_scalar(n, "n_samples", Integral, min_val=1)
         rng = check_random_state(random_state)
         chosen = rng.choice(len(self.weights_), size=n, p=self.weights_)
         spread = rng.uniform(-0.5, 0.5, size=(n, len(self.widths_))) * self.widths_

@@ -215,15 +215,19 @@ def solve(D1, D2, alpha):
             hstack([costs, csr_array(-np.ones((n, 1)))]),
         ]
     )
-    found = linprog(
-        np.r_[np.zeros(n * n), 1.0],
-        A_ub=A.tocsr(),
-        b_ub=np.zeros(A.shape[0]),
-        A_eq=hstack([sums, csr_array((n, 1))]).tocsr(),
-        b_eq=np.ones(n),
-        method="highs",
-    )
-    if found.status != 0:
+    # Where the solver that HiGHS picks gives up, another one of its own finishes.
+    for method in ("highs", "highs-ds", "highs-ipm"):
+        found = linprog(
+            np.r_[np.zeros(n * n), 1.0],
+            A_ub=A.tocsr(),
+            b_ub=np.zeros(A.shape[0]),
+            A_eq=hstack([sums, csr_array((n, 1))]).tocsr(),
+            b_eq=np.ones(n),
+            method=method,
+        )
+        if found.status == 0:
+            break
+    else:
         raise RuntimeError(f"the linear program was not solved: {found.message}")
     return found.x[:-1].reshape(n, n), float(found.x[-1])
 

@@ -1,6 +1,7 @@
 """Persistence diagrams under differential privacy."""
 
 import math
+import warnings
 from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any, Literal, Self
@@ -256,10 +257,26 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
         """
         X = check_collection(X)
         self.homology_dimensions_, self.single_ = check_dimensions(self.homology_dimensions)
-        self._read(X)
+        read = self._read(X)
+        self._check_homology(read)
+        if any(s is not None and self.epsilon * upper <= s for _, s, upper in read):
+            warnings.warn(
+                "The noise is as large as the range of the function: diagrams will be all noise. "
+                "Raise epsilon, or m, or take more points.",
+                stacklevel=2,
+            )
         self.privacy_guarantee_ = self._guarantee(_have_public_bounds(X))
         self._parameters_at_fit = self._parameters()
         return self
+
+    def _check_homology(self, read):
+        """Refuse to sell what is always empty; components and loops are offered of anything."""
+        most = max(2, *(values.ndim for values, _, _ in read))
+        if max(self.homology_dimensions_) >= most:
+            raise ValueError(
+                f"homology_dimensions={self.homology_dimensions!r}: functions of {most} "
+                f"coordinates have no H{max(self.homology_dimensions_)}."
+            )
 
     def transform(
         self, X: Iterable[GridFiltration | ArrayLike]
@@ -293,6 +310,7 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
             )
         X = check_collection(X)
         read = self._read(X)
+        self._check_homology(read)
         if self.privacy_guarantee_.public_parameters and not _have_public_bounds(X):
             raise ValueError(
                 "X has filtrations whose bounds were computed from the data, which those in fit "

@@ -216,7 +216,8 @@ class Ledger:
         if found and found[0][0] != adjacency:
             raise ValueError(
                 f"This ledger counts losses under {found[0][0]!r} adjacency; a loss under "
-                f"{adjacency!r} adjacency cannot be added to them. Use a second accountant."
+                f"{adjacency!r} adjacency cannot be added to them. Give all estimators the same "
+                "adjacency: adjacency='replace-one' is the one that diagrams and graphs have."
             )
 
     def share(self):

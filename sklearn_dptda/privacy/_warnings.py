@@ -36,10 +36,14 @@ class PrivacyBudgetExceeded(RuntimeError):
         self.left = left
 
     def __str__(self):
+        if self.asked.delta > 0 == self.left.delta:
+            advice = "this budget has no delta left: give it some, or ask for delta=0."
+        else:
+            advice = "ask for less, or for a larger budget."
         return (
             f"asked for epsilon={self.asked.epsilon:g}, delta={self.asked.delta:g}; "
             f"left: epsilon={self.left.epsilon:g}, delta={self.left.delta:g}. "
-            "Nothing was released: ask for less, or for a larger budget."
+            f"Nothing was released: {advice}"
         )
 
 

@@ -38,16 +38,28 @@ def check_bounds(bounds: Bounds, n_features: int) -> tuple[FloatArray, FloatArra
     except (TypeError, ValueError):
         raise ValueError(
             "bounds must be a pair (low, high) of numbers or of arrays with one number per "
-            f"coordinate ({n_features} here); got {bounds!r}."
+            f"coordinate ({n_features} here); got {bounds!r}.{_advice(bounds, n_features)}"
         ) from None
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
         raise ValueError(f"bounds must be finite; got {bounds!r}.")
     if not (low < high).all():
         raise ValueError(
             "bounds are crossed: they are (low, high), each a number or one number per coordinate, "
-            f"and every low must be below its high; got {bounds!r}."
+            f"and every low must be below its high; got {bounds!r}.{_advice(bounds, n_features)}"
         )
     return low, high
+
+
+def _advice(bounds, n_features):
+    """What to do where bounds look like one pair for each coordinate."""
+    try:
+        pairs = np.array(bounds, dtype=float)
+    except (TypeError, ValueError):
+        return ""
+    if pairs.shape != (n_features, 2) or not (pairs[:, 0] < pairs[:, 1]).all():
+        return ""
+    low, high = pairs.T.tolist()
+    return f" For one (low, high) per coordinate, pass bounds=({low}, {high})."
 
 
 def bounds_from_data(

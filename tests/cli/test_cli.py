@@ -102,3 +102,18 @@ def test_demo(tmp_path, capsys):
     assert main(["demo", "-o", str(tmp_path), "--releases", "2", "--seed", "0"]) == 0
     assert "two circles" in capsys.readouterr().out
     assert (tmp_path / "demo.png").stat().st_size > 20_000
+
+
+def test_tables_of_pandas(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(POINTS, columns=["lon", "lat"])
+    path = tmp_path / "table.csv"
+    frame.to_csv(path)
+    with pytest.raises(ValueError, match=r"numbered the rows.*\(no name\), lon, lat"):
+        read_points(path)
+    np.testing.assert_allclose(read_points(path, columns=["lon", "lat"]), POINTS)
+    frame.to_csv(path, index=False)
+    np.testing.assert_allclose(read_points(path), POINTS)
+    frame.assign(name="a").to_csv(path, index=False)
+    with pytest.raises(ValueError, match="choose --columns among lon, lat, name"):
+        read_points(path)

@@ -303,7 +303,7 @@ def missing(A):
         (lambda A: A[:0, :0], "empty"),
         (lambda A: A[:, :5], "square"),
         (lambda A: A[0], "two dimensions"),
-        (lambda A: coo_array(A[0]), "two dimensions"),
+        (lambda A: coo_array(A[0]), "two dimensions|square"),
         (lambda A: A.astype(complex), "real numbers"),
         (lambda A: csr_array(A.astype(complex)), "real numbers"),
         (lambda A: A.astype(str), "numbers"),
