@@ -121,6 +121,8 @@ def _draw(title, axis, values, measured):
         spread = [[t.median - t.low for t in times], [t.high - t.median for t in times]]
         ax.errorbar(values, middle, spread, marker=marker, capsize=3, label=name)
     ax.set(xscale="log", yscale="log", xlabel=axis, ylabel="seconds", title=f"Against {title}")
+    ax.set_xticks(values, [f"{value:,}" for value in values])
+    ax.xaxis.minorticks_off()
     ax.legend(fontsize="small")
     figure.supxlabel(describe_machine(), fontsize=5, color="0.4")
     figure.savefig(out / f"scaling_{axis}.png", dpi=90)
