@@ -102,7 +102,7 @@ def _sweep(title, axis, values, make, repeats):
         f"Seconds against {title}",
         ("estimator", *(f"{axis} = {value:,}" for value in values), "exponent, last step"),
         rows,
-        f"Medians (range) of {repeats} calls, one thread, noise of the operating system.",
+        f"Medians (range) of {repeats} calls, one thread a worker, noise of the operating system.",
     )
 
 

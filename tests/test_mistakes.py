@@ -121,7 +121,7 @@ MISTAKES = {
     "voids of a plane": (
         lambda X, a: PrivatePersistence(homology_dimensions=2, accountant=a).fit(filtration(X)),
         ValueError,
-        "homology_dimensions=2: functions of 2 coordinates have no H2",
+        "homology_dimensions=2: functions of so few coordinates have no H2",
     ),
     "a table where chunks are expected": (
         lambda X, a: DPLloyd(2, bounds=BOX, accountant=a).fit_chunks(X),

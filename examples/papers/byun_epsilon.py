@@ -4,12 +4,12 @@ Private clustering before and after merging
 
 After J. Byun, Y. Choi, J. Lee, "Improving the utility of differentially private clustering
 through dynamical processing", Section 6: the adjusted Rand index against epsilon, for private
-clusterings as they are and with their sub-clusters joined along saddles of the density.
+clusterings with as many components as there are classes, and for those with more components
+that are merged along saddles of the density.
 
 The paper's finding is that merging helps most methods on most tables. So it does here for
-mixtures and k-means; on the digits, whose classes are nearly round, there is little left to
-merge. Tables are scaled by their own extremes, as in the paper: for a table that is not public,
-that is not private.
+mixtures, k-means and trees. Tables are scaled by their own extremes, as in the paper: for a
+table that is not public, that is not private.
 """
 
 # %%

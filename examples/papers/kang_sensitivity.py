@@ -39,7 +39,7 @@ def cech_loops(points):
 
 def measure_loops(clouds):
     """Loops of the L1 distance-to-measure on a grid of a public box."""
-    dtm = DTMFiltration(MASS, bounds=(LOW, HIGH), resolution=41, method="exact")
+    dtm = DTMFiltration(MASS, bounds=(LOW, HIGH), resolution=41, max_distance=np.inf)
     return CubicalPersistence(1).fit_transform(dtm.fit_transform(clouds)), dtm
 
 
@@ -70,7 +70,7 @@ print(f"exponents of n: Čech {slopes[0]:.2f} (paper: 0), L1-DTM {slopes[1]:.2f}
 # Of all neighbours, those that move a point across the whole box do the most: here the oldest
 # component is born later by the full ``diam / k``, where ``k`` is ``m n`` rounded up.
 first, second = dtm_worst_case(0.1, 100, [0.0, 0.0], [1.0, 1.0])
-dtm = DTMFiltration(0.1, bounds=(0, 1), resolution=21, method="exact")
+dtm = DTMFiltration(0.1, bounds=(0, 1), resolution=21, max_distance=np.inf)
 filtrations = dtm.fit_transform([first, second])
 a, b = CubicalPersistence(0).fit_transform(filtrations)
 attained = bottleneck_distance(a, b)

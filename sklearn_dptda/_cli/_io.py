@@ -25,7 +25,7 @@ def read_points(path, key=None, columns=None):
     ------
     ValueError
         If the file is missing or is not a numeric table. Values are never
-        quoted.
+        quoted, nor names: what is taken for a header may be a record.
     """
     path = Path(path)
     if not path.is_file():
@@ -38,20 +38,19 @@ def read_points(path, key=None, columns=None):
         raise ValueError(f"{path} is not a text file in UTF-8.") from None
     if table.ndim != 2:
         raise ValueError(f"{path} holds an array of {table.ndim} dimension(s); 2 are needed.")
-    shown = "" if names is None else f" among {', '.join(name or '(no name)' for name in names)}"
     if columns is not None:
         table = table[:, [_column(c, names, table.shape[1]) for c in columns]]
     elif names is not None and not names[0]:
         raise ValueError(
             f"the first column of {path} has no name, as if it numbered the rows: choose "
-            f"--columns{shown}."
+            f"--columns among the other {len(names) - 1}, by name or number."
         )
     try:
         return table.astype(float)
     except (TypeError, ValueError):
         raise ValueError(
-            f"{path} is not numeric everywhere, or has gaps: choose --columns{shown}, or mend the "
-            "file (decimal points, no thousands, no empty cells)."
+            f"{path} is not numeric everywhere, or has gaps: choose --columns, by name or number "
+            "from 0, or mend the file (decimal points, no thousands, no empty cells)."
         ) from None
 
 

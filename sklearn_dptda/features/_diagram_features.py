@@ -291,7 +291,7 @@ def _checked(diagram, name):
     if (diagram[:, 1] < diagram[:, 0]).any():
         raise ValueError(
             f"{name} holds deaths before births: X must be diagrams, as PrivatePersistence returns "
-            "them, not points."
+            "them, not points; diagrams of superlevel sets have to be negated."
         )
     return diagram
 

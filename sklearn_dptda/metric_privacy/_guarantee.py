@@ -52,9 +52,10 @@ class MetricPrivacyGuarantee(PrivacyGuarantee):
 
     def __str__(self):
         end = f", {self.epsilon:g} at most" if math.isfinite(self.epsilon) else ""
+        loss = f"alpha * (r + {self.resolution:.2g})" if self.resolution else "alpha * r"
         text = (
             f"Metric privacy at the rate alpha={self.alpha:g}: moving {self.unit} by a "
-            f"{self.metric} r costs at most alpha * r{end}: {self.released}, drawn by the "
+            f"{self.metric} r costs at most {loss}{end}: {self.released}, drawn by the "
             f"{self.mechanism}."
         )
         if not self.public_parameters:

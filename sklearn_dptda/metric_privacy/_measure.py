@@ -280,8 +280,8 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
         n, d = points.shape
         k = smooth.resolution_for(guarantee.alpha, d)
         public = n if self.alpha is None else None
-        # Of a row the promise is epsilon to the last digit: its share of the measure is moved by
-        # the whole width at most, and rounding is paid for by so much more noise.
+        # Of a row the promise is epsilon: its share of the measure is moved by the whole width at
+        # most, and rounding to the lattice is paid for by so much more noise.
         grown = 1.0 if self.alpha is not None else 1 / (1 - guarantee.resolution * n)
         if d == 1:
             noisy = _with_noise(smooth.integrals(points, k), grown, guarantee, noise)
@@ -331,7 +331,7 @@ def _with_noise(values, sensitivity, guarantee, noise):
     """Numbers with Laplace noise for a sensitivity per unit of distance."""
     if math.isinf(guarantee.alpha):
         return values
-    scale = sensitivity / guarantee.alpha
+    scale = _scale(sensitivity, guarantee.alpha)
     lattice = FixedPoint.for_scale(scale)
     # Each number is rounded by less than a step.
     steps = lattice.encode(values)

@@ -263,7 +263,7 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
             warnings.warn(
                 "The noise is as large as the range of the function: diagrams will be all noise. "
                 "Raise epsilon, or m, or take more points.",
-                stacklevel=2,
+                stacklevel=3,
             )
         self.privacy_guarantee_ = self._guarantee(_have_public_bounds(X))
         self._parameters_at_fit = self._parameters()
@@ -274,7 +274,7 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
         most = max(2, *(values.ndim for values, _, _ in read))
         if max(self.homology_dimensions_) >= most:
             raise ValueError(
-                f"homology_dimensions={self.homology_dimensions!r}: functions of {most} "
+                f"homology_dimensions={self.homology_dimensions!r}: functions of so few "
                 f"coordinates have no H{max(self.homology_dimensions_)}."
             )
 

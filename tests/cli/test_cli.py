@@ -109,11 +109,21 @@ def test_tables_of_pandas(tmp_path):
     frame = pandas.DataFrame(POINTS, columns=["lon", "lat"])
     path = tmp_path / "table.csv"
     frame.to_csv(path)
-    with pytest.raises(ValueError, match=r"numbered the rows.*\(no name\), lon, lat"):
+    with pytest.raises(ValueError, match="numbered the rows: choose --columns among the other 2"):
         read_points(path)
     np.testing.assert_allclose(read_points(path, columns=["lon", "lat"]), POINTS)
     frame.to_csv(path, index=False)
     np.testing.assert_allclose(read_points(path), POINTS)
     frame.assign(name="a").to_csv(path, index=False)
-    with pytest.raises(ValueError, match="choose --columns among lon, lat, name"):
+    with pytest.raises(ValueError, match=r"not numeric everywhere.*choose --columns"):
         read_points(path)
+
+
+@pytest.mark.parametrize("first", ["Alice Smith,NA,NA", ",Alice Smith,positive", "Alice Smith,F,x"])
+@pytest.mark.parametrize("columns", [None, ["z"], ["0"]])
+def test_no_message_quotes_a_first_row(tmp_path, first, columns):
+    path = tmp_path / "people.csv"
+    path.write_text(f"{first}\nbob,1,2\n")
+    with pytest.raises(ValueError) as caught:
+        read_points(path, columns=columns)
+    assert not any(cell in str(caught.value) for cell in ("Alice", "positive", "bob"))

@@ -23,6 +23,7 @@ from sklearn_dptda.metric_privacy._smoothed import (
     size_for,
 )
 from sklearn_dptda.privacy import (
+    FixedPoint,
     NoiseSource,
     PrivacyAccountant,
     PrivacyLeakWarning,
@@ -273,16 +274,29 @@ def test_payment_guarantee_and_state():
     assert DTMFiltration(0.1, bounds=(0, 1), resolution=9).fit_transform([cloud])[0].shape == (9, 9)
 
 
-def test_noise_of_a_row_pays_for_rounding():
+def test_noise_of_a_row_pays_for_rounding(monkeypatch):
     # Few records of little epsilon, where a step of the lattice is no longer nothing against
     # what a row moves: the loss of a row, with a step for each number, stays within epsilon.
+    drawn = []
+
+    def without_noise(self, scale, size):
+        drawn.append((scale, size))
+        return np.zeros(size, dtype=np.int64)
+
+    monkeypatch.setattr(NoiseSource, "discrete_laplace", without_noise)
     for n, d, epsilon in ((50, 1, 1e-6), (10**4, 1, 1e-3), (500, 2, 1e-4)):
-        private = PrivateMeasure(epsilon, (0, 1), method="metric", adjacency="replace-one")
-        promise = private._guarantee(n, d)
-        size, alpha = size_for(epsilon * n, d), promise.alpha
-        scale = 1 / (1 - promise.resolution * n) / alpha
-        step = 2.0**-30 * scale
-        assert (1 / n + size * step) / scale <= epsilon * (1 + 1e-12)
+        X = np.random.default_rng(0).uniform(size=(n, d))
+        PrivateMeasure(epsilon, (0, 1), method="metric", adjacency="replace-one").fit(X)
+        scale, size = drawn.pop()
+        assert size == size_for(epsilon * n, d)
+        # In units of what one unit of distance moves: the noise, and the steps of the lattice.
+        moved = 1.0 if d == 1 else 2.0 * d * (round(size ** (1 / d)) - 1)
+        step = FixedPoint.for_scale(moved / (epsilon * n)).step
+        loss = (moved / n / step + size) / scale
+        assert loss <= epsilon * (1 + 1e-12)
+        # Without the payment it would not.
+        unpaid = (moved / n / step + size) / (moved / (epsilon * n) / step)
+        assert unpaid > epsilon * (1 + 1e-10)
     with pytest.raises(ValueError, match="epsilon is too small"):
         PrivateMeasure(1e-9, (0, 1), method="metric", adjacency="replace-one")._guarantee(10**6, 1)
 
