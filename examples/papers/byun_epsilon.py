@@ -1,5 +1,5 @@
 """
-Private clustering before and after merging
+Private clustering with merging and without
 ===========================================
 
 After J. Byun, Y. Choi, J. Lee, "Improving the utility of differentially private clustering
