@@ -3,7 +3,7 @@ Private clustering with merging and without
 ===========================================
 
 After J. Byun, Y. Choi, J. Lee, "Improving the utility of differentially private clustering
-through dynamical processing", Section 6: the adjusted Rand index against epsilon, for private
+through dynamical processing": the adjusted Rand index against epsilon, for private
 clusterings with as many components as there are classes, and for those with more components
 that are merged along saddles of the density.
 

@@ -2,8 +2,8 @@
 Distance-to-measure diagrams: why they can be released
 ======================================================
 
-After T. Kang, S. Kim, J. Sohn, J. Awan, "Differentially private topological data analysis",
-Sections 3 and 4: what one point does to a persistence diagram. The Čech complex of a circle
+After T. Kang, S. Kim, J. Sohn, J. Awan, "Differentially private topological data analysis": what
+one point does to a persistence diagram. The Čech complex of a circle
 loses half of its loop to one point in the middle, however many points there are. The diagram of
 the L1 distance-to-measure moves by at most ``diam / (m n)``.
 

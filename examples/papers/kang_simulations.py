@@ -2,14 +2,14 @@
 Private diagrams of one circle and of two
 =========================================
 
-After T. Kang, S. Kim, J. Sohn, J. Awan, "Differentially private topological data analysis",
-Section 5: private diagrams at several epsilon, how their errors fall with epsilon and with the
+After T. Kang, S. Kim, J. Sohn, J. Awan, "Differentially private topological data analysis":
+private diagrams at several epsilon, how their errors fall with epsilon and with the
 number of points, and what the number of points allowed to a diagram does. Circles, box and
 sensitivities are those of the authors' published code: radius 0.7 with ``4 / (m n)``; radii 1
 and 1.5 with ``7.78 / (m n)``.
 
-The paper shows pictures, and a rate, ``1 / (epsilon n)``; it has no table to compare with. Its
-diagrams come from a Markov chain of 10,000 steps, which at larger epsilon has not converged
+What of the paper can be compared in numbers is its rate, ``1 / (epsilon n)``. Its diagrams come
+from a Markov chain of 10,000 steps, which at larger epsilon has not converged
 (``python -m benchmarks sampler``); here the same law is drawn exactly, next to the default.
 """
 

@@ -2,14 +2,13 @@
 Walkers told apart by their private diagrams
 ============================================
 
-After T. Kang, S. Kim, J. Sohn, J. Awan, "Differentially private topological data analysis",
-Section 6: accelerations of three walking persons, their private diagrams, and whether the
-diagrams of one person are nearer to each other than to those of the others.
+After T. Kang, S. Kim, J. Sohn, J. Awan, "Differentially private topological data analysis":
+accelerations of three walking persons, their private diagrams, and whether the diagrams of one
+person are nearer to each other than to those of the others.
 
-The paper's conclusion is that they are; its pictures have no numbers to compare with. Here the
-question is put to numbers: of releases of each walker, how many are nearest to the exact diagram
-of the same walker? One third would be guessing. One record is a row of the table, and rows
-repeat: this is no statement about a person.
+Here the question is put to numbers of our own: of releases of each walker, how many are nearest
+to the exact diagram of the same walker? One third would be guessing. One record is a row of the
+table, and rows repeat: this is no statement about a person.
 """
 
 # %%
