@@ -36,7 +36,7 @@ class PrivacyBudgetExceeded(RuntimeError):
         self.left = left
 
     def __str__(self):
-        if self.asked.delta > 0 == self.left.delta:
+        if self.asked.delta > 0 and self.left.delta == 0:
             advice = "this budget has no delta left: give it some, or ask for delta=0."
         else:
             advice = "ask for less, or for a larger budget."
