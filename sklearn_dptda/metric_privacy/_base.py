@@ -14,7 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.metric_privacy._draw import MOST_OUTPUTS, draw, floored
 from sklearn_dptda.metric_privacy._guarantee import MetricPrivacyGuarantee
-from sklearn_dptda.metric_privacy._spaces import DIAGRAM_METRICS, closed, cross_distances
+from sklearn_dptda.metric_privacy._spaces import (
+    DIAGRAM_METRICS,
+    LP_METRICS,
+    closed,
+    cross_distances,
+)
 from sklearn_dptda.privacy import (
     AccountedMixin,
     NoiseSource,
@@ -100,6 +105,8 @@ class ChoiceMechanism(MetricMechanism):
         if self.metric == "precomputed":
             D = X
         else:
+            if isinstance(self.metric, str) and self.metric in LP_METRICS:
+                X = np.clip(X, *self._reach)
             with np.errstate(over="ignore", invalid="ignore"):
                 D = cross_distances(X, self.candidates_, self.metric)
         if not (np.isfinite(D) & (D >= 0)).all():
@@ -110,9 +117,13 @@ class ChoiceMechanism(MetricMechanism):
 
     def _covered(self, D):
         """Distances that keep the guarantee, whatever the metric claims."""
+        # What is common to all candidates says nothing, and would swallow the digits that do.
+        D = D - D.min(axis=1, keepdims=True)
         if self.metric == "precomputed" or not isinstance(self.metric, str):
             return closed(D, self._between)
-        return D
+        # Rounded or not, no input is nearer to one candidate than to another by more than these
+        # are apart.
+        return np.minimum(D, self._between[D.argmin(axis=1)])
 
     def _takes_diagrams(self):
         return isinstance(self.metric, str) and self.metric in DIAGRAM_METRICS
@@ -194,7 +205,7 @@ class ChoiceMechanism(MetricMechanism):
             return [self.candidates_[i] for i in places]
         return self.candidates_[places]
 
-    def _set_guarantee(self, D1, mechanism, public):
+    def _set_guarantee(self, D1, mechanism, public, resolution=0.0):
         self._parameters_at_fit = self._parameters()
         self.privacy_guarantee_ = MetricPrivacyGuarantee(
             epsilon=float(self.alpha) * float(D1.max()),
@@ -208,6 +219,8 @@ class ChoiceMechanism(MetricMechanism):
             alpha=float(self.alpha),
             metric=f"{_comparable(self.metric)} distance",
             diameter=float(D1.max()),
+            resolution=resolution,
+            attained=self.privacy_parameter_,
         )
 
 

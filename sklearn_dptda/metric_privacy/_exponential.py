@@ -12,7 +12,7 @@ from sklearn_dptda._typing import FloatArray, RandomStateLike
 from sklearn_dptda.metric_privacy._base import ChoiceMechanism, check_number
 from sklearn_dptda.metric_privacy._draw import floored, least
 from sklearn_dptda.metric_privacy._laws import lowered, weighted_law, worst_cost
-from sklearn_dptda.metric_privacy._spaces import check_distances, cross_distances
+from sklearn_dptda.metric_privacy._spaces import LP_METRICS, check_distances, cross_distances
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLeakWarning
 from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import StrOptions, _fit_context
@@ -60,8 +60,8 @@ class MetricExponentialMechanism(ChoiceMechanism):
     weights_ : ndarray of shape (`n_candidates_`,)
         Weights of the candidates; zero for those that are never released.
     privacy_parameter_ : float
-        Loss per unit of distance that the law has between candidates: at most
-        ``alpha``.
+        Loss per unit of distance that the law has between candidates, or a
+        bound of it where there are more than 500: at most ``alpha``.
     accuracy_ : float
         Mean distance of the release, for the candidate for which it is worst.
     privacy_guarantee_ : MetricPrivacyGuarantee
@@ -84,9 +84,18 @@ class MetricExponentialMechanism(ChoiceMechanism):
     diameter of the candidates, the ``epsilon`` of the guarantee. The
     candidates are public. ``log_probability`` is not private.
 
+    :meth:`fit` holds the law against every pair of candidates. Of a function, or
+    of precomputed distances, it looks at every triangle, in time that grows with
+    the cube of the number of candidates, and inputs are taken to be as far as the
+    shortest ways by candidates. What a function claims of inputs that are no
+    candidates cannot be checked: where it breaks the triangle inequality, the
+    loss in proportion to distance is not kept, that of ``epsilon`` is.
+
     Probabilities are rounded relatively by about 1e-15, and none is less than
-    ``2**-40`` of the largest. Distances are those that floating-point numbers
-    give; of a function, or precomputed ones, the shortest ways by candidates.
+    ``2**-40`` of the largest. What rounding adds to distances is the
+    ``resolution`` of the guarantee. Coordinates that are farther from all
+    candidates than these from each other are moved to that distance, which
+    brings no two records farther apart.
 
     References
     ----------
@@ -153,16 +162,35 @@ class MetricExponentialMechanism(ChoiceMechanism):
         candidates = self._candidates_of(X, public)
         check_number(len(candidates))
         if self.metric == "precomputed":
-            D = check_distances(candidates, "candidates")
+            D = check_distances(candidates, "candidates", all_triangles=True)
         else:
             D = check_distances(
-                cross_distances(candidates, candidates, self.metric), "the distance of candidates"
+                cross_distances(candidates, candidates, self.metric),
+                "the distance of candidates",
+                # That of the named ones is a theorem.
+                all_triangles=callable(self.metric),
             )
             self.candidates_ = candidates
         self.n_candidates_ = len(candidates)
         self._learn(D)
-        self._set_guarantee(D, "exponential mechanism of the distance", public)
+        self._set_guarantee(
+            D, "exponential mechanism of the distance", public, self._rounding(D.max())
+        )
         return self
+
+    def _rounding(self, diameter):
+        """What rounded distances of inputs can add to the distance of two of them."""
+        if self._takes_diagrams():
+            finite = np.concatenate([np.ravel(diagram) for diagram in self.candidates_])
+            finite = finite[np.isfinite(finite)]
+            # Hera takes differences below 1e-10 of the largest coordinate for none.
+            return 2.0**-31 * float(np.abs(finite).max(initial=0.0))
+        if self.metric in LP_METRICS:
+            low, high = self.candidates_.min(axis=0), self.candidates_.max(axis=0)
+            self._reach = low - diameter, high + diameter
+        # Sums of as many terms as columns, of inputs at most three diameters away.
+        d = self.n_features_in_
+        return 2.0**-50 * 3 * d * (d + 4) * float(diameter)
 
     def _candidates_of(self, X, public):
         """The public candidates, checked, and the records against them."""
@@ -205,14 +233,9 @@ class MetricExponentialMechanism(ChoiceMechanism):
         self.weights_ = np.exp(log_weights)
         self._outputs = np.flatnonzero(np.isfinite(log_weights))
         self._log_weights = log_weights[self._outputs]
-        self.privacy_parameter_ = alpha
-        if len(D) <= _MOST_CHECKED:
-            self.rate_, self.privacy_parameter_ = lowered(
-                lambda rate: floored(self._log_weights - rate * D[:, self._outputs]),
-                D,
-                self.rate_,
-                alpha,
-            )
+        self.rate_, self.privacy_parameter_ = lowered(
+            lambda rate: self._log_weights - rate * D[:, self._outputs], D, self.rate_, alpha
+        )
         self.accuracy_ = worst_cost(floored(self._logs(D)), D, self._outputs)
 
     def _logs(self, D):
@@ -228,7 +251,3 @@ class MetricExponentialMechanism(ChoiceMechanism):
             )
         # The law of the candidate itself, whatever rounding or a function says.
         return self._between[D.argmin(axis=1)]
-
-
-# Checks take the cube of the number of candidates.
-_MOST_CHECKED = 500

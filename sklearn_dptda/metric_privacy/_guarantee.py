@@ -23,7 +23,11 @@ class MetricPrivacyGuarantee(PrivacyGuarantee):
     diameter : float, default=inf
         Of the space: the loss grows no further.
     resolution : float, default=0.0
-        What rounding to a lattice adds to each distance.
+        What rounding adds to each distance, to a lattice or of numbers.
+    attained : float, default=None
+        Loss per unit of distance that the law was found to have, where it was
+        held against all pairs of what can be told apart; None where a proof
+        stands alone.
 
     Examples
     --------
@@ -38,6 +42,7 @@ class MetricPrivacyGuarantee(PrivacyGuarantee):
     metric: str = "distance"
     diameter: float = math.inf
     resolution: float = 0.0
+    attained: float | None = None
 
     def at_distance(self, distance: float) -> float:
         """Privacy loss between what is at a distance."""
@@ -46,8 +51,13 @@ class MetricPrivacyGuarantee(PrivacyGuarantee):
     @property
     def holds(self) -> bool:
         """Whether the release is fit to be handed on as private."""
+        kept = self.attained is None or self.attained <= self.alpha * (1 + 1e-9)
         return (
-            math.isfinite(self.alpha) and self.exact and self.public_parameters and not self.seeded
+            math.isfinite(self.alpha)
+            and kept
+            and self.exact
+            and self.public_parameters
+            and not self.seeded
         )
 
     def __str__(self):
@@ -58,6 +68,8 @@ class MetricPrivacyGuarantee(PrivacyGuarantee):
             f"{self.metric} r costs at most {loss}{end}: {self.released}, drawn by the "
             f"{self.mechanism}."
         )
+        if self.attained is not None and not self.attained <= self.alpha * (1 + 1e-9):
+            text += f" But the law was found to lose {self.attained:g} per unit of distance."
         if not self.public_parameters:
             text += " Its candidates or bounds came from the data, which the bound does not cover."
         if self.seeded:

@@ -6,8 +6,8 @@ from scipy.special import logsumexp
 from sklearn_dptda.metric_privacy._draw import floored
 from sklearn_dptda.metric_privacy._spaces import rows_at_a_time
 
-# Above it, privacy parameters are not bisected on: each takes the cube of the number of points.
-MOST_BISECTED = 500
+# Up to it the parameter of a law is looked for over all triples, above it bounded over pairs.
+MOST_EXACT = 500
 
 
 def log_parameter(logs, D, atol=0.0):
@@ -38,6 +38,32 @@ def log_parameter(logs, D, atol=0.0):
             return np.inf
         largest = max(largest, float((loss[apart] / distances[apart]).max(initial=0.0)))
     return largest
+
+
+def rated_parameter(logs, rate, D):
+    """Privacy loss per unit of distance of the law that is drawn from, or a bound of it.
+
+    Parameters
+    ----------
+    logs : ndarray of shape (n_points, n_outputs)
+        Logarithms of weights: a function of the output, less ``rate`` times a
+        distance of the point from the output.
+    rate : float
+    D : ndarray of shape (n_points, n_points)
+
+    Returns
+    -------
+    float
+        Exact for up to 500 points. For more: ``rate``, and what the sums of
+        two points differ by, per unit of their distance. Weights differ by
+        the rate at most, by the triangle inequality, and what they are
+        divided by differs as their sums do.
+    """
+    law = floored(logs)
+    if len(D) <= MOST_EXACT:
+        return log_parameter(law, D)
+    sums = logs.max(axis=1) - law.max(axis=1)
+    return rate + log_parameter(sums[:, None], D)
 
 
 def normalised(logs):
@@ -90,8 +116,6 @@ def weighted_law(D, alpha):
         log_weights = np.where(positive, np.log(w), -np.inf)
     if positive[first].all():
         return alpha, log_weights
-    if len(D) > MOST_BISECTED:
-        return alpha / 2, log_weights
     return _raised(D, log_weights, alpha), log_weights
 
 
@@ -101,18 +125,18 @@ def _raised(D, log_weights, alpha):
     low, high = alpha / 2, alpha
     for _ in range(20):
         middle = (low + high) / 2
-        law = floored(log_weights[kept] - middle * D[:, kept])
-        low, high = (middle, high) if log_parameter(law, D) <= alpha else (low, middle)
+        private = rated_parameter(log_weights[kept] - middle * D[:, kept], middle, D) <= alpha
+        low, high = (middle, high) if private else (low, middle)
     return low
 
 
-def lowered(law_at, D, rate, alpha):
+def lowered(logs_at, D, rate, alpha):
     """Rate at which a law is private as it is computed, no more than the given one.
 
     Parameters
     ----------
-    law_at : callable
-        From a rate to logarithms of probabilities.
+    logs_at : callable
+        From a rate to logarithms of weights.
     D : ndarray of shape (n_points, n_points)
     rate : float
         Private in exact arithmetic; lowered where rounding matters.
@@ -128,7 +152,7 @@ def lowered(law_at, D, rate, alpha):
         If distances are too small against rounding.
     """
     for _ in range(60):
-        parameter = log_parameter(law_at(rate), D)
+        parameter = rated_parameter(logs_at(rate), rate, D)
         if parameter <= alpha * (1 + 1e-9):
             return rate, min(parameter, alpha)
         rate *= max(0.5, alpha / parameter * (1 - 1e-9))

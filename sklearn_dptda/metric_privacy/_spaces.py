@@ -3,11 +3,10 @@
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.cluster.hierarchy import cophenet, linkage
-from scipy.sparse.csgraph import floyd_warshall
 from scipy.spatial.distance import cdist, squareform
 from sklearn.metrics import pairwise_distances
 
-from sklearn_dptda._typing import FloatArray
+from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.utils._distances import bottleneck_distance, wasserstein_distance
 
 DIAGRAM_METRICS = {"bottleneck": bottleneck_distance, "wasserstein": wasserstein_distance}
@@ -22,11 +21,13 @@ _DIRECT = {
     "linf": "chebyshev",
 }
 # Of scikit-learn's other ones, those that obey the triangle inequality.
-_METRICS = {"minkowski", "canberra", "hamming", "jaccard", "haversine"}
+_METRICS = {"minkowski", "canberra", "hamming", "jaccard"}
+# Bringing coordinates nearer to each other brings points nearer.
+LP_METRICS = {*_DIRECT, "minkowski"}
 # Of the largest distance: what rounding may break a triangle by.
 _ROUNDING = 1e-9
 _PART = 1 << 22
-# Points up to which all triangles are checked, and the number of their corners else.
+# Points up to which all triangles are checked everywhere, and the number of their corners else.
 _ALL_TRIANGLES, _SOME_TRIANGLES = 600, 200
 
 
@@ -74,23 +75,52 @@ def cross_distances(first, second, metric):
         distance = DIAGRAM_METRICS[metric]
         return np.array([[distance(a, b) for b in second] for a in first], dtype=float)
     first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    if metric == "haversine":
+        return _great_circles(first, second)
     if not isinstance(metric, str):
         return cdist(first, second, metric)
     if metric in _DIRECT:
         return cdist(first, second, _DIRECT[metric])
     if metric not in _METRICS:
-        known = ", ".join(sorted({*DIAGRAM_METRICS, *_DIRECT, *_METRICS}))
+        known = ", ".join(sorted({*DIAGRAM_METRICS, *_DIRECT, *_METRICS, "haversine"}))
         raise ValueError(f"metric must be one of {known}, or a function; got {metric!r}.")
     return pairwise_distances(first, second, metric=metric)
 
 
-def check_distances(D: ArrayLike, name: str = "D") -> FloatArray:
+def _great_circles(first, second):
+    """Angles between points of a sphere given by latitude and longitude, in radians.
+
+    By the chords to a point and to its antipode: the usual formula loses half
+    of all digits where points are nearly opposite.
+    """
+    if first.shape[1] != 2 or second.shape[1] != 2:
+        raise ValueError('metric="haversine" takes two columns: latitude and longitude.')
+    first, second = _on_sphere(first), _on_sphere(second)
+    return 2 * np.arctan2(cdist(first, second), cdist(first, -second))
+
+
+def _on_sphere(angles):
+    latitude, longitude = angles.T
+    return np.column_stack(
+        [
+            np.cos(latitude) * np.cos(longitude),
+            np.cos(latitude) * np.sin(longitude),
+            np.sin(latitude),
+        ]
+    )
+
+
+def check_distances(D: ArrayLike, name: str = "D", *, all_triangles: bool = False) -> FloatArray:
     """Refuse what is no matrix of distances of a metric space.
 
     Parameters
     ----------
     D : array-like of shape (n_points, n_points)
     name : str
+    all_triangles : bool, default=False
+        Whether to look at all triangles of more than 600 points too, in time
+        that grows with the cube of their number: where a promise of privacy
+        stands on them.
 
     Returns
     -------
@@ -118,33 +148,33 @@ def check_distances(D: ArrayLike, name: str = "D") -> FloatArray:
     if (np.abs(D - D.T) > slack).any():
         i, j = np.argwhere(np.abs(D - D.T) > slack)[0]
         raise ValueError(f"{name} is not symmetric: see the points {i} and {j}.")
-    excess = _check_triangles(D, slack, name)
     mean: FloatArray = (D + D.T) / 2
     np.fill_diagonal(mean, 0.0)
+    corners = len(mean)
+    if corners > _ALL_TRIANGLES and not all_triangles:
+        corners = _SOME_TRIANGLES
     # What rounding breaks is mended by the shortest ways, so that all that follows is exact.
-    return floyd_warshall(mean) if excess > 0 and len(mean) <= _ALL_TRIANGLES else mean
+    shortest = _shortest_ways(mean, np.linspace(0, len(mean) - 1, corners).astype(int))
+    if (mean - shortest).max() > slack:
+        i, j = np.unravel_index(int((mean - shortest).argmax()), mean.shape)
+        middle = int((mean[i] + mean[j]).argmin())
+        raise ValueError(
+            f"{name} breaks the triangle inequality: from {i} to {j} it is {mean[i, j]:.6g}, but "
+            f"by way of {middle} it is {mean[i, middle] + mean[middle, j]:.6g}."
+        )
+    return shortest
 
 
-def _check_triangles(D, slack, name):
-    """Largest excess of a side over the others, if it is no more than rounding."""
-    largest = 0.0
-    # All triangles take the cube of the number of points.
-    middles = (
-        np.arange(len(D))
-        if len(D) <= _ALL_TRIANGLES
-        else np.linspace(0, len(D) - 1, _SOME_TRIANGLES).astype(int)
-    )
+def _shortest_ways(D, middles):
+    """Lengths of the shortest ways by way of some points.
+
+    SciPy's take distances of at most 1e-8 for missing ones.
+    """
+    out, by_middle = D.copy(), np.empty_like(D)
     for middle in middles:
-        # The way from each point to each other by way of the middle.
-        excess = D - (D[:, middle, None] + D[middle])
-        if excess.max() > slack:
-            i, j = np.unravel_index(int(excess.argmax()), D.shape)
-            raise ValueError(
-                f"{name} breaks the triangle inequality: from {i} to {j} it is {D[i, j]:.6g}, but "
-                f"by way of {middle} it is {D[i, middle] + D[middle, j]:.6g}."
-            )
-        largest = max(largest, float(excess.max()))
-    return largest
+        np.add(out[:, middle, None], out[middle], out=by_middle)
+        np.minimum(out, by_middle, out=out)
+    return out
 
 
 def closed(D, candidates):
@@ -190,6 +220,35 @@ def check_pair(D1: ArrayLike, D2: ArrayLike | None = None) -> tuple[FloatArray, 
     return D1, D2
 
 
+def check_places(inputs: ArrayLike, n_points: int) -> IntArray:
+    """Return numbers of points as they are, or refuse them without quoting one.
+
+    Parameters
+    ----------
+    inputs : array-like of int of shape (n_samples,)
+    n_points : int
+
+    Returns
+    -------
+    ndarray of int of shape (n_samples,)
+
+    Raises
+    ------
+    ValueError
+        If they are no integers, or none of 0 to ``n_points - 1``.
+    """
+    message = f"inputs must be numbers of points, integers of 0 to {n_points - 1}, in one list."
+    try:
+        found = np.asarray(inputs)
+    except ValueError:
+        raise ValueError(message) from None
+    if found.ndim != 1 or found.dtype.kind not in "iu":
+        raise ValueError(message)
+    if ((found < 0) | (found >= n_points)).any():
+        raise ValueError(message)
+    return found.astype(np.int64)
+
+
 def check_alpha(alpha: float) -> float:
     """Return ``alpha`` as a float, or refuse it."""
     alpha = float(alpha)
@@ -198,13 +257,18 @@ def check_alpha(alpha: float) -> float:
     return alpha
 
 
-def is_ultrametric(D: FloatArray) -> bool:
-    """Whether of any three points the two longest distances are equal."""
+def subdominant(D: FloatArray) -> FloatArray:
+    """Largest ultrametric that is nowhere above the distances."""
     if len(D) < 3:
-        return True
-    condensed = squareform(D, checks=False)
-    tree = cophenet(linkage(condensed, "single"))
-    return bool(np.abs(tree - condensed).max() <= _ROUNDING * D.max())
+        return D
+    tree: FloatArray = squareform(cophenet(linkage(squareform(D, checks=False), "single")))
+    return tree
+
+
+def is_ultrametric(D: FloatArray, tree: FloatArray | None = None) -> bool:
+    """Whether of any three points the two longest distances are equal."""
+    tree = subdominant(D) if tree is None else tree
+    return bool(np.abs(tree - D).max() <= _ROUNDING * D.max())
 
 
 def rows_at_a_time(n_columns):

@@ -7,12 +7,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
+from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import IntArray, RandomStateLike
 from sklearn_dptda.metric_privacy._base import ChoiceMechanism, check_number
 from sklearn_dptda.metric_privacy._draw import floored, least
 from sklearn_dptda.metric_privacy._laws import lowered, worst_cost
-from sklearn_dptda.metric_privacy._spaces import check_pair, is_ultrametric
+from sklearn_dptda.metric_privacy._spaces import (
+    check_pair,
+    check_places,
+    is_ultrametric,
+    subdominant,
+)
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
@@ -136,11 +142,14 @@ class UltrametricMechanism(ChoiceMechanism):
         """
         D1, D2 = check_pair(self.candidates, self.accuracy)
         check_number(len(D1))
-        if not is_ultrametric(D1):
+        tree = subdominant(D1)
+        if not is_ultrametric(D1, tree):
             raise ValueError(
                 "candidates are no ultrametric: of some three points the two longest distances "
                 "differ. Use MetricExponentialMechanism."
             )
+        # What rounding breaks is mended, so that all that follows is exact.
+        D1 = tree
         self.n_candidates_ = self.n_features_in_ = len(D1)
         self._between = D1
         radii = self._radii(D1)
@@ -152,7 +161,7 @@ class UltrametricMechanism(ChoiceMechanism):
             D1[:, self._outputs].argmin(axis=1)
         ]
         self.rate_, self.privacy_parameter_ = lowered(
-            lambda rate: floored(self._log_weights - rate * law),
+            lambda rate: self._log_weights - rate * law,
             D1,
             self._rate(self.n_candidates_),
             float(self.alpha),
@@ -209,9 +218,8 @@ class UltrametricMechanism(ChoiceMechanism):
         -------
         ndarray of int of shape (n_samples,)
         """
-        inputs = np.asarray(inputs)
-        if inputs.dtype.kind not in "iu" or ((inputs < 0) | (inputs >= self.n_candidates_)).any():
-            raise ValueError(f"inputs must be numbers of points, 0 to {self.n_candidates_ - 1}.")
+        check_is_fitted(self)
+        inputs = check_places(inputs, self.n_candidates_)
         return self.transform(self._between[inputs])  # type: ignore[return-value]  # never diagrams
 
     def __sklearn_tags__(self):

@@ -1,5 +1,6 @@
 """Mechanisms of finite spaces: exact output laws, accuracy, theorems, draws."""
 
+import dataclasses
 import math
 import pickle
 
@@ -22,6 +23,7 @@ from sklearn_dptda.metric_privacy import (
 )
 from sklearn_dptda.metric_privacy._draw import draw, floored, least
 from sklearn_dptda.metric_privacy._optimal import solve
+from sklearn_dptda.metric_privacy._spaces import cross_distances
 from sklearn_dptda.persistence import bottleneck_distance, wasserstein_distance
 from sklearn_dptda.plotting import AccuracyBoundsDisplay
 from sklearn_dptda.privacy import (
@@ -365,13 +367,11 @@ def undefined(a, b):
 def test_what_is_infinitely_far_is_refused_before_the_payment():
     accountant = PrivacyAccountant(math.inf)
     diagrams = MetricExponentialMechanism(1.0, "bottleneck", DIAGRAMS, accountant=accountant).fit()
-    points = MetricExponentialMechanism(1.0, candidates=np.eye(2), accountant=accountant).fit()
     function = MetricExponentialMechanism(
         1.0, undefined, candidates=np.eye(2), accountant=accountant
     ).fit()
     for private, X in (
         (diagrams, [np.array([[0.0, np.inf]])]),
-        (points, [[1e155, 1e155]]),
         (function, [[9.0, 0.0]]),
     ):
         with pytest.raises(ValueError, match="not finite"):
@@ -380,6 +380,9 @@ def test_what_is_infinitely_far_is_refused_before_the_payment():
         diagrams.transform([[["secret", 1.0]]])
     assert "secret" not in str(error.value)
     assert not accountant.spends()
+    # What is finite is moved nearer, and never refused.
+    points = MetricExponentialMechanism(1.0, candidates=np.eye(2), random_state=0).fit()
+    assert points.transform([[1e155, 1e308]]).shape == (1, 2)
 
 
 def test_distances_that_lie_cost_no_more_than_they_claim():
@@ -447,3 +450,132 @@ def test_numbers_of_samples():
     for bad in (0, 2.5, -1):
         with pytest.raises(ValueError, match="n_samples"):
             private.sample([[0.0]], bad)
+
+
+def losses_of(logs):
+    logs = logs[:, np.isfinite(logs).any(axis=0)]
+    return np.abs(logs[:, None] - logs).max(axis=2)
+
+
+def pair_losses(private, inputs):
+    """Losses and distances of all pairs of inputs, as plain as they can be computed."""
+    losses = losses_of(private.log_probability(inputs))
+    return losses, np.sqrt(((inputs[:, None] - inputs) ** 2).sum(axis=2))
+
+
+NEAR = {
+    "near copies": np.array([[0.2], [0.2 + 5e-9], [0.34], [0.41], [1.03], [2.02]]),
+    "nearer copies": np.array([[0.2], [0.2 + 1e-12], [0.34], [0.34], [2.02]]),
+    "all of them near": 1e-9 * np.arange(6.0)[:, None],
+    "in the plane": np.array([[0.0, 0.0], [3e-9, 4e-9], [1.0, 0.0], [1.0, 1e-8], [0.3, 0.7]]),
+}
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-9, 1e9])
+@pytest.mark.parametrize("rate", ["guaranteed", "weighted"])
+@pytest.mark.parametrize("name", NEAR)
+def test_candidates_that_nearly_coincide(name, rate, unit):
+    # Against distances of the test's own: a matrix that the library inflates would agree with
+    # itself.
+    candidates = unit * NEAR[name]
+    for alpha in (0.5 / unit, 20.0 / unit, 1e9 / unit):
+        private = MetricExponentialMechanism(alpha, candidates=candidates, rate=rate).fit()
+        losses, distances = pair_losses(private, candidates)
+        spared = private.privacy_guarantee_.resolution
+        assert (losses <= alpha * (distances * (1 + 1e-9) + spared)).all()
+        assert private.privacy_guarantee_.holds
+        precomputed = MetricExponentialMechanism(alpha, "precomputed", distances, rate=rate).fit()
+        losses = losses_of(precomputed.log_probability(distances))
+        assert (losses <= alpha * (distances * (1 + 1e-9) + spared)).all()
+
+
+def test_tools_see_near_copies():
+    D = np.abs(NEAR["near copies"] - NEAR["near copies"].T)
+    best = optimal_mechanism(D, alpha=20.0)
+    apart = D > 0
+    losses = losses_of(best.log_matrix)
+    assert best.accuracy == pytest.approx(best.optimum, abs=1e-6)
+    assert (losses[apart] <= 20.0 * D[apart] * (1 + 1e-6)).all()
+    # A law that tells points 5e-9 apart from each other loses that much per unit of distance.
+    logs = np.log(np.where(np.eye(6), 0.9, 0.02))
+    assert privacy_parameter(logs, D, log=True) == pytest.approx(np.log(45.0) / 5e-9, rel=1e-6)
+    assert privacy_parameter(logs, D * 1e-6, log=True) == pytest.approx(
+        np.log(45.0) / 5e-15, rel=1e-6
+    )
+
+
+@pytest.mark.parametrize("rate", ["guaranteed", "weighted"])
+def test_many_candidates_are_checked_as_well(rate):
+    # Pairs: of more than 500 candidates the parameter is bounded, not searched for.
+    rng = np.random.default_rng(0)
+    X = rng.random((560, 2))
+    X[:200] = X[0] + 1e-7 * rng.random((200, 2))
+    private = MetricExponentialMechanism(30.0, candidates=X, rate=rate).fit()
+    some = np.r_[0:20, 500:530]
+    losses, distances = pair_losses(private, X[some])
+    assert (losses <= 30.0 * (distances * (1 + 1e-9) + private.privacy_guarantee_.resolution)).all()
+    assert private.privacy_parameter_ <= 30.0 and private.rate_ >= 15.0 * (1 - 1e-6)
+    # One bad triangle, hidden between the corners that a sample would look at.
+    steps = np.abs(np.arange(650)[:, None] - np.arange(650)) / 650.0
+    D = 1 + np.minimum(steps, 0.9) * (1 - np.eye(650)) - np.eye(650)
+    D[17, 18] = D[18, 17] = D[18, 401] = D[401, 18] = 0.05
+    with pytest.raises(ValueError, match="by way of 18"):
+        MetricExponentialMechanism(1.0, "precomputed", D, rate=rate).fit()
+
+
+def test_promise_sees_what_the_law_attains():
+    private = MetricExponentialMechanism(2.0, candidates=np.eye(3)).fit()
+    promise = private.privacy_guarantee_
+    assert promise.holds and promise.attained == private.privacy_parameter_
+    broken = dataclasses.replace(promise, attained=2.1)
+    assert not broken.holds and "found to lose 2.1" in str(broken)
+
+
+def test_inputs_far_from_all_candidates():
+    # Rounded at their own size, distances would differ by 16384 where candidates are 1 apart.
+    candidates = np.array([[0.0], [1.0], [2.0]])
+    private = MetricExponentialMechanism(1.0, candidates=candidates).fit()
+    X = 1e20 + 16384 * np.arange(-3.0, 4.0)[:, None]
+    logs = private.log_probability(np.vstack([X, -X, candidates]))
+    assert np.abs(logs[:, None] - logs).max() <= private.privacy_guarantee_.epsilon * (1 + 1e-9)
+    rows = MetricExponentialMechanism(1.0, "precomputed", line(3)).fit()
+    logs = rows.log_probability([[1e20, 1e20 + 16384, 1e20], [1e20, 1e20, 1e20 + 16384]])
+    assert np.abs(logs[0] - logs[1]).max() <= rows.privacy_guarantee_.epsilon * (1 + 1e-9)
+
+
+def test_places_opposite_on_a_sphere():
+    # The usual formula loses half of all digits there, and with them 1e-8 of every promise.
+    rng = np.random.default_rng(0)
+    candidates = np.column_stack([rng.uniform(-1.5, 1.5, 12), rng.uniform(-3, 3, 12)])
+    private = MetricExponentialMechanism(1e3, "haversine", candidates).fit()
+    opposite = np.column_stack([-candidates[:, 0], candidates[:, 1] + np.pi])
+    X = np.vstack([opposite, opposite + 1e-10 * rng.standard_normal((12, 2))])
+    logs = private.log_probability(X)
+    losses = np.abs(logs[:12] - logs[12:]).max(axis=1)
+    between = np.cos(X[:12, 0]) * (X[12:, 1] - X[:12, 1])
+    distances = np.hypot(X[12:, 0] - X[:12, 0], between) * (1 + 1e-6)
+    assert (losses <= 1e3 * (distances + private.privacy_guarantee_.resolution)).all()
+    assert private.privacy_guarantee_.resolution < 1e-12
+    close = np.array([[0.3, 0.2], [0.3, 0.2 + 1e-6], [-0.3, 0.2 - np.pi]])
+    D = cross_distances(close, close, "haversine")
+    assert D[0, 1] == pytest.approx(1e-6 * np.cos(0.3), rel=1e-8)
+    assert D[0, 2] == pytest.approx(np.pi, abs=1e-15)
+    with pytest.raises(ValueError, match="latitude"):
+        cross_distances(np.eye(3), np.eye(3), "haversine")
+
+
+@pytest.mark.parametrize(
+    "inputs", [[-1], [2], [1.9], [[0, 1]], ["secret"], [True], [[0], [0, 1]], [0, None], np.nan]
+)
+def test_bad_places_cost_nothing_and_are_not_quoted(inputs):
+    best = optimal_mechanism(1 - np.eye(2), alpha=1.0)
+    tree = UltrametricMechanism(1 - np.eye(2)).fit()
+    accountant = PrivacyAccountant(10.0)
+    tree.set_params(accountant=accountant)
+    for release in (lambda x: best.sample(x, accountant=accountant), tree.release):
+        with pytest.raises(ValueError, match="integers of 0 to 1") as error:
+            release(inputs)
+        assert "secret" not in str(error.value) and "1.9" not in str(error.value)
+    assert not accountant.spends()
+    assert set(best.sample([0, 1, 1], accountant=accountant, random_state=0)) <= {0, 1}
+    assert len(accountant) == 1
