@@ -3,144 +3,244 @@
 import numpy as np
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from sklearn_dptda.cluster._critical import descend, find_saddle
+from sklearn_dptda.cluster._critical import climb, find_saddle, nearest_mode
+from sklearn_dptda.cluster._ridgelines import ridgeline, ridgeline_barriers
 
-_N_POINTS = 48
-_N_ZOOMS = 2
 # By how much sampling can miss the top of a ridgeline, relative.
 _SAMPLING = 1e-6
-# Points of all ridgelines that are looked at together.
-_BATCH = 1 << 16
+# Points between two others that are labelled together, until two are as close as this part of
+# the path's width; sliding drives them apart, and at this many times it they are brought together
+# again.
+_N_BETWEEN, _CLOSE, _APART = 8, 1e-7, 1e3
+# Rounds of sliding towards a saddle, and steps in one.
+_N_SLIDES, _N_STEPS = 60, 20
+# Basins on one path: steps of mean shift leap over those of very narrow components.
+_MOST_SLIDES = 20
+# Modes that no centre climbs to, for each that one does.
+_MOST_HIDDEN = 4
 
 
-def ridgeline_barriers(density):
-    """Greatest height on the ridgeline between the centres of each two components.
-
-    The ridgeline contains all critical points of the two components alone;
-    its greatest height bounds the barrier in the whole mixture from above, and
-    is always finite.
-
-    Parameters
-    ----------
-    density : MixtureDensity
-
-    Returns
-    -------
-    pairs : ndarray of shape (n_pairs, 2)
-    heights : ndarray of shape (n_pairs,)
-    places : ndarray of shape (n_pairs, n_features)
-        Where the greatest height is.
-
-    References
-    ----------
-    S. Ray, B. Lindsay, "The topography of multivariate normal mixtures",
-    Annals of Statistics 33, 2005.
-    """
-    pairs = np.column_stack(np.triu_indices(density.n_components, 1))
-    size = max(1, _BATCH // _N_POINTS)
-    parts = [_highest(density, pairs[i : i + size]) for i in range(0, len(pairs), size)]
-    if not parts:
-        return pairs, np.empty(0), np.empty((0, density.n_features))
-    return pairs, *(np.concatenate(column) for column in zip(*parts, strict=True))
-
-
-def _highest(density, pairs):
-    """Height and place of the highest point of each ridgeline, by two zooms."""
-    rows = np.arange(len(pairs))
-    low, high = np.zeros(len(pairs)), np.ones(len(pairs))
-    for _ in range(1 + _N_ZOOMS):
-        times = np.linspace(low, high, _N_POINTS, axis=1)
-        points = _ridgeline(density, pairs, times)
-        heights = density.height(points.reshape(-1, density.n_features)).reshape(times.shape)
-        top = heights.argmax(axis=1)
-        low = times[rows, np.maximum(top - 1, 0)]
-        high = times[rows, np.minimum(top + 1, _N_POINTS - 1)]
-    return heights[rows, top], points[rows, top]
-
-
-def _ridgeline(density, pairs, times):
-    first, second = density.precisions[pairs[:, 0]], density.precisions[pairs[:, 1]]
-    pulled = np.einsum("kij,kj->ki", density.precisions, density.means)
-    t = times[..., None]
-    matrices = (1 - t)[..., None] * first[:, None] + t[..., None] * second[:, None]
-    right = (1 - t) * pulled[pairs[:, 0]][:, None] + t * pulled[pairs[:, 1]][:, None]
-    return np.linalg.solve(matrices, right[..., None])[..., 0]
-
-
-def top_barriers(density, modes, owners):
-    """Least height of a ridgeline between components of each two modes, unrefined.
-
-    Parameters and results are those of :func:`mode_barriers`.
-    """
-    n = len(modes)
-    heights = np.full((n, n), np.inf)
-    places = np.zeros((n, n, density.n_features))
-    pairs, tops, points = ridgeline_barriers(density)
-    for (i, j), top, point in zip(owners[pairs], tops, points, strict=True):
-        if i != j:
-            lower_barrier(heights, places, i, j, top, point)
-    np.fill_diagonal(heights, density.height(modes))
-    return heights, places
-
-
-def mode_barriers(density, modes, owners):
-    """Barrier between each two modes, saddles refined where the merge tree needs them.
+class BarrierGraph:
+    """Modes of a mixture density, and the lowest known barrier between each two.
 
     Parameters
     ----------
     density : MixtureDensity
     modes : ndarray of shape (n_modes, n_features)
+        Those that centres climb to. Others are added as they are met: a path
+        can lead by way of them.
     owners : ndarray of shape (n_components,)
+
+    Attributes
+    ----------
+    heights, places : list of ndarray
+        Barriers and where they are, at first the tops of ridgelines.
+    found : ndarray of bool
+        Whether a barrier is a saddle of index one whose two descents end at
+        these modes.
+    """
+
+    def __init__(self, density, modes, owners):
+        self.density = density
+        self.n_known = n = len(modes)
+        self.modes = np.array(modes)
+        self.heights = np.full((n, n), np.inf)
+        self.places = np.zeros((n, n, density.n_features))
+        self.found = np.zeros((n, n), dtype=bool)
+        self._ridge = {}
+        pairs, tops, points = ridgeline_barriers(density)
+        for pair, top, point in zip(pairs, tops, points, strict=True):
+            i, j = sorted(owners[pair].tolist())
+            if i != j and top < self.heights[i, j]:
+                self._set(i, j, top, point)
+                self._ridge[i, j] = pair
+        np.fill_diagonal(self.heights, density.height(self.modes))
+
+    def _set(self, i, j, height, place):
+        self.heights[i, j] = self.heights[j, i] = height
+        self.places[i, j] = self.places[j, i] = place
+
+    def add_saddle(self, start, ceiling=np.inf):
+        """Search a saddle from a point and enter it between the modes of its two descents.
+
+        Parameters
+        ----------
+        start : ndarray of shape (n_features,)
+        ceiling : float, default=inf
+            Height above which a saddle is none of those that are looked for.
+
+        Returns
+        -------
+        ends : tuple of two int, or None
+            None if there is none, or both descents end at the same mode.
+        """
+        saddle, direction = find_saddle(self.density, start)
+        if saddle is None:
+            return None
+        height = self.density.height(saddle[None])[0]
+        # The top of a sampled ridgeline is a little too low: a saddle next to it may be above.
+        slack = _SAMPLING * max(1.0, abs(height))
+        if height > ceiling + slack:
+            return None
+        ends = self.modes_of(saddle + np.array([[1e-3], [-1e-3]]) * direction)
+        i, j = sorted(ends.tolist())
+        if i < 0 or i == j:
+            return None
+        if height <= self.heights[i, j] + (0.0 if self.found[i, j] else slack):
+            self._set(i, j, height, saddle)
+            self.found[i, j] = self.found[j, i] = True
+        return i, j
+
+    def modes_of(self, points):
+        """Index of the mode that each point climbs to; new ones are entered.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of int of shape (n,)
+            -1 where a climb ends at no mode.
+        """
+        found = np.full(len(points), -1)
+        for row, end in enumerate(climb(self.density, points)):
+            index = nearest_mode(self.density, end, self.modes)
+            found[row] = self._enter(end) if index is None else index
+        return found
+
+    def _enter(self, point):
+        slope, curvature = self.density.slope_and_curvature(point)
+        values = np.linalg.eigvalsh(curvature)
+        if len(self.modes) >= (1 + _MOST_HIDDEN) * self.n_known or values[0] <= 0:
+            return -1
+        if slope @ np.linalg.solve(curvature, slope) > 1e-12:
+            return -1
+        n = len(self.modes)
+        self.modes = np.vstack([self.modes, point])
+        wider = ((0, 1), (0, 1))
+        self.heights = np.pad(self.heights, wider, constant_values=np.inf)
+        self.heights[n, n] = self.density.height(point[None])[0]
+        self.places = np.pad(self.places, (*wider, (0, 0)))
+        self.found = np.pad(self.found, wider)
+        return n
+
+    def edges(self):
+        """Edges of the minimum spanning tree of the barriers, as (smaller, larger) pairs."""
+        # Zero means no edge to SciPy, and almost zero too: shift all heights above it.
+        shifted = self.heights - self.heights.min() + 1.0
+        tree = minimum_spanning_tree(np.triu(shifted, 1)).tocoo()
+        return sorted((int(i), int(j)) for i, j in zip(tree.row, tree.col, strict=True))
+
+    def refine(self):
+        """Replace the tops of ridgelines in the tree by the saddles beneath them."""
+        while edges := [edge for edge in self.edges() if not self.found[edge]]:
+            for edge in edges:
+                if self.found[edge] or self._top(edge) == edge:
+                    self.found[edge] = True
+                    continue
+                path = ridgeline(self.density, self._ridge[edge])
+                if self._follow(path) and not self.found[edge]:
+                    # Other modes are on the way, and what leads by them is no higher.
+                    self.heights[edge] = self.heights[edge[::-1]] = np.inf
+                self.found[edge] = self.found[edge[::-1]] = True
+
+    def _top(self, edge):
+        return self.add_saddle(self.places[edge], self.heights[edge])
+
+    def _follow(self, path):
+        """Enter a saddle for each step of a path from basin to basin; whether all were found."""
+        labels = self.modes_of(path)
+        close = _CLOSE * np.linalg.norm(path[-1] - path[0])
+        self._slides = _MOST_SLIDES
+        return (labels >= 0).all() and all(
+            self._slide(path[s], path[s + 1], labels[s], labels[s + 1], close)
+            for s in _last_steps(labels)
+        )
+
+    def _slide(self, first, last, label, other, close):
+        """Slide from two points in two basins down the ridge between these, to its saddle.
+
+        On the boundary of two basins mean shift leads to a saddle; two points
+        are kept on its two sides.
+        """
+        self._slides -= 1
+        if self._slides < 0:
+            return False
+        for _ in range(_N_SLIDES):
+            while np.linalg.norm(last - first) > close:
+                points = np.linspace(first, last, _N_BETWEEN + 2)
+                labels = np.r_[label, self.modes_of(points[1:-1]), other]
+                if (labels < 0).any():
+                    # On the boundary itself: its climb has ended at the saddle.
+                    between = points[labels < 0][:1]
+                    ceiling = self.density.height(between)[0]
+                    end = climb(self.density, between)[0]
+                    return self.add_saddle(end, ceiling) == tuple(sorted((label, other)))
+                step, *more = _last_steps(labels)
+                # Third basins lie between: their other sides are other steps.
+                for s in more:
+                    if not self._slide(points[s], points[s + 1], labels[s], labels[s + 1], close):
+                        return False
+                first, last, other = points[step], points[step + 1], labels[step + 1]
+            middle = (first + last) / 2
+            ceiling = self.density.height(middle[None])[0]
+            if self.add_saddle(middle, ceiling) == tuple(sorted((label, other))):
+                return True
+            pair = np.array([first, last])
+            for _ in range(_N_STEPS):
+                pair = self.density.mean_shift(pair)
+                if np.linalg.norm(pair[1] - pair[0]) > _APART * close:
+                    break
+            first, last = pair
+        return False
+
+
+def _last_steps(labels):
+    """Where a path leaves each basin for the last time."""
+    steps, here = [], 0
+    while labels[here] != labels[-1]:
+        steps.append(int(np.flatnonzero(labels == labels[here])[-1]))
+        here = steps[-1] + 1
+    return steps
+
+
+def join(graph):
+    """Barriers between the modes that centres climb to, whatever other ones lie between.
+
+    Parameters
+    ----------
+    graph : BarrierGraph
 
     Returns
     -------
     heights : ndarray of shape (n_modes, n_modes)
-        Symmetric; the diagonal is the height of the mode.
-    places : ndarray of shape (n_modes, n_modes, n_features)
-        Where each barrier is: a saddle of index one, or the top of a ridgeline.
+        Height of the highest pass of the lowest path; the diagonal is the
+        height of the mode.
+    edges : ndarray of shape (n_modes - 1, 2)
+        The modes that each pass joins, the lowest pass first.
+    saddles : ndarray of shape (n_modes - 1, n_features)
+        The passes.
     """
-    heights, places = top_barriers(density, modes, owners)
-    n = len(modes)
-    refined = set()
-    # A refined saddle can join other modes than asked for, and so change the tree.
-    for _ in range(n):
-        edges = [edge for edge in tree_edges(heights) if edge not in refined]
-        if not edges:
-            break
-        for edge in edges:
-            refined.add(edge)
-            _refine(density, modes, heights, places, edge)
-    return heights, places
-
-
-def tree_edges(heights):
-    """Edges of the minimum spanning tree of the barriers, as (smaller, larger) pairs."""
-    # Zero means no edge to SciPy: shift all heights above it.
-    shifted = heights - heights.min() + 1.0
-    np.fill_diagonal(shifted, 0.0)
-    tree = minimum_spanning_tree(np.triu(shifted, 1)).tocoo()
-    return sorted((int(i), int(j)) for i, j in zip(tree.row, tree.col, strict=True))
-
-
-def _refine(density, modes, heights, places, edge):
-    saddle, direction = find_saddle(density, places[edge])
-    if saddle is None:
-        return
-    ends = descend(density, saddle, direction, modes)
-    if None in ends or ends[0] == ends[1]:
-        return
-    height = density.height(saddle[None])[0]
-    lower_barrier(heights, places, *ends, height, saddle)
-    i, j = edge
-    tolerance = _SAMPLING * max(1.0, abs(height))
-    if set(ends) != {i, j} and height - tolerance <= heights[i, j] <= height:
-        # The path leads over this very pass between others: those come first in the tree.
-        heights[i, j] = heights[j, i] = np.nextafter(height, np.inf)
-
-
-def lower_barrier(heights, places, i, j, height, place):
-    """Lower the barrier between two modes, if a path is no higher."""
-    # The top of a sampled ridgeline is a little too low: a saddle next to it may be above.
-    if height <= heights[i, j] + _SAMPLING * max(1.0, abs(height)):
-        heights[i, j] = heights[j, i] = height
-        places[i, j] = places[j, i] = place
+    n = graph.n_known
+    heights = np.diag(np.diag(graph.heights)[:n])
+    groups = np.arange(len(graph.modes))
+    edges, saddles = [], []
+    for i, j in sorted(graph.edges(), key=lambda edge: graph.heights[edge]):
+        one, other = groups == groups[i], groups == groups[j]
+        sides = [np.flatnonzero(side[:n]) for side in (one, other)]
+        if len(sides[0]) and len(sides[1]):
+            block = np.ix_(*sides)
+            heights[block] = heights.T[block] = graph.heights[i, j]
+            # For a mode that no centre climbs to stands the highest one on its side.
+            ends = [
+                end if end < n else int(side[0]) for end, side in zip((i, j), sides, strict=True)
+            ]
+            edges.append(sorted(ends))
+            saddles.append(graph.places[i, j])
+        groups[other] = groups[i]
+    return (
+        heights,
+        np.array(edges, dtype=int).reshape(-1, 2),
+        np.array(saddles).reshape(-1, graph.modes.shape[1]),
+    )

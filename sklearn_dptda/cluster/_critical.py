@@ -125,25 +125,6 @@ def find_saddle(density, start):
     return point, vectors[:, 0] / np.sqrt(-values[0])
 
 
-def descend(density, saddle, direction, modes):
-    """Return the modes below a saddle, one on each side.
-
-    Parameters
-    ----------
-    density : MixtureDensity
-    saddle, direction : ndarray of shape (n_features,)
-        The direction is scaled to the curvature.
-    modes : ndarray of shape (n_modes, n_features)
-
-    Returns
-    -------
-    list of int or None
-        Indices of modes; None where a descent ends at none of them.
-    """
-    starts = saddle + np.array([[1e-3], [-1e-3]]) * direction
-    return [nearest_mode(density, end, modes) for end in climb(density, starts)]
-
-
 def basins(density, starts, modes):
     """Index of the mode that each start climbs to, or -1.
 

@@ -9,12 +9,13 @@ from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 
 from sklearn_dptda._typing import IntArray
-from sklearn_dptda.cluster._barriers import mode_barriers, tree_edges
+from sklearn_dptda.cluster._barriers import BarrierGraph, join
 from sklearn_dptda.cluster._critical import find_modes
 from sklearn_dptda.cluster._density import MixtureDensity
-from sklearn_dptda.cluster._strings import string_barriers
+from sklearn_dptda.cluster._strings import add_tops_of_strings
 
-BARRIERS = {"ridgeline": mode_barriers, "string": string_barriers}
+# Modes that strings lead to from each mode.
+SEARCHES = {"ridgeline": 5, "string": None}
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,8 @@ class MergeTree:
     owners : ndarray of shape (n_components,)
         Mode that each component's centre climbs to.
     barriers : ndarray of shape (n_modes, n_modes)
-        Minus the log density at the pass between two modes.
+        Minus the log density at the highest pass of the lowest path between
+        two modes.
     saddles : ndarray of shape (n_modes - 1, n_features)
         The passes of the tree, lowest first.
     edges : ndarray of shape (n_modes - 1, 2)
@@ -128,11 +130,13 @@ def morse_linkage(
     means : array-like of shape (n_components, n_features)
     covariances : array-like of shape (n_components, n_features, n_features)
     saddle_search : {"ridgeline", "string"}, default="ridgeline"
-        Where saddles are looked for. ``"ridgeline"``: on the ridgelines of
-        each two components, the tree's passes refined by Newton steps; always
-        finds a pass. ``"string"``: Algorithm 3 of the paper, from the top of a
-        string between each two modes; misses passes in higher dimensions, and
-        modes left apart are joined at the tops of their ridgelines.
+        Where saddles are looked for first. ``"string"``: Algorithm 3 of the
+        paper, from the top of a string between each two modes.
+        ``"ridgeline"``: only between each mode and the five others that are
+        nearest across the ridgelines of two components. Then every ridgeline
+        that the tree still needs is followed; where it leads from one basin to
+        another, two points on the two sides slide down along the boundary to
+        its saddle.
 
     Returns
     -------
@@ -143,6 +147,15 @@ def morse_linkage(
     .. rubric:: Privacy
 
     A function of the parameters alone: as private as they are.
+
+    .. rubric:: Passes
+
+    Every pass is a saddle of index one whose two descents end at modes, but
+    for mixtures some of whose components are hundreds of times narrower than
+    others: steps of mean shift leap over those, and where no saddle is found
+    the top of a ridgeline stands, which is an upper bound. Passes between modes
+    that no centre climbs to count as well, these modes themselves are not
+    reported.
 
     References
     ----------
@@ -159,10 +172,12 @@ def morse_linkage(
     """
     density = MixtureDensity(np.asarray(weights), np.asarray(means), np.asarray(covariances))
     modes, owners = find_modes(density)
-    barriers, places = BARRIERS[saddle_search](density, modes, owners)
+    graph = BarrierGraph(density, modes, owners)
+    add_tops_of_strings(graph, SEARCHES[saddle_search])
+    graph.refine()
+    barriers, edges, saddles = join(graph)
     heights = np.diag(barriers).copy()
     mode_weights = np.bincount(owners, density.weights, minlength=len(modes))
-    edges = sorted(tree_edges(barriers), key=lambda edge: barriers[edge])
     above = barriers - heights.min()
     np.fill_diagonal(above, 0.0)
     condensed = squareform(above, checks=False)
@@ -171,8 +186,8 @@ def morse_linkage(
         mode_heights=heights,
         owners=owners,
         barriers=barriers,
-        saddles=np.array([places[edge] for edge in edges]).reshape(-1, density.n_features),
-        edges=np.array(edges, dtype=int).reshape(-1, 2),
+        saddles=saddles,
+        edges=edges,
         mode_weights=mode_weights,
         linkage=linkage(condensed, method="single") if len(condensed) else np.empty((0, 4)),
     )

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.cluster._critical import basins
 from sklearn_dptda.cluster._density import MixtureDensity
-from sklearn_dptda.cluster._merge_tree import BARRIERS, morse_linkage
+from sklearn_dptda.cluster._merge_tree import SEARCHES, morse_linkage
 from sklearn_dptda.cluster._parameters import mixture_parameters
 from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import HasMethods, Interval, StrOptions, _fit_context
@@ -194,7 +194,7 @@ class MorseMerging(MergedMixtureMixin, MetaEstimatorMixin, ClusterMixin, BaseEst
         "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
         "merge_threshold": [Interval(Real, 0, None, closed="left"), None],
         "min_cluster_weight": [Interval(Real, 0, 1, closed="left")],
-        "saddle_search": [StrOptions(set(BARRIERS))],
+        "saddle_search": [StrOptions(set(SEARCHES))],
         "predict_method": [StrOptions({"responsibility", "flow"})],
     }
 

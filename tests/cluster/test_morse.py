@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from gudhi import CubicalComplex
 from scipy.cluster.hierarchy import is_monotonic, is_valid_linkage
 from scipy.optimize import approx_fprime, root
 from sklearn.cluster import KMeans
@@ -15,9 +16,9 @@ from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda.cluster import DPMoG, MorseMerging, morse_linkage
-from sklearn_dptda.cluster._barriers import ridgeline_barriers
 from sklearn_dptda.cluster._density import MixtureDensity
 from sklearn_dptda.cluster._parameters import mixture_parameters
+from sklearn_dptda.cluster._ridgelines import ridgeline_barriers
 
 
 def mixture(k, d, seed, spread=3.0):
@@ -89,6 +90,97 @@ def test_modes_and_barriers_agree_with_a_dense_grid(seed):
     for mode in tree.modes:
         nearest = bottoms[np.argmin(np.linalg.norm(nodes[bottoms] - mode, axis=1))]
         assert polished(density, nodes[nearest])[0] == pytest.approx(mode, abs=1e-6)
+
+
+def heights_on_a_grid(density, modes, size=300):
+    """Heights at which the modes' basins meet, by union-find on a grid (GUDHI's).
+
+    The nodes next to the modes are dug deepest, so that the persistent ones are these.
+    """
+    reach = 5 * np.sqrt(np.einsum("kii->ki", density.covariances))
+    low, high = (density.means - reach).min(axis=0), (density.means + reach).max(axis=0)
+    axes = [np.linspace(*ends, size) for ends in zip(low, high, strict=True)]
+    nodes = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
+    heights = density.height(nodes).reshape(size, size)
+    bottom = heights.min()
+    dug = np.rint((modes - low) / (high - low) * (size - 1)).astype(int)
+    heights[tuple(dug.T)] = bottom - 1 - np.arange(len(modes))
+    grid = CubicalComplex(top_dimensional_cells=heights)
+    grid.compute_persistence(homology_coeff_field=2)
+    pairs = grid.persistence_intervals_in_dimension(0)
+    return np.sort(pairs[np.isfinite(pairs[:, 1]) & (pairs[:, 0] < bottom - 0.5), 1])
+
+
+def random_planar_mixture(seed):
+    rng = np.random.default_rng(seed)
+    k = int(rng.integers(2, 13))
+    roots = 0.5 * rng.normal(size=(k, 2, 2))
+    covariances = roots @ np.swapaxes(roots, 1, 2) + rng.choice([0.08, 0.15]) * np.eye(2)
+    return rng.dirichlet(np.full(k, 3.0)), rng.uniform(-2.5, 2.5, (k, 2)), covariances
+
+
+# The centre of a component that is no mode was taken for a pass.
+CENTRE_NO_PASS = (
+    np.array([0.1137, 0.2564, 0.1662, 0.1792, 0.2846]),
+    np.array([[-1.033, 1.371], [1.642, 2.927], [-1.383, 0.135], [0.908, 1.728], [2.259, -1.088]]),
+    np.array(
+        [
+            [[1.5849, -0.208], [-0.208, 0.2787]],
+            [[0.3209, -0.0654], [-0.0654, 0.2664]],
+            [[1.2384, 0.125], [0.125, 0.3679]],
+            [[0.3073, 0.0011], [0.0011, 0.3121]],
+            [[0.2163, 0.074], [0.074, 0.3149]],
+        ]
+    ),
+)
+
+
+def assert_tree_of_saddles(parameters, search="ridgeline"):
+    density, tree = MixtureDensity(*parameters), morse_linkage(*parameters, saddle_search=search)
+    for saddle, height in zip(tree.saddles, tree.linkage[:, 2], strict=True):
+        slope, curvature = density.slope_and_curvature(saddle)
+        values = np.linalg.eigvalsh(curvature)
+        assert np.abs(slope).max() < 1e-6
+        assert values[0] < 0 and (len(values) == 1 or values[1] > 0)
+        assert density.height(saddle[None])[0] == pytest.approx(height + tree.mode_heights.min())
+    return density, tree
+
+
+@pytest.mark.parametrize("search", ["ridgeline", "string"])
+def test_a_centre_that_is_no_mode_is_no_pass(search):
+    density, tree = assert_tree_of_saddles(CENTRE_NO_PASS, search)
+    assert tree.linkage[1, 2] == pytest.approx(1.61507, abs=1e-5)
+    found = tree.linkage[:, 2] + tree.mode_heights.min()
+    assert found == pytest.approx(heights_on_a_grid(density, tree.modes, 900), abs=2e-3)
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(12), pytest.param(range(12, 120), marks=pytest.mark.slow)], ids=["few", "many"]
+)
+def test_barriers_of_random_planar_mixtures_agree_with_union_find(seeds):
+    for seed in seeds:
+        density, tree = assert_tree_of_saddles(random_planar_mixture(seed))
+        found = np.sort(tree.linkage[:, 2]) + tree.mode_heights.min()
+        # A grid finds paths a little too low or high, across ridges that are narrow against it.
+        for size in (300, 900, 2500):
+            expected = heights_on_a_grid(density, tree.modes, size)
+            close = len(expected) == len(found) and np.allclose(found, expected, atol=6e-3)
+            if close:
+                break
+        assert close, (seed, found, expected)
+
+
+@pytest.mark.parametrize("d", [1, 3, 5, pytest.param(8, marks=pytest.mark.slow)])
+def test_every_saddle_of_random_mixtures_has_index_one(d):
+    n_saddles = 0
+    for seed in range(12):
+        rng = np.random.default_rng(1000 * d + seed)
+        parameters = mixture(
+            int(rng.integers(2, 16)), d, 1000 * d + seed, spread=3.0 if d == 1 else 1.5
+        )
+        _, tree = assert_tree_of_saddles(parameters)
+        n_saddles += len(tree.saddles)
+    assert n_saddles >= 8
 
 
 def test_two_equal_components_by_symmetry():

@@ -1,0 +1,77 @@
+"""Ridgelines between the components of a mixture density: paths that bound every barrier."""
+
+import numpy as np
+
+_N_POINTS = 48
+_N_ZOOMS = 2
+# Points of all ridgelines that are looked at together.
+_BATCH = 1 << 16
+
+
+def ridgeline_barriers(density):
+    """Greatest height on the ridgeline between the centres of each two components.
+
+    The ridgeline contains all critical points of the two components alone;
+    its greatest height bounds the barrier in the whole mixture from above, and
+    is always finite.
+
+    Parameters
+    ----------
+    density : MixtureDensity
+
+    Returns
+    -------
+    pairs : ndarray of shape (n_pairs, 2)
+    heights : ndarray of shape (n_pairs,)
+    places : ndarray of shape (n_pairs, n_features)
+        Where the greatest height is.
+
+    References
+    ----------
+    S. Ray, B. Lindsay, "The topography of multivariate normal mixtures",
+    Annals of Statistics 33, 2005.
+    """
+    pairs = np.column_stack(np.triu_indices(density.n_components, 1))
+    size = max(1, _BATCH // _N_POINTS)
+    parts = [_highest(density, pairs[i : i + size]) for i in range(0, len(pairs), size)]
+    if not parts:
+        return pairs, np.empty(0), np.empty((0, density.n_features))
+    return pairs, *(np.concatenate(column) for column in zip(*parts, strict=True))
+
+
+def ridgeline(density, pair):
+    """Points of the ridgeline from the centre of one component to that of another.
+
+    Parameters
+    ----------
+    density : MixtureDensity
+    pair : array-like of two int
+
+    Returns
+    -------
+    ndarray of shape (48, n_features)
+    """
+    return _ridgelines(density, np.array([pair]), np.linspace(0, 1, _N_POINTS)[None])[0]
+
+
+def _highest(density, pairs):
+    """Height and place of the highest point of each ridgeline, by two zooms."""
+    rows = np.arange(len(pairs))
+    low, high = np.zeros(len(pairs)), np.ones(len(pairs))
+    for _ in range(1 + _N_ZOOMS):
+        times = np.linspace(low, high, _N_POINTS, axis=1)
+        points = _ridgelines(density, pairs, times)
+        heights = density.height(points.reshape(-1, density.n_features)).reshape(times.shape)
+        top = heights.argmax(axis=1)
+        low = times[rows, np.maximum(top - 1, 0)]
+        high = times[rows, np.minimum(top + 1, _N_POINTS - 1)]
+    return heights[rows, top], points[rows, top]
+
+
+def _ridgelines(density, pairs, times):
+    first, second = density.precisions[pairs[:, 0]], density.precisions[pairs[:, 1]]
+    pulled = np.einsum("kij,kj->ki", density.precisions, density.means)
+    t = times[..., None]
+    matrices = (1 - t)[..., None] * first[:, None] + t[..., None] * second[:, None]
+    right = (1 - t) * pulled[pairs[:, 0]][:, None] + t * pulled[pairs[:, 1]][:, None]
+    return np.linalg.solve(matrices, right[..., None])[..., 0]
