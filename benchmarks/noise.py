@@ -49,9 +49,9 @@ def _row(law, scale, n, repeats):
 
 def _payments(count):
     with tempfile.TemporaryDirectory() as folder:
-        memory = PrivacyAccountant()
-        file = PrivacyAccountant(path=Path(folder) / "budget.db")
-        few = PrivacyAccountant()
+        memory = PrivacyAccountant(np.inf)
+        file = PrivacyAccountant(np.inf, path=Path(folder) / "budget.db")
+        few = PrivacyAccountant(np.inf)
 
         def pay(accountant):
             for _ in range(count):

@@ -221,6 +221,8 @@ def test_picture_of_a_pipeline_shows_epsilon(cloud):
 def test_progress_of_long_runs(cloud, capfd):
     # Loops are joblib's, so that its configuration turns progress on.
     with parallel_config(n_jobs=1, verbose=60):
-        DTMFiltration(0.2, bounds=BOX, resolution=9).fit_transform([cloud] * 3)
+        DTMFiltration(0.2, bounds=BOX, resolution=9).fit_transform(
+            [cloud, cloud + 0.1, cloud + 0.2]
+        )
     seen = capfd.readouterr()
     assert re.search(r"Done +3 (out of +3|tasks)", seen.out + seen.err)

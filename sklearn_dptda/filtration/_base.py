@@ -20,6 +20,7 @@ from sklearn_dptda.utils import (
     check_cloud,
     check_collection,
     diameter,
+    first_places,
 )
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
@@ -95,15 +96,21 @@ class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         list of GridFiltration
-            Exact statistics, *not* private.
+            Exact statistics, *not* private. For a cloud that stands in several
+            places the same object.
         """
         check_is_fitted(self)
-        clouds = self._check(X, self.n_features_in_)
+        items = check_collection(X)
+        clouds = self._check(items, self.n_features_in_)
+        firsts = first_places(items)
         nodes = grid_nodes(self.axes_)
         # Threads suffice: sorting, distances and matrix products release the lock.
-        return Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(self._one)(cloud, nodes) for cloud in clouds
+        computed = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            delayed(self._one)(clouds[i], nodes) for i in sorted(set(firsts))
         )
+        # One cloud, one filtration: a release can see that it would be one of the same records.
+        found = dict(zip(sorted(set(firsts)), computed, strict=True))
+        return [found[i] for i in firsts]
 
     def make_histogram(self, X: ArrayLike | Iterable[ArrayLike] | None = None) -> LatticeHistogram:
         """Count points on the lattice that ``method="lattice"`` works with.

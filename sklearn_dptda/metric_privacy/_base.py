@@ -27,6 +27,7 @@ from sklearn_dptda.privacy import (
     default_accountant,
     spawn_seeds,
 )
+from sklearn_dptda.utils import check_collection, refuse_repeated
 from sklearn_dptda.utils._distances import check_diagram
 from sklearn_dptda.utils._output import ListOutputMixin
 from sklearn_dptda.utils._rows import check_rows, without_values
@@ -101,6 +102,9 @@ class ChoiceMechanism(MetricMechanism):
     def _distances(self, X):
         """Distances of inputs from the candidates, as the guarantee needs them."""
         check_is_fitted(self)
+        if self._takes_diagrams():
+            X = check_collection(X)
+            refuse_repeated(X)
         X = self._read(X)
         if self.metric == "precomputed":
             D = X

@@ -10,9 +10,10 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from sklearn_dptda._typing import FloatArray, ListLike, RandomStateLike
-from sklearn_dptda.model_selection._replicates import as_errors, with_seed
+from sklearn_dptda.model_selection._replicates import as_errors
 from sklearn_dptda.persistence import CubicalPersistence, PrivatePersistence
 from sklearn_dptda.privacy import spawn_seeds
+from sklearn_dptda.privacy._release import seeded_clone
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -177,5 +178,5 @@ def _prepare(estimator, X, name, value):
 
 
 def _errors(last, filtrations, sibling, exact, seed):
-    release = with_seed(last, seed).fit_transform(filtrations)
+    release = seeded_clone(last, seed).fit_transform(filtrations)
     return as_errors([release], exact, sibling.single_)[0]

@@ -4,33 +4,16 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 
 from sklearn_dptda._typing import RandomStateLike
 from sklearn_dptda.persistence import bottleneck_distance
 from sklearn_dptda.privacy import spawn_seeds
-
-
-def with_seed(estimator, seed):
-    """Clone an estimator and set each of its ``random_state`` parameters.
-
-    Parameters
-    ----------
-    estimator : estimator
-        A pipeline's steps are reached as well.
-    seed : int or None
-
-    Returns
-    -------
-    estimator
-    """
-    copy = clone(estimator)
-    names = [name for name in copy.get_params() if name.split("__")[-1] == "random_state"]
-    return copy.set_params(**dict.fromkeys(names, seed))
+from sklearn_dptda.privacy._release import seeded_clone
 
 
 def _release(estimator, X, seed):
-    return with_seed(estimator, seed).fit_transform(X)
+    return seeded_clone(estimator, seed).fit_transform(X)
 
 
 def release_replicates(

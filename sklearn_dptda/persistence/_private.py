@@ -30,7 +30,7 @@ from sklearn_dptda.privacy import (
     bounded_range_rho,
     spawn_seeds,
 )
-from sklearn_dptda.utils import check_collection
+from sklearn_dptda.utils import check_collection, refuse_repeated
 from sklearn_dptda.utils._distances import bottleneck_distance
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
@@ -310,6 +310,8 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
             )
         X = check_collection(X)
         read = self._read(X)
+        if math.isfinite(self.epsilon):
+            refuse_repeated(X)
         self._check_homology(read)
         if self.privacy_guarantee_.public_parameters and not _have_public_bounds(X):
             raise ValueError(

@@ -1,10 +1,10 @@
 """A handle to a shared privacy budget."""
 
-import math
 import os
 import threading
 import weakref
 from collections.abc import Mapping
+from contextvars import ContextVar
 from numbers import Real
 from typing import Literal, Self
 
@@ -15,7 +15,6 @@ from sklearn_dptda.privacy._ledger import Ledger
 from sklearn_dptda.privacy._sensitivity import check_adjacency
 from sklearn_dptda.privacy._stores import MemoryStore, make_store, process_lock
 
-_DEFAULT_BUDGET = (math.inf, 0.0, "basic")
 # What a ledger line keeps of a parameter: enough to recognise it, too little for a data set.
 _LONGEST_TEXT = 200
 _HANDLES: weakref.WeakValueDictionary[str, "PrivacyAccountant"] = weakref.WeakValueDictionary()
@@ -32,26 +31,32 @@ class PrivacyAccountant:
 
     Parameters
     ----------
-    epsilon : float, default=inf
+    epsilon : float
         Budget; ``inf`` counts without any limit, of delta neither.
     delta : float, default=0.0
         Budget of failure probabilities.
     path : str or path-like, default=None
-        Where the ledger lives. None: in the memory of this process and its
+        Where the new ledger shall live; :meth:`open` attaches to one that
+        exists, and only that. None: in the memory of this process and its
         threads; when it has to cross processes it moves to a temporary SQLite
         file, which is removed when this process ends. A file name: an SQLite
         file, durable, shared by the processes of one machine (network file
         systems do not lock reliably). A SQLAlchemy URL, such as
         ``"postgresql://user@host/database"``: a database server, for teams and
         clusters; needs ``pip install 'sklearn-dptda[ledger]'``; pickles of the
-        handle contain the URL, so keep passwords out of it. A ledger that
-        exists keeps its budget: what is left at its default is adopted, and
-        what is stated must agree.
+        handle contain the URL, so keep passwords out of it.
     composition : {"basic", "zcdp"}, default="basic"
         ``"basic"``: epsilons add up, deltas add up. ``"zcdp"``: losses are
         counted in zero-concentrated differential privacy and converted at
         ``delta``, which must be positive; better for many releases, worse for
-        few.
+        few. A loss with a delta must state its ``rho`` there.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of its range.
+    PrivacyLedgerError
+        If there is something at ``path`` already, or nothing can be made there.
 
     Attributes
     ----------
@@ -102,7 +107,7 @@ class PrivacyAccountant:
 
     def __init__(
         self,
-        epsilon: float = math.inf,
+        epsilon: float,
         delta: float = 0.0,
         path: PathLike | None = None,
         composition: Literal["basic", "zcdp"] = "basic",
@@ -115,11 +120,64 @@ class PrivacyAccountant:
             raise ValueError(
                 f"composition must be one of {sorted(COMPOSITIONS)}; got {composition!r}."
             )
-        asked = (float(epsilon), float(delta), composition)
+        budget = (float(epsilon), float(delta), composition)
+        # A budget that its rule refuses makes no file.
+        COMPOSITIONS[composition](*budget[:2])
         with process_lock:
             ledger = Ledger(MemoryStore() if path is None else make_store(path))
-            found = _open(ledger, asked)
-        self._set(ledger, found, None if path is None else os.fspath(path))
+            ledger.create(*budget)
+        self._set(ledger, budget, None if path is None else os.fspath(path))
+
+    @classmethod
+    def open(
+        cls,
+        path: PathLike,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        composition: Literal["basic", "zcdp"] | None = None,
+    ) -> Self:
+        """Attach to a ledger that exists; none is ever made here.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File name or SQLAlchemy URL.
+        epsilon, delta, composition : default=None
+            What the budget is expected to be. None adopts what it is.
+
+        Returns
+        -------
+        PrivacyAccountant
+
+        Raises
+        ------
+        ValueError
+            If the ledger has another budget than is stated.
+        PrivacyLedgerError
+            If there is no ledger, such as a file that is missing or empty.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from sklearn_dptda.privacy import PrivacyAccountant
+        >>> path = os.path.join(tempfile.mkdtemp(), "budget.db")
+        >>> PrivacyAccountant(1.0, path=path).spend(0.25)
+        >>> PrivacyAccountant.open(path).remaining().epsilon
+        0.75
+        """
+        with process_lock:
+            ledger = Ledger(make_store(path))
+            found = ledger.attach()
+        stated = (epsilon, delta, composition)
+        if any(s is not None and s != f for s, f in zip(stated, found, strict=True)):
+            raise ValueError(
+                f"The ledger {ledger.store.describe()} has the budget epsilon={found[0]:g}, "
+                f"delta={found[1]:g}, composition={found[2]!r}: leave them out to adopt it, or "
+                "choose another path."
+            )
+        accountant = object.__new__(cls)
+        accountant._set(ledger, found, os.fspath(path))
+        return accountant
 
     def _set(self, ledger, budget, path):
         self._ledger = ledger
@@ -237,18 +295,22 @@ class PrivacyAccountant:
     def __enter__(self) -> Self:
         """Make this the default of every private estimator without an accountant.
 
-        It holds for the whole process and its threads, and for estimators that
-        are sent to worker processes from inside the block, such as those of a
-        grid search. An estimator that is *made* in a worker process knows no
+        It holds for what runs in this context: this thread, or this task of
+        an event loop, and the tasks that it starts; for worker threads that
+        have no default of their own; and for estimators that are sent to
+        worker processes from inside the block, such as those of a grid search.
+        Where several threads or tasks have such blocks at once, a worker
+        thread cannot know whose it is, and releases nothing: pass
+        ``accountant=`` there. An estimator that is *made* in a worker process knows no
         default: give it the accountant. An estimator that is pickled inside
         the block keeps this accountant as its own; give the accountant a path
         if the pickle is to outlive this process.
         """
-        _DEFAULTS.push(self)
+        _BLOCKS.push(self)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        _DEFAULTS.pop(self)
+        _BLOCKS.pop(self)
 
     def __copy__(self):
         return self
@@ -271,21 +333,6 @@ class PrivacyAccountant:
         return text + ")"
 
 
-def _open(ledger, asked):
-    """Open a ledger; refuse one that has another budget."""
-    found = ledger.open(*asked)
-    if any(
-        stated not in (default, kept)
-        for stated, default, kept in zip(asked, _DEFAULT_BUDGET, found, strict=True)
-    ):
-        raise ValueError(
-            f"The ledger {ledger.store.describe()} has the budget epsilon={found[0]:g}, "
-            f"delta={found[1]:g}, composition={found[2]!r}: leave them out to adopt it, or choose "
-            "another path."
-        )
-    return found
-
-
 def _attach(location, ledger_id, budget, path):
     """Handle to an existing ledger; the one of this process where there is one."""
     handle = _HANDLES.get(ledger_id)
@@ -295,41 +342,64 @@ def _attach(location, ledger_id, budget, path):
     return handle
 
 
-class _Defaults:
-    """Accountants that are the default, innermost last, for the whole process.
+# Accountants of the ``with`` blocks around this thread or task, innermost last.
+_INNERMOST: ContextVar[tuple[PrivacyAccountant, ...]] = ContextVar("_INNERMOST", default=())
 
-    A variable of the thread's context would be lost in worker threads, and
-    their releases would go uncounted.
-    """
+
+class _Blocks:
+    """All ``with`` blocks of the process, for worker threads, which inherit no context."""
 
     def __init__(self):
-        self._stack = []
+        self._open = []
 
     def push(self, accountant):
-        thread = threading.get_ident()
+        _INNERMOST.set((*_INNERMOST.get(), accountant))
         with process_lock:
-            if any(owner != thread for _, owner in self._stack):
-                raise RuntimeError(
-                    "Another thread has made an accountant the default of this process: pass "
-                    "accountant= to the estimators instead."
-                )
-            self._stack.append((accountant, thread))
+            self._open.append((accountant, threading.get_ident()))
 
     def pop(self, accountant):
+        stack = list(_INNERMOST.get())
+        if accountant in stack:
+            del stack[len(stack) - 1 - stack[::-1].index(accountant)]
+            _INNERMOST.set(tuple(stack))
         with process_lock:
-            for i in reversed(range(len(self._stack))):
-                if self._stack[i][0] is accountant:
-                    del self._stack[i]
-                    return
+            block = (accountant, threading.get_ident())
+            # A block that another thread closes than opened it is closed all the same.
+            others = [entry for entry in self._open if entry[0] is accountant]
+            if others:
+                self._open.remove(block if block in others else others[-1])
 
-    def get(self):
+    def of_other_threads(self):
+        """Accountants of blocks that this thread can be a worker of, the latest last.
+
+        Blocks of this very thread that are not in its context belong to other
+        tasks of its event loop.
+        """
+        thread = threading.get_ident()
         with process_lock:
-            return self._stack[-1][0] if self._stack else None
+            # Of each thread the innermost one counts.
+            innermost = {owner: accountant for accountant, owner in self._open}
+        return {id(a): a for owner, a in innermost.items() if owner != thread}
 
 
-_DEFAULTS = _Defaults()
+_BLOCKS = _Blocks()
 
 
 def default_accountant() -> PrivacyAccountant | None:
-    """Return the accountant of the innermost ``with`` block, or None."""
-    return _DEFAULTS.get()
+    """Return the accountant of the innermost ``with`` block, or None.
+
+    Raises
+    ------
+    RuntimeError
+        In a worker thread, if it could belong to several blocks.
+    """
+    if mine := _INNERMOST.get():
+        return mine[-1]
+    others = _BLOCKS.of_other_threads()
+    if len(others) > 1:
+        raise RuntimeError(
+            "Several threads have made accountants the default, and it cannot be told which of "
+            "them this one works for: pass accountant= to the estimators instead. Nothing was "
+            "released."
+        )
+    return next(iter(others.values()), None)

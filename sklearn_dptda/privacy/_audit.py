@@ -10,12 +10,12 @@ import numpy as np
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 from numpy.typing import ArrayLike
 from scipy.stats import beta
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 
 from sklearn_dptda._typing import FloatArray, RandomStateLike
 from sklearn_dptda.privacy._event import learn_event
 from sklearn_dptda.privacy._noise import spawn_seeds
-from sklearn_dptda.privacy._release import release
+from sklearn_dptda.privacy._release import release, seeded_clone
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -299,11 +299,7 @@ class _EstimatorRun:
     estimator: BaseEstimator
 
     def __call__(self, data, seed):
-        estimator = clone(self.estimator)
-        names = [n for n in estimator.get_params() if n.split("__")[-1] == "random_state"]
-        # A seed of its own for each step: noise that two steps share could cancel.
-        seeds = spawn_seeds(seed, len(names))
-        return release(estimator.set_params(**dict(zip(names, seeds, strict=True))), data)
+        return release(seeded_clone(self.estimator, seed), data)
 
 
 @dataclass(frozen=True)

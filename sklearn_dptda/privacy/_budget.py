@@ -47,14 +47,8 @@ class Charge:
 
     @property
     def concentrated(self):
-        """The pair (rho, delta) that zCDP composition adds up.
-
-        An (epsilon, delta)-private mechanism is delta-approximately
-        ``epsilon**2 / 2``-zCDP (Bun and Steinke, 2016, Section 8).
-        """
-        if self.rho is None:
-            return pure_rho(self.epsilon), self.delta
-        return self.rho, 0.0
+        """The rho that zCDP composition adds up."""
+        return pure_rho(self.epsilon) if self.rho is None else self.rho
 
 
 @dataclass(frozen=True)
@@ -63,6 +57,9 @@ class BasicComposition:
 
     epsilon: float
     delta: float
+
+    def check(self, charge):
+        """Any loss can be counted."""
 
     def asked(self, charge):
         """Return one charge in the terms of :meth:`remaining`."""
@@ -99,7 +96,10 @@ class ZCDPComposition:
     A filter on the sum of rhos is valid for adaptively chosen charges
     (R. Rogers, A. Roth, J. Ullman, S. Vadhan, "Privacy odometers and filters",
     2016; J. Whitehouse, A. Ramdas, R. Rogers, S. Wu, "Fully-adaptive
-    composition in differential privacy", 2023).
+    composition in differential privacy", 2023). All of delta goes into the
+    conversion: what is left of it for losses that state a delta and no rho
+    could be chosen after seeing earlier releases, and a union over such
+    choices is more than one of them.
     """
 
     epsilon: float
@@ -109,40 +109,37 @@ class ZCDPComposition:
         if not self.delta > 0:
             raise ValueError("composition='zcdp' needs a delta above 0.")
 
+    def check(self, charge):
+        """Refuse what is not zCDP."""
+        if charge.rho is None and charge.delta > 0:
+            raise ValueError(
+                f"a loss with delta={charge.delta:g} and no rho cannot be counted under "
+                "composition='zcdp': state rho, or count it in a ledger with composition='basic'."
+            )
+
     def asked(self, charge):
         """Return one charge in the terms of :meth:`remaining`."""
-        rho, delta = charge.concentrated
-        return PrivacyLoss(math.sqrt(2 * rho), delta)
+        return PrivacyLoss(math.sqrt(2 * charge.concentrated), 0.0)
 
-    def _sums(self, charges):
-        pairs = [(charge.concentrated, count) for charge, count in charges]
-        rho = _sum(count * pair[0] for pair, count in pairs)
-        return rho, _sum(count * pair[1] for pair, count in pairs)
+    def _sum(self, charges):
+        return _sum(count * charge.concentrated for charge, count in charges)
 
     def total(self, charges):
         """Return the loss of all charges together, at the delta of the budget."""
-        rho, delta = self._sums(charges)
-        if rho == 0 and delta == 0:
-            return PrivacyLoss(0.0, 0.0)
-        if delta >= self.delta:
-            return PrivacyLoss(math.inf, delta)
-        return PrivacyLoss(zcdp_epsilon(rho, self.delta - delta), self.delta)
+        rho = self._sum(charges)
+        return PrivacyLoss(zcdp_epsilon(rho, self.delta), self.delta if rho > 0 else 0.0)
 
     def fits(self, charges):
         """Whether the charges together stay within the budget."""
         if math.isinf(self.epsilon):
             return True
-        rho, delta = self._sums(charges)
-        return delta < self.delta and rho <= zcdp_rho(self.epsilon, self.delta - delta) * _SLACK
+        return self._sum(charges) <= zcdp_rho(self.epsilon, self.delta) * _SLACK
 
     def remaining(self, charges):
         """Largest pure loss that still fits."""
         if math.isinf(self.epsilon):
             return _UNLIMITED
-        rho, delta = self._sums(charges)
-        if delta >= self.delta:
-            return PrivacyLoss(0.0, 0.0)
-        left = max(zcdp_rho(self.epsilon, self.delta - delta) - rho, 0.0)
+        left = max(zcdp_rho(self.epsilon, self.delta) - self._sum(charges), 0.0)
         return PrivacyLoss(math.sqrt(2 * left), 0.0)
 
 

@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
@@ -12,6 +13,7 @@ from sklearn.utils import Tags
 from sklearn_dptda._typing import Adjacency
 from sklearn_dptda.privacy._accountant import default_accountant
 
+_FRESH = "_differs_in_every_pickle"
 # Public, but of no use in a ledger, or a secret.
 _NOT_RECORDED = {"accountant", "random_state", "n_jobs", "verbose"}
 
@@ -54,7 +56,10 @@ class PrivateTags(Tags):
 class AccountedMixin:
     """Mixin for estimators that pay from a budget, wherever they are copied to.
 
-    The estimator has the parameter ``accountant``.
+    The estimator has the parameters ``accountant`` and ``random_state``. Two
+    pickles of an estimator that takes its noise from the operating system
+    differ, so that ``Pipeline(memory=...)`` and :class:`joblib.Memory` never
+    return an old release for a new one.
     """
 
     def _spend(self, guarantee):
@@ -78,11 +83,18 @@ class AccountedMixin:
         )
 
     def __getstate__(self):
+        state = dict(super().__getstate__())
         # A worker process has no ``with`` block around it: the default travels along.
-        state = super().__getstate__()
         if self.accountant is None and default_accountant() is not None:
-            state = {**state, "accountant": default_accountant()}
+            state["accountant"] = default_accountant()
+        if self.random_state is None:
+            # Caches know estimators by their pickles, and would replay a release for nothing:
+            # whoever sees that two are equal sees that their records are.
+            state[_FRESH] = secrets.token_hex(16)
         return state
+
+    def __setstate__(self, state):
+        super().__setstate__({name: value for name, value in state.items() if name != _FRESH})
 
     def __copy__(self):
         # Copies stay in this process: the default is still there when they are fitted.

@@ -94,48 +94,49 @@ class Ledger:
         with process_lock:
             _LEDGERS.add(self)
 
-    def open(self, epsilon, delta, composition):
-        """Create the budget, or adopt the one that the store has.
+    def create(self, epsilon, delta, composition):
+        """Write the budget into a store that has none.
+
+        Raises
+        ------
+        PrivacyLedgerError
+            If the store has one, or holds anything else.
+        """
+        identity = uuid.uuid4().hex
+        with process_lock, self.store.creation() as execute:
+            execute(_CREATE_BUDGET)
+            execute(_CREATE_SPEND)
+            if self._read_budget(execute) is not None:
+                raise self.store.taken()
+            execute(
+                "INSERT INTO privacy_budget VALUES (1, :id, :epsilon, :delta, :composition)",
+                {"id": identity, "epsilon": epsilon, "delta": delta, "composition": composition},
+            )
+        self.id = identity
+
+    def attach(self):
+        """Adopt the budget that the store has.
 
         Returns
         -------
         tuple of (float, float, str)
-            Epsilon, delta and composition as they are in force.
-        """
-        try:
-            return self._open(epsilon, delta, composition)
-        except PrivacyLedgerError:
-            # Two processes may create at once; by now one of them has. What is truly
-            # broken fails again.
-            return self._open(epsilon, delta, composition)
+            Epsilon, delta and composition.
 
-    def _open(self, epsilon, delta, composition):
-        with process_lock, self.store.transaction(create=True) as execute:
-            if not self.store.lock_clause:
-                self._refuse_foreign_file(execute)
-            execute(_CREATE_BUDGET)
-            execute(_CREATE_SPEND)
-            found = self._read_budget(execute)
-            if found is None:
-                COMPOSITIONS[composition](epsilon, delta)
-                self.id = uuid.uuid4().hex
-                execute(
-                    "INSERT INTO privacy_budget VALUES (1, :id, :epsilon, :delta, :composition)",
-                    {"id": self.id, "epsilon": epsilon, "delta": delta, "composition": composition},
-                )
+        Raises
+        ------
+        PrivacyLedgerError
+            If the store has none.
+        """
+        with process_lock, self.store.transaction() as execute:
+            found = self._read_budget(execute) if self.store.has_ledger(execute) else None
         if found is None:
-            with process_lock:
-                self.store.created()
-            return epsilon, delta, composition
+            raise PrivacyLedgerError(
+                f"{self.store.describe()} is no privacy ledger, or one that has lost its budget: "
+                "nothing can be spent from it. PrivacyAccountant(epsilon, path=...) makes a new "
+                "one where there is nothing."
+            )
         self.id = found[0]
         return found[1:]
-
-    def _refuse_foreign_file(self, execute):
-        tables = {name for (name,) in execute("SELECT name FROM sqlite_master WHERE type='table'")}
-        if tables and "privacy_budget" not in tables:
-            raise PrivacyLedgerError(
-                f"{self.store.describe()} is a database, but no privacy ledger."
-            )
 
     def spend(self, charge, **line):
         """Check and write in one transaction.
@@ -155,6 +156,7 @@ class Ledger:
         """
         with process_lock, self.store.transaction() as execute:
             rule = self._rule(execute, lock=True)
+            rule.check(charge)
             self._refuse_mixed_adjacency(execute, line["adjacency"])
             charges = self._charges(execute)
             if not rule.fits([*charges, (charge, 1)]):

@@ -7,11 +7,12 @@ from numbers import Number
 import numpy as np
 from scipy.sparse import issparse
 from scipy.sparse.linalg import LinearOperator
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from sklearn_dptda.privacy._guarantee import PrivacyGuarantee
+from sklearn_dptda.privacy._noise import spawn_seeds
 
 # Floats hold integers exactly up to here.
 _EXACT = 2**53
@@ -36,6 +37,26 @@ def release(estimator, X):
     if releases_in_transform(estimator):
         return estimator.fit_transform(X)
     return learnt(estimator.fit(X))
+
+
+def seeded_clone(estimator, seed):
+    """Clone an estimator, and give each of its steps a seed of its own.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Parameters ``random_state`` of nested estimators are reached as well.
+    seed : int or None
+        None stands for the operating system's entropy.
+
+    Returns
+    -------
+    estimator
+    """
+    copy = clone(estimator)
+    names = [name for name in copy.get_params() if name.split("__")[-1] == "random_state"]
+    # Noise that two steps share could cancel.
+    return copy.set_params(**dict(zip(names, spawn_seeds(seed, len(names)), strict=True)))
 
 
 def releases_in_transform(estimator):

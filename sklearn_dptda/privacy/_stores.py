@@ -5,14 +5,17 @@ writer can interleave with.
 """
 
 import os
+import re
 import sqlite3
 import threading
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 
 from sklearn_dptda.privacy._warnings import PrivacyLedgerError
 
 # Seconds that a writer waits for its turn.
 _PATIENCE = 60.0
+_SQLITE_URL = re.compile(r"sqlite(\+\w+)?:///")
+_ONE_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'privacy_budget'"
 
 
 class ProcessLock:
@@ -52,8 +55,12 @@ def make_store(location):
     SqliteStore or ServerStore
     """
     location = os.fspath(location)
-    if location.startswith("sqlite:///"):
-        location = location.removeprefix("sqlite:///")
+    if found := _SQLITE_URL.match(location):
+        location = location[found.end() :]
+        if not location or location.startswith(":") or "?" in location:
+            raise ValueError(
+                "path is no usable SQLite URL: it takes the name of a file, and no options."
+            )
     if "://" in location:
         return ServerStore(location)
     return SqliteStore(os.path.abspath(location))
@@ -71,11 +78,13 @@ class MemoryStore:
         )
 
     @contextmanager
-    def transaction(self, *, create=False):
+    def transaction(self):
         """Yield a function that runs one statement and returns its rows."""
         self._refuse_strangers()
         with _sqlite_transaction(self._connection) as execute:
             yield execute
+
+    creation = transaction
 
     def move_to(self, path):
         """Copy everything into an SQLite file and return the store of that file."""
@@ -95,9 +104,6 @@ class MemoryStore:
                 "nothing was released. Give the accountant a path."
             )
 
-    def created(self):
-        """Do nothing: memory needs no preparation."""
-
     def describe(self):
         """Words for an error message."""
         return "in memory"
@@ -116,23 +122,49 @@ class SqliteStore:
         self.location = location
 
     @contextmanager
-    def transaction(self, *, create=False):
+    def transaction(self):
         """Yield a function that runs one statement and returns its rows."""
         try:
             with (
-                closing(self._connect(create)) as connection,
+                closing(self._connect()) as connection,
                 _sqlite_transaction(connection) as execute,
             ):
                 yield execute
         except sqlite3.Error as error:
             raise _unusable(self.location, error) from None
 
-    def _connect(self, create):
-        # Only creating may create: a ledger that vanished must not come back empty.
-        mode = "rwc" if create else "rw"
+    @contextmanager
+    def creation(self):
+        """Make the file, which must not be there, and yield as in a transaction."""
+        try:
+            os.close(os.open(self.location, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666))
+        except FileExistsError:
+            raise self.taken() from None
+        except OSError as error:
+            raise _unusable(self.location, error.strerror or error) from None
+        try:
+            with self.transaction() as execute:
+                yield execute
+            self._log_ahead()
+        except BaseException:
+            # Nothing has been spent from what was never finished.
+            with suppress(OSError):
+                os.unlink(self.location)
+            raise
+
+    def taken(self):
+        """Error for a place where there is something already."""
+        return _taken(self.describe())
+
+    def has_ledger(self, execute):
+        """Whether this is the file of a ledger; an empty one, cut off, is none."""
+        return bool(execute(_ONE_TABLE))
+
+    def _connect(self):
+        # Never makes a file: a ledger that vanished must not come back empty.
         name = self.location.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
         connection = sqlite3.connect(
-            f"file:{name}?mode={mode}", uri=True, timeout=_PATIENCE, isolation_level=None
+            f"file:{name}?mode=rw", uri=True, timeout=_PATIENCE, isolation_level=None
         )
         try:
             connection.execute("PRAGMA synchronous=FULL")
@@ -141,10 +173,10 @@ class SqliteStore:
             raise
         return connection
 
-    def created(self):
+    def _log_ahead(self):
         """Switch a new ledger to write-ahead logging: readers and the writer do not block."""
         try:
-            with closing(self._connect(create=False)) as connection:
+            with closing(self._connect()) as connection:
                 connection.execute("PRAGMA journal_mode=WAL")
         except sqlite3.Error as error:
             # Somebody is at work on it already. The rollback journal is as safe, only slower.
@@ -194,7 +226,7 @@ class ServerStore:
         self._shown = url.set(query={}).render_as_string(hide_password=True)
 
     @contextmanager
-    def transaction(self, *, create=False):
+    def transaction(self):
         """Yield a function that runs one statement and returns its rows."""
         try:
             with self._engine.begin() as connection:
@@ -207,8 +239,16 @@ class ServerStore:
         except self._sqlalchemy.exc.SQLAlchemyError as error:
             raise _unusable(self._shown, getattr(error, "orig", None) or error) from None
 
-    def created(self):
-        """Do nothing: a server needs no preparation."""
+    # Of two that create at once, one violates the other's keys and is refused.
+    creation = transaction
+
+    def taken(self):
+        """Error for a database that has a ledger already."""
+        return _taken(self.describe())
+
+    def has_ledger(self, execute):
+        """Leave it to the server to complain of a table that is missing."""
+        return True
 
     def describe(self):
         """Words for an error message, without the password."""
@@ -228,6 +268,13 @@ def _sqlite_transaction(connection):
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def _taken(place):
+    return PrivacyLedgerError(
+        f"There is something at {place} already, and a new ledger would hide what was spent from "
+        "an old one: PrivacyAccountant.open(path) attaches to a ledger."
+    )
 
 
 def _unusable(location, error):

@@ -1,7 +1,13 @@
 """Validation, containers and the door to scikit-learn's private helpers."""
 
 from sklearn_dptda.utils._bounds import bounds_from_data, check_bounds, diameter
-from sklearn_dptda.utils._clouds import check_cloud, check_clouds, check_collection
+from sklearn_dptda.utils._clouds import (
+    check_cloud,
+    check_clouds,
+    check_collection,
+    first_places,
+    refuse_repeated,
+)
 from sklearn_dptda.utils._diagrams import as_diagram
 from sklearn_dptda.utils._output import ListOutputMixin
 
@@ -14,4 +20,6 @@ __all__ = [
     "check_clouds",
     "check_collection",
     "diameter",
+    "first_places",
+    "refuse_repeated",
 ]

@@ -1,6 +1,6 @@
 """Reading collections of point clouds."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -74,6 +74,48 @@ def check_collection(X: Iterable[Any], name: str = "X") -> list[Any]:
             f"{name} is empty: at least one item is needed (an iterator can be read only once)."
         )
     return items
+
+
+def first_places(items: Sequence[Any]) -> list[int]:
+    """Where each item of a collection stands for the first time.
+
+    Compares objects and places in memory, which the caller's code decides, and
+    never contents, which are private.
+
+    Parameters
+    ----------
+    items : sequence
+        Filtrations count as the arrays of their values.
+
+    Returns
+    -------
+    list of int
+    """
+    seen: dict[object, int] = {}
+    return [seen.setdefault(_place(item), i) for i, item in enumerate(items)]
+
+
+def refuse_repeated(items: Sequence[Any], name: str = "X") -> None:
+    """Refuse to release one item several times for one payment.
+
+    Raises
+    ------
+    ValueError
+        If one object, or one piece of memory, stands in several places.
+    """
+    if first_places(items) != list(range(len(items))):
+        raise ValueError(
+            f"{name} holds one object several times: each time would be a release of the same "
+            "records, and one payment covers one. release_replicates pays for each."
+        )
+
+
+def _place(item):
+    array = getattr(item, "values", item)
+    if isinstance(array, np.ndarray) and array.size and array.dtype != object:
+        memory = array.__array_interface__["data"][0]
+        return memory, array.shape, array.strides, array.dtype.str
+    return id(item)
 
 
 def check_clouds(

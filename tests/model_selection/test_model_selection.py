@@ -1,10 +1,13 @@
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.pipeline import make_pipeline
 
 from sklearn_dptda import DTMFiltration, PrivatePersistence
 from sklearn_dptda.model_selection import privacy_utility_curve, release_replicates
 from sklearn_dptda.plotting import PrivacyUtilityDisplay
+from sklearn_dptda.privacy import NoiseSource, spawn_seeds
+from sklearn_dptda.privacy._release import seeded_clone
 
 
 def test_replicates_do_not_depend_on_n_jobs(filtration):
@@ -65,3 +68,31 @@ def test_curve_over_a_parameter_of_the_filtration(circles):
     assert curve.errors.shape == (2, 3, 1, 1)
     with pytest.raises(ValueError, match="PrivatePersistence"):
         privacy_utility_curve(DTMFiltration(), [circles])
+
+
+class Shifted(TransformerMixin, BaseEstimator):
+    """Adds noise to functions, from a seed as private steps take it."""
+
+    def __init__(self, sign=1, random_state=None):
+        self.sign = sign
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        (seed,) = spawn_seeds(self.random_state, 1)
+        noise = NoiseSource(seed).discrete_laplace(1e6, 4)
+        return [np.asarray(x) + self.sign * noise for x in X]
+
+
+def test_steps_of_a_pipeline_share_no_noise():
+    # With one seed for both steps, what the first adds the second takes away.
+    both = make_pipeline(Shifted(1), Shifted(-1))
+    releases = release_replicates(both, [np.zeros(4)], 20, random_state=0)
+    assert all((release[0] != 0).all() for release in releases)
+    again = release_replicates(both, [np.zeros(4)], 20, random_state=0, n_jobs=2)
+    np.testing.assert_array_equal(releases, again)
+    steps = [step.random_state for _, step in seeded_clone(both, 7).steps]
+    assert len(set(steps)) == 2 and None not in steps
+    assert [step.random_state for _, step in seeded_clone(both, None).steps] == [None, None]

@@ -1,3 +1,5 @@
+import copy
+import dataclasses
 import math
 import pickle
 import warnings
@@ -9,6 +11,7 @@ from sklearn_dptda import (
     CubicalPersistence,
     DTMFiltration,
     GridFiltration,
+    PrivacyAccountant,
     PrivacyLeakWarning,
     PrivatePersistence,
 )
@@ -52,9 +55,35 @@ def test_large_epsilon_comes_close(filtration):
     assert -estimator.score([filtration]) < 0.02
 
 
+def copies(filtration, n):
+    """As if of different records."""
+    return [copy.deepcopy(filtration) for _ in range(n)]
+
+
+def test_one_object_is_not_released_twice_for_one_payment(filtration):
+    accountant = PrivacyAccountant(10.0)
+    private = PrivatePersistence(1.0, accountant=accountant).fit([filtration])
+    functions = np.broadcast_to(filtration.values, (3, *filtration.values.shape))
+    for repeated in (
+        [filtration] * 10,
+        [filtration, dataclasses.replace(filtration)],
+        DTMFiltration(0.2, bounds=(-2, 2), resolution=9).fit_transform([np.eye(2)] * 2),
+    ):
+        with pytest.raises(ValueError, match="one object several times"):
+            private.transform(repeated)
+    bare = PrivatePersistence(1.0, sensitivity=0.1, upper=1.0, accountant=accountant)
+    for repeated in (functions, [filtration.values, filtration.values[:]]):
+        with pytest.raises(ValueError, match="one object several times"):
+            bare.fit_transform(repeated)
+    assert not accountant.spends()
+    # What is not released may be repeated.
+    assert len(PrivatePersistence(np.inf).fit_transform([filtration] * 3)) == 3
+    assert len(private.transform(copies(filtration, 3))) == 3
+
+
 def test_error_falls_with_epsilon(filtration):
     scores = [
-        -PrivatePersistence(epsilon=e, random_state=0).fit([filtration]).score([filtration] * 30)
+        -PrivatePersistence(e, random_state=0).fit([filtration]).score(copies(filtration, 30))
         for e in (0.5, 5.0, 50.0)
     ]
     assert scores[0] > 1.5 * scores[1] > 2 * scores[2]
@@ -62,7 +91,7 @@ def test_error_falls_with_epsilon(filtration):
 
 def test_seed_reproduces_and_clouds_differ(filtration):
     def release():
-        return PrivatePersistence(random_state=7).fit_transform([filtration] * 2)
+        return PrivatePersistence(random_state=7).fit_transform(copies(filtration, 2))
 
     first, second = release(), release()
     np.testing.assert_array_equal(first[0][1], second[0][1])
@@ -70,8 +99,9 @@ def test_seed_reproduces_and_clouds_differ(filtration):
 
 
 def test_n_jobs_changes_nothing(filtration):
-    serial = PrivatePersistence(random_state=7).fit_transform([filtration] * 3)
-    parallel = PrivatePersistence(random_state=7, n_jobs=2).fit_transform([filtration] * 3)
+    clouds = copies(filtration, 3)
+    serial = PrivatePersistence(random_state=7).fit_transform(clouds)
+    parallel = PrivatePersistence(random_state=7, n_jobs=2).fit_transform(clouds)
     for a, b in zip(serial, parallel, strict=True):
         for x, y in zip(a, b, strict=True):
             np.testing.assert_array_equal(x, y)
@@ -79,7 +109,7 @@ def test_n_jobs_changes_nothing(filtration):
 
 def test_system_entropy_differs(filtration):
     estimator = PrivatePersistence().fit([filtration])
-    a, b = estimator.transform([filtration] * 2)
+    a, b = estimator.transform(copies(filtration, 2))
     assert not np.array_equal(a[0], b[0])
 
 

@@ -68,6 +68,12 @@ class ForgetsGuarantee(PrivateMean):
         vars(self)["privacy_guarantee_"] = value
 
 
+@breaks("a_cache_replays_no_release")
+class Replayed(PrivateMean):
+    def __getstate__(self):
+        return dict(vars(self))
+
+
 @breaks("documentation_has_a_privacy_section")
 class Undocumented(PrivateMean):
     """Mean of the rows."""

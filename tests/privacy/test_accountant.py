@@ -1,5 +1,7 @@
 """One budget, however the handle travels."""
 
+import asyncio
+import contextlib
 import copy
 import io
 import math
@@ -11,6 +13,7 @@ import joblib
 import numpy as np
 import pytest
 from joblib import Parallel, delayed, parallel_config
+from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -89,7 +92,7 @@ def test_default_accountant_reaches_workers(accountant, backend, n_jobs):
 def test_main_road_in_a_grid_search(n_jobs):
     # Per candidate and fold one release to fit and one to score, and one to refit: 2*5*2 + 1.
     clouds, labels = make_loops(10, 60, random_state=0)
-    accountant = PrivacyAccountant()
+    accountant = PrivacyAccountant(math.inf)
     pipeline = make_pipeline(
         DTMFiltration(bounds=(-2, 2), resolution=9),
         PrivatePersistence(epsilon=10.0, accountant=accountant),
@@ -122,10 +125,29 @@ def test_threads_never_overspend(path, tmp_path):
     assert len(accountant) == 20 and len(refused) == 20
 
 
+def test_a_pipeline_with_memory_pays_for_every_release(tmp_path):
+    clouds = [np.random.default_rng(0).uniform(-1, 1, (50, 2))]
+
+    def run(**options):
+        return make_pipeline(
+            DTMFiltration(0.2, bounds=(-1, 1), resolution=9),
+            PrivatePersistence(0.01, accountant=accountant, **options),
+            DiagramFeatures(value_range=(0, 1)),
+            memory=str(tmp_path),
+        ).fit_transform(clouds)
+
+    accountant = PrivacyAccountant(1.0)
+    releases = [run() for _ in range(4)]
+    assert len(accountant) == 4
+    assert len({release.tobytes() for release in releases}) > 1
+    # A seeded run is a function of its input, and may be remembered.
+    np.testing.assert_array_equal(run(random_state=0), run(random_state=0))
+
+
 def test_many_clouds_of_one_call_count_once(filtration):
-    accountant = PrivacyAccountant()
+    accountant = PrivacyAccountant(math.inf)
     private = PrivatePersistence(0.5, accountant=accountant, n_jobs=2)
-    private.fit_transform([filtration] * 5)
+    private.fit_transform([copy.deepcopy(filtration) for _ in range(5)])
     assert accountant.total() == (0.5, 0.0)
     private.transform([filtration])
     assert accountant.total() == (1.0, 0.0)
@@ -181,19 +203,22 @@ def test_over_budget_releases_nothing():
 def test_infinite_epsilon_needs_an_infinite_budget():
     with pytest.raises(PrivacyBudgetExceeded):
         mean(PrivacyAccountant(5.0), math.inf).fit(X)
-    unlimited = PrivacyAccountant()
+    unlimited = PrivacyAccountant(math.inf)
     mean(unlimited, math.inf).fit(X)
     assert unlimited.total().epsilon == math.inf and unlimited.remaining().epsilon == math.inf
 
 
 def test_no_limit_is_no_limit():
-    for accountant in (PrivacyAccountant(), PrivacyAccountant(delta=1e-9, composition="zcdp")):
-        accountant.spend(1.0, 1e-3)
+    for accountant in (
+        PrivacyAccountant(math.inf),
+        PrivacyAccountant(math.inf, 1e-9, composition="zcdp"),
+    ):
+        accountant.spend(1.0, 1e-3, rho=0.5)
         assert accountant.remaining() == (math.inf, 1.0)
 
 
 def test_iterators_are_read_once(filtration):
-    accountant = PrivacyAccountant()
+    accountant = PrivacyAccountant(math.inf)
     private = PrivatePersistence(1.0, accountant=accountant)
     private.fit([filtration])
     assert len(private.transform(iter([filtration]))) == 1
@@ -204,7 +229,7 @@ def test_iterators_are_read_once(filtration):
     "bad", [{"n_jobs": 0}, {"n_jobs": "two"}, {"sensitivity": 1e300, "upper": 1e-300}]
 )
 def test_nothing_is_spent_on_what_public_numbers_make_fail(bad):
-    accountant = PrivacyAccountant()
+    accountant = PrivacyAccountant(math.inf)
     given = {"sensitivity": 0.1, "upper": 1.0, "accountant": accountant}
     functions = [[0.0, 0.5]]
     with pytest.raises((ValueError, TypeError)):
@@ -243,16 +268,33 @@ def test_zcdp_composition():
     # Under basic composition the budget would be used up.
     assert accountant.total().epsilon == pytest.approx(zcdp_epsilon(50 * 0.0002, 1e-6))
     assert accountant.total().epsilon < 0.7
-    accountant.spend(0.5, rho=1e-4)
-    accountant.spend(0.01, 1e-7)
-    rho = 50 * 0.0002 + 1e-4 + 5e-5
-    assert accountant.total().epsilon == pytest.approx(zcdp_epsilon(rho, 9e-7))
-    with pytest.raises(PrivacyBudgetExceeded):
-        accountant.spend(0.0, 9.5e-7)
+    accountant.spend(0.5, 1e-7, rho=1e-4)
+    rho = 50 * 0.0002 + 1e-4
+    assert accountant.total() == pytest.approx((zcdp_epsilon(rho, 1e-6), 1e-6))
     with pytest.raises(PrivacyBudgetExceeded):
         accountant.spend(accountant.remaining().epsilon * 1.001)
     accountant.spend(accountant.remaining().epsilon)
     assert accountant.total().epsilon == pytest.approx(1.0, rel=1e-9)
+
+
+def test_zcdp_admits_no_delta_beside_the_one_of_its_conversion():
+    # A Gaussian first; then, where its loss was large, a failure with all of the delta that a
+    # union would leave, and else another Gaussian: each branch fits its own split of delta.
+    epsilon, delta = 1.0, 1e-5
+    first, rest = zcdp_rho(epsilon, 0.01 * delta), 0.99 * delta
+    accountant = PrivacyAccountant(epsilon, delta, composition="zcdp")
+    accountant.spend(math.inf, rho=first)
+    with pytest.raises(ValueError, match="state rho"):
+        accountant.spend(0.0, rest)
+    accountant.spend(accountant.remaining().epsilon)
+    # What the refused choice would have come to: the larger delta of the two, loss by loss.
+    mu, more = math.sqrt(2 * first), math.sqrt(2 * (zcdp_rho(epsilon, delta) - first))
+    loss = mu**2 / 2 + mu * np.linspace(-9, 9, 40_001)
+    density, left = norm.pdf(loss, mu**2 / 2, mu), epsilon - loss
+    failed = rest + (1 - rest) * np.maximum(-np.expm1(left), 0)
+    both = norm.cdf(more / 2 - left / more) - np.exp(left) * norm.cdf(-more / 2 - left / more)
+    assert np.trapezoid(density * np.maximum(failed, both), loss) > 1.2 * delta
+    assert np.trapezoid(density * both, loss) < delta
 
 
 def test_exponential_mechanisms_are_cheaper_under_zcdp(filtration):
@@ -264,7 +306,7 @@ def test_exponential_mechanisms_are_cheaper_under_zcdp(filtration):
 
 
 def test_adjacencies_do_not_mix():
-    accountant = PrivacyAccountant()
+    accountant = PrivacyAccountant(math.inf)
     accountant.spend(1.0, adjacency="add-remove")
     with pytest.raises(ValueError, match="adjacency"):
         mean(accountant).fit(X)
@@ -273,35 +315,81 @@ def test_adjacencies_do_not_mix():
     assert len(accountant) == 1
 
 
-def test_context_nests_and_refuses_a_second_thread():
-    with PrivacyAccountant() as outer:
-        with PrivacyAccountant() as inner:
+def test_context_nests_and_worker_threads_of_two_blocks_are_refused():
+    with PrivacyAccountant(math.inf) as outer:
+        with PrivacyAccountant(math.inf) as inner:
             mean().fit(X)
         mean().fit(X)
-        error = []
+        # A worker thread without a block of its own belongs to the only one there is.
+        in_thread(lambda: mean().fit(X))
+        assert len(outer) == 2
+        started, done, errors = threading.Event(), threading.Event(), []
 
-        def other():
-            try:
-                with PrivacyAccountant():
-                    pass
-            except RuntimeError as caught:
-                error.append(caught)
+        def other_block():
+            with PrivacyAccountant(math.inf) as other:
+                mean().fit(X)
+                started.set()
+                assert done.wait(60)
+                mean().fit(X)
+            others.append(len(other))
 
-        thread = threading.Thread(target=other)
+        others = []
+        thread = threading.Thread(target=other_block)
         thread.start()
+        assert started.wait(60)
+        mean().fit(X)
+
+        def worker():
+            try:
+                mean().fit(X)
+            except RuntimeError as error:
+                errors.append(str(error))
+
+        in_thread(worker)
+        done.set()
         thread.join()
-        assert "thread" in str(error[0])
-    assert len(inner) == 1 and len(outer) == 1 and default_accountant() is None
+        assert "pass accountant=" in errors[0] and others == [2]
+    assert len(inner) == 1 and len(outer) == 3 and default_accountant() is None
+
+
+def in_thread(function):
+    thread = threading.Thread(target=function)
+    thread.start()
+    thread.join()
+
+
+def test_tasks_of_one_event_loop_pay_for_themselves():
+    async def task(accountant, first, second):
+        with contextlib.nullcontext() if accountant is None else accountant:
+            first.set()
+            await second.wait()
+            mean().fit(X)
+            await asyncio.sleep(0)
+            await child()
+            if accountant is not None:
+                await asyncio.to_thread(mean().fit, X)
+        return default_accountant()
+
+    async def child():
+        mean().fit(X)
+
+    async def run():
+        a, b, c = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        return await asyncio.gather(task(one, a, b), task(two, b, c), task(None, c, a))
+
+    one, two = PrivacyAccountant(math.inf), PrivacyAccountant(math.inf)
+    assert asyncio.run(run()) == [None] * 3
+    assert len(one) == 3 and len(two) == 3 and default_accountant() is None
 
 
 def test_context_ends_when_the_block_fails():
-    with pytest.raises(ZeroDivisionError), PrivacyAccountant():
+    with pytest.raises(ZeroDivisionError), PrivacyAccountant(math.inf):
         raise ZeroDivisionError
     assert default_accountant() is None
 
 
 def test_copies_do_not_keep_the_default():
-    with PrivacyAccountant() as accountant:
+    with PrivacyAccountant(math.inf) as accountant:
         copies = [copy.copy(mean()), copy.deepcopy(mean())]
     for one in copies:
         assert one.accountant is None and one.get_params() == mean().get_params()
@@ -322,20 +410,22 @@ def test_repr_and_truth():
 @pytest.mark.parametrize(
     ("bad", "name"),
     [
+        ({}, "epsilon"),
         ({"epsilon": 0}, "epsilon"),
         ({"epsilon": -1}, "epsilon"),
         ({"epsilon": math.nan}, "epsilon"),
         ({"epsilon": "1"}, "epsilon"),
-        ({"delta": 1.0}, "delta"),
-        ({"delta": -0.1}, "delta"),
-        ({"composition": "moments"}, "composition"),
+        ({"epsilon": 1.0, "delta": 1.0}, "delta"),
+        ({"epsilon": 1.0, "delta": -0.1}, "delta"),
+        ({"epsilon": 1.0, "composition": "moments"}, "composition"),
         ({"epsilon": 1.0, "composition": "zcdp"}, "delta"),
     ],
 )
 def test_bad_budgets(bad, name, tmp_path):
     for path in (None, tmp_path / "a.db"):
-        with pytest.raises(ValueError, match=name):
+        with pytest.raises((TypeError, ValueError), match=name):
             PrivacyAccountant(**bad, path=path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_bad_spends():

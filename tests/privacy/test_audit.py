@@ -139,7 +139,7 @@ def test_workers_change_nothing():
 
 
 def test_runs_are_paid_for():
-    accountant = PrivacyAccountant()
+    accountant = PrivacyAccountant(math.inf)
     mean = PrivateMean(1.0, bounds=(0, 1), accountant=accountant)
     audit_epsilon(mean, np.zeros((2, 1)), np.ones((2, 1)), n_runs=5, random_state=0)
     assert len(accountant) == 10

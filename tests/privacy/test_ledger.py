@@ -23,7 +23,7 @@ PAYER = """
 import sys
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded
 path, name, spends, epsilon = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
-accountant = PrivacyAccountant(path=path)
+accountant = PrivacyAccountant.open(path)
 print("ready", flush=True)
 sys.stdin.readline()
 for i in range(spends):
@@ -44,10 +44,10 @@ def path(request, tmp_path):
     return request.getfixturevalue("fresh_database")
 
 
-def start(path, name, spends, epsilon):
+def start(path, name, spends, epsilon, code=PAYER):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     return subprocess.Popen(
-        [sys.executable, "-c", PAYER, path, name, str(spends), str(epsilon)],
+        [sys.executable, "-c", code, path, name, str(spends), str(epsilon)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -72,25 +72,33 @@ def test_durable(path):
     first = PrivacyAccountant(1.0, 1e-6, path=path)
     first.spend(0.3, 1e-7, what="a")
     # No budget given: the one of the ledger holds.
-    second = PrivacyAccountant(path=path)
+    second = PrivacyAccountant.open(path)
     assert (second.epsilon, second.delta, second.composition) == (1.0, 1e-6, "basic")
     second.spend(0.3, what="b")
     assert first.spends()["what"].tolist() == ["a", "b"]
-    assert PrivacyAccountant(1.0, 1e-6, path=path).total() == pytest.approx((0.6, 1e-7))
-    for other in ({"epsilon": 2.0}, {"delta": 1e-5}, {"delta": 1e-6, "composition": "zcdp"}):
+    assert PrivacyAccountant.open(path, 1.0, 1e-6).total() == pytest.approx((0.6, 1e-7))
+    for other in ({"epsilon": 2.0}, {"delta": 0.0}, {"delta": 1e-6, "composition": "zcdp"}):
         with pytest.raises(ValueError, match="has the budget epsilon=1"):
-            PrivacyAccountant(**other, path=path)
-    assert PrivacyAccountant(delta=1e-6, path=path).epsilon == 1.0
+            PrivacyAccountant.open(path, **other)
+    assert PrivacyAccountant.open(path, delta=1e-6).epsilon == 1.0
     with pytest.raises(PrivacyBudgetExceeded):
         first.spend(0.5)
     again = pickle.loads(pickle.dumps(second))
     assert again.path == path and len(again) == 2
 
 
+def test_a_new_ledger_hides_no_old_one(path):
+    PrivacyAccountant(1.0, path=path).spend(0.9)
+    for budget in ((1.0,), (5.0,), (np.inf,)):
+        with pytest.raises(PrivacyLedgerError, match="already"):
+            PrivacyAccountant(*budget, path=path)
+    assert PrivacyAccountant.open(path).remaining().epsilon == pytest.approx(0.1)
+
+
 def test_unlimited_budget_is_stored(path):
-    PrivacyAccountant(path=path).spend(3.0, rho=0.1)
-    assert PrivacyAccountant(path=path).epsilon == np.inf
-    assert PrivacyAccountant(path=path).spends()[0].rho == 0.1
+    PrivacyAccountant(np.inf, path=path).spend(3.0, rho=0.1)
+    assert PrivacyAccountant.open(path).epsilon == np.inf
+    assert PrivacyAccountant.open(path).spends()[0].rho == 0.1
 
 
 def test_processes_that_race_and_one_that_is_killed(path):
@@ -133,12 +141,25 @@ def test_one_of_two_gets_the_last_tenth(path, round_):
     assert len(accountant) == 10
 
 
-def test_processes_that_create_the_ledger_at_once(path):
-    processes = [start(path, f"p{i}", 5, 0.1) for i in range(4)]
+MAKER = """
+import sys
+from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLedgerError
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    PrivacyAccountant(1.0, path=sys.argv[1]).spend(0.1)
+    print("made")
+except PrivacyLedgerError:
+    print("refused")
+"""
+
+
+def test_of_processes_that_make_the_ledger_at_once_one_does(path):
+    processes = [start(path, f"p{i}", 1, 0.1, MAKER) for i in range(4)]
     go(processes)
-    for process in processes:
-        assert len(lines(process)) == 5 and process.returncode == 0
-    assert len(PrivacyAccountant(path=path)) == 20
+    answers = [answer for process in processes for answer in lines(process)]
+    assert sorted(answers) == ["made", "refused", "refused", "refused"]
+    assert len(PrivacyAccountant.open(path)) == 1
 
 
 def test_a_ledger_that_is_made_anew_is_not_the_same(path, tmp_path):
@@ -164,6 +185,8 @@ def test_corrupt_file(tmp_path):
     path = tmp_path / "a.db"
     path.write_bytes(b"This is no ledger. " * 100)
     with pytest.raises(PrivacyLedgerError, match="not a database"):
+        PrivacyAccountant.open(path)
+    with pytest.raises(PrivacyLedgerError, match="already"):
         PrivacyAccountant(1.0, path=path)
     path.unlink()
     accountant = PrivacyAccountant(1.0, path=path)
@@ -203,12 +226,40 @@ def test_somebody_elses_database(tmp_path):
     connection.close()
     before = path.read_bytes()
     with pytest.raises(PrivacyLedgerError, match="no privacy ledger"):
+        PrivacyAccountant.open(path)
+    with pytest.raises(PrivacyLedgerError, match="already"):
         PrivacyAccountant(1.0, path=path)
     assert path.read_bytes() == before
 
 
+def test_a_ledger_that_was_cut_off_is_not_new(tmp_path):
+    path = tmp_path / "a.db"
+    accountant = PrivacyAccountant(1.0, path=path)
+    accountant.spend(1.0)
+    path.write_bytes(b"")
+    for suffix in ("-wal", "-shm"):
+        (tmp_path / f"a.db{suffix}").unlink(missing_ok=True)
+    unusable(accountant, "cannot be used")
+    with pytest.raises(PrivacyLedgerError, match="lost its budget"):
+        PrivacyAccountant.open(path)
+    for budget in (1.0, np.inf):
+        with pytest.raises(PrivacyLedgerError, match="already"):
+            PrivacyAccountant(budget, path=path)
+    unusable(accountant, "cannot be used")
+
+
+def test_a_mistyped_path_makes_nothing(tmp_path):
+    PrivacyAccountant(1.0, path=tmp_path / "ledger.db")
+    for mistyped in (tmp_path / "leger.db", f"sqlite+pysqlite:///{tmp_path / 'leger.db'}"):
+        with pytest.raises(PrivacyLedgerError, match="unable to open"):
+            PrivacyAccountant.open(mistyped)
+    assert [p.name for p in tmp_path.glob("*.db*")] == ["ledger.db"]
+    with pytest.raises(TypeError, match="epsilon"):
+        PrivacyAccountant(path=tmp_path / "leger.db")
+
+
 def test_missing_folder(tmp_path):
-    with pytest.raises(PrivacyLedgerError, match="unable to open"):
+    with pytest.raises(PrivacyLedgerError, match="No such file"):
         PrivacyAccountant(1.0, path=tmp_path / "nowhere" / "a.db")
 
 
@@ -280,11 +331,11 @@ def test_a_ledger_that_could_not_be_shared_is_refused_in_the_child(monkeypatch):
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_forks_and_threads_do_not_hang():
     # Two threads fork while others make accountants and spend; every child must pay and leave.
-    stop, shared, codes = threading.Event(), PrivacyAccountant(), []
+    stop, shared, codes = threading.Event(), PrivacyAccountant(np.inf), []
 
     def busy():
         while not stop.is_set():
-            PrivacyAccountant().spend(0.1)
+            PrivacyAccountant(np.inf).spend(0.1)
             shared.spend(0.1)
 
     def forks():
@@ -325,15 +376,19 @@ def test_file_in_use_waits_for_its_turn(tmp_path):
     blocker.close()
 
 
-def test_sqlite_url(tmp_path):
-    PrivacyAccountant(1.0, path=f"sqlite:///{tmp_path / 'a.db'}").spend(0.1)
-    assert len(PrivacyAccountant(path=tmp_path / "a.db")) == 1
+@pytest.mark.parametrize("scheme", ["sqlite", "sqlite+pysqlite"])
+def test_sqlite_url(tmp_path, scheme):
+    PrivacyAccountant(1.0, path=f"{scheme}:///{tmp_path / 'a.db'}").spend(0.1)
+    assert len(PrivacyAccountant.open(tmp_path / "a.db")) == 1
+    for unusable_url in (f"{scheme}:///", f"{scheme}:///:memory:", f"{scheme}:///a.db?mode=ro"):
+        with pytest.raises(ValueError, match="path is no usable SQLite URL"):
+            PrivacyAccountant(1.0, path=unusable_url)
 
 
 def test_strange_file_names(tmp_path):
     path = tmp_path / "50% of a?b#c.db"
     PrivacyAccountant(1.0, path=path).spend(0.1)
-    assert path.exists() and len(PrivacyAccountant(path=path)) == 1
+    assert path.exists() and len(PrivacyAccountant.open(path)) == 1
 
 
 # Servers only.

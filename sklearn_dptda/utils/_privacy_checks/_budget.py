@@ -1,9 +1,12 @@
 """The budget: spent before the release, once, and never given back."""
 
 import copy
+import math
 import pickle
+import tempfile
 from functools import partial
 
+from joblib import Memory
 from sklearn.base import clone
 
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded
@@ -76,7 +79,7 @@ def check_budget_stays_spent_when_the_release_fails(estimator, data):
         raise _NoEntropy
 
     for pair in data.neighbours:
-        accountant = PrivacyAccountant()
+        accountant = PrivacyAccountant(math.inf)
         first, left = _failed_state(estimator, pair.first, accountant, fail)
         second, right = _failed_state(estimator, pair.second, accountant, fail)
         assert isinstance(first, _NoEntropy) and isinstance(second, _NoEntropy)
@@ -94,6 +97,16 @@ def check_over_budget_releases_nothing(estimator, data):
         assert isinstance(second, PrivacyBudgetExceeded)
         assert not drawn and len(accountant) == 0
         assert equal(left, right), pair.name
+
+
+def check_a_cache_replays_no_release(estimator, data):
+    """A cache never answers equal input with an old release, for which nobody would pay."""
+    private, accountant = _with_budget(estimator)
+    with tempfile.TemporaryDirectory() as folder:
+        cached = Memory(folder, verbose=0).cache(release)
+        for count in (1, 2):
+            cached(clone(private), data.X)
+            assert len(accountant) == count
 
 
 def check_nothing_is_spent_on_bad_parameters(estimator, data):
@@ -116,7 +129,7 @@ def check_nothing_is_spent_on_bad_input(estimator, data):
 
 def check_default_accountant_is_used(estimator, data):
     """A ``with`` block counts estimators that have no accountant."""
-    with PrivacyAccountant() as accountant:
+    with PrivacyAccountant(math.inf) as accountant:
         release(clone(estimator), data.X)
     assert len(accountant) == 1
     release(clone(estimator), data.X)
@@ -139,7 +152,7 @@ def check_copies_share_the_budget(estimator, data):
 
 def check_default_accountant_travels_with_pickles(estimator, data):
     """What a worker unpickles still knows the budget of the ``with`` block."""
-    with PrivacyAccountant() as accountant:
+    with PrivacyAccountant(math.inf) as accountant:
         dumped = pickle.dumps(clone(estimator))
     release(pickle.loads(dumped), data.X)
     assert len(accountant) == 1 and estimator.accountant is None

@@ -1,5 +1,6 @@
 """The noise: fresh, independent, and as much of it as epsilon asks for."""
 
+import copy
 import math
 import pickle
 import random
@@ -88,7 +89,7 @@ def check_items_get_independent_noise(estimator, data):
     if not releases_in_transform(estimator) or not isinstance(data.X, list):
         return
     for seed in (None, 0):
-        items = [data.X[0]] * MANY
+        items = [copy.deepcopy(data.X[0]) for _ in range(MANY)]
         assert not _all_equal(released(estimator, items, epsilon=SMALL, random_state=seed))
 
 
