@@ -4,18 +4,31 @@ Nothing is paid for a mistake, and no message quotes a record.
 """
 
 import re
+import warnings
 
 import numpy as np
 import pytest
 from joblib import parallel_config
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from sklearn_dptda import DiagramFeatures, DTMFiltration, PrivatePersistence
-from sklearn_dptda.cluster import DPLloyd, DPMoGMorse
+from sklearn_dptda import CubicalPersistence, DiagramFeatures, DTMFiltration, PrivatePersistence
+from sklearn_dptda.cluster import (
+    DPCube,
+    DPLloyd,
+    DPMoG,
+    DPMoGMorse,
+    DPToMATo,
+    DPTree,
+    MorseMerging,
+)
 from sklearn_dptda.datasets import load_pulsar, make_two_circles
 from sklearn_dptda.graph import EdgeFlip
-from sklearn_dptda.metric_privacy import PrivateMeasure
+from sklearn_dptda.metric_privacy import KNormMechanism, PrivateMeasure
+from sklearn_dptda.persistence import bottleneck_distance
+from sklearn_dptda.plotting import PersistenceDiagramDisplay
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded, PrivacyLeakWarning
 
 BOX = (-3, 3.5)
@@ -226,3 +239,116 @@ def test_progress_of_long_runs(cloud, capfd):
         )
     seen = capfd.readouterr()
     assert re.search(r"Done +3 (out of +3|tasks)", seen.out + seen.err)
+
+
+def masked(X):
+    return np.ma.masked_greater(X, 0.5)
+
+
+@pytest.mark.parametrize(
+    "release",
+    [
+        lambda X: DTMFiltration(bounds=(-2, 2)).fit_transform([X]),
+        lambda X: PrivatePersistence(sensitivity=0.1, upper=1.0).fit_transform([X]),
+        lambda X: DPLloyd(bounds=(-2, 2)).fit(X),
+        lambda X: DPLloyd(bounds=(-2, 2)).fit_chunks([X]),
+        lambda X: PrivateMeasure(bounds=(-2, 2)).fit(X),
+        lambda X: KNormMechanism(bounds=(-2, 2)).fit(X),
+        lambda X: EdgeFlip().fit(X[:2]),
+        lambda X: bottleneck_distance(X, X),
+    ],
+)
+def test_nothing_is_dropped_in_silence(cloud, release):
+    with pytest.raises(ValueError, match="masked entries"):
+        release(masked(cloud))
+    with pytest.raises(ValueError, match=r"(?i)complex|real numbers"):
+        release(cloud + 1j)
+
+
+def test_weights_of_edges_are_not_quoted():
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.Graph()
+    graph.add_edge("Alice", "Bob", weight="met 1983-03-17")
+    fitted = EdgeFlip().fit(np.ones((2, 2)) - np.eye(2))
+    for refused in (EdgeFlip().fit, fitted.transform, fitted.transform_links):
+        with pytest.raises(ValueError, match="weights that are no numbers") as caught:
+            refused(graph)
+        assert "1983" not in str(caught.value) and "Alice" not in str(caught.value)
+
+
+def test_an_empty_table_is_refused_and_the_guarantee_says_so(cloud):
+    accountant = PrivacyAccountant(np.inf)
+    for private in (
+        DPMoG(2, bounds=(-2, 2)),
+        DPLloyd(2, bounds=(-2, 2)),
+        DPTree(2, bounds=(-2, 2)),
+        DPCube(2, bounds=(-2, 2)),
+        DPToMATo(bounds=(-2, 2)),
+        PrivateMeasure(bounds=(-2, 2)),
+    ):
+        private.set_params(accountant=accountant)
+        with pytest.raises(ValueError):
+            private.fit(cloud[:0])
+        if hasattr(private, "fit_chunks"):
+            with pytest.raises(ValueError, match="empty"):
+                private.fit_chunks([cloud[:0]])
+        assert not accountant.spends()
+        said = str(clone(private).set_params(accountant=None).fit(cloud[:1]).privacy_guarantee_)
+        assert "adding or removing one row, which is known not to be the last one" in said
+        replaced = clone(private).set_params(accountant=None, adjacency="replace-one")
+        assert "known" not in str(replaced.fit(cloud[:1]).privacy_guarantee_)
+
+
+@pytest.mark.parametrize(
+    "base",
+    [
+        DPToMATo(bounds=(-2, 2)),
+        PrivateMeasure(bounds=(-2, 2)),
+        make_pipeline(StandardScaler(), DPMoG(4, bounds=(-2, 2))),
+    ],
+)
+def test_merging_pays_for_nothing_that_has_no_mixture(cloud, base):
+    with (
+        PrivacyAccountant(np.inf) as accountant,
+        pytest.raises(ValueError, match="is no mixture"),
+    ):
+        MorseMerging(base).fit(cloud)
+    assert not accountant.spends()
+
+
+@pytest.mark.parametrize(
+    "merging",
+    [
+        MorseMerging(DPMoG(2, bounds=(-2, 2)), n_clusters=3),
+        MorseMerging(DPLloyd(2, bounds=(-2, 2), covariance_share=0.5), n_clusters=3),
+        DPMoGMorse(n_clusters=3, n_components=2, bounds=(-2, 2)),
+    ],
+)
+def test_too_many_clusters_are_said_before_the_payment(cloud, merging):
+    with PrivacyAccountant(np.inf) as accountant, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="n_clusters=3"):
+            merging.fit(cloud)
+    assert not accountant.spends()
+
+
+def test_boxes_of_unequal_sides(cloud):
+    ring = np.random.default_rng(0).normal(size=(400, 2))
+    ring /= np.linalg.norm(ring, axis=1, keepdims=True)
+    stretch = np.array([100.0, 1.0])
+
+    def longest(X, high):
+        functions = DTMFiltration(0.1, bounds=(-high, high)).fit_transform([X])
+        loops = CubicalPersistence(1).fit_transform(functions)[0]
+        return np.max(loops[:, 1] - loops[:, 0], initial=0.0)
+
+    assert longest(ring, np.full(2, 1.5)) > 0.5
+    with pytest.warns(UserWarning, match="sides of 300 and 3"):
+        assert longest(ring * stretch, 1.5 * stretch) < 0.02
+
+
+def test_diagrams_of_a_private_estimator_need_an_input(cloud):
+    functions = DTMFiltration(bounds=(-2, 2), resolution=9).fit_transform([cloud])
+    private = PrivatePersistence().fit(functions)
+    with pytest.raises(ValueError, match="X must be given"):
+        PersistenceDiagramDisplay.from_estimator(private)

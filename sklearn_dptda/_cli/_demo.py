@@ -1,11 +1,10 @@
 """``python -m sklearn_dptda demo``: private diagrams of simulated and of real data."""
 
-from pathlib import Path
-
 import numpy as np
 from matplotlib.figure import Figure
 from sklearn.datasets import load_digits
 
+from sklearn_dptda._cli._arguments import at_least_one, output_folder
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.filtration import DTMFiltration
 from sklearn_dptda.model_selection import privacy_utility_curve
@@ -25,7 +24,9 @@ def add_parser(subparsers, formatter):
         formatter_class=formatter,
     )
     parser.add_argument("--epsilon", type=float, default=1.0, help="privacy loss (default 1)")
-    parser.add_argument("--releases", type=int, default=20, help="for the errors (default 20)")
+    parser.add_argument(
+        "--releases", type=at_least_one, default=20, help="for the errors (default 20)"
+    )
     parser.add_argument("--seed", type=int, help="reproducible draws, for tests only")
     parser.add_argument("-o", "--out", default="dptda-out", help="folder (default dptda-out)")
     parser.set_defaults(run=run)
@@ -52,8 +53,7 @@ def cases():
 
 def run(args):
     """Run the command."""
-    out = Path(args.out)
-    out.mkdir(parents=True, exist_ok=True)
+    out = output_folder(args.out)
     private = PrivatePersistence(epsilon=args.epsilon, random_state=args.seed)
     print(
         f"{'data':<20}{'n':>7}{'one record':>16}{'epsilon':>9}{'error H0':>10}{'error H1':>10}"

@@ -1,10 +1,11 @@
 """``python -m sklearn_dptda diagram``: a private diagram of the user's own points."""
 
+import argparse
 import json
-from pathlib import Path
 
 import numpy as np
 
+from sklearn_dptda._cli._arguments import output_folder
 from sklearn_dptda._cli._io import read_points
 from sklearn_dptda.filtration import DTMFiltration
 from sklearn_dptda.persistence import PrivatePersistence
@@ -61,7 +62,12 @@ def add_parser(subparsers, formatter):
     parser.add_argument("--resolution", type=int, help="grid nodes per axis")
     parser.add_argument("--max-points", type=int, default=10, help="per diagram (default 10)")
     parser.add_argument("--columns", nargs="+", help="names or numbers of the columns to use")
-    parser.add_argument("--key", help="which array of an NPZ file")
+    parser.add_argument("--key", help="which array of an NPZ file, by name or number from 0")
+    parser.add_argument(
+        "--header",
+        action=argparse.BooleanOptionalAction,
+        help="whether the first row of a text file names the columns (else it is guessed)",
+    )
     parser.add_argument(
         "--seed", type=int, help="reproducible draw, for tests only: not private if known"
     )
@@ -86,7 +92,7 @@ def run(args):
     """Run the command."""
     if not 0 < args.epsilon < float("inf"):
         raise ValueError(f"--epsilon must be positive and finite; got {args.epsilon:g}.")
-    points = read_points(args.points, args.key, args.columns)
+    points = read_points(args.points, args.key, args.columns, args.header)
     filtration = DTMFiltration(
         m=args.m,
         bounds=parse_bounds(args.bounds, points.shape[1]),
@@ -102,8 +108,7 @@ def run(args):
     functions = filtration.fit_transform([points])
     # Everything that can be wrong has been checked before anything is released.
     private.fit(functions)
-    out = Path(args.out)
-    out.mkdir(parents=True, exist_ok=True)
+    out = output_folder(args.out)
     diagrams = private.transform(functions)[0]
     write(out, private, filtration, functions[0], diagrams)
     print(private.privacy_guarantee_)

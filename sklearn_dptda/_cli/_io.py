@@ -1,12 +1,19 @@
 """Reading points from files."""
 
 import csv
+import sys
+import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
 
+_BROKEN = (ValueError, EOFError, OSError, KeyError, zipfile.BadZipFile, zlib.error)
+# Words for a number that is missing, in lower case and without dashes and the like.
+_MISSING = {"", "na", "n/a", "nan", "null", "none", "nil", "missing", "unknown", "inf", "infinity"}
 
-def read_points(path, key=None, columns=None):
+
+def read_points(path, key=None, columns=None, header=None):
     """Read an (n, d) array from a CSV, TSV, TXT, NPY, NPZ or Parquet file.
 
     Parameters
@@ -16,6 +23,9 @@ def read_points(path, key=None, columns=None):
         Which array of an NPZ file; needed where it holds several.
     columns : list of str, default=None
         Names, or numbers counted from 0, of the columns to keep.
+    header : bool, default=None
+        Whether the first row of a text file names the columns. None: if there
+        is neither a number in it nor a word for a missing one.
 
     Returns
     -------
@@ -28,14 +38,19 @@ def read_points(path, key=None, columns=None):
         quoted, nor names: what is taken for a header may be a record.
     """
     path = Path(path)
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder, not a file.")
     if not path.is_file():
         raise ValueError(f"there is no file {path}.")
     suffix = path.suffix.lower()
     readers = {".npy": _npy, ".npz": _npz, ".parquet": _parquet, ".pq": _parquet}
+    # What libraries say of a broken file may quote it.
     try:
-        names, table = readers.get(suffix, _text)(path, key)
+        names, table = readers.get(suffix, _text)(path, key, header)
     except UnicodeDecodeError:
         raise ValueError(f"{path} is not a text file in UTF-8.") from None
+    except csv.Error:
+        raise ValueError(f"{path} is no table: a quotation mark may be missing.") from None
     if table.ndim != 2:
         raise ValueError(f"{path} holds an array of {table.ndim} dimension(s); 2 are needed.")
     if columns is not None:
@@ -46,12 +61,17 @@ def read_points(path, key=None, columns=None):
             f"--columns among the other {len(names) - 1}, by name or number."
         )
     try:
-        return table.astype(float)
+        # Complex numbers would lose a part, and dates become numbers.
+        points = table.astype(float) if table.dtype.kind in "biufOUS" else None
     except (TypeError, ValueError):
+        points = None
+    if points is None or not np.isfinite(points).all():
         raise ValueError(
-            f"{path} is not numeric everywhere, or has gaps: choose --columns, by name or number "
-            "from 0, or mend the file (decimal points, no thousands, no empty cells)."
-        ) from None
+            f"{path} is not numeric everywhere, or has gaps (empty cells, NaN, infinity): choose "
+            "--columns, by name or number from 0, or mend the file (real numbers, decimal "
+            "points, no thousands)."
+        )
+    return points
 
 
 def _column(name, names, width):
@@ -62,32 +82,55 @@ def _column(name, names, width):
     raise ValueError(f"--columns: there is no column {name!r} among the {width} columns.")
 
 
-def _npy(path, key):
+def _npy(path, key, header):
     try:
-        return None, np.load(path, allow_pickle=False)
-    except ValueError:
+        with path.open("rb") as file:
+            found = np.load(file, allow_pickle=False)
+    except _BROKEN:
         raise ValueError(f"{path} is not a NumPy file of numbers.") from None
+    if not isinstance(found, np.ndarray):
+        raise ValueError(f"{path} is an archive of arrays: name it .npz.")
+    return None, found
 
 
-def _npz(path, key):
-    with np.load(path, allow_pickle=False) as archive:
-        if key is None and len(archive.files) == 1:
-            key = archive.files[0]
-        if key not in archive.files:
-            raise ValueError(f"choose --key among {', '.join(archive.files)}.")
-        return None, archive[key]
+def _npz(path, key, header):
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            name = _name_of(archive.files, key)
+            count, found = len(archive.files), None if name is None else archive[name]
+    except _BROKEN:
+        raise ValueError(f"{path} is not a NumPy archive of numbers.") from None
+    if found is None:
+        raise ValueError(f"--key: choose one of the {count} arrays, by name or number from 0.")
+    return None, found
 
 
-def _parquet(path, key):
+def _name_of(names, key):
+    # Names of arrays may be names of people.
+    if key is None and len(names) == 1:
+        return names[0]
+    if key in names:
+        return key
+    if key is not None and key.isdecimal() and int(key) < len(names):
+        return names[int(key)]
+    return None
+
+
+def _parquet(path, key, header):
     try:
         import pandas as pd
     except ImportError:
         raise ValueError("Parquet files need pandas: pip install sklearn-dptda[pandas].") from None
-    frame = pd.read_parquet(path)
+    try:
+        frame = pd.read_parquet(path)
+    except (ImportError, ValueError, OSError) as error:
+        if isinstance(error, ImportError):
+            raise ValueError("Parquet files need pyarrow: pip install pyarrow.") from None
+        raise ValueError(f"{path} is not a Parquet file.") from None
     return [str(c) for c in frame.columns], frame.to_numpy()
 
 
-def _text(path, key):
+def _text(path, key, header):
     with path.open(newline="", encoding="utf-8-sig") as file:
         sample = file.read(4096)
         file.seek(0)
@@ -100,7 +143,13 @@ def _text(path, key):
     rows = [[cell.strip() for cell in row] for row in rows if any(cell.strip() for cell in row)]
     if not rows:
         raise ValueError(f"{path} is empty.")
-    names = rows.pop(0) if _is_header(rows[0]) else None
+    if header is None and (header := _is_header(rows[0])):
+        print(
+            f"note: the first row of {path} is taken for names of columns; --no-header if it is "
+            "a record.",
+            file=sys.stderr,
+        )
+    names = rows.pop(0) if header else None
     if not rows:
         raise ValueError(f"{path} has a header and no rows.")
     if len({len(row) for row in rows}) > 1:
@@ -112,7 +161,11 @@ def _is_header(row):
     """A first row with a number or a gap in it is a record, but for a gap above an index."""
     first, *rest = row
     named = rest or [first]
-    return all(cell and not _is_number(cell) for cell in named) and not _is_number(first)
+    return all(_is_name(cell) for cell in named) and (not first or _is_name(first))
+
+
+def _is_name(cell):
+    return cell.strip(".?*-_# ").lower() not in _MISSING and not _is_number(cell)
 
 
 def _is_number(cell):

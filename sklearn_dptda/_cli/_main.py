@@ -30,12 +30,19 @@ def main(argv=None):
     Returns
     -------
     int
-        Exit status: 0, or 2 where the input is unusable.
+        Exit status: 0, 2 where the input is unusable, 130 after Ctrl-C.
     """
     args = build_parser().parse_args(argv)
     try:
         args.run(args)
-    except (ValueError, OSError) as error:
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except OSError as error:
+        place = "" if error.filename is None else f"{error.filename}: "
+        print(f"error: {place}{error.strerror or error}", file=sys.stderr)
+        return 2
+    except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0

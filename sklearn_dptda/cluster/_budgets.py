@@ -96,7 +96,7 @@ class LaplaceBudget(GaussianBudget):
         return math.sqrt(2) * scale
 
     def choice_epsilon(self, share):
-        return self.total * share
+        return self.total * share * (1 - 2.0**-50)
 
 
 def release_moments(rows, assign, n_cells, weights, budget, share, kind=None, soft=False):

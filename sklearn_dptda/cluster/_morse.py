@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClusterMixin, MetaEstimatorMixin, clone
 from sklearn.mixture import GaussianMixture
+from sklearn.pipeline import Pipeline
 from sklearn.utils import gen_batches, get_tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -238,18 +239,32 @@ class MorseMerging(MergedMixtureMixin, MetaEstimatorMixin, ClusterMixin, BaseEst
         base = self.estimator
         if base is None:
             base = GaussianMixture(min(_DEFAULT_COMPONENTS, len(X)), random_state=0)
-        if getattr(base, "covariance_share", None) == 0:
-            raise ValueError(
-                f"{type(base).__name__} releases no covariances with covariance_share=0, and "
-                "merging needs them: about 0.5 serves well."
-            )
-        n_components = getattr(base, "n_components", None)
-        self._check_cut(n_components)
+        self._check_base(base)
+        sizes = (getattr(base, name, None) for name in ("n_components", "n_clusters"))
+        self._check_cut(next((n for n in sizes if isinstance(n, Integral)), None))
         self.estimator_ = clone(base).fit(X, y)
         self._merge(*mixture_parameters(self.estimator_))
         if getattr(get_tags(self.estimator_), "privacy", None) is None:
             self.labels_ = self._assign(X)
         return self
+
+    @staticmethod
+    def _check_base(base):
+        """Refuse what will have no mixture, before it pays for what it has."""
+        name = type(base).__name__
+        if getattr(base, "covariance_share", None) == 0:
+            raise ValueError(
+                f"{name} releases no covariances with covariance_share=0, and merging needs them: "
+                "about 0.5 serves well."
+            )
+        private = getattr(get_tags(base), "privacy", None) is not None
+        mixture = hasattr(base, "covariance_type") or hasattr(base, "covariance_share")
+        if (private or isinstance(base, Pipeline)) and not (mixture or hasattr(base, "weights_")):
+            raise ValueError(
+                f"estimator {name} is no mixture: one with the parameter covariance_type or "
+                "covariance_share is needed, which learns weights_, means_ and covariances_. "
+                "Nothing was paid."
+            )
 
     def _mixture(self):
         return MixtureDensity(*mixture_parameters(self.estimator_))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.utils import check_array
 
+from sklearn_dptda.utils import refuse_lossy
 from sklearn_dptda.utils._rows import without_values
 
 _BATCH = 1 << 15
@@ -118,6 +119,7 @@ def _names(chunk):
 def _as_array(chunk):
     # Chunks without rows are no mistake of a reader.
     options = {"ensure_min_samples": 0, "ensure_min_features": 0}
+    refuse_lossy(chunk, "chunks")
     try:
         part = check_array(chunk, dtype=np.float64, **options)
     except ValueError as error:

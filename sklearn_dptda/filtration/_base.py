@@ -1,5 +1,6 @@
 """What the filtrations on public grids share: bounds, grid, lattice, parallel clouds."""
 
+import warnings
 from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any, Self
@@ -29,6 +30,9 @@ DEFAULT_RESOLUTION = {1: 1001, 2: 101, 3: 41, 4: 17}
 DEFAULT_REFINEMENT = {1: 4, 2: 2, 3: 1, 4: 1}
 # Bytes of float64 work per grid node: values, coordinates, sums.
 BYTES_PER_NODE = 8
+
+# Ratio of the sides of a box beyond which the short one is lost.
+_UNEQUAL = 10.0
 
 
 class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
@@ -77,6 +81,7 @@ class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
             low, high = bounds_from_data(points, type(self).__name__)
         else:
             low, high = check_bounds(self.bounds, d)
+        _warn_of_unequal_sides(low, high)
         resolution = self._resolution(d)
         self.bounds_ = (low, high)
         self.axes_ = grid_axes(low, high, resolution)
@@ -226,6 +231,19 @@ class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
         tags.input_tags.three_d_array = True
         tags.requires_fit = True
         return tags
+
+
+def _warn_of_unequal_sides(low, high):
+    sides = high - low
+    if sides.max() > _UNEQUAL * sides.min():
+        warnings.warn(
+            f"bounds have sides of {sides.max():g} and {sides.min():g}: distances are measured "
+            "across columns, so that a short side hardly counts, and what is seen of the shape is "
+            "its shadow on the long ones. Divide columns by public numbers, so that a step of one "
+            "means as much in each of them.",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def _is_cloud(X):

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, csr_array, issparse
 
 from sklearn_dptda._typing import SparseLike
+from sklearn_dptda.utils import refuse_lossy
 
 
 class NetworkxGraph(Protocol):
@@ -94,6 +95,8 @@ def check_links(X: Any) -> csr_array:
     """
     X = _sparse_of(X)
     if not issparse(X):
+        if np.ma.is_masked(X):
+            refuse_lossy(X)
         X = np.asarray(X)
     if X.dtype.kind not in "biuf":
         raise ValueError("an adjacency matrix holds real numbers, or is a networkx graph.")
@@ -126,8 +129,14 @@ def _sparse_of(X):
             raise ValueError("the graph has parallel edges: make it a simple graph first.")
         if X.number_of_nodes() == 0:
             raise ValueError("the graph is empty.")
-        # Weights are read so that they are refused.
-        return networkx.to_scipy_sparse_array(X, dtype=np.float64, format="csr")
+        # Weights are read so that they are refused, and not quoted.
+        try:
+            return networkx.to_scipy_sparse_array(X, dtype=np.float64, format="csr")
+        except (TypeError, ValueError):
+            raise ValueError(
+                "edges have weights that are no numbers: remove the attribute 'weight', or pass "
+                "networkx.to_scipy_sparse_array(graph, weight=None)."
+            ) from None
     return X
 
 

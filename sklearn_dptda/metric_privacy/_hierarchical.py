@@ -123,5 +123,5 @@ def depth_for(size, epsilon):
     its count.
     """
     if math.isinf(epsilon):
-        epsilon = 1.0
+        return MOST_LEVELS
     return int(np.clip(round(math.log2(max(epsilon * size / 4, 2.0))), 1, MOST_LEVELS))

@@ -6,6 +6,7 @@ from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.stats import wasserstein_distance
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils.validation import check_is_fitted
@@ -319,7 +320,16 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.privacy.adjacency = self.adjacency
         tags.privacy.ragged = True
+        tags.privacy.distance = _marginal_distance
         return tags
+
+
+def _marginal_distance(first, second):
+    """Sum of the Wasserstein distances of the marginals of two releases."""
+    columns = zip(first["support_"].T, second["support_"].T, strict=True)
+    return sum(
+        wasserstein_distance(*pair, first["weights_"], second["weights_"]) for pair in columns
+    )
 
 
 def _scale(sensitivity, epsilon):

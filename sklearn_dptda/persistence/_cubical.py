@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.filtration import GridFiltration
-from sklearn_dptda.utils import ListOutputMixin, check_collection
+from sklearn_dptda.utils import ListOutputMixin, check_collection, refuse_lossy
 from sklearn_dptda.utils._sklearn import Interval, _fit_context
 
 
@@ -96,6 +96,7 @@ class BaseGridPersistence(ListOutputMixin, TransformerMixin, BaseEstimator):
                 upper = item.upper if self.upper is None else min(float(self.upper), item.upper)
                 read.append((item.values, item.sensitivity, upper))
                 continue
+            refuse_lossy(item, f"X[{i}]")
             try:
                 values = np.asarray(item, dtype=float)
             except (TypeError, ValueError):

@@ -110,8 +110,19 @@ class PersistenceDiagramDisplay:
         Returns
         -------
         PersistenceDiagramDisplay
+
+        Raises
+        ------
+        ValueError
+            If ``X`` is missing where a persistence estimator needs it.
         """
         last = estimator[-1] if hasattr(estimator, "steps") else estimator
+        if X is None and hasattr(last, "homology_dimensions"):
+            raise ValueError(
+                f"X must be given: {type(last).__name__} keeps no diagrams, and one of X would be "
+                "shown. Diagrams that were released are shown by PersistenceDiagramDisplay("
+                "diagrams).plot()."
+            )
         if X is None or hasattr(last, "diagram_"):
             check_is_fitted(last, "diagram_")
             return cls._of_peaks(last, upper).plot(ax=ax)

@@ -6,6 +6,7 @@ zero-concentrated differential privacy (zCDP).
 """
 
 import math
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
@@ -202,12 +203,17 @@ def laplace_scale(sensitivity: Sensitivity, epsilon: float) -> float:
     Returns
     -------
     float
+        Rounded up, so that the loss is ``epsilon`` to its last digit.
     """
     sensitivity.require(norm="l1")
     _check_epsilon(epsilon)
     if epsilon == 0:
         raise ValueError("epsilon must be positive; got 0.")
-    return sensitivity.value / epsilon
+    if math.isinf(epsilon):
+        return 0.0
+    scale = sensitivity.value / epsilon
+    short = Fraction(scale) * Fraction(epsilon) < Fraction(sensitivity.value)
+    return math.nextafter(scale, math.inf) if short else scale
 
 
 def gaussian_rho(mu: float) -> float:

@@ -37,6 +37,11 @@ class PrivacyTags:
     exact_sibling : callable or None
         Takes the estimator and returns the non-private one that equals it at
         ``epsilon=inf``.
+    distance : callable or None
+        Takes two releases and returns how far they are apart, where the mean
+        change of their numbers would not tell: where the numbers of rows
+        differ. None compares numbers, and (n, 2) arrays of different length as
+        diagrams.
     """
 
     input: Literal["functions", "clouds", "rows", "graph"] = "rows"
@@ -44,6 +49,7 @@ class PrivacyTags:
     adjacency: Adjacency = "replace-one"
     ragged: bool = False
     exact_sibling: Callable[[Any], BaseEstimator] | None = None
+    distance: Callable[[Any, Any], float] | None = None
 
 
 @dataclass(slots=True)

@@ -20,7 +20,8 @@ class PrivacyGuarantee:
     delta : float
         Failure probability of the bound; 0 for a pure guarantee.
     adjacency : {"replace-one", "add-remove"}
-        Which data sets count as neighbours.
+        Which data sets count as neighbours. That there is at least one record
+        is public: an empty data set is refused.
     unit : str
         What one record is.
     mechanism : str
@@ -83,9 +84,11 @@ class PrivacyGuarantee:
         if math.isinf(self.epsilon):
             return f"No privacy (epsilon=inf): {self.released}, exact."
         verb = {"replace-one": "replacing", "add-remove": "adding or removing"}[self.adjacency]
+        # An empty table is refused, which tells it from one with a single record.
+        known = ", which is known not to be the last one" * (self.adjacency == "add-remove")
         text = (
             f"(epsilon={self.epsilon:g}, delta={self.delta:g})-differential privacy for {verb} "
-            f"{self.unit}: {self.released}, drawn by the {self.mechanism}."
+            f"{self.unit}{known}: {self.released}, drawn by the {self.mechanism}."
         )
         if not self.exact:
             text += (

@@ -5,6 +5,7 @@ number takes part in a secure draw, so none can betray the mechanism's input.
 """
 
 import math
+import operator
 import random
 import secrets
 from collections.abc import MutableSequence
@@ -58,6 +59,8 @@ class NoiseSource:
     """
 
     def __init__(self, seed: int | None = None) -> None:
+        # Integers of NumPy are none to Python's generator.
+        seed = None if seed is None else operator.index(seed)
         self.seeded = seed is not None
         self._seed = seed
         self._getrandbits = random.Random(seed).getrandbits if self.seeded else secrets.randbits

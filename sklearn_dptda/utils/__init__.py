@@ -9,6 +9,7 @@ from sklearn_dptda.utils._clouds import (
     refuse_repeated,
 )
 from sklearn_dptda.utils._diagrams import as_diagram
+from sklearn_dptda.utils._lossy import refuse_lossy
 from sklearn_dptda.utils._output import ListOutputMixin
 
 __all__ = [
@@ -21,5 +22,6 @@ __all__ = [
     "check_collection",
     "diameter",
     "first_places",
+    "refuse_lossy",
     "refuse_repeated",
 ]

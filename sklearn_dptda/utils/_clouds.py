@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_dptda._typing import FloatArray
+from sklearn_dptda.utils._lossy import refuse_lossy
 
 
 def check_cloud(
@@ -25,8 +26,7 @@ def check_cloud(
         least ``min_points`` rows and with ``n_features`` columns. The message
         names the cloud, never a value.
     """
-    if np.iscomplexobj(cloud):
-        raise ValueError(f"{name} must be real, not complex.")
+    refuse_lossy(cloud, name)
     try:
         array = np.asarray(cloud, dtype=np.float64)
     except (TypeError, ValueError):

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_dptda._typing import FloatArray
+from sklearn_dptda.utils._lossy import refuse_lossy
 
 
 def as_diagram(diagram: ArrayLike, name: str) -> FloatArray:
@@ -14,6 +15,7 @@ def as_diagram(diagram: ArrayLike, name: str) -> FloatArray:
     ValueError
         If the shape is wrong or a coordinate is NaN.
     """
+    refuse_lossy(diagram, name)
     array = np.asarray(diagram, dtype=float)
     if array.size == 0:
         return np.empty((0, 2))

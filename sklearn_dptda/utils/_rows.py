@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from sklearn_dptda._typing import FloatArray
+from sklearn_dptda.utils._lossy import refuse_lossy
 
 # What scikit-learn or NumPy say, and what is said here: without the values that they quote.
 _QUOTING = (
@@ -38,6 +39,8 @@ def check_rows(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> FloatA
     ValueError
         If the table is refused, NaN and infinity included.
     """
+    if np.ma.is_masked(X):
+        refuse_lossy(X)
     try:
         rows: FloatArray = validate_data(estimator, X, dtype=np.float64, **options)
     except ValueError as error:

@@ -11,12 +11,14 @@ Passing is necessary, not sufficient: the sensitivity needs a proof and
 :func:`~sklearn_dptda.privacy.audit_epsilon` more runs.
 """
 
+import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
 from sklearn.base import BaseEstimator, clone
 
+from sklearn_dptda.privacy import PrivacyLeakWarning
 from sklearn_dptda.utils._privacy_checks import CHECKS, CheckData, make_check_data
 from sklearn_dptda.utils._privacy_checks._tools import tags_of
 from sklearn_dptda.utils.discovery import all_estimators, is_private
@@ -105,7 +107,13 @@ def _run(check, estimator, data):
         data = make_check_data(
             tags_of(estimator), parameters.get("upper"), parameters.get("sensitivity")
         )
-    check(clone(estimator), data)
+    with warnings.catch_warnings(record=True) as caught:
+        # Checks ask for noise that drowns everything, which estimators warn of.
+        warnings.simplefilter("always")
+        check(clone(estimator), data)
+    for warning in caught:
+        if issubclass(warning.category, PrivacyLeakWarning):
+            warnings.warn(warning.message, stacklevel=2)
 
 
 def check_privacy(estimator: BaseEstimator, data: CheckData | None = None) -> int:

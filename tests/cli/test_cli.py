@@ -127,3 +127,80 @@ def test_no_message_quotes_a_first_row(tmp_path, first, columns):
     with pytest.raises(ValueError) as caught:
         read_points(path, columns=columns)
     assert not any(cell in str(caught.value) for cell in ("Alice", "positive", "bob"))
+
+
+def test_what_is_no_table_gets_one_line(tmp_path, capsys):
+    broken = {
+        "quote.csv": b'1,2\n"3,4\n' + b"5" * 200_000,
+        "cut.npz": b"PK\x03\x04 cut off",
+        "empty.npy": b"",
+        "empty.npz": b"",
+        "garbage.npy": b"no numbers",
+        "garbage.parquet": b"no table",
+        "nan.csv": b"1,2\nNaN,3\n",
+        "inf.txt": b"1 2\n3 inf\n",
+    }
+    for name, content in broken.items():
+        (tmp_path / name).write_bytes(content)
+    np.save(tmp_path / "complex.npy", POINTS + 1j)
+    np.save(tmp_path / "dates.npy", np.array([["2020-01-01"] * 2], dtype="M8[D]"))
+    np.savez(tmp_path / "objects.npz", np.array([[None, "secret"]], dtype=object))
+    (tmp_path / "folder").mkdir()
+    for name in (*broken, "complex.npy", "dates.npy", "objects.npz", "folder"):
+        assert main(["diagram", str(tmp_path / name), "--bounds", "0", "1"]) == 2
+        error = capsys.readouterr().err
+        assert error.startswith(f"error: {tmp_path / name}") and error.count("\n") == 1
+        assert "secret" not in error and "X[0]" not in error
+
+
+def test_arrays_of_an_archive_are_not_named(tmp_path, capsys):
+    path = tmp_path / "people.npz"
+    np.savez(path, Alice=POINTS, Bob=POINTS[:50])
+    for key in (None, "Carol", "2", "-1"):
+        with pytest.raises(ValueError, match="one of the 2 arrays") as caught:
+            read_points(path, key)
+        assert "Alice" not in str(caught.value)
+    assert len(read_points(path, "Bob")) == len(read_points(path, "1")) == 50
+
+
+def test_a_first_row_without_a_number_is_not_lost_in_silence(tmp_path, capsys):
+    path = tmp_path / "p.csv"
+    for gaps in ("NA,NA", "?,-", "null,n/a", "nan,missing"):
+        path.write_text(f"{gaps}\n1,2\n3,4\n")
+        with pytest.raises(ValueError, match="has gaps"):
+            read_points(path)
+    path.write_text("Alice,Bob\n1,2\n3,4\n")
+    assert len(read_points(path)) == 2
+    note = capsys.readouterr().err
+    assert "--no-header" in note and "Alice" not in note
+    with pytest.raises(ValueError, match="not numeric"):
+        read_points(path, header=False)
+    path.write_text("5,6\n1,2\n")
+    assert len(read_points(path)) == 2 and len(read_points(path, header=True)) == 1
+    assert capsys.readouterr().err == ""
+
+
+def test_folders_that_cannot_be_written(tmp_path, capsys, monkeypatch):
+    (tmp_path / "file").write_text("")
+    for out in (tmp_path / "file", tmp_path / "file" / "out"):
+        assert main(["demo", "-o", str(out)]) == 2
+        assert capsys.readouterr().err.startswith("error: --out: cannot make the folder")
+    monkeypatch.setattr("os.access", lambda *_: False)
+    assert main(["demo", "-o", str(tmp_path)]) == 2
+    assert "cannot be written to" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("count", ["0", "-1", "two"])
+def test_number_of_releases(count, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["demo", "--releases", count])
+    assert caught.value.code == 2 and "at least 1" in capsys.readouterr().err
+
+
+def test_interrupted(capsys, monkeypatch):
+    def interrupt(args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sklearn_dptda._cli._demo.run", interrupt)
+    assert main(["demo"]) == 130
+    assert capsys.readouterr().err == "interrupted\n"

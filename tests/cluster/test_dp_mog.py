@@ -171,6 +171,8 @@ def test_bad_parameters():
         DPMoG().fit(X)
 
 
+# They set the number of components, or of rows, to one.
+@pytest.mark.filterwarnings("ignore:n_clusters=:UserWarning")
 @parametrize_with_checks(
     [
         DPMoG(3, bounds=(-100, 100)),

@@ -262,7 +262,7 @@ def test_all_covariance_types(covariance_type):
 @pytest.mark.parametrize("kind", [GaussianMixture, BayesianGaussianMixture])
 def test_moons(kind):
     X, y = make_moons(1500, noise=0.06, random_state=0)
-    morse = MorseMerging(kind(n_components=10, random_state=0), n_clusters=2).fit(X)
+    morse = MorseMerging(kind(n_components=10, max_iter=1000, random_state=0), n_clusters=2).fit(X)
     assert adjusted_rand_score(y, morse.predict(X)) > 0.95
     assert np.array_equal(morse.labels_, morse.predict(X))
     flow = morse.set_params(predict_method="flow").predict(X)

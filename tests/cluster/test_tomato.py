@@ -221,6 +221,8 @@ def test_negative_distances_are_refused():
         ToMATo(metric="precomputed").fit(-np.ones((5, 5)))
 
 
+# They set the number of components, or of rows, to one.
+@pytest.mark.filterwarnings("ignore:n_clusters=:UserWarning")
 @parametrize_with_checks([ToMATo(), ToMATo(density="log_kde", bandwidth=1.0)])
 def test_scikit_learn(estimator, check):
     check(estimator)

@@ -29,6 +29,7 @@ from sklearn_dptda.privacy import (
     PrivacyLeakWarning,
     audit_epsilon,
 )
+from sklearn_dptda.utils.estimator_checks import check_privacy
 
 ORDERS = {"l1": 1, "l2": 2, "linf": np.inf}
 
@@ -244,6 +245,10 @@ def test_audit_and_its_broken_twin():
 
     assert not audit(1.0, 4000).refutes(1.0)
     assert audit(8.0, 2000).refutes(1.0)
+
+
+def test_every_privacy_check_passes_at_the_default_depth():
+    check_privacy(PrivateMeasure(bounds=(0, 1)))
 
 
 def test_payment_guarantee_and_state():

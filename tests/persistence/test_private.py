@@ -1,5 +1,4 @@
 import copy
-import dataclasses
 import math
 import pickle
 import warnings
@@ -66,7 +65,6 @@ def test_one_object_is_not_released_twice_for_one_payment(filtration):
     functions = np.broadcast_to(filtration.values, (3, *filtration.values.shape))
     for repeated in (
         [filtration] * 10,
-        [filtration, dataclasses.replace(filtration)],
         DTMFiltration(0.2, bounds=(-2, 2), resolution=9).fit_transform([np.eye(2)] * 2),
     ):
         with pytest.raises(ValueError, match="one object several times"):

@@ -125,6 +125,7 @@ def test_threads_never_overspend(path, tmp_path):
     assert len(accountant) == 20 and len(refused) == 20
 
 
+@pytest.mark.filterwarnings("ignore:The noise is as large:UserWarning")
 def test_a_pipeline_with_memory_pays_for_every_release(tmp_path):
     clouds = [np.random.default_rng(0).uniform(-1, 1, (50, 2))]
 
@@ -225,6 +226,7 @@ def test_iterators_are_read_once(filtration):
     assert private.score(iter([filtration])) <= 0 and len(accountant) == 2
 
 
+@pytest.mark.filterwarnings("ignore:The noise is as large:UserWarning")
 @pytest.mark.parametrize(
     "bad", [{"n_jobs": 0}, {"n_jobs": "two"}, {"sensitivity": 1e300, "upper": 1e-300}]
 )

@@ -1,6 +1,7 @@
 """Calibration against dp-accounting, high precision and brute force."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -175,3 +176,12 @@ def test_adjacencies_and_norms_do_not_mix():
         gaussian_scale(rows, 1.0, 1e-5, share=0.0)
     with pytest.raises(ValueError, match="epsilon"):
         laplace_scale(ones, 0.0)
+
+
+def test_laplace_scale_is_rounded_up():
+    rng = np.random.default_rng(0)
+    for value, epsilon in zip(rng.uniform(0.1, 10, 500), rng.uniform(0.01, 10, 500), strict=True):
+        scale = laplace_scale(Sensitivity(value, "l1", "add-remove"), epsilon)
+        assert Fraction(value) <= Fraction(scale) * Fraction(epsilon)
+        assert scale <= math.nextafter(value / epsilon, math.inf)
+    assert laplace_scale(Sensitivity(1.0, "l1", "add-remove"), math.inf) == 0.0

@@ -294,3 +294,9 @@ def test_distance_of_discrete_and_rounded_gaussian(scale):
     rounded = norm.cdf((x + 0.5) / scale) - norm.cdf((x - 0.5) / scale)
     distance = 0.5 * np.abs(rounded - probabilities("discrete_gaussian", scale, x)).sum()
     assert distance <= 1 / (40 * scale**2)
+
+
+@pytest.mark.parametrize("seed", [np.int64(3), np.uint32(3)])
+def test_seeds_may_be_integers_of_numpy(seed):
+    assert NoiseSource(seed).below(5) == NoiseSource(3).below(5)
+    np.testing.assert_array_equal(NoiseSource(seed).words(4), NoiseSource(3).words(4))
