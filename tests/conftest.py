@@ -7,6 +7,20 @@ from sklearn_dptda.datasets import make_two_circles
 
 matplotlib.use("Agg")
 
+# Of batteries over many estimators, what takes longest: checks of hundreds of releases each.
+SLOW = (
+    "check_short_audits_find_nothing",
+    "check_what_noise_does_not_touch_is_public",
+    "[DPTree-check_noise_falls_with_epsilon",
+    "[MorseMerging()-",
+)
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if any(name in item.nodeid for name in SLOW):
+            item.add_marker("slow")
+
 
 @pytest.fixture(scope="session")
 def circles():

@@ -44,6 +44,7 @@ def test_printed_covariance_step_is_refuted(d, n_at_zero):
     assert result.refutes(EPSILON), result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2, 10])
 @pytest.mark.parametrize("n_at_zero", [0, 10])
 def test_raw_moments_are_acquitted(d, n_at_zero):

@@ -120,6 +120,7 @@ def test_parts_spend_exactly_the_budget(
     assert rho == pytest.approx(expected) == private.privacy_guarantee_.rho
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("covariance_type", ["full", "tied", "diag", "spherical"])
 def test_covariances_feed_morse_merging(kind, covariance_type, blobs):
@@ -224,6 +225,7 @@ def test_deep_trees_of_equal_rows_have_boxes_with_a_width():
     assert np.isfinite(private.coreset_).all()
 
 
+@pytest.mark.slow
 def test_wide_tables_need_no_more_memory_than_a_batch():
     X = np.random.default_rng(0).normal(size=(3000, 300))
     private = DPLloyd(2, math.inf, bounds=(-6, 6), covariance_share=0.5).fit(X)

@@ -56,6 +56,7 @@ def test_unbiased_entries_have_mean_and_variance():
     assert entries.var() == pytest.approx(variance, rel=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("epsilon", "most"), [(math.inf, 0.035), (1.0, 0.09), (2.0, 0.05), (4.0, 0.036)]
 )

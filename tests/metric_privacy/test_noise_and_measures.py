@@ -65,6 +65,7 @@ def test_noise_has_the_law_of_its_norm(norm, d):
     assert (np.abs((noise > 0).mean(axis=0) - 0.5) < 5 * 0.5 / math.sqrt(len(X))).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, None])
 @pytest.mark.parametrize("norm", ["l2", "linf"])
 def test_lattice_law_is_exact(norm, seed):
@@ -158,6 +159,7 @@ def test_consistent_masses(rng):
     assert tree.consistent(300, exact) == pytest.approx(exact[-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("d", "n", "most"), [(1, 10_000, 0.012), (2, 10_000, 0.035), (2, 1000, 0.05), (3, 10_000, 0.05)]
 )
@@ -247,6 +249,7 @@ def test_audit_and_its_broken_twin():
     assert audit(8.0, 2000).refutes(1.0)
 
 
+@pytest.mark.slow
 def test_every_privacy_check_passes_at_the_default_depth():
     check_privacy(PrivateMeasure(bounds=(0, 1)))
 

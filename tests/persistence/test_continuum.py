@@ -29,6 +29,7 @@ def summaries(diagrams, target):
     return np.array([distance, longest, death])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "diagram",
     [[[0.1, 0.8]], [[0.1, 0.8], [0.2, 0.6], [0.5, 0.55]], [[0.3, 0.4], [0.3, 0.41]]],

@@ -82,6 +82,7 @@ MECHANISMS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("honest", "twin", "data", "epsilon", "delta", "n_runs"), MECHANISMS)
 def test_honest_passes_and_twin_fails(honest, twin, data, epsilon, delta, n_runs):
     options = {"delta": delta, "n_runs": n_runs, "confidence": CONFIDENCE, "random_state": 0}
@@ -107,6 +108,7 @@ def test_estimators_are_audited(factor, caught):
     assert result.refutes(1.0) == caught
 
 
+@pytest.mark.slow
 def test_operating_system_entropy_is_audited():
     result = audit_epsilon(half_laplace, [0], [1], n_runs=4000, confidence=CONFIDENCE)
     assert result.refutes(1.0)
@@ -168,6 +170,7 @@ def test_event_bound_is_clopper_pearson():
     assert _bound_of_event(30, 0, n, 0.2, confidence) == 0.0
 
 
+@pytest.mark.slow
 def test_coverage_of_learnt_events():
     # A release that has nothing to do with the data: at confidence 0.9 more than 22 of 60
     # bounds are above zero with probability below 1e-6.
@@ -181,6 +184,7 @@ def test_coverage_of_learnt_events():
     assert wrong <= 22
 
 
+@pytest.mark.slow
 def test_steps_of_a_pipeline_do_not_share_their_noise():
     union = FeatureUnion([("a", NoisyColumn(0)), ("b", NoisyColumn(1))])
     pair = np.zeros((3, 2)), np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0]])
@@ -188,6 +192,7 @@ def test_steps_of_a_pipeline_do_not_share_their_noise():
     assert 0.3 < result.epsilon <= 1
 
 
+@pytest.mark.slow
 def test_pipeline_that_ends_in_an_estimator_that_releases_in_fit():
     chain = make_pipeline(FunctionTransformer(), PrivateMean(bounds=(0, 1)))
     pair = np.zeros((3, 1)), np.array([[0.0], [0.0], [1.0]])

@@ -101,6 +101,7 @@ def test_unlimited_budget_is_stored(path):
     assert PrivacyAccountant.open(path).spends()[0].rho == 0.1
 
 
+@pytest.mark.slow
 def test_processes_that_race_and_one_that_is_killed(path):
     # 1,000 attempts by 4 processes at 0.001 against a budget of 0.8; one dies in the middle.
     accountant = PrivacyAccountant(0.8, path=path)
@@ -129,6 +130,7 @@ def test_processes_that_race_and_one_that_is_killed(path):
         accountant.spend(0.001)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("round_", range(3))
 def test_one_of_two_gets_the_last_tenth(path, round_):
     accountant = PrivacyAccountant(1.0, path=path)
@@ -154,6 +156,7 @@ except PrivacyLedgerError:
 """
 
 
+@pytest.mark.slow
 def test_of_processes_that_make_the_ledger_at_once_one_does(path):
     processes = [start(path, f"p{i}", 1, 0.1, MAKER) for i in range(4)]
     go(processes)
