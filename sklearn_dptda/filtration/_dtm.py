@@ -9,9 +9,10 @@ import numpy as np
 from sklearn_dptda._typing import Bounds
 from sklearn_dptda.filtration._base import BaseGridFiltration
 from sklearn_dptda.filtration._lattice import lattice_grid_values
-from sklearn_dptda.filtration._measure import FixedPointPower, exact_grid_values
+from sklearn_dptda.filtration._measure import FixedPointPower
 from sklearn_dptda.filtration._nearest import tree_is_cheaper
 from sklearn_dptda.filtration._sensitivity import neighbour_count, sensitivity_dtm
+from sklearn_dptda.filtration._tiles import tiled_sums
 from sklearn_dptda.utils import diameter
 from sklearn_dptda.utils._sklearn import Interval
 
@@ -154,7 +155,8 @@ class DTMFiltration(BaseGridFiltration):
         return sensitivity, min(cap, box_diameter / 2)
 
     def _exact(self, points, nodes):
-        return exact_grid_values(points, nodes, self._power(len(points)), self.memory)
+        power = self._power(len(points))
+        return power.values(tiled_sums(points, self.axes_, power, self.memory)).ravel()
 
     def _from_histogram(self, histogram, nodes):
         needed = self._lattice_mebibytes()

@@ -93,7 +93,9 @@ class FixedPointPower:
 
     def integers(self, squared):
         """Turn squared distances into integers."""
-        power = np.minimum(np.sqrt(squared) / self.cap, 1.0)
+        power = np.sqrt(squared)
+        power /= self.cap
+        np.minimum(power, 1.0, out=power)
         if self.p != 1:
             power **= self.p
         power *= 2.0**self.bits
@@ -108,16 +110,3 @@ class FixedPointPower:
     def rounding(self):
         """Bound of the floating-point error of :meth:`values`, both neighbours together."""
         return self.cap * 2.0**-48
-
-
-def exact_grid_values(points, nodes, power, memory):
-    """Distance-to-measure at every node, sums in fixed point.
-
-    Returns
-    -------
-    ndarray of shape (n_nodes,)
-    """
-    sums = np.empty(len(nodes), dtype=np.int64)
-    for block, squared in nearest_squared(points, nodes, power.k, memory):
-        sums[block] = power.integers(squared).sum(axis=1)
-    return power.values(sums)

@@ -1,0 +1,49 @@
+"""Tiles against brute force: the very integers, whatever ties, caps and memory."""
+
+import numpy as np
+import pytest
+
+from sklearn_dptda.filtration._grid import grid_axes, grid_nodes
+from sklearn_dptda.filtration._measure import FixedPointPower
+from sklearn_dptda.filtration._tiles import tiled_sums
+
+
+def brute_force(points, axes, power):
+    nodes = grid_nodes(axes)
+    squared = sum((nodes[:, axis, None] - points[:, axis]) ** 2 for axis in range(len(axes)))
+    squared.partition(power.k - 1, axis=1)
+    return power.integers(squared[:, : power.k]).sum(axis=1)
+
+
+def clouds(d, rng):
+    """Spread, crowded in a corner, on the nodes themselves (ties), copies of one point."""
+    yield rng.uniform(size=(300, d))
+    yield np.r_[1e-3 * rng.uniform(size=(280, d)), rng.uniform(size=(20, d))]
+    yield rng.integers(0, 9, size=(300, d)) / 8
+    yield np.full((60, d), 0.4)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4])
+@pytest.mark.parametrize("p", [1, 2.5])
+def test_sums_are_those_of_brute_force(d, p, rng):
+    axes = grid_axes(np.zeros(d), np.arange(1.0, d + 1), (31, 13, 7, 4)[:d])
+    for points in clouds(d, rng):
+        # Few neighbours are found by a tree, many by a scan; one, and all.
+        for k in {1, 3, len(points) // 5, len(points) - 1, len(points)}:
+            for cap in (0.05, 0.4, 10.0):
+                power = FixedPointPower(cap, p, k)
+                expected = brute_force(points, axes, power)
+                for memory in (256.0, 0.02) if cap == 0.4 else (256.0,):
+                    found = tiled_sums(points, axes, power, memory)
+                    assert found.dtype == np.int64
+                    np.testing.assert_array_equal(found.ravel(), expected)
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e6, -1e9])
+def test_boxes_far_from_the_origin(shift, rng):
+    points = shift + rng.uniform(size=(400, 2))
+    axes = grid_axes(np.full(2, shift), np.full(2, shift + 1.0), (30, 30))
+    for k in (2, 80, 400):
+        power = FixedPointPower(0.7, 1, k)
+        found = tiled_sums(points, axes, power, 256.0)
+        np.testing.assert_array_equal(found.ravel(), brute_force(points, axes, power))
