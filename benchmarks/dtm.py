@@ -44,7 +44,7 @@ def _exact_row(n, k, repeats, target):
     difference = np.abs(ours.transform([X])[0].values.ravel() - gudhi()).max()
     own, peer = side_by_side(lambda: ours.transform([X]), gudhi, repeats=repeats)
     ratio = own.median / peer.median
-    shown = at_most(ratio, 0.4) if target else ratio
+    shown = at_most(ratio, 0.08) if target else ratio
     return n, k, f"{own}", f"{peer}", shown, float(difference)
 
 

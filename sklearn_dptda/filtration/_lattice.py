@@ -130,15 +130,18 @@ def lattice_grid_values(histogram, refinement, power):
     spacing = (histogram.high - histogram.low) / (shape - 1)
     # Shells beyond the cap all count as the cap: they need not be visited.
     reach = np.minimum(shape - 1, np.floor(power.cap / spacing).astype(int))
-    padded = np.pad(histogram.counts, [(r, r) for r in reach])
+    # Half as many bytes to move, where they hold the number of points.
+    narrow = np.int32 if histogram.n_points < 2**31 else np.int64
+    padded = np.pad(histogram.counts.astype(narrow), [(r, r) for r in reach])
     offsets, levels = _shells(reach, spacing, power)
     window = [slice(0, s, refinement) for s in shape]
-    reached = np.zeros(tuple(len(range(s)[w]) for s, w in zip(shape, window, strict=True)), int)
-    missing_integral = np.zeros_like(reached)
+    grid = tuple(len(range(s)[w]) for s, w in zip(shape, window, strict=True))
+    reached = np.zeros(grid, dtype=narrow)
+    missing_integral = np.zeros(grid, dtype=np.int64)
     starts = np.flatnonzero(np.r_[True, levels[1:] != levels[:-1]])
     previous = 0
     for begin, end in zip(starts, np.r_[starts[1:], len(levels)], strict=True):
-        missing = np.maximum(power.k - reached, 0)
+        missing = np.maximum(power.k - reached, 0).astype(np.int64)
         if not missing.any():
             break
         missing_integral += missing * (levels[begin] - previous)
@@ -149,7 +152,7 @@ def lattice_grid_values(histogram, refinement, power):
                 for r, o, s in zip(reach, offset, shape, strict=True)
             )
             reached += padded[view]
-    missing = np.maximum(power.k - reached, 0)
+    missing = np.maximum(power.k - reached, 0).astype(np.int64)
     missing_integral += missing * (2**power.bits - previous)
     return power.values(missing_integral.ravel())
 
