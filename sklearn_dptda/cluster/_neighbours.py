@@ -27,7 +27,8 @@ class Neighbours:
         self._middle = X.mean(axis=0) if metric == "euclidean" else 0.0
         X = X - self._middle
         if metric == "euclidean" and X.shape[1] <= _MOST_FEATURES:
-            self._index = KDTree(X)
+            # Cut in the middle of boxes, not of the rows in them: fewer boxes are opened.
+            self._index = KDTree(X, balanced_tree=False)
         else:
             self._index = NearestNeighbors(metric=metric, n_jobs=n_jobs).fit(X)
 
