@@ -26,7 +26,11 @@ from sklearn_dptda.cluster import (
 )
 from sklearn_dptda.datasets import load_pulsar, make_two_circles
 from sklearn_dptda.graph import EdgeFlip
-from sklearn_dptda.metric_privacy import KNormMechanism, PrivateMeasure
+from sklearn_dptda.metric_privacy import (
+    KNormMechanism,
+    MetricExponentialMechanism,
+    PrivateMeasure,
+)
 from sklearn_dptda.persistence import bottleneck_distance
 from sklearn_dptda.plotting import PersistenceDiagramDisplay
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded, PrivacyLeakWarning
@@ -352,3 +356,39 @@ def test_diagrams_of_a_private_estimator_need_an_input(cloud):
     private = PrivatePersistence().fit(functions)
     with pytest.raises(ValueError, match="X must be given"):
         PersistenceDiagramDisplay.from_estimator(private)
+
+
+def test_tables_are_not_taken_for_each_other():
+    # Their values are arrays that live for a moment, one after the other in one place.
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    tables = [
+        pandas.DataFrame({"a": rng.integers(0, 10, 60), "b": rng.uniform(0, 10, 60)})
+        for _ in range(4)
+    ]
+    functions = DTMFiltration(0.2, bounds=(0, 10), resolution=9).fit_transform(tables)
+    assert len({f.values.tobytes() for f in functions}) == 4
+    again = DTMFiltration(0.2, bounds=(0, 10), resolution=9).fit_transform([*tables, tables[0]])
+    assert again[4] is again[0] and again[1] is not again[0]
+
+
+def test_equal_constants_are_no_repetition():
+    private = PrivatePersistence(1.0, sensitivity=0.1, upper=1.0)
+    assert len(private.fit_transform([(0.0, 0.5, 0.25), (0.0, 0.5, 0.25)])) == 2
+    diagrams = MetricExponentialMechanism(1.0, "bottleneck", [[[0.0, 1.0]], []]).fit()
+    empty = np.empty((0, 2))
+    assert len(diagrams.transform([empty, empty, ()])) == 3
+
+
+def test_masks_in_lists_and_dates_are_seen(cloud):
+    rows = [np.ma.masked_array(row, mask=[False, True]) for row in cloud]
+    dates = np.array([["2020-01-01", "2020-01-02"]] * 5, dtype="M8[D]")
+    for release in (
+        DPLloyd(bounds=(-2, 2)).fit,
+        PrivateMeasure(bounds=(-2, 2)).fit,
+        lambda X: DTMFiltration(bounds=(-2, 2)).fit_transform([X]),
+    ):
+        with pytest.raises(ValueError, match="masked entries"):
+            release(rows)
+        with pytest.raises(ValueError, match="dates or times"):
+            release(dates)

@@ -1,13 +1,13 @@
 """Barriers between the modes of a mixture density."""
 
 import numpy as np
-from scipy.sparse.csgraph import minimum_spanning_tree
+from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
 from sklearn_dptda.cluster._critical import climb, find_saddle, nearest_mode
-from sklearn_dptda.cluster._ridgelines import ridgeline, ridgeline_barriers
+from sklearn_dptda.cluster._ridgelines import ridgeline, ridgeline_barriers, top_of
 
-# By how much sampling can miss the top of a ridgeline, relative.
-_SAMPLING = 1e-6
+# By how much rounding can miss the top of a ridgeline, relative.
+_ROUNDING = 1e-9
 # Points between two others that are labelled together, until two are as close as this part of
 # the path's width; sliding drives them apart, and at this many times it they are brought together
 # again.
@@ -47,7 +47,7 @@ class BarrierGraph:
         self.heights = np.full((n, n), np.inf)
         self.places = np.zeros((n, n, density.n_features))
         self.found = np.zeros((n, n), dtype=bool)
-        self._ridge = {}
+        self._ridge, self._sharp = {}, set()
         pairs, tops, points = ridgeline_barriers(density)
         for pair, top, point in zip(pairs, tops, points, strict=True):
             i, j = sorted(owners[pair].tolist())
@@ -55,6 +55,12 @@ class BarrierGraph:
                 self._set(i, j, top, point)
                 self._ridge[i, j] = pair
         np.fill_diagonal(self.heights, density.height(self.modes))
+
+    def _sharpen(self, edge):
+        """Look at the top of a ridgeline to the last digits, before a saddle is compared to it."""
+        if edge in self._ridge and not self.found[edge] and edge not in self._sharp:
+            self._sharp.add(edge)
+            self._set(*edge, *top_of(self.density, self._ridge[edge]))
 
     def _set(self, i, j, height, place):
         self.heights[i, j] = self.heights[j, i] = height
@@ -72,20 +78,21 @@ class BarrierGraph:
         Returns
         -------
         ends : tuple of two int, or None
-            None if there is none, or both descents end at the same mode.
+            None if there is none, or both descents end at the same mode; else
+            the barrier between the two is this saddle, or is lower.
         """
         saddle, direction = find_saddle(self.density, start)
         if saddle is None:
             return None
         height = self.density.height(saddle[None])[0]
-        # The top of a sampled ridgeline is a little too low: a saddle next to it may be above.
-        slack = _SAMPLING * max(1.0, abs(height))
+        slack = _ROUNDING * max(1.0, abs(height))
         if height > ceiling + slack:
             return None
         ends = self.modes_of(saddle + np.array([[1e-3], [-1e-3]]) * direction)
         i, j = sorted(ends.tolist())
         if i < 0 or i == j:
             return None
+        self._sharpen((i, j))
         if height <= self.heights[i, j] + (0.0 if self.found[i, j] else slack):
             self._set(i, j, height, saddle)
             self.found[i, j] = self.found[j, i] = True
@@ -140,12 +147,20 @@ class BarrierGraph:
                     self.found[edge] = True
                     continue
                 path = ridgeline(self.density, self._ridge[edge])
-                if self._follow(path) and not self.found[edge]:
+                if self._follow(path) and not self.found[edge] and self._spared(*edge):
                     # Other modes are on the way, and what leads by them is no higher.
                     self.heights[edge] = self.heights[edge[::-1]] = np.inf
                 self.found[edge] = self.found[edge[::-1]] = True
 
+    def _spared(self, i, j):
+        """Whether other barriers join two modes."""
+        others = np.isfinite(self.heights)
+        others[i, j] = others[j, i] = False
+        _, groups = connected_components(others, directed=False)
+        return groups[i] == groups[j]
+
     def _top(self, edge):
+        self._sharpen(edge)
         return self.add_saddle(self.places[edge], self.heights[edge])
 
     def _follow(self, path):
@@ -223,7 +238,8 @@ def join(graph):
         The passes.
     """
     n = graph.n_known
-    heights = np.diag(np.diag(graph.heights)[:n])
+    heights = np.full((n, n), np.inf)
+    np.fill_diagonal(heights, np.diag(graph.heights)[:n])
     groups = np.arange(len(graph.modes))
     edges, saddles = [], []
     for i, j in sorted(graph.edges(), key=lambda edge: graph.heights[edge]):

@@ -111,6 +111,7 @@ class DPToMATo(PrivateRowsEstimator):
     """
 
     _gaussian_only = False
+    _learns_mixture = False
     _parameter_constraints = {
         name: values
         for name, values in PrivateRowsEstimator._parameter_constraints.items()

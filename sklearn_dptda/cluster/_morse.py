@@ -257,13 +257,12 @@ class MorseMerging(MergedMixtureMixin, MetaEstimatorMixin, ClusterMixin, BaseEst
                 f"{name} releases no covariances with covariance_share=0, and merging needs them: "
                 "about 0.5 serves well."
             )
-        private = getattr(get_tags(base), "privacy", None) is not None
-        mixture = hasattr(base, "covariance_type") or hasattr(base, "covariance_share")
-        if (private or isinstance(base, Pipeline)) and not (mixture or hasattr(base, "weights_")):
+        privacy = getattr(get_tags(base), "privacy", None)
+        other = privacy is not None and (privacy.releases != "fit" or privacy.input != "rows")
+        if other or isinstance(base, Pipeline) or not getattr(base, "_learns_mixture", True):
             raise ValueError(
-                f"estimator {name} is no mixture: one with the parameter covariance_type or "
-                "covariance_share is needed, which learns weights_, means_ and covariances_. "
-                "Nothing was paid."
+                f"estimator {name} is no mixture: one that learns weights_, means_ and "
+                "covariances_ is needed. Nothing was paid."
             )
 
     def _mixture(self):

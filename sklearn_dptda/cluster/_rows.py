@@ -119,7 +119,7 @@ def _names(chunk):
 def _as_array(chunk):
     # Chunks without rows are no mistake of a reader.
     options = {"ensure_min_samples": 0, "ensure_min_features": 0}
-    refuse_lossy(chunk, "chunks")
+    refuse_lossy(chunk, "chunks", complex_too=False)
     try:
         part = check_array(chunk, dtype=np.float64, **options)
     except ValueError as error:

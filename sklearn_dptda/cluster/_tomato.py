@@ -11,11 +11,12 @@ from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.neighbors import KernelDensity
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import IntArray, SparseLike
 from sklearn_dptda.cluster._neighbours import Neighbours, PrecomputedNeighbours, with_diagonal
 from sklearn_dptda.cluster._peaks import find_peaks, strict
+from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
 _FEWEST, _MOST = 10, 100
@@ -226,13 +227,7 @@ class ToMATo(ClusterMixin, BaseEstimator):
 
     def _validated(self, X, reset):
         precomputed = self.metric == "precomputed"
-        X = validate_data(
-            self,
-            X,
-            reset=reset,
-            dtype=np.float64,
-            accept_sparse="csr" if precomputed else False,
-        )
+        X = check_rows(self, X, reset=reset, accept_sparse="csr" if precomputed else False)
         if precomputed:
             if reset and X.shape[0] != X.shape[1]:
                 raise ValueError(

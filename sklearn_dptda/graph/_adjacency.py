@@ -95,8 +95,7 @@ def check_links(X: Any) -> csr_array:
     """
     X = _sparse_of(X)
     if not issparse(X):
-        if np.ma.is_masked(X):
-            refuse_lossy(X)
+        refuse_lossy(X, complex_too=False)
         X = np.asarray(X)
     if X.dtype.kind not in "biuf":
         raise ValueError("an adjacency matrix holds real numbers, or is a networkx graph.")

@@ -170,8 +170,8 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
                 "A parameter has changed since fit, so privacy_guarantee_ no longer describes "
                 "what would be released: call fit again."
             )
-        self._spend(self.privacy_guarantee_)
         (seed,) = spawn_seeds(self.random_state, 1)
+        self._spend(self.privacy_guarantee_)
         pairs = Pairs(*A.shape, kind)
         flips = successes(NoiseSource(seed), self._numerator(), len(pairs))
         flip = _flip_packed if self._packs(A.shape) else _flip_sparse

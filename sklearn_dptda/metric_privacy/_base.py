@@ -63,8 +63,8 @@ class MetricMechanism(AccountedMixin, ListOutputMixin, TransformerMixin, BaseEst
                 "bounds must be given where an accountant counts: without them the loss between "
                 "two records has no limit."
             )
-        self._spend(replace(guarantee, epsilon=n_draws * guarantee.epsilon))
         (seed,) = spawn_seeds(self.random_state, 1)
+        self._spend(replace(guarantee, epsilon=n_draws * guarantee.epsilon))
         return NoiseSource(seed)
 
     def _parameters(self):

@@ -60,8 +60,9 @@ class MetricExponentialMechanism(ChoiceMechanism):
     weights_ : ndarray of shape (`n_candidates_`,)
         Weights of the candidates; zero for those that are never released.
     privacy_parameter_ : float
-        Loss per unit of distance that the law has between candidates, or a
-        bound of it where there are more than 500: at most ``alpha``.
+        Loss per unit of distance, what rounding adds to it included, that the
+        law has between candidates, or a bound of it where there are more than
+        500: at most ``alpha``.
     accuracy_ : float
         Mean distance of the release, for the candidate for which it is worst.
     privacy_guarantee_ : MetricPrivacyGuarantee
@@ -172,14 +173,16 @@ class MetricExponentialMechanism(ChoiceMechanism):
             )
             self.candidates_ = candidates
         self.n_candidates_ = len(candidates)
-        self._learn(D)
-        self._set_guarantee(
-            D, "exponential mechanism of the distance", public, self._rounding(D.max())
-        )
+        rounding = self._rounding(float(D.max()))
+        self._learn(D, rounding)
+        self._set_guarantee(D, "exponential mechanism of the distance", public, rounding)
         return self
 
     def _rounding(self, diameter):
         """What rounded distances of inputs can add to the distance of two of them."""
+        if self.metric == "precomputed" or callable(self.metric):
+            # As they are given, and the shortest ways by candidates.
+            return 2.0**-46 * diameter
         if self._takes_diagrams():
             finite = np.concatenate([np.ravel(diagram) for diagram in self.candidates_])
             finite = finite[np.isfinite(finite)]
@@ -188,9 +191,11 @@ class MetricExponentialMechanism(ChoiceMechanism):
         if self.metric in LP_METRICS:
             low, high = self.candidates_.min(axis=0), self.candidates_.max(axis=0)
             self._reach = low - diameter, high + diameter
-        # Sums of as many terms as columns, of inputs at most three diameters away.
+        # Sums of as many terms as columns, of inputs at most three diameters away, or as far as
+        # the metric goes.
         d = self.n_features_in_
-        return 2.0**-50 * 3 * d * (d + 4) * float(diameter)
+        farthest = {"haversine": np.pi, "canberra": d, "hamming": 1.0, "jaccard": 1.0}
+        return 2.0**-50 * (d + 4) * farthest.get(self.metric, 3 * d * diameter)
 
     def _candidates_of(self, X, public):
         """The public candidates, checked, and the records against them."""
@@ -220,7 +225,7 @@ class MetricExponentialMechanism(ChoiceMechanism):
             )
         return candidates
 
-    def _learn(self, D):
+    def _learn(self, D, rounding):
         self._between = D
         self._least = D[D > 0].min(initial=np.inf)
         alpha = float(self.alpha)
@@ -233,8 +238,10 @@ class MetricExponentialMechanism(ChoiceMechanism):
         self.weights_ = np.exp(log_weights)
         self._outputs = np.flatnonzero(np.isfinite(log_weights))
         self._log_weights = log_weights[self._outputs]
+        # What rounding adds to distances is promised to nobody.
+        granted = np.where(D > 0, D + rounding, 0.0)
         self.rate_, self.privacy_parameter_ = lowered(
-            lambda rate: self._log_weights - rate * D[:, self._outputs], D, self.rate_, alpha
+            lambda rate: self._log_weights - rate * D[:, self._outputs], granted, self.rate_, alpha
         )
         self.accuracy_ = worst_cost(floored(self._logs(D)), D, self._outputs)
 

@@ -25,9 +25,9 @@ class MetricPrivacyGuarantee(PrivacyGuarantee):
     resolution : float, default=0.0
         What rounding adds to each distance, to a lattice or of numbers.
     attained : float, default=None
-        Loss per unit of distance that the law was found to have, where it was
-        held against all pairs of what can be told apart; None where a proof
-        stands alone.
+        Loss per unit of distance, ``resolution`` included, that the law was
+        found to have, where it was held against all pairs of what can be told
+        apart; None where a proof stands alone.
 
     Examples
     --------

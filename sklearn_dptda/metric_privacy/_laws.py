@@ -50,6 +50,7 @@ def rated_parameter(logs, rate, D):
         distance of the point from the output.
     rate : float
     D : ndarray of shape (n_points, n_points)
+        With what rounding adds to distances, where that is granted.
 
     Returns
     -------

@@ -126,6 +126,7 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
     (500, 2)
     """
 
+    _learns_mixture = False
     _parameter_constraints = {
         "epsilon": [Interval(Real, 0, None, closed="right")],
         "bounds": ["array-like", None],

@@ -1,5 +1,6 @@
 """Best mechanisms of small spaces, by linear programming."""
 
+import secrets
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn_dptda.metric_privacy._draw import draw, floored
 from sklearn_dptda.metric_privacy._laws import log_parameter, normalised, worst_cost
 from sklearn_dptda.metric_privacy._spaces import check_alpha, check_pair, check_places
 from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, default_accountant, spawn_seeds
+from sklearn_dptda.privacy._estimator import FRESH
 
 # Most points: programs grow with their cube.
 MOST_POINTS = 60
@@ -46,6 +48,13 @@ class FiniteMechanism:
     optimum: float
     diameter: float
 
+    def __getstate__(self):
+        # A cache that knew it by its pickle would replay old draws for nothing.
+        return {**vars(self), FRESH: secrets.token_hex(16)}
+
+    def __setstate__(self, state):
+        vars(self).update({name: value for name, value in state.items() if name != FRESH})
+
     def sample(
         self,
         inputs: ArrayLike,
@@ -75,6 +84,7 @@ class FiniteMechanism:
             If the inputs are no numbers of points. Nothing is spent.
         """
         inputs = check_places(inputs, len(self.log_matrix))
+        (seed,) = spawn_seeds(random_state, 1)
         accountant = accountant if accountant is not None else default_accountant()
         if accountant is not None:
             accountant.spend(
@@ -84,7 +94,6 @@ class FiniteMechanism:
                 estimator="optimal_mechanism",
                 parameters={"alpha": self.alpha},
             )
-        (seed,) = spawn_seeds(random_state, 1)
         return draw(self.log_matrix[inputs], NoiseSource(seed))
 
 
@@ -249,6 +258,7 @@ def _neighbours(D):
     slack = 1e-12 * D.max()
     for middle in range(len(D)):
         between = D[:, middle, None] + D[middle] <= D + slack
-        proper = (D[:, middle, None] > 0) & (D[middle] > 0)
+        # Of two points that nearly coincide neither is between the other and the rest.
+        proper = (D[:, middle, None] > slack) & (D[middle] > slack)
         pairs &= ~(between & proper)
     return pairs | ((D == 0) & ~np.eye(len(D), dtype=bool))

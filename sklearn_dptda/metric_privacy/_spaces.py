@@ -40,7 +40,7 @@ def as_distances(points, metric="precomputed"):
         Square matrix of distances with ``metric="precomputed"``, else points of
         shape (n_points, n_features); for diagrams, a list of them.
     metric : str or callable, default="precomputed"
-        Any of scikit-learn's, ``"bottleneck"`` or ``"wasserstein"``.
+        A named one of :class:`MetricExponentialMechanism`, or a function.
 
     Returns
     -------

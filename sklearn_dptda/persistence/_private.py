@@ -311,7 +311,7 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
         X = check_collection(X)
         read = self._read(X)
         if math.isfinite(self.epsilon):
-            refuse_repeated(X)
+            refuse_repeated([x.values if isinstance(x, GridFiltration) else x for x in X])
         self._check_homology(read)
         if self.privacy_guarantee_.public_parameters and not _have_public_bounds(X):
             raise ValueError(

@@ -1,5 +1,6 @@
 """A handle to a shared privacy budget."""
 
+import asyncio
 import os
 import threading
 import weakref
@@ -126,7 +127,7 @@ class PrivacyAccountant:
         with process_lock:
             ledger = Ledger(MemoryStore() if path is None else make_store(path))
             ledger.create(*budget)
-        self._set(ledger, budget, None if path is None else os.fspath(path))
+        self._set(ledger, budget, None if path is None else os.fsdecode(path))
 
     @classmethod
     def open(
@@ -176,7 +177,7 @@ class PrivacyAccountant:
                 "choose another path."
             )
         accountant = object.__new__(cls)
-        accountant._set(ledger, found, os.fspath(path))
+        accountant._set(ledger, found, os.fsdecode(path))
         return accountant
 
     def _set(self, ledger, budget, path):
@@ -300,8 +301,10 @@ class PrivacyAccountant:
         have no default of their own; and for estimators that are sent to
         worker processes from inside the block, such as those of a grid search.
         Where several threads or tasks have such blocks at once, a worker
-        thread cannot know whose it is, and releases nothing: pass
-        ``accountant=`` there. An estimator that is *made* in a worker process knows no
+        thread cannot know whose it is; nor can a task without a block beside
+        others with blocks. Both release nothing: pass ``accountant=`` there.
+        What runs after the block has ended, such as a job that was queued in
+        it, is not covered. An estimator that is *made* in a worker process knows no
         default: give it the accountant. An estimator that is pickled inside
         the block keeps this accountant as its own; give the accountant a path
         if the pickle is to outlive this process.
@@ -347,7 +350,7 @@ _INNERMOST: ContextVar[tuple[PrivacyAccountant, ...]] = ContextVar("_INNERMOST",
 
 
 class _Blocks:
-    """All ``with`` blocks of the process, for worker threads, which inherit no context."""
+    """All ``with`` blocks of the process, for threads and contexts that inherit none."""
 
     def __init__(self):
         self._open = []
@@ -355,7 +358,7 @@ class _Blocks:
     def push(self, accountant):
         _INNERMOST.set((*_INNERMOST.get(), accountant))
         with process_lock:
-            self._open.append((accountant, threading.get_ident()))
+            self._open.append((accountant, threading.current_thread(), _task()))
 
     def pop(self, accountant):
         stack = list(_INNERMOST.get())
@@ -363,23 +366,29 @@ class _Blocks:
             del stack[len(stack) - 1 - stack[::-1].index(accountant)]
             _INNERMOST.set(tuple(stack))
         with process_lock:
-            block = (accountant, threading.get_ident())
-            # A block that another thread closes than opened it is closed all the same.
-            others = [entry for entry in self._open if entry[0] is accountant]
-            if others:
-                self._open.remove(block if block in others else others[-1])
+            # A block that another thread or task closes than opened it is closed all the same.
+            mine = [entry for entry in self._open if entry[0] is accountant]
+            here = [entry for entry in mine if entry[1:] == (threading.current_thread(), _task())]
+            if mine:
+                self._open.remove((here or mine)[-1])
 
-    def of_other_threads(self):
-        """Accountants of blocks that this thread can be a worker of, the latest last.
-
-        Blocks of this very thread that are not in its context belong to other
-        tasks of its event loop.
-        """
-        thread = threading.get_ident()
+    def of_others(self):
+        """Thread and accountant of the innermost block of each thread and task that lives."""
         with process_lock:
-            # Of each thread the innermost one counts.
-            innermost = {owner: accountant for accountant, owner in self._open}
-        return {id(a): a for owner, a in innermost.items() if owner != thread}
+            self._open = [entry for entry in self._open if _lives(*entry[1:])]
+            innermost = {(thread, task): accountant for accountant, thread, task in self._open}
+        return [(thread, accountant) for (thread, _), accountant in innermost.items()]
+
+
+def _task():
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None
+
+
+def _lives(thread, task):
+    return thread.is_alive() and not (task is not None and task.done())
 
 
 _BLOCKS = _Blocks()
@@ -391,15 +400,19 @@ def default_accountant() -> PrivacyAccountant | None:
     Raises
     ------
     RuntimeError
-        In a worker thread, if it could belong to several blocks.
+        Outside of any block, in a worker thread that could belong to several
+        of them, and in a thread in which only other tasks have blocks.
     """
     if mine := _INNERMOST.get():
         return mine[-1]
-    others = _BLOCKS.of_other_threads()
-    if len(others) > 1:
+    others = _BLOCKS.of_others()
+    if not others:
+        return None
+    here = threading.current_thread()
+    if len({id(accountant) for _, accountant in others}) > 1 or any(t is here for t, _ in others):
         raise RuntimeError(
-            "Several threads have made accountants the default, and it cannot be told which of "
-            "them this one works for: pass accountant= to the estimators instead. Nothing was "
+            "Other threads or tasks have made accountants the default, and it cannot be told which "
+            "of them this one works for: pass accountant= to the estimators instead. Nothing was "
             "released."
         )
-    return next(iter(others.values()), None)
+    return others[0][1]

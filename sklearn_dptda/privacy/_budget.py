@@ -47,8 +47,10 @@ class Charge:
 
     @property
     def concentrated(self):
-        """The rho that zCDP composition adds up."""
-        return pure_rho(self.epsilon) if self.rho is None else self.rho
+        """The rho that zCDP composition adds up; infinite for what is not zCDP."""
+        if self.rho is not None:
+            return self.rho
+        return pure_rho(self.epsilon) if self.delta == 0 else math.inf
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ class ZCDPComposition:
 
     def check(self, charge):
         """Refuse what is not zCDP."""
-        if charge.rho is None and charge.delta > 0:
+        if math.isfinite(self.epsilon) and charge.rho is None and charge.delta > 0:
             raise ValueError(
                 f"a loss with delta={charge.delta:g} and no rho cannot be counted under "
                 "composition='zcdp': state rho, or count it in a ledger with composition='basic'."

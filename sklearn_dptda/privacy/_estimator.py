@@ -13,7 +13,7 @@ from sklearn.utils import Tags
 from sklearn_dptda._typing import Adjacency
 from sklearn_dptda.privacy._accountant import default_accountant
 
-_FRESH = "_differs_in_every_pickle"
+FRESH = "_differs_in_every_pickle"
 # Public, but of no use in a ledger, or a secret.
 _NOT_RECORDED = {"accountant", "random_state", "n_jobs", "verbose"}
 
@@ -96,11 +96,11 @@ class AccountedMixin:
         if self.random_state is None:
             # Caches know estimators by their pickles, and would replay a release for nothing:
             # whoever sees that two are equal sees that their records are.
-            state[_FRESH] = secrets.token_hex(16)
+            state[FRESH] = secrets.token_hex(16)
         return state
 
     def __setstate__(self, state):
-        super().__setstate__({name: value for name, value in state.items() if name != _FRESH})
+        super().__setstate__({name: value for name, value in state.items() if name != FRESH})
 
     def __copy__(self):
         # Copies stay in this process: the default is still there when they are fitted.

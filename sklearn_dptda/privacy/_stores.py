@@ -54,7 +54,7 @@ def make_store(location):
     -------
     SqliteStore or ServerStore
     """
-    location = os.fspath(location)
+    location = os.fsdecode(location)
     if found := _SQLITE_URL.match(location):
         location = location[found.end() :]
         if not location or location.startswith(":") or "?" in location:
@@ -143,14 +143,23 @@ class SqliteStore:
         except OSError as error:
             raise _unusable(self.location, error.strerror or error) from None
         try:
+            self._log_ahead()
             with self.transaction() as execute:
                 yield execute
-            self._log_ahead()
         except BaseException:
-            # Nothing has been spent from what was never finished.
-            with suppress(OSError):
-                os.unlink(self.location)
+            # What was committed stays, whatever failed afterwards: it may have been spent from.
+            if not self._committed():
+                with suppress(OSError):
+                    os.unlink(self.location)
             raise
+
+    def _committed(self):
+        try:
+            with closing(self._connect()) as connection:
+                return bool(connection.execute(_ONE_TABLE).fetchall())
+        except sqlite3.Error:
+            # Who cannot tell removes nothing.
+            return True
 
     def taken(self):
         """Error for a place where there is something already."""

@@ -29,7 +29,7 @@ def check_cloud(
     refuse_lossy(cloud, name)
     try:
         array = np.asarray(cloud, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{name} must be numeric, of shape (n_points, n_features).") from None
     if array.ndim != 2:
         raise ValueError(
@@ -79,20 +79,20 @@ def check_collection(X: Iterable[Any], name: str = "X") -> list[Any]:
 def first_places(items: Sequence[Any]) -> list[int]:
     """Where each item of a collection stands for the first time.
 
-    Compares objects and places in memory, which the caller's code decides, and
-    never contents, which are private.
+    Compares objects, and arrays by their place in memory, which the caller's
+    code decides, and never contents, which are private. What has no contents,
+    or cannot be told from its equals, as tuples, is never taken for the same.
 
     Parameters
     ----------
     items : sequence
-        Filtrations count as the arrays of their values.
 
     Returns
     -------
     list of int
     """
     seen: dict[object, int] = {}
-    return [seen.setdefault(_place(item), i) for i, item in enumerate(items)]
+    return [seen.setdefault(_place(item, i), i) for i, item in enumerate(items)]
 
 
 def refuse_repeated(items: Sequence[Any], name: str = "X") -> None:
@@ -110,11 +110,12 @@ def refuse_repeated(items: Sequence[Any], name: str = "X") -> None:
         )
 
 
-def _place(item):
-    array = getattr(item, "values", item)
-    if isinstance(array, np.ndarray) and array.size and array.dtype != object:
-        memory = array.__array_interface__["data"][0]
-        return memory, array.shape, array.strides, array.dtype.str
+def _place(item, number):
+    if isinstance(item, tuple) or (hasattr(item, "__len__") and np.size(item) == 0):
+        return "nowhere", number
+    if isinstance(item, np.ndarray) and item.dtype != object:
+        memory = item.__array_interface__["data"][0]
+        return memory, item.shape, item.strides, item.dtype.str
     return id(item)
 
 

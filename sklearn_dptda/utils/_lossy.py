@@ -4,22 +4,29 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 
-def refuse_lossy(value: ArrayLike, name: str = "X") -> None:
-    """Refuse arrays with a mask or an imaginary part.
+def refuse_lossy(value: ArrayLike, name: str = "X", *, complex_too: bool = True) -> None:
+    """Refuse masks, dates, and imaginary parts.
 
     Parameters
     ----------
     value : array-like
+        Of a list the items are looked at.
     name : str
+    complex_too : bool, default=True
+        False where imaginary parts are refused elsewhere.
 
     Raises
     ------
     ValueError
         Without any value.
     """
-    if np.ma.is_masked(value):
+    parts = [value, *value] if isinstance(value, list | tuple) else [value]
+    if any(np.ma.is_masked(part) for part in parts):
         raise ValueError(
             f"{name} has masked entries, which would count as if they were none: drop or fill them."
         )
-    if np.iscomplexobj(value):
+    dtypes = getattr(value, "dtypes", [getattr(value, "dtype", None)])
+    if any(getattr(dtype, "kind", "") in "mM" for dtype in np.atleast_1d(dtypes) if dtype):
+        raise ValueError(f"{name} holds dates or times: turn them into numbers of a unit first.")
+    if complex_too and np.iscomplexobj(value):
         raise ValueError(f"{name} must be real, not complex.")

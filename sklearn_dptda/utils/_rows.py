@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
@@ -39,13 +40,12 @@ def check_rows(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> FloatA
     ValueError
         If the table is refused, NaN and infinity included.
     """
-    if np.ma.is_masked(X):
-        refuse_lossy(X)
+    refuse_lossy(X, complex_too=False)
     try:
         rows: FloatArray = validate_data(estimator, X, dtype=np.float64, **options)
     except ValueError as error:
         raise ValueError(without_values(str(error))) from None
-    if not np.isfinite(rows).all():
+    if not np.isfinite(rows.data if issparse(rows) else rows).all():
         raise ValueError("X contains NaN or infinity.")
     return rows
 

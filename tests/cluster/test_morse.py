@@ -1,5 +1,6 @@
 """Merging along saddles: landscapes against dense grids, the estimator against scikit-learn."""
 
+import itertools
 import pickle
 import warnings
 
@@ -385,3 +386,42 @@ def test_bad_input():
 @parametrize_with_checks([MorseMerging(), MorseMerging(GaussianMixture(4, random_state=0))])
 def test_scikit_learn(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("separation", [20, 60, 100, 200])
+@pytest.mark.parametrize("d", [1, 2])
+def test_clusters_that_are_far_apart_keep_their_pass(separation, d):
+    rng = np.random.default_rng(separation)
+    for _ in range(8):
+        means = np.zeros((3, d))
+        means[1, 0], means[2, 0] = separation, 2.5 * separation
+        covariances = rng.uniform(0.8, 1.25, 3)[:, None, None] * np.eye(d)
+        parameters = (
+            rng.dirichlet(np.full(3, 5.0)),
+            means + 0.1 * rng.normal(size=(3, d)),
+            covariances,
+        )
+        _, tree = assert_tree_of_saddles(parameters)
+        assert tree.n_modes == 3 and len(tree.saddles) == len(tree.edges) == 2
+        assert np.isfinite(tree.barriers).all()
+        assert sorted(np.bincount(tree.cut(2)[tree.owners])) == [1, 2]
+
+
+@pytest.mark.parametrize("ratio", [10, 30])
+def test_passes_between_wide_and_narrow_components(ratio):
+    # On a line every maximum of the height between two modes is a pass.
+    rng = np.random.default_rng(ratio)
+    for _ in range(10):
+        k = int(rng.integers(2, 9))
+        stds = 0.2 * np.exp(rng.uniform(0, np.log(ratio), k)) / ratio**0.5
+        parameters = (
+            rng.dirichlet(np.full(k, 3.0)),
+            rng.uniform(-3, 3, (k, 1)),
+            stds[:, None, None] ** 2,
+        )
+        density, tree = assert_tree_of_saddles(parameters)
+        places = np.sort(tree.modes[:, 0])
+        fine = [np.linspace(a, b, 20_001)[:, None] for a, b in itertools.pairwise(places)]
+        tops = np.sort([density.height(points).max() for points in fine])
+        found = np.sort(tree.linkage[:, 2]) + tree.mode_heights.min()
+        assert found == pytest.approx(tops, abs=1e-4)

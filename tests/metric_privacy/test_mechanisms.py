@@ -6,11 +6,12 @@ import pickle
 
 import numpy as np
 import pytest
-from joblib import Parallel, delayed
+from joblib import Memory, Parallel, delayed
 from scipy.stats import chi2
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from sklearn_dptda.graph import EdgeFlip
 from sklearn_dptda.metric_privacy import (
     KNormMechanism,
     MetricExponentialMechanism,
@@ -579,3 +580,85 @@ def test_bad_places_cost_nothing_and_are_not_quoted(inputs):
     assert not accountant.spends()
     assert set(best.sample([0, 1, 1], accountant=accountant, random_state=0)) <= {0, 1}
     assert len(accountant) == 1
+
+
+@pytest.mark.parametrize("rate", ["guaranteed", "weighted"])
+@pytest.mark.parametrize("n", [440, 480])
+def test_rounding_is_granted_once_and_costs_no_accuracy(n, rate):
+    # Below and above the number from which on parameters are bounded: forty candidates that only
+    # rounding tells apart.
+    rng = np.random.default_rng(0)
+    X = rng.random((n, 2))
+    X = np.vstack([X, X[:40] + 1e-15 * rng.random((40, 2))])
+    private = MetricExponentialMechanism(2.0, candidates=X, rate=rate).fit()
+    promise = private.privacy_guarantee_
+    assert private.rate_ >= 0.99 and promise.attained <= 2.0 and promise.holds
+    losses, distances = pair_losses(private, X[:80])
+    assert (losses <= 2.0 * (distances + promise.resolution) * (1 + 1e-9)).all()
+
+
+@pytest.mark.parametrize("d", [0.0, 1e-9, 1e-11, 1e-12, 1e-13])
+def test_best_mechanisms_with_copies(d):
+    # A copy changes nothing, and two points that nearly coincide neither.
+    for places in ([0, 1, 2], [0, 1]):
+        x = np.array([0.0, d, *places[1:]])
+        best = optimal_mechanism(np.abs(x[:, None] - x), alpha=3.0)
+        plain = optimal_mechanism(np.abs(np.subtract.outer(places, places)), alpha=3.0)
+        assert best.optimum == pytest.approx(plain.optimum, abs=1e-6)
+        assert best.accuracy == pytest.approx(plain.optimum, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("metric", "alpha", "centre", "width"),
+    [
+        ("haversine", 1e6, [0.3, 0.2], 1e-5),
+        ("haversine", 1e7, [1.57, 0.0], 1e-5),
+        ("canberra", 1e7, [0.5, 0.5], 1e-6),
+        ("canberra", 1e6, [1e3, 1e-3], 1e-9),
+    ],
+)
+def test_inputs_far_from_candidates_that_are_close_together(metric, alpha, centre, width):
+    # Distances are rounded at the size that they have, not at that of the candidates' diameter.
+    rng = np.random.default_rng(0)
+    candidates = np.array(centre) + width * rng.random((20, 2))
+    private = MetricExponentialMechanism(alpha, metric, candidates).fit()
+    promise = private.privacy_guarantee_
+    X = np.array(centre) * rng.uniform(0.1, 2.0, (400, 2))
+    Y = np.nextafter(X, np.inf)
+    logs, others = private.log_probability(X), private.log_probability(Y)
+    distances = np.array(
+        [cross_distances(x[None], y[None], metric)[0, 0] for x, y in zip(X, Y, strict=True)]
+    )
+    assert (np.abs(logs - others).max(axis=1) <= alpha * (distances + promise.resolution)).all()
+
+
+def test_caches_replay_no_draw_of_a_finite_mechanism(tmp_path):
+    mechanism = optimal_mechanism(KNOWN["complete"], alpha=0.5)
+    cached = Memory(tmp_path, verbose=0).cache(mechanism.sample)
+    with PrivacyAccountant(math.inf) as accountant:
+        draws = [cached([0] * 50) for _ in range(3)]
+    assert len(accountant) == 3 and len({draw.tobytes() for draw in draws}) == 3
+    copy = pickle.loads(pickle.dumps(mechanism))
+    assert np.array_equal(copy.log_matrix, mechanism.log_matrix) and vars(copy) == {
+        **vars(mechanism),
+        "log_matrix": copy.log_matrix,
+    }
+
+
+def test_bad_seeds_cost_nothing():
+    accountant = PrivacyAccountant(math.inf)
+    mechanism = optimal_mechanism(1 - np.eye(2))
+    private = MetricExponentialMechanism(
+        candidates=np.eye(2), accountant=accountant, random_state=0
+    ).fit()
+    flip = EdgeFlip(accountant=accountant, random_state=0).fit(1 - np.eye(3))
+    for seed in ("x", -1):
+        private.random_state = flip.random_state = seed
+        for release in (
+            lambda s=seed: mechanism.sample([0], accountant=accountant, random_state=s),
+            lambda: private.transform(np.eye(2)),
+            lambda: flip.transform(1 - np.eye(3)),
+        ):
+            with pytest.raises((TypeError, ValueError)):
+                release()
+    assert not accountant.spends()

@@ -1,7 +1,7 @@
 """One budget, however the handle travels."""
 
 import asyncio
-import contextlib
+import contextvars
 import copy
 import io
 import math
@@ -28,6 +28,7 @@ from sklearn_dptda.privacy import (
     zcdp_epsilon,
     zcdp_rho,
 )
+from sklearn_dptda.privacy._budget import Charge, ZCDPComposition
 from tests.privacy._private_mean import PrivateMean
 
 X = np.random.default_rng(0).uniform(size=(60, 2))
@@ -289,6 +290,10 @@ def test_zcdp_admits_no_delta_beside_the_one_of_its_conversion():
     with pytest.raises(ValueError, match="state rho"):
         accountant.spend(0.0, rest)
     accountant.spend(accountant.remaining().epsilon)
+    # Lines of that kind in an old ledger leave nothing.
+    rule, lines = ZCDPComposition(epsilon, delta), [(Charge(0.1, rest), 1)]
+    assert rule.total(lines).epsilon == math.inf and rule.remaining(lines).epsilon == 0
+    assert not rule.fits(lines)
     # What the refused choice would have come to: the larger delta of the two, loss by loss.
     mu, more = math.sqrt(2 * first), math.sqrt(2 * (zcdp_rho(epsilon, delta) - first))
     loss = mu**2 / 2 + mu * np.linspace(-9, 9, 40_001)
@@ -362,26 +367,54 @@ def in_thread(function):
 
 def test_tasks_of_one_event_loop_pay_for_themselves():
     async def task(accountant, first, second):
-        with contextlib.nullcontext() if accountant is None else accountant:
+        with accountant:
             first.set()
             await second.wait()
             mean().fit(X)
             await asyncio.sleep(0)
-            await child()
-            if accountant is not None:
-                await asyncio.to_thread(mean().fit, X)
-        return default_accountant()
+            await asyncio.gather(asyncio.to_thread(mean().fit, X), child())
+            # Such a worker inherits no context, and two tasks of this loop have blocks.
+            with pytest.raises(RuntimeError, match="pass accountant="):
+                await asyncio.get_running_loop().run_in_executor(None, mean().fit, X)
+            ended.append(accountant)
+            while len(ended) < 2:
+                await asyncio.sleep(0.001)
+
+    async def bystander(first, second):
+        await first.wait()
+        # It has no block, and another task's is not its own.
+        with pytest.raises(RuntimeError, match="pass accountant="):
+            mean().fit(X)
+        mean(free).fit(X)
+        second.set()
 
     async def child():
         mean().fit(X)
 
     async def run():
         a, b, c = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        return await asyncio.gather(task(one, a, b), task(two, b, c), task(None, c, a))
+        await asyncio.gather(task(one, a, b), task(two, b, c), bystander(a, c))
+        mean().fit(X)
 
-    one, two = PrivacyAccountant(math.inf), PrivacyAccountant(math.inf)
-    assert asyncio.run(run()) == [None] * 3
-    assert len(one) == 3 and len(two) == 3 and default_accountant() is None
+    ended, (one, two, free) = [], (PrivacyAccountant(math.inf) for _ in range(3))
+    asyncio.run(run())
+    assert len(one) == len(two) == 3 and len(free) == 1 and default_accountant() is None
+
+
+def test_a_context_that_does_not_know_the_block_releases_nothing():
+    with PrivacyAccountant(math.inf) as accountant:
+        with pytest.raises(RuntimeError, match="pass accountant="):
+            contextvars.Context().run(mean().fit, X)
+        mean().fit(X)
+    assert len(accountant) == 1
+
+
+def test_threads_that_died_in_a_block_are_forgotten():
+    lost = PrivacyAccountant(math.inf)
+    in_thread(lost.__enter__)
+    assert default_accountant() is None
+    mean().fit(X)
+    assert len(lost) == 0
 
 
 def test_context_ends_when_the_block_fails():

@@ -1,5 +1,6 @@
 """The ledger on disk and in a server, under processes that race and die."""
 
+import contextlib
 import os
 import pickle
 import signal
@@ -13,7 +14,13 @@ import time
 import numpy as np
 import pytest
 
-from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded, PrivacyLedgerError
+from sklearn_dptda.privacy import (
+    PrivacyAccountant,
+    PrivacyBudgetExceeded,
+    PrivacyLedgerError,
+    _stores,
+)
+from sklearn_dptda.privacy._ledger import Ledger
 from tests.privacy._private_mean import PrivateMean
 
 X = np.random.default_rng(0).uniform(size=(60, 2))
@@ -430,3 +437,52 @@ def test_unknown_url():
     pytest.importorskip("sqlalchemy")
     with pytest.raises(ValueError, match="path"):
         PrivacyAccountant(1.0, path="nosuchdatabase://host/name")
+
+
+def test_what_was_committed_is_never_removed(tmp_path, monkeypatch):
+    # Creation fails after the commit, when others may have spent already.
+    path = tmp_path / "a.db"
+    original = Ledger.create
+
+    def interrupted(self, *budget):
+        original(self, *budget)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Ledger, "create", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        PrivacyAccountant(1.0, path=path)
+    monkeypatch.undo()
+    PrivacyAccountant.open(path).spend(0.9)
+    with pytest.raises(PrivacyLedgerError, match="already"):
+        PrivacyAccountant(1.0, path=path)
+
+    # Between the commit and the end of the transaction.
+    def spends_and_fails(connection):
+        with transaction(connection) as execute:
+            yield execute
+        PrivacyAccountant.open(second).spend(0.9)
+        raise KeyboardInterrupt
+
+    second, transaction = tmp_path / "b.db", _stores._sqlite_transaction
+    patched = contextlib.contextmanager(spends_and_fails)
+    once = [patched]
+    monkeypatch.setattr(
+        _stores, "_sqlite_transaction", lambda c: (once.pop() if once else transaction)(c)
+    )
+    with pytest.raises(KeyboardInterrupt):
+        PrivacyAccountant(1.0, path=second)
+    assert PrivacyAccountant.open(second).remaining().epsilon == pytest.approx(0.1)
+
+
+def test_a_creation_that_fails_leaves_nothing(tmp_path, monkeypatch):
+    path = tmp_path / "a.db"
+
+    def fails(execute):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Ledger, "_read_budget", lambda self, execute: fails(execute))
+    with pytest.raises(KeyboardInterrupt):
+        PrivacyAccountant(1.0, path=path)
+    monkeypatch.undo()
+    assert not list(tmp_path.iterdir())
+    PrivacyAccountant(1.0, path=path)
