@@ -11,7 +11,7 @@ matplotlib.use("Agg")
 SLOW = (
     "check_short_audits_find_nothing",
     "check_what_noise_does_not_touch_is_public",
-    "[DPTree-check_noise_falls_with_epsilon",
+    "check_noise_falls_with_epsilon",
     "[MorseMerging()-",
 )
 

@@ -407,7 +407,7 @@ def test_clusters_that_are_far_apart_keep_their_pass(separation, d):
         assert sorted(np.bincount(tree.cut(2)[tree.owners])) == [1, 2]
 
 
-@pytest.mark.parametrize("ratio", [10, 30])
+@pytest.mark.parametrize("ratio", [10, pytest.param(30, marks=pytest.mark.slow)])
 def test_passes_between_wide_and_narrow_components(ratio):
     # On a line every maximum of the height between two modes is a pass.
     rng = np.random.default_rng(ratio)

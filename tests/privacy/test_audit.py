@@ -93,6 +93,7 @@ def test_honest_passes_and_twin_fails(honest, twin, data, epsilon, delta, n_runs
     assert audit_epsilon(twin, *data[::-1], **options).refutes(epsilon)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("factor", "caught"), [(1.0, False), (2.0, True)])
 def test_estimators_are_audited(factor, caught):
     first, second = np.zeros((4, 1)), np.array([[0.0], [0.0], [0.0], [1.0]])
