@@ -1,16 +1,14 @@
 """A handle to a shared privacy budget."""
 
-import asyncio
 import os
-import threading
 import weakref
 from collections.abc import Mapping
-from contextvars import ContextVar
 from numbers import Real
 from typing import Literal, Self
 
 from sklearn_dptda._typing import Adjacency, PathLike
 from sklearn_dptda.privacy._budget import COMPOSITIONS, Charge, PrivacyLoss
+from sklearn_dptda.privacy._context import BLOCKS
 from sklearn_dptda.privacy._history import SpendHistory
 from sklearn_dptda.privacy._ledger import Ledger
 from sklearn_dptda.privacy._sensitivity import check_adjacency
@@ -309,11 +307,11 @@ class PrivacyAccountant:
         the block keeps this accountant as its own; give the accountant a path
         if the pickle is to outlive this process.
         """
-        _BLOCKS.push(self)
+        BLOCKS.push(self)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        _BLOCKS.pop(self)
+        BLOCKS.pop(self)
 
     def __copy__(self):
         return self
@@ -345,55 +343,6 @@ def _attach(location, ledger_id, budget, path):
     return handle
 
 
-# Accountants of the ``with`` blocks around this thread or task, innermost last.
-_INNERMOST: ContextVar[tuple[PrivacyAccountant, ...]] = ContextVar("_INNERMOST", default=())
-
-
-class _Blocks:
-    """All ``with`` blocks of the process, for threads and contexts that inherit none."""
-
-    def __init__(self):
-        self._open = []
-
-    def push(self, accountant):
-        _INNERMOST.set((*_INNERMOST.get(), accountant))
-        with process_lock:
-            self._open.append((accountant, threading.current_thread(), _task()))
-
-    def pop(self, accountant):
-        stack = list(_INNERMOST.get())
-        if accountant in stack:
-            del stack[len(stack) - 1 - stack[::-1].index(accountant)]
-            _INNERMOST.set(tuple(stack))
-        with process_lock:
-            # A block that another thread or task closes than opened it is closed all the same.
-            mine = [entry for entry in self._open if entry[0] is accountant]
-            here = [entry for entry in mine if entry[1:] == (threading.current_thread(), _task())]
-            if mine:
-                self._open.remove((here or mine)[-1])
-
-    def of_others(self):
-        """Thread and accountant of the innermost block of each thread and task that lives."""
-        with process_lock:
-            self._open = [entry for entry in self._open if _lives(*entry[1:])]
-            innermost = {(thread, task): accountant for accountant, thread, task in self._open}
-        return [(thread, accountant) for (thread, _), accountant in innermost.items()]
-
-
-def _task():
-    try:
-        return asyncio.current_task()
-    except RuntimeError:
-        return None
-
-
-def _lives(thread, task):
-    return thread.is_alive() and not (task is not None and task.done())
-
-
-_BLOCKS = _Blocks()
-
-
 def default_accountant() -> PrivacyAccountant | None:
     """Return the accountant of the innermost ``with`` block, or None.
 
@@ -403,16 +352,4 @@ def default_accountant() -> PrivacyAccountant | None:
         Outside of any block, in a worker thread that could belong to several
         of them, and in a thread in which only other tasks have blocks.
     """
-    if mine := _INNERMOST.get():
-        return mine[-1]
-    others = _BLOCKS.of_others()
-    if not others:
-        return None
-    here = threading.current_thread()
-    if len({id(accountant) for _, accountant in others}) > 1 or any(t is here for t, _ in others):
-        raise RuntimeError(
-            "Other threads or tasks have made accountants the default, and it cannot be told which "
-            "of them this one works for: pass accountant= to the estimators instead. Nothing was "
-            "released."
-        )
-    return others[0][1]
+    return BLOCKS.accountant()
