@@ -85,7 +85,7 @@ class PrivacyGuarantee:
             return f"No privacy (epsilon=inf): {self.released}, exact."
         verb = {"replace-one": "replacing", "add-remove": "adding or removing"}[self.adjacency]
         # An empty table is refused, which tells it from one with a single record.
-        known = ", which is known not to be the last one" * (self.adjacency == "add-remove")
+        known = " (that there is at least one is public)" * (self.adjacency == "add-remove")
         text = (
             f"(epsilon={self.epsilon:g}, delta={self.delta:g})-differential privacy for {verb} "
             f"{self.unit}{known}: {self.released}, drawn by the {self.mechanism}."
