@@ -392,3 +392,7 @@ def test_masks_in_lists_and_dates_are_seen(cloud):
             release(rows)
         with pytest.raises(ValueError, match="dates or times"):
             release(dates)
+        with pytest.raises(ValueError, match="dates or times"):
+            release(list(dates))
+        with pytest.raises(ValueError, match=r"(?i)numeric|inhomogeneous"):
+            release([[1.0, 2.0], [3.0]])

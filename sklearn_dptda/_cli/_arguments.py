@@ -7,7 +7,7 @@ from pathlib import Path
 
 def at_least_one(text):
     """Turn an argument into a positive integer."""
-    if not text.isdecimal() or int(text) < 1:
+    if not (text.isascii() and text.isdecimal() and len(text) < 10 and int(text) > 0):
         raise argparse.ArgumentTypeError(f"must be an integer of at least 1; got {text!r}")
     return int(text)
 

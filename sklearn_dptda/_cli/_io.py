@@ -2,13 +2,25 @@
 
 import csv
 import sys
+import tokenize
 import zipfile
 import zlib
 from pathlib import Path
 
 import numpy as np
 
-_BROKEN = (ValueError, EOFError, OSError, KeyError, zipfile.BadZipFile, zlib.error)
+_BROKEN = (
+    ValueError,
+    EOFError,
+    OSError,
+    KeyError,
+    SyntaxError,
+    RuntimeError,
+    NotImplementedError,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 # Words for a number that is missing, in lower case and without dashes and the like.
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "nil", "missing", "unknown", "inf", "infinity"}
 

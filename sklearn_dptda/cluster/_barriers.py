@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
-from sklearn_dptda.cluster._critical import climb, find_saddle, nearest_mode
+from sklearn_dptda.cluster._critical import climb, find_saddle, nearest_mode, polished
 from sklearn_dptda.cluster._ridgelines import ridgeline, ridgeline_barriers, top_of
 
 # By how much rounding can miss the top of a ridgeline, relative.
@@ -111,12 +111,15 @@ class BarrierGraph:
             -1 where a climb ends at no mode.
         """
         found = np.full(len(points), -1)
-        for row, end in enumerate(climb(self.density, points)):
+        for row, end in enumerate(climb(self.density, points, polish=False)):
             index = nearest_mode(self.density, end, self.modes)
-            found[row] = self._enter(end) if index is None else index
+            found[row] = self._enter(polished(self.density, end)) if index is None else index
         return found
 
     def _enter(self, point):
+        index = nearest_mode(self.density, point, self.modes)
+        if index is not None:
+            return index
         slope, curvature = self.density.slope_and_curvature(point)
         values = np.linalg.eigvalsh(curvature)
         if len(self.modes) >= (1 + _MOST_HIDDEN) * self.n_known or values[0] <= 0:
@@ -146,15 +149,20 @@ class BarrierGraph:
                 if self.found[edge] or self._top(edge) == edge:
                     self.found[edge] = True
                     continue
-                path = ridgeline(self.density, self._ridge[edge])
-                if self._follow(path) and not self.found[edge] and self._spared(*edge):
+                others = self._spared(*edge) or self._follow(self._ridge[edge])
+                if others and not self.found[edge] and self._joined(*edge, np.inf, True):
                     # Other modes are on the way, and what leads by them is no higher.
                     self.heights[edge] = self.heights[edge[::-1]] = np.inf
                 self.found[edge] = self.found[edge[::-1]] = True
 
     def _spared(self, i, j):
-        """Whether other barriers join two modes."""
-        others = np.isfinite(self.heights)
+        """Whether saddles that are no higher join two modes."""
+        height = self.heights[i, j]
+        return self._joined(i, j, height + _ROUNDING * max(1.0, abs(height)), self.found)
+
+    def _joined(self, i, j, height, known):
+        """Whether barriers up to a height join two modes, without the one between them."""
+        others = known & (self.heights <= height) & np.isfinite(self.heights)
         others[i, j] = others[j, i] = False
         _, groups = connected_components(others, directed=False)
         return groups[i] == groups[j]
@@ -163,14 +171,16 @@ class BarrierGraph:
         self._sharpen(edge)
         return self.add_saddle(self.places[edge], self.heights[edge])
 
-    def _follow(self, path):
-        """Enter a saddle for each step of a path from basin to basin; whether all were found."""
+    def _follow(self, pair):
+        """Enter a saddle for each step of a ridgeline between basins; whether all were found."""
+        path = ridgeline(self.density, pair)
         labels = self.modes_of(path)
         close = _CLOSE * np.linalg.norm(path[-1] - path[0])
         self._slides = _MOST_SLIDES
         return (labels >= 0).all() and all(
             self._slide(path[s], path[s + 1], labels[s], labels[s + 1], close)
             for s in _last_steps(labels)
+            if not self.found[labels[s], labels[s + 1]]
         )
 
     def _slide(self, first, last, label, other, close):

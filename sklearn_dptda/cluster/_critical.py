@@ -33,10 +33,10 @@ def climb(density, starts, polish=True):
         moving = moving[np.einsum("ni,ij,nj->n", step, spread, step) > _SETTLED]
         if len(moving) == 0:
             break
-    return np.array([_polish(density, point) for point in points]) if polish else points
+    return np.array([polished(density, point) for point in points]) if polish else points
 
 
-def _polish(density, point):
+def polished(density, point):
     """Newton steps that lower the height; mean shift alone ends slowly where modes are flat."""
     height = density.height(point[None])[0]
     for _ in range(20):
@@ -146,7 +146,7 @@ def basins(density, starts, modes):
         found[squared < _NEAR] = index
     # Where a mode is flat, mean shift stops before it.
     for row in np.flatnonzero(found < 0):
-        index = nearest_mode(density, _polish(density, ends[row]), modes)
+        index = nearest_mode(density, polished(density, ends[row]), modes)
         found[row] = -1 if index is None else index
     return found
 

@@ -37,7 +37,9 @@ def tiled_sums(points, axes, power, memory):
     -------
     ndarray of the shape of the grid, dtype int64
     """
-    neighbours = _Neighbours(points, power.k)
+    # What the rounding of coordinates themselves may move a point by.
+    blur = 2.0**-49 * max(float(np.abs(axis).max()) for axis in axes)
+    neighbours = _Neighbours(points, power.k, blur)
     size = max(1, int(min(memory * 2**20, _CACHE) // 8))
     sums = np.empty(tuple(map(len, axes)), dtype=np.int64)
     for tile, centre, radius in _tiles(axes):
@@ -63,8 +65,8 @@ def _tiles(axes):
 class _Neighbours:
     """Points that are among the nearest of all nodes of a tile, and those that may be of some."""
 
-    def __init__(self, points, k):
-        self._points, self._k = points, k
+    def __init__(self, points, k, blur):
+        self._points, self._k, self._blur = points, k, blur
         # Sorting into equal halves takes longer than it saves.
         options = {"balanced_tree": False, "compact_nodes": False}
         few = tree_is_cheaper(len(points), k)
@@ -79,14 +81,14 @@ class _Neighbours:
         else:
             kth = self._tree.query(centre, [self._k])[0][0]
         # Beyond the cap all points count alike.
-        reach = min(kth + 2 * radius, cap + radius) * (1 + _SLACK)
+        reach = min(kth + 2 * radius, cap + radius) * (1 + _SLACK) + self._blur
         if self._tree is None:
             near = distances <= reach
             points, distances = points[near], distances[near]
         else:
             points = points[self._tree.query_ball_point(centre, reach)]
             distances = _distances(points, centre)
-        sure = distances < (kth - 2 * radius) * (1 - _SLACK)
+        sure = distances < (kth - 2 * radius) * (1 - _SLACK) - self._blur
         return points[sure], points[~sure]
 
 

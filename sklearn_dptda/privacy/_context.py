@@ -3,59 +3,70 @@
 import asyncio
 import threading
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 from sklearn_dptda.privacy._stores import process_lock
 
-# Accountants of the ``with`` blocks around this thread or task, innermost last.
-_INNERMOST: ContextVar[tuple[Any, ...]] = ContextVar("_INNERMOST", default=())
+
+@dataclass(eq=False)
+class _Block:
+    """One ``with`` block, open until somebody closes it, alive or not who opened it."""
+
+    accountant: Any
+    thread: threading.Thread
+    task: Any
+    closed: bool = False
+
+
+# Blocks around this thread or task, innermost last.
+_AROUND: ContextVar[tuple[_Block, ...]] = ContextVar("_AROUND", default=())
 
 
 class _Blocks:
-    """All ``with`` blocks of the process, for threads and contexts that inherit none."""
+    """All open blocks of the process, for threads and contexts that inherit none."""
 
     def __init__(self):
         self._open = []
 
     def push(self, accountant):
-        _INNERMOST.set((*_INNERMOST.get(), accountant))
+        block = _Block(accountant, threading.current_thread(), _task())
+        _AROUND.set((*_mine(), block))
         with process_lock:
-            self._open.append((accountant, threading.current_thread(), _task()))
+            self._open.append(block)
 
     def pop(self, accountant):
-        stack = list(_INNERMOST.get())
-        if accountant in stack:
-            del stack[len(stack) - 1 - stack[::-1].index(accountant)]
-            _INNERMOST.set(tuple(stack))
         with process_lock:
-            # A block that another thread or task closes than opened it is closed all the same.
-            mine = [entry for entry in self._open if entry[0] is accountant]
-            here = [entry for entry in mine if entry[1:] == (threading.current_thread(), _task())]
-            if mine:
-                self._open.remove((here or mine)[-1])
+            # Whoever closes a block that another thread or task has opened closes it all the same.
+            for blocks in (_mine(), self._open):
+                matching = [block for block in blocks if block.accountant is accountant]
+                if matching:
+                    matching[-1].closed = True
+                    break
+            self._open = [block for block in self._open if not block.closed]
+        _AROUND.set(_mine())
 
     def accountant(self):
         """Return the accountant of the block that a release of this context is made in, or None."""
-        if mine := _INNERMOST.get():
-            return mine[-1]
-        others = self.of_others()
+        if mine := _mine():
+            return mine[-1].accountant
+        with process_lock:
+            # Of each thread and task the innermost block counts.
+            others = {(block.thread, block.task): block for block in self._open}.values()
         if not others:
             return None
-        several = len({id(accountant) for _, accountant in others}) > 1
-        if several or any(thread is threading.current_thread() for thread, _ in others):
+        several = len({id(block.accountant) for block in others}) > 1
+        if several or any(block.thread is threading.current_thread() for block in others):
             raise RuntimeError(
                 "Other threads or tasks have made accountants the default, and it cannot be told "
                 "which of them this one works for: pass accountant= to the estimators instead. "
                 "Nothing was released."
             )
-        return others[0][1]
+        return next(iter(others)).accountant
 
-    def of_others(self):
-        """Thread and accountant of the innermost block of each thread and task that lives."""
-        with process_lock:
-            self._open = [entry for entry in self._open if _lives(*entry[1:])]
-            innermost = {(thread, task): accountant for accountant, thread, task in self._open}
-        return [(thread, accountant) for (thread, _), accountant in innermost.items()]
+
+def _mine():
+    return tuple(block for block in _AROUND.get() if not block.closed)
 
 
 def _task():
@@ -63,10 +74,6 @@ def _task():
         return asyncio.current_task()
     except RuntimeError:
         return None
-
-
-def _lives(thread, task):
-    return thread.is_alive() and not (task is not None and task.done())
 
 
 BLOCKS = _Blocks()

@@ -63,7 +63,8 @@ def make_store(location):
             )
     if "://" in location:
         return ServerStore(location)
-    return SqliteStore(os.path.abspath(location))
+    # Two leading slashes would make the first folder the name of a machine.
+    return SqliteStore(re.sub("^//+", "/", os.path.abspath(location)))
 
 
 class MemoryStore:

@@ -111,7 +111,7 @@ def refuse_repeated(items: Sequence[Any], name: str = "X") -> None:
 
 
 def _place(item, number):
-    if isinstance(item, tuple) or (hasattr(item, "__len__") and np.size(item) == 0):
+    if isinstance(item, tuple) or (hasattr(item, "__len__") and len(item) == 0):
         return "nowhere", number
     if isinstance(item, np.ndarray) and item.dtype != object:
         memory = item.__array_interface__["data"][0]

@@ -25,8 +25,13 @@ def refuse_lossy(value: ArrayLike, name: str = "X", *, complex_too: bool = True)
         raise ValueError(
             f"{name} has masked entries, which would count as if they were none: drop or fill them."
         )
-    dtypes = getattr(value, "dtypes", [getattr(value, "dtype", None)])
-    if any(getattr(dtype, "kind", "") in "mM" for dtype in np.atleast_1d(dtypes) if dtype):
+    dtypes = getattr(value, "dtypes", [getattr(part, "dtype", None) for part in parts])
+    if any(getattr(dtype, "kind", None) in ("m", "M") for dtype in np.atleast_1d(dtypes)):
         raise ValueError(f"{name} holds dates or times: turn them into numbers of a unit first.")
-    if complex_too and np.iscomplexobj(value):
+    try:
+        lossy = complex_too and np.iscomplexobj(value)
+    except ValueError:
+        # Ragged, which is refused by whoever needs an array.
+        return
+    if lossy:
         raise ValueError(f"{name} must be real, not complex.")

@@ -425,3 +425,14 @@ def test_passes_between_wide_and_narrow_components(ratio):
         tops = np.sort([density.height(points).max() for points in fine])
         found = np.sort(tree.linkage[:, 2]) + tree.mode_heights.min()
         assert found == pytest.approx(tops, abs=1e-4)
+
+
+def test_many_equal_components_in_a_row_and_on_a_grid():
+    # By symmetry ridgelines between those that are no neighbours are as high as those that are.
+    row = np.c_[4.0 * np.arange(14), np.zeros(14)]
+    square = 4.0 * np.stack(np.meshgrid(np.arange(4), np.arange(4)), axis=-1).reshape(-1, 2)
+    for means in (row, square):
+        parameters = np.ones(len(means)), means, np.repeat(np.eye(2)[None], len(means), 0)
+        _, tree = assert_tree_of_saddles(parameters)
+        assert tree.n_modes == len(means) == len(tree.saddles) + 1
+        assert np.ptp(tree.linkage[:, 2]) < 1e-3

@@ -47,3 +47,14 @@ def test_boxes_far_from_the_origin(shift, rng):
         power = FixedPointPower(0.7, 1, k)
         found = tiled_sums(points, axes, power, 256.0)
         np.testing.assert_array_equal(found.ravel(), brute_force(points, axes, power))
+
+
+def test_caps_at_the_rounding_of_coordinates(rng):
+    # Nodes and points coincide but for the last digits of large coordinates.
+    axes = grid_axes(np.array([1e10]), np.array([1e10 + 0.6747]), (272,))
+    points = rng.choice(axes[0], 100)[:, None]
+    for cap in (1e-8, 1e-6, 1e-3):
+        for k in (1, 10, 60):
+            power = FixedPointPower(cap, 1, k)
+            found = tiled_sums(points, axes, power, 256.0)
+            np.testing.assert_array_equal(found.ravel(), brute_force(points, axes, power))

@@ -5,6 +5,8 @@ import contextvars
 import copy
 import io
 import math
+import multiprocessing
+import os
 import pickle
 import threading
 import warnings
@@ -409,12 +411,44 @@ def test_a_context_that_does_not_know_the_block_releases_nothing():
     assert len(accountant) == 1
 
 
-def test_threads_that_died_in_a_block_are_forgotten():
-    lost = PrivacyAccountant(math.inf)
-    in_thread(lost.__enter__)
-    assert default_accountant() is None
+def test_a_block_that_nobody_closed_still_counts():
+    left = PrivacyAccountant(math.inf)
+    in_thread(left.__enter__)
     mean().fit(X)
-    assert len(lost) == 0
+    assert len(left) == 1
+    left.__exit__()
+    assert default_accountant() is None
+    # Nor is one over for a context that another thread has closed it for.
+    left.__enter__()
+    in_thread(left.__exit__)
+    mean().fit(X)
+    assert len(left) == 1 and default_accountant() is None
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_an_accountant_that_is_entered_twice(backend):
+    with PrivacyAccountant(math.inf) as a, PrivacyAccountant(math.inf) as b:
+        with a:
+            mean().fit(X)
+        private = mean()
+        with parallel_config(backend=backend, n_jobs=2):
+            Parallel()(delayed(private.fit)(X) for _ in range(4))
+    assert (len(a), len(b)) == (1, 4)
+
+
+def pays(_):
+    mean().fit(X)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_workers_that_are_forked_by_a_thread_without_a_block(tmp_path):
+    # A pool replaces its workers from a thread of its own.
+    with PrivacyAccountant(math.inf, path=tmp_path / "a.db") as accountant:
+        context = multiprocessing.get_context("fork")
+        with context.Pool(2, maxtasksperchild=1) as pool:
+            pool.map(pays, range(8), chunksize=1)
+    assert len(accountant) == 8
 
 
 def test_context_ends_when_the_block_fails():

@@ -486,3 +486,9 @@ def test_a_creation_that_fails_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.undo()
     assert not list(tmp_path.iterdir())
     PrivacyAccountant(1.0, path=path)
+
+
+def test_two_leading_slashes_name_a_file(tmp_path):
+    path = f"/{tmp_path / 'a.db'}"
+    PrivacyAccountant(1.0, path=path).spend(0.25)
+    assert PrivacyAccountant.open(tmp_path / "a.db").remaining().epsilon == 0.75
