@@ -24,8 +24,9 @@ pytestmark = pytest.mark.slow
 def dask_cluster():
     distributed = pytest.importorskip("distributed")
     with (
+        # Any free port: clusters of several test processes live at the same time.
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None
+            n_workers=2, threads_per_worker=1, dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
