@@ -238,7 +238,7 @@ class MetricExponentialMechanism(ChoiceMechanism):
         self.weights_ = np.exp(log_weights)
         self._outputs = np.flatnonzero(np.isfinite(log_weights))
         self._log_weights = log_weights[self._outputs]
-        # What rounding adds to distances is promised to nobody.
+        # What rounding adds to distances is part of the promise, and so of the check.
         granted = np.where(D > 0, D + rounding, 0.0)
         self.rate_, self.privacy_parameter_ = lowered(
             lambda rate: self._log_weights - rate * D[:, self._outputs], granted, self.rate_, alpha
