@@ -9,6 +9,7 @@ from scipy.sparse import csc_array
 from sklearn_dptda.cluster._moments import INSIDE, Moments, SecondMoments
 from sklearn_dptda.cluster._rows import small_batches
 from sklearn_dptda.privacy import FixedPoint, exponential_choice
+from sklearn_dptda.privacy._rounding import ROUND_DOWN, ROUND_UP
 
 # The lattice is no finer than for this scale, so that sums of 2**35 records stay within 64 bits.
 _FINEST = 4.0
@@ -86,7 +87,7 @@ class LaplaceBudget(GaussianBudget):
 
     def scale(self, sensitivity, share):
         # Rounded up: no loss of a last digit.
-        return sensitivity.value / (self.total * share) * (1 + 2.0**-50)
+        return sensitivity.value / (self.total * share) * ROUND_UP
 
     def draw(self, scale, size):
         return self.noise.discrete_laplace(scale, size)
@@ -96,7 +97,7 @@ class LaplaceBudget(GaussianBudget):
         return math.sqrt(2) * scale
 
     def choice_epsilon(self, share):
-        return self.total * share * (1 - 2.0**-50)
+        return self.total * share * ROUND_DOWN
 
 
 def release_moments(rows, assign, n_cells, weights, budget, share, kind=None, soft=False):

@@ -29,6 +29,7 @@ from sklearn_dptda.privacy import (
     spawn_seeds,
     successes,
 )
+from sklearn_dptda.privacy._rounding import ROUND_UP
 from sklearn_dptda.utils._output import ListOutputMixin
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
@@ -309,7 +310,7 @@ class LaplaceFlip(_Flip):
             return 0
         # Rounded up, so that the promise holds to the last digit; half at most, which keeps any,
         # and never nothing.
-        rounded = math.ceil(2.0**63 * math.exp(-epsilon / 2) * (1 + 2.0**-50))
+        rounded = math.ceil(2.0**63 * math.exp(-epsilon / 2) * ROUND_UP)
         return min(max(rounded, 1), 1 << 63)
 
 

@@ -11,6 +11,7 @@ from sklearn_dptda._typing import Bounds, FloatArray, RandomStateLike
 from sklearn_dptda.metric_privacy._base import MetricMechanism
 from sklearn_dptda.metric_privacy._guarantee import MetricPrivacyGuarantee
 from sklearn_dptda.privacy import FixedPoint, PrivacyAccountant
+from sklearn_dptda.privacy._rounding import ROUND_UP
 from sklearn_dptda.utils import check_bounds
 from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import StrOptions, _fit_context
@@ -219,7 +220,7 @@ def lattice_noise(noise, rate, shape, norm):
     """
     if norm == "l1":
         # Rounded up: no loss of a last digit.
-        return noise.discrete_laplace((1 + 2.0**-50) / rate, shape)
+        return noise.discrete_laplace(ROUND_UP / rate, shape)
     found = []
     missing, d = shape[0], shape[1]
     while missing > 0:
@@ -263,7 +264,7 @@ def _geometric(noise, rate, size):
     """Integers from zero on with probability proportional to ``exp(-rate * k)``."""
     found, missing = [], size
     while missing > 0:
-        k = noise.discrete_laplace((1 + 2.0**-50) / rate, int(2.2 * missing) + 16)
+        k = noise.discrete_laplace(ROUND_UP / rate, int(2.2 * missing) + 16)
         found.append(k[k >= 0][:missing])
         missing -= len(found[-1])
     return np.concatenate([np.empty(0, np.int64), *found])

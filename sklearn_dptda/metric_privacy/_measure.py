@@ -30,6 +30,7 @@ from sklearn_dptda.privacy import (
     pure_rho,
     spawn_seeds,
 )
+from sklearn_dptda.privacy._rounding import ROUND_UP
 from sklearn_dptda.utils import bounds_from_data, check_bounds
 from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
@@ -335,7 +336,7 @@ def _marginal_distance(first, second):
 
 def _scale(sensitivity, epsilon):
     # Rounded up: no loss of a last digit.
-    return sensitivity / epsilon * (1 + 2.0**-50)
+    return sensitivity / epsilon * ROUND_UP
 
 
 def _with_noise(values, sensitivity, guarantee, noise):

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from sklearn_dptda._typing import Bounds, FloatArray
 from sklearn_dptda.privacy import PrivacyLeakWarning
+from sklearn_dptda.privacy._rounding import ROUND_UP
 
 
 def check_bounds(bounds: Bounds, n_features: int) -> tuple[FloatArray, FloatArray]:
@@ -86,4 +87,4 @@ def diameter(low: ArrayLike, high: ArrayLike) -> float:
     The rounding pays for the two or three roundings of the computation, so
     that no two points of the box are further apart than the result.
     """
-    return float(np.linalg.norm(np.asarray(high) - np.asarray(low)) * (1 + 2.0**-50))
+    return float(np.linalg.norm(np.asarray(high) - np.asarray(low)) * ROUND_UP)

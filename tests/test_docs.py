@@ -1,0 +1,36 @@
+"""Shared paragraphs of docstrings."""
+
+import inspect
+
+import pytest
+
+from sklearn_dptda import _docs
+from sklearn_dptda._docs import fill_doc
+
+
+def test_a_paragraph_stands_at_the_indentation_of_its_line():
+    @fill_doc
+    class Estimator:
+        """Fit.
+
+        Parameters
+        ----------
+        %(epsilon)s
+        other : int
+        """
+
+    filled = inspect.cleandoc(Estimator.__doc__)
+    first, second = _docs._PARAGRAPHS["epsilon"]
+    assert f"----------\n{first}\n{second}\nother : int" in filled
+    assert first.startswith("epsilon : float") and second.startswith("    ")
+
+
+def test_an_unknown_paragraph_is_an_error_and_no_docstring_is_none():
+    with pytest.raises(KeyError):
+        fill_doc(type("Estimator", (), {"__doc__": "%(nothing)s"}))
+    assert fill_doc(type("Estimator", (), {})).__doc__ is None
+
+
+def test_percent_signs_elsewhere_are_left_alone():
+    kind = type("Estimator", (), {"__doc__": "100 %\nas %(epsilon)s here"})
+    assert fill_doc(kind).__doc__ == "100 %\nas %(epsilon)s here"
