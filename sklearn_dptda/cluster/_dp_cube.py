@@ -6,14 +6,15 @@ from numbers import Integral
 import numpy as np
 
 from sklearn_dptda._typing import Adjacency, Bounds, CovarianceType, RandomStateLike
-from sklearn_dptda.cluster._budgets import hard_assignment
-from sklearn_dptda.cluster._fits import finish
-from sklearn_dptda.cluster._kmeans import PrivateKMeans
-from sklearn_dptda.cluster._moments import MomentWeights, clip_norm, row_products
-from sklearn_dptda.cluster._passes import standardise
-from sklearn_dptda.cluster._steps import floored_counts, shrunk_steps
-from sklearn_dptda.cluster._swaps import Candidates, search
-from sklearn_dptda.cluster._tree import default_depth, grow
+from sklearn_dptda.cluster._kmeans._box_tree import default_depth, grow
+from sklearn_dptda.cluster._kmeans._lloyd_fit import finish
+from sklearn_dptda.cluster._kmeans._private_kmeans import PrivateKMeans
+from sklearn_dptda.cluster._kmeans._swaps import Candidates, search
+from sklearn_dptda.cluster._mixture._standardised import standardise
+from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
+from sklearn_dptda.cluster._moments._moment_release import hard_assignment
+from sklearn_dptda.cluster._moments._row_arithmetic import clip_norm, row_products
+from sklearn_dptda.cluster._moments._shrinkage import floored_counts, shrunk_steps
 from sklearn_dptda.privacy import PrivacyAccountant, pure_rho, zcdp_rho
 from sklearn_dptda.utils._sklearn import Interval
 

@@ -3,8 +3,8 @@
 from numbers import Integral
 
 from sklearn_dptda._typing import Adjacency, Bounds, CovarianceType, RandomStateLike
-from sklearn_dptda.cluster._fits import fit_lloyd
-from sklearn_dptda.cluster._kmeans import PrivateKMeans
+from sklearn_dptda.cluster._kmeans._lloyd_fit import fit_lloyd
+from sklearn_dptda.cluster._kmeans._private_kmeans import PrivateKMeans
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.utils._sklearn import Interval
 

@@ -1,6 +1,6 @@
-"""Gaussian mixtures under differential privacy."""
+"""A Gaussian mixture under differential privacy."""
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Literal
 
 import numpy as np
@@ -18,16 +18,16 @@ from sklearn_dptda._typing import (
     LegacyRandomStateLike,
     RandomStateLike,
 )
-from sklearn_dptda.cluster._base import PrivateRowsEstimator
-from sklearn_dptda.cluster._density import MixtureDensity
-from sklearn_dptda.cluster._fits import fit_mixture, fit_raw_mixture
-from sklearn_dptda.cluster._morse import MergedMixtureMixin
-from sklearn_dptda.cluster._parameters import COVARIANCE_TYPES, compact, mixture_parameters
+from sklearn_dptda.cluster._mixture._covariance_types import (
+    COVARIANCE_TYPES,
+    compact,
+    mixture_parameters,
+)
+from sklearn_dptda.cluster._mixture._mixture_fits import fit_mixture, fit_raw_mixture
+from sklearn_dptda.cluster._morse._mixture_density import MixtureDensity
+from sklearn_dptda.cluster._private_rows import PrivateRowsEstimator
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
-
-# Components beyond the number of clusters, so that clusters can have any shape.
-_SPARE_COMPONENTS = 4
 
 
 class DPMoG(DensityMixin, PrivateRowsEstimator):
@@ -278,129 +278,3 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         factors = np.linalg.cholesky(self._mixture().covariances)[components]
         noise = rng.standard_normal((n_samples, self.means_.shape[1]))
         return self.means_[components] + np.einsum("nij,nj->ni", factors, noise), components
-
-
-class DPMoGMorse(MergedMixtureMixin, DPMoG):
-    """Private clusters of any shape: a private mixture, merged along density saddles.
-
-    Parameters
-    ----------
-    n_clusters : int, default=None
-        Number of clusters. None cuts the merge tree in its largest gap.
-    n_components : int, default=None
-        Components of the mixture. None: four more than clusters, or eight.
-    epsilon, delta, bounds, adjacency, covariance_type, assignment, method
-        As in :class:`DPMoG`.
-    kmeans_steps, mixture_steps
-        As in :class:`DPMoG`.
-    merge_threshold, min_cluster_weight, predict_method
-        As in :class:`MorseMerging`.
-    accountant, random_state
-        As in :class:`DPMoG`.
-
-    Attributes
-    ----------
-    weights_, means_, covariances_
-        The private mixture.
-    modes_, saddles_, linkage_, mode_labels_, component_labels_, n_clusters_
-        The merge tree and its cut, as in :class:`MorseMerging`.
-    privacy_guarantee_ : PrivacyGuarantee
-        What the fit promises.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where they have names.
-
-    See Also
-    --------
-    DPMoG : The mixture.
-    MorseMerging : The merging, for any mixture.
-
-    Notes
-    -----
-    .. rubric:: Privacy
-
-    As :class:`DPMoG`: one fit is (``epsilon``, ``delta``)-differentially
-    private for adding or removing one row, or for replacing one; merging is
-    post-processing. Labels of private rows are *not* private.
-
-    References
-    ----------
-    J. Byun, Y. Choi, J. Lee, "Improving the utility of differentially private
-    clustering through dynamical processing".
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_moons
-    >>> from sklearn.metrics import adjusted_rand_score
-    >>> from sklearn_dptda.cluster import DPMoGMorse
-    >>> X, y = make_moons(5000, noise=0.05, random_state=0)
-    >>> private = DPMoGMorse(2, 8, epsilon=2.0, bounds=([-1.5, -1], [2.5, 1.5]), random_state=0)
-    >>> adjusted_rand_score(y, private.fit_predict(X)) > 0.8
-    True
-    """
-
-    _parameter_constraints = {
-        **DPMoG._parameter_constraints,
-        "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "merge_threshold": [Interval(Real, 0, None, closed="left"), None],
-        "min_cluster_weight": [Interval(Real, 0, 1, closed="left")],
-        "predict_method": [StrOptions({"responsibility", "flow"})],
-    }
-
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        n_components: int | None = None,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        bounds: Bounds | None = None,
-        *,
-        adjacency: Adjacency = "add-remove",
-        covariance_type: CovarianceType = "full",
-        assignment: Literal["hard", "soft"] = "hard",
-        method: Literal["clipped", "paper"] = "clipped",
-        kmeans_steps: int = 8,
-        mixture_steps: int = 2,
-        merge_threshold: float | None = None,
-        min_cluster_weight: float = 0.0,
-        predict_method: Literal["responsibility", "flow"] = "responsibility",
-        accountant: PrivacyAccountant | None = None,
-        random_state: RandomStateLike = None,
-    ) -> None:
-        super().__init__(
-            n_components,  # type: ignore[arg-type]  # None here: _n_start makes up for it
-            epsilon,
-            delta,
-            bounds,
-            adjacency=adjacency,
-            covariance_type=covariance_type,
-            assignment=assignment,
-            method=method,
-            kmeans_steps=kmeans_steps,
-            mixture_steps=mixture_steps,
-            accountant=accountant,
-            random_state=random_state,
-        )
-        self.n_clusters = n_clusters
-        self.merge_threshold = merge_threshold
-        self.min_cluster_weight = min_cluster_weight
-        self.predict_method = predict_method
-
-    def _check_parameters(self):
-        super()._check_parameters()
-        self._check_cut(self._n_start())
-
-    def _learn(self, rows, budget, rng, to_data, squares):
-        super()._learn(rows, budget, rng, to_data, squares)
-        self._merge(*mixture_parameters(self))
-
-    def _n_start(self):
-        if self.n_components is not None:
-            return int(self.n_components)
-        return (
-            2 * _SPARE_COMPONENTS
-            if self.n_clusters is None
-            else (self.n_clusters + _SPARE_COMPONENTS)
-        )

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_dptda._typing import Adjacency, Bounds, IntArray, RandomStateLike
-from sklearn_dptda.cluster._base import PrivateRowsEstimator
-from sklearn_dptda.cluster._grid_peaks import choose, smoothed_peaks
+from sklearn_dptda.cluster._peaks._grid_peaks import choose, smoothed_peaks
+from sklearn_dptda.cluster._private_rows import PrivateRowsEstimator
 from sklearn_dptda.privacy import PrivacyAccountant, Sensitivity
 from sklearn_dptda.utils._sklearn import Interval
 

@@ -6,13 +6,15 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from sklearn_dptda._typing import Adjacency, Bounds, CovarianceType, RandomStateLike
-from sklearn_dptda.cluster._budgets import hard_assignment
-from sklearn_dptda.cluster._fits import finish
-from sklearn_dptda.cluster._kmeans import PrivateKMeans
-from sklearn_dptda.cluster._moments import INSIDE, MomentWeights, row_norms
-from sklearn_dptda.cluster._passes import above_noise, standardise
-from sklearn_dptda.cluster._steps import floored_counts, shrunk_steps
-from sklearn_dptda.cluster._tree import default_depth, grow
+from sklearn_dptda.cluster._kmeans._box_tree import default_depth, grow
+from sklearn_dptda.cluster._kmeans._lloyd_fit import finish
+from sklearn_dptda.cluster._kmeans._private_kmeans import PrivateKMeans
+from sklearn_dptda.cluster._mixture._component_steps import above_noise
+from sklearn_dptda.cluster._mixture._standardised import standardise
+from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
+from sklearn_dptda.cluster._moments._moment_release import hard_assignment
+from sklearn_dptda.cluster._moments._row_arithmetic import INSIDE, row_norms
+from sklearn_dptda.cluster._moments._shrinkage import floored_counts, shrunk_steps
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.utils._sklearn import Interval
 

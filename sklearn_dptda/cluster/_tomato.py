@@ -14,8 +14,12 @@ from sklearn.neighbors import KernelDensity
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import IntArray, SparseLike
-from sklearn_dptda.cluster._neighbours import Neighbours, PrecomputedNeighbours, with_diagonal
-from sklearn_dptda.cluster._peaks import find_peaks, strict
+from sklearn_dptda.cluster._peaks._nearest_rows import (
+    Neighbours,
+    PrecomputedNeighbours,
+    with_diagonal,
+)
+from sklearn_dptda.cluster._peaks._peak_hierarchy import find_peaks, strict
 from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 

@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import Bounds, IntArray
-from sklearn_dptda.cluster._density import MixtureDensity
-from sklearn_dptda.cluster._parameters import mixture_parameters
+from sklearn_dptda.cluster._mixture._covariance_types import mixture_parameters
+from sklearn_dptda.cluster._morse._mixture_density import MixtureDensity
 from sklearn_dptda.plotting._style import axes_or_new, cluster_names, cluster_style, legend_below
 from sklearn_dptda.utils import check_bounds
 

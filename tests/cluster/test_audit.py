@@ -5,10 +5,12 @@ from functools import partial
 import numpy as np
 import pytest
 
-from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG, DPTree, _budgets
-from sklearn_dptda.cluster._budgets import GaussianBudget, LaplaceBudget, hard_assignment
-from sklearn_dptda.cluster._moments import MomentWeights
-from sklearn_dptda.cluster._rows import Rows
+from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG, DPTree
+from sklearn_dptda.cluster._moments import _budget_shares
+from sklearn_dptda.cluster._moments._budget_shares import GaussianBudget, LaplaceBudget
+from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
+from sklearn_dptda.cluster._moments._moment_release import hard_assignment
+from sklearn_dptda.cluster._moments._row_batches import Rows
 from sklearn_dptda.privacy import NoiseSource, audit_epsilon, gaussian_mu
 from tests.cluster._printed import PrintedStep, SoundStep, gain_of_printed, gain_of_sound
 
@@ -106,7 +108,7 @@ def test_estimators_end_to_end(estimator, monkeypatch):
     others = np.full((10, 2), -1.0)
     sides = np.vstack([others, [[1.0, 1.0]]]), others
     assert not audit(estimator, *sides, 300, delta=estimator.delta).refutes(EPSILON)
-    honest = _budgets.GaussianBudget.scale, _budgets.LaplaceBudget.scale
+    honest = _budget_shares.GaussianBudget.scale, _budget_shares.LaplaceBudget.scale
     for kind, scale in zip((GaussianBudget, LaplaceBudget), honest, strict=True):
         monkeypatch.setattr(kind, "scale", lambda *a, scale=scale: scale(*a) / 100)
     assert audit(estimator, *sides, 300, delta=estimator.delta).refutes(EPSILON)

@@ -9,11 +9,13 @@ from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sklearn_dptda.cluster import DPCube, DPLloyd, DPTree, MorseMerging, _budgets
-from sklearn_dptda.cluster._budgets import GaussianBudget, release_moments
-from sklearn_dptda.cluster._rows import Rows
-from sklearn_dptda.cluster._swaps import LARGEST_COST, Candidates, set_costs, swap_costs
-from sklearn_dptda.cluster._tree import BoxTree, grow
+from sklearn_dptda.cluster import DPCube, DPLloyd, DPTree, MorseMerging
+from sklearn_dptda.cluster._kmeans._box_tree import BoxTree, grow
+from sklearn_dptda.cluster._kmeans._swaps import LARGEST_COST, Candidates, set_costs, swap_costs
+from sklearn_dptda.cluster._moments import _budget_shares
+from sklearn_dptda.cluster._moments._budget_shares import GaussianBudget
+from sklearn_dptda.cluster._moments._moment_release import release_moments
+from sklearn_dptda.cluster._moments._row_batches import Rows
 from sklearn_dptda.privacy import (
     NoiseSource,
     PrivacyAccountant,
@@ -82,11 +84,11 @@ def spy_on_budget(monkeypatch):
 
     def choice(costs, rate, noise):
         spent["choice"].append(rate * LARGEST_COST)
-        return _budgets_choice(costs, rate, noise)
+        return honest_choice(costs, rate, noise)
 
-    _budgets_choice = _budgets.exponential_choice
-    monkeypatch.setattr(_budgets, "release_moments", spy)
-    monkeypatch.setattr(_budgets, "exponential_choice", choice)
+    honest_choice = _budget_shares.exponential_choice
+    monkeypatch.setattr(_budget_shares, "release_moments", spy)
+    monkeypatch.setattr(_budget_shares, "exponential_choice", choice)
     return spent
 
 
@@ -159,7 +161,7 @@ def test_a_fit_that_fails_leaves_no_guarantee(kind, blobs, monkeypatch):
     def fail(*args, **kwargs):
         raise MemoryError("an array of shape (4711, 3)")
 
-    monkeypatch.setattr(_budgets, "release_moments", fail)
+    monkeypatch.setattr(_budget_shares, "release_moments", fail)
     with pytest.raises(MemoryError) as caught:
         private.fit(blobs[0])
     assert "4711" not in str(caught.value)

@@ -9,8 +9,9 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sklearn_dptda.cluster import DPMoG, DPMoGMorse, MorseMerging, _budgets
-from sklearn_dptda.cluster._budgets import release_moments
+from sklearn_dptda.cluster import DPMoG, DPMoGMorse, MorseMerging
+from sklearn_dptda.cluster._moments import _budget_shares
+from sklearn_dptda.cluster._moments._moment_release import release_moments
 from sklearn_dptda.privacy import (
     PrivacyAccountant,
     PrivacyLeakWarning,
@@ -29,7 +30,7 @@ def spy_on_releases(monkeypatch):
         spent.append((sensitivity.value / budget.scale(sensitivity, share)) ** 2)
         return release_moments(rows, assign, n_cells, weights, budget, share, kind, soft)
 
-    monkeypatch.setattr(_budgets, "release_moments", spy)
+    monkeypatch.setattr(_budget_shares, "release_moments", spy)
     return spent
 
 

@@ -5,18 +5,20 @@ import math
 import numpy as np
 import pytest
 
-from sklearn_dptda.cluster import _budgets
-from sklearn_dptda.cluster._budgets import (
-    GaussianBudget,
-    LaplaceBudget,
+from sklearn_dptda.cluster._mixture._centre_steps import _nearest_to
+from sklearn_dptda.cluster._mixture._component_steps import _responsibilities, log_joint
+from sklearn_dptda.cluster._moments import _moment_release
+from sklearn_dptda.cluster._moments._budget_shares import GaussianBudget, LaplaceBudget
+from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
+from sklearn_dptda.cluster._moments._moment_release import (
     hard_assignment,
     release_moments,
     soft_assignment,
 )
-from sklearn_dptda.cluster._density import MixtureDensity
-from sklearn_dptda.cluster._moments import MomentWeights, SecondMoments, clip_norm
-from sklearn_dptda.cluster._passes import _nearest_to, _responsibilities, log_joint
-from sklearn_dptda.cluster._rows import Rows
+from sklearn_dptda.cluster._moments._row_arithmetic import clip_norm
+from sklearn_dptda.cluster._moments._row_batches import Rows
+from sklearn_dptda.cluster._moments._second_moments import SecondMoments
+from sklearn_dptda.cluster._morse._mixture_density import MixtureDensity
 from sklearn_dptda.privacy import NoiseSource
 
 WEIGHTS = [
@@ -50,7 +52,7 @@ class ExactL1(Exact):
 @pytest.fixture
 def fine_lattice(monkeypatch):
     """So fine that rounding is below what is compared."""
-    monkeypatch.setattr(_budgets, "_FINEST", 2.0**-8)
+    monkeypatch.setattr(_moment_release, "_FINEST", 2.0**-8)
 
 
 def budget(norm="l2", total=EXACT, adjacency="add-remove"):

@@ -11,8 +11,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import FloatArray, IntArray
-from sklearn_dptda.cluster._budgets import GaussianBudget, LaplaceBudget
-from sklearn_dptda.cluster._rows import Rows, open_chunks
+from sklearn_dptda.cluster._moments._budget_shares import GaussianBudget, LaplaceBudget
+from sklearn_dptda.cluster._moments._chunks import open_chunks
+from sklearn_dptda.cluster._moments._row_batches import Rows
 from sklearn_dptda.privacy import (
     NoiseSource,
     PrivacyAccountant,

@@ -9,10 +9,10 @@ from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 
 from sklearn_dptda._typing import IntArray
-from sklearn_dptda.cluster._barriers import BarrierGraph, join
-from sklearn_dptda.cluster._critical import find_modes
-from sklearn_dptda.cluster._density import MixtureDensity
-from sklearn_dptda.cluster._strings import add_tops_of_strings
+from sklearn_dptda.cluster._morse._barriers import BarrierGraph, join
+from sklearn_dptda.cluster._morse._critical_points import find_modes
+from sklearn_dptda.cluster._morse._mixture_density import MixtureDensity
+from sklearn_dptda.cluster._morse._string_method import add_tops_of_strings
 
 # Modes that strings lead to from each mode.
 SEARCHES = {"ridgeline": 5, "string": None}

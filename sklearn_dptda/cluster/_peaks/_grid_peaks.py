@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 from scipy.ndimage import gaussian_filter
 
-from sklearn_dptda.cluster._peaks import Peaks, find_peaks, strict
+from sklearn_dptda.cluster._peaks._peak_hierarchy import Peaks, find_peaks, strict
 
 _TINY = np.finfo(float).tiny
 _MOST_CORNERS = 4

@@ -1,19 +1,16 @@
-"""Private fits, from rows of the cube to weights, means and covariances."""
+"""Private mixtures, from rows of the cube to weights, means and covariances."""
 
 import numpy as np
 
-from sklearn_dptda.cluster._budgets import hard_assignment
-from sklearn_dptda.cluster._density import MixtureDensity
-from sklearn_dptda.cluster._moments import MomentWeights, clip_norm
-from sklearn_dptda.cluster._passes import (
-    above_noise,
-    initial_centres,
-    kmeans_steps,
-    log_joint,
-    mixture_steps,
-    standardise,
-)
-from sklearn_dptda.cluster._steps import floored_counts, packed_points
+from sklearn_dptda.cluster._mixture._centre_steps import kmeans_steps
+from sklearn_dptda.cluster._mixture._centres import initial_centres, packed_points
+from sklearn_dptda.cluster._mixture._component_steps import above_noise, log_joint, mixture_steps
+from sklearn_dptda.cluster._mixture._standardised import standardise
+from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
+from sklearn_dptda.cluster._moments._moment_release import hard_assignment
+from sklearn_dptda.cluster._moments._row_arithmetic import clip_norm
+from sklearn_dptda.cluster._moments._shrinkage import floored_counts
+from sklearn_dptda.cluster._morse._mixture_density import MixtureDensity
 
 # Shares of the budget: centre and scale, k-means steps, mixture steps.
 _SHARES = (0.05, 0.45, 0.5)
@@ -106,36 +103,3 @@ def _positive(matrices):
     # No variance in the cube is above one.
     values = np.clip(values, _RAW_FLOOR, 1.0)
     return (vectors * values[..., None, :]) @ np.swapaxes(vectors, -1, -2)
-
-
-def fit_lloyd(rows, n_clusters, n_iter, covariances, budget, rng):
-    """Fit k-means by private Lloyd steps.
-
-    Parameters
-    ----------
-    rows : Rows
-    n_clusters, n_iter : int
-    covariances : tuple (share, kind)
-        Share of the budget for covariances, and their type.
-    budget : GaussianBudget
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    weights, centres, covariances : ndarray
-        No covariances, but None, for a share of zero.
-    """
-    data = standardise(rows, budget, _SHARES[0])
-    centres = initial_centres(data, n_clusters, rng)
-    share = 1 - _SHARES[0] - covariances[0]
-    centres, counts = kmeans_steps(data, centres, n_iter, budget, share, rng)
-    return finish(data, counts, centres, covariances, budget)
-
-
-def finish(data, counts, centres, covariances, budget):
-    """Weights, centres, and covariances if there is a share for them, in the cube."""
-    share, kind = covariances
-    if share == 0:
-        return counts / counts.sum(), data.back(centres), None
-    weights, means, found = mixture_steps(data, centres, 1, budget, share, kind)
-    return weights, *data.back(means, found)

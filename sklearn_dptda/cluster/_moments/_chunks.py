@@ -1,66 +1,13 @@
-"""Rows of a table, a batch at a time, as often as an algorithm reads them."""
+"""Chunks of rows that must be the same at every pass."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import numpy as np
 from sklearn.utils import check_array
 
+from sklearn_dptda.cluster._moments._row_batches import _BATCH, Rows, slices
 from sklearn_dptda.utils import refuse_lossy
 from sklearn_dptda.utils._rows import without_values
-
-_BATCH = 1 << 15
-# Numbers that one batch is worth, whatever is computed for each row.
-_NUMBERS = 1 << 22
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Batches of rows, in memory or read anew at every pass.
-
-    Parameters
-    ----------
-    parts : list of ndarray, or callable that returns an iterator of them
-    n_features : int
-    """
-
-    parts: list | Callable
-    n_features: int
-
-    @classmethod
-    def of_array(cls, X):
-        """Rows of one array."""
-        return cls(list(slices(X, _BATCH)), X.shape[1])
-
-    def __iter__(self):
-        return iter(self.parts() if callable(self.parts) else self.parts)
-
-    def map(self, function):
-        """Rows after a function that treats each row by itself.
-
-        Parameters
-        ----------
-        function : callable
-            From an array to an array with as many rows.
-
-        Returns
-        -------
-        Rows
-        """
-        if callable(self.parts):
-            return Rows(lambda: (function(part) for part in self.parts()), self.n_features)
-        return Rows([function(part) for part in self.parts], self.n_features)
-
-
-def small_batches(rows, width):
-    """Batches for computations that need ``width`` numbers for each row."""
-    size = max(1, min(_BATCH, _NUMBERS // max(width, 1)))
-    return (piece for part in rows for piece in slices(part, size))
-
-
-def slices(X, size):
-    """Pieces of at most ``size`` rows."""
-    return (X[start : start + size] for start in range(0, len(X), size))
 
 
 class _Stream:

@@ -3,8 +3,8 @@
 import numpy as np
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
-from sklearn_dptda.cluster._critical import climb, find_saddle, nearest_mode, polished
-from sklearn_dptda.cluster._ridgelines import ridgeline, ridgeline_barriers, top_of
+from sklearn_dptda.cluster._morse._critical_points import climb, find_saddle, nearest_mode, polished
+from sklearn_dptda.cluster._morse._ridgelines import ridgeline, ridgeline_barriers, top_of
 
 # By how much rounding can miss the top of a ridgeline, relative.
 _ROUNDING = 1e-9

@@ -1,4 +1,4 @@
-"""Post-processing of noisy moments: centres, covariances, light clusters."""
+"""Post-processing of noisy moments: shrunk means and covariances."""
 
 import numpy as np
 
@@ -106,56 +106,3 @@ def _within(matrices, least, most):
     values = np.clip(values, least, most)
     clipped = (vectors * values[..., None, :]) @ np.swapaxes(vectors, -1, -2)
     return 0.5 * (clipped + np.swapaxes(clipped, -1, -2))
-
-
-def split_light(centres, moments, spread, rng):
-    """Move the centres of light clusters next to the heaviest ones.
-
-    Parameters
-    ----------
-    centres : ndarray of shape (n_cells, n_features)
-    moments : Moments
-        Only its noisy counts are used.
-    spread : float
-        How far from the heavy centre the new one is put.
-    rng : numpy.random.Generator
-        Of directions, independent of the records.
-
-    Returns
-    -------
-    ndarray of shape (n_cells, n_features)
-    """
-    centres, counts = centres.copy(), np.maximum(moments.counts, 0.0)
-    light = max(3 * moments.sd_count, 0.02 * counts.sum() / len(counts))
-    for cell in np.flatnonzero(moments.counts < light):
-        heavy = int(np.argmax(counts))
-        direction = rng.standard_normal(centres.shape[1])
-        direction *= spread / np.linalg.norm(direction)
-        centres[cell] = centres[heavy] + direction
-        centres[heavy] = centres[heavy] - direction
-        counts[heavy] /= 2
-        counts[cell] = counts[heavy]
-    return centres
-
-
-def packed_points(n, n_features, rng):
-    """Points far apart in the unit ball, without looking at data: farthest points first.
-
-    Parameters
-    ----------
-    n, n_features : int
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray of shape (n, n_features)
-    """
-    candidates = rng.standard_normal((max(2000, 100 * n), n_features))
-    candidates /= np.linalg.norm(candidates, axis=1, keepdims=True)
-    candidates *= rng.uniform(size=(len(candidates), 1)) ** (1 / n_features)
-    chosen = [candidates[0]]
-    nearest = np.full(len(candidates), np.inf)
-    for _ in range(n - 1):
-        nearest = np.minimum(nearest, ((candidates - chosen[-1]) ** 2).sum(axis=1))
-        chosen.append(candidates[int(np.argmax(nearest))])
-    return np.array(chosen)

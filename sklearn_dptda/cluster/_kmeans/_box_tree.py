@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sklearn_dptda.cluster._budgets import hard_assignment
-from sklearn_dptda.cluster._moments import MomentWeights, row_products
+from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
+from sklearn_dptda.cluster._moments._moment_release import hard_assignment
+from sklearn_dptda.cluster._moments._row_arithmetic import row_products
 
 _COUNT = MomentWeights(1.0)
 # Boxes are not split below this part of the root: at the rim they hold what lies beyond.

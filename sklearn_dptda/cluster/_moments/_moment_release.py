@@ -1,103 +1,16 @@
-"""Noise for a share of a budget: releases of moments, and choices."""
-
-import math
-from dataclasses import dataclass
+"""Release of the moments of a partition of private rows."""
 
 import numpy as np
 from scipy.sparse import csc_array
 
-from sklearn_dptda.cluster._moments import INSIDE, Moments, SecondMoments
-from sklearn_dptda.cluster._rows import small_batches
-from sklearn_dptda.privacy import FixedPoint, exponential_choice
-from sklearn_dptda.privacy._rounding import ROUND_DOWN, ROUND_UP
+from sklearn_dptda.cluster._moments._joint_moments import Moments
+from sklearn_dptda.cluster._moments._row_arithmetic import INSIDE
+from sklearn_dptda.cluster._moments._row_batches import small_batches
+from sklearn_dptda.cluster._moments._second_moments import SecondMoments
+from sklearn_dptda.privacy import FixedPoint
 
 # The lattice is no finer than for this scale, so that sums of 2**35 records stay within 64 bits.
 _FINEST = 4.0
-
-
-@dataclass(frozen=True)
-class GaussianBudget:
-    """Gaussian noise for shares of a squared budget.
-
-    Attributes
-    ----------
-    total : float
-        Gaussian privacy parameter of all releases together; ``inf`` for none.
-        With choices among the releases they are ``total**2 / 2``-zCDP together.
-    adjacency : {"add-remove", "replace-one"}
-    noise : NoiseSource
-    """
-
-    total: float
-    adjacency: str
-    noise: object
-    norm = "l2"
-
-    def scale(self, sensitivity, share):
-        """Scale of the noise of a release."""
-        return sensitivity.value / (self.total * math.sqrt(share))
-
-    def draw(self, scale, size):
-        """Integer noise."""
-        return self.noise.discrete_gaussian(scale, size)
-
-    @staticmethod
-    def deviation(scale):
-        """Standard deviation of noise."""
-        return scale
-
-    def choice_epsilon(self, share):
-        """Loss of a choice: its zCDP is one eighth of the square (bounded range)."""
-        return 2 * self.total * math.sqrt(share)
-
-    def release(self, rows, assign, n_cells, weights, share, kind=None, soft=False):
-        """Release moments; see :func:`release_moments`."""
-        return release_moments(rows, assign, n_cells, weights, self, share, kind, soft)
-
-    def choose(self, costs, largest, share):
-        """Choose an index of small cost.
-
-        Parameters
-        ----------
-        costs : list of int
-            Sums over records of costs in ``0..largest``.
-        largest : int
-        share : float
-
-        Returns
-        -------
-        int
-        """
-        # One more record moves all costs the same way, a replaced one both ways.
-        span = largest if self.adjacency == "add-remove" else 2 * largest
-        return exponential_choice(costs, self.choice_epsilon(share) / span, self.noise)
-
-
-@dataclass(frozen=True)
-class LaplaceBudget(GaussianBudget):
-    """Laplace noise for shares of a pure budget.
-
-    Attributes
-    ----------
-    total : float
-        Epsilon of all releases together; ``inf`` for none.
-    """
-
-    norm = "l1"
-
-    def scale(self, sensitivity, share):
-        # Rounded up: no loss of a last digit.
-        return sensitivity.value / (self.total * share) * ROUND_UP
-
-    def draw(self, scale, size):
-        return self.noise.discrete_laplace(scale, size)
-
-    @staticmethod
-    def deviation(scale):
-        return math.sqrt(2) * scale
-
-    def choice_epsilon(self, share):
-        return self.total * share * ROUND_DOWN
 
 
 def release_moments(rows, assign, n_cells, weights, budget, share, kind=None, soft=False):

@@ -9,8 +9,8 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import FloatArray, IntArray
-from sklearn_dptda.cluster._base import PrivateRowsEstimator
-from sklearn_dptda.cluster._parameters import COVARIANCE_TYPES, compact
+from sklearn_dptda.cluster._mixture._covariance_types import COVARIANCE_TYPES, compact
+from sklearn_dptda.cluster._private_rows import PrivateRowsEstimator
 from sklearn_dptda.utils._sklearn import Interval, Options, StrOptions
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from sklearn_dptda.cluster._budgets import by_cell
-from sklearn_dptda.cluster._rows import small_batches
+from sklearn_dptda.cluster._moments._moment_release import by_cell
+from sklearn_dptda.cluster._moments._row_batches import small_batches
 
 # Steps of the radius, and so the largest cost of one record, in whole numbers.
 _STEPS = 1 << 10

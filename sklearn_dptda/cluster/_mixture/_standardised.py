@@ -1,0 +1,83 @@
+"""Rows about a private centre, in units of a private scale."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
+from sklearn_dptda.cluster._moments._moment_release import hard_assignment
+from sklearn_dptda.cluster._moments._row_arithmetic import clip_norm
+from sklearn_dptda.cluster._moments._shrinkage import floored_counts
+
+_STANDARD = MomentWeights(0.2, 0.4, 0.4)
+# In root mean square radii of the standardised records.
+_RECORD_RADIUS, _RESIDUAL_RADIUS, _CELL_RADIUS = 2.0, 0.7, 1.3
+# In more columns principal axes would be noise, and slow: the columns stand for them.
+_MOST_TURNED = 64
+# Of the mean variance: below it, the noise of a covariance says nothing on a direction.
+_FLAT = 0.02
+
+
+@dataclass(frozen=True)
+class Standardised:
+    """Records about a private centre, in units of one private scale.
+
+    Attributes
+    ----------
+    rows : Rows
+        Of norm at most ``2 * sqrt(n_features)``.
+    centre : ndarray of shape (n_features,)
+    scale : float
+    axes : ndarray of shape (n_features, n_features)
+        Private principal axes in columns, as long as the standard deviations.
+    """
+
+    rows: object
+    centre: np.ndarray
+    scale: float
+    axes: np.ndarray
+
+    @property
+    def n_features(self):
+        """Dimension of the records."""
+        return self.rows.n_features
+
+    def back(self, means, covariances=None):
+        """Means, and covariances, in the units of the cube."""
+        means = self.centre + self.scale * means
+        return means if covariances is None else (means, self.scale**2 * covariances)
+
+
+def standardise(rows, budget, share):
+    """Release centre, scale and principal axes of all records, and apply the first two."""
+    d = rows.n_features
+    radius = _cube(d, budget)
+    moments = budget.release(
+        rows,
+        hard_assignment(_one_cell, lambda part, _: clip_norm(part, radius, budget.norm)),
+        1,
+        _STANDARD,
+        share,
+        kind="full" if d <= _MOST_TURNED else "diag",
+    )
+    count = floored_counts(moments)[0]
+    centre = np.clip(radius * moments.sums[0] / count, -1.0, 1.0)
+    covariance = radius**2 * moments.seconds[0] / count - np.outer(centre, centre)
+    scale = float(np.sqrt(np.clip(np.trace(covariance) / d, 1e-4, 1.0)))
+    values, vectors = np.linalg.eigh(covariance / scale**2)
+    limit = _RECORD_RADIUS * d**0.5
+    return Standardised(
+        rows.map(lambda part: clip_norm((part - centre) / scale, limit) * limit),
+        centre,
+        scale,
+        vectors * np.sqrt(np.clip(values, _FLAT, d)),
+    )
+
+
+def _one_cell(part):
+    return np.zeros(len(part), dtype=np.intp)
+
+
+def _cube(d, budget):
+    """Radius of the ball, in the budget's norm, around the cube."""
+    return float(d) if budget.norm == "l1" else d**0.5

@@ -1,0 +1,93 @@
+"""Noise for a share of a budget: releases of moments, and choices."""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from sklearn_dptda.cluster._moments._moment_release import release_moments
+from sklearn_dptda.privacy import NoiseSource, exponential_choice
+from sklearn_dptda.privacy._rounding import ROUND_DOWN, ROUND_UP
+
+
+@dataclass(frozen=True)
+class Budget(ABC):
+    """What all releases of one fit may lose together; each takes a share of it.
+
+    ``total`` is in the terms of the kind of noise; ``inf`` takes none. ``norm`` is the one in
+    which sensitivities are measured.
+    """
+
+    total: float
+    adjacency: str
+    noise: NoiseSource
+
+    @abstractmethod
+    def scale(self, sensitivity, share):
+        """Scale of the noise of a release."""
+
+    @abstractmethod
+    def draw(self, scale, size):
+        """Integer noise."""
+
+    @staticmethod
+    @abstractmethod
+    def deviation(scale):
+        """Standard deviation of noise."""
+
+    @abstractmethod
+    def choice_epsilon(self, share):
+        """Loss of a choice."""
+
+    def release(self, rows, assign, n_cells, weights, share, kind=None, soft=False):
+        """Release moments; see :func:`release_moments`."""
+        return release_moments(rows, assign, n_cells, weights, self, share, kind, soft)
+
+    def choose(self, costs, largest, share):
+        """Choose an index of small cost, each cost a sum over records of costs in 0..largest."""
+        # One more record moves all costs the same way, a replaced one both ways.
+        span = largest if self.adjacency == "add-remove" else 2 * largest
+        return exponential_choice(costs, self.choice_epsilon(share) / span, self.noise)
+
+
+class GaussianBudget(Budget):
+    """Gaussian noise; ``total`` is the Gaussian privacy parameter of all releases together.
+
+    Shares are of its square. With choices among the releases they are ``total**2 / 2``-zCDP
+    together.
+    """
+
+    norm = "l2"
+
+    def scale(self, sensitivity, share):
+        return sensitivity.value / (self.total * math.sqrt(share))
+
+    def draw(self, scale, size):
+        return self.noise.discrete_gaussian(scale, size)
+
+    @staticmethod
+    def deviation(scale):
+        return scale
+
+    def choice_epsilon(self, share):
+        # The zCDP of a choice is one eighth of the square of its loss (bounded range).
+        return 2 * self.total * math.sqrt(share)
+
+
+class LaplaceBudget(Budget):
+    """Laplace noise; ``total`` is the epsilon of all releases together."""
+
+    norm = "l1"
+
+    def scale(self, sensitivity, share):
+        # Rounded up: no loss of a last digit.
+        return sensitivity.value / (self.total * share) * ROUND_UP
+
+    def draw(self, scale, size):
+        return self.noise.discrete_laplace(scale, size)
+
+    @staticmethod
+    def deviation(scale):
+        return math.sqrt(2) * scale
+
+    def choice_epsilon(self, share):
+        return self.total * share * ROUND_DOWN

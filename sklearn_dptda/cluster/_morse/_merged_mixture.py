@@ -1,0 +1,95 @@
+"""What estimators share whose clusters are merged components."""
+
+import warnings
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import gen_batches
+from sklearn.utils.validation import check_is_fitted
+
+from sklearn_dptda._typing import FloatArray, IntArray
+from sklearn_dptda.cluster._morse._critical_points import basins
+from sklearn_dptda.cluster._morse._merge_tree import morse_linkage
+from sklearn_dptda.utils._rows import check_rows
+
+# Rows that are labelled together, so that memory does not grow with their number.
+_BATCH = 1 << 14
+
+
+class MergedMixtureMixin:
+    """What estimators share whose clusters are merged components.
+
+    They have the parameters ``n_clusters``, ``merge_threshold``,
+    ``min_cluster_weight`` and ``predict_method``, and a method ``_mixture``
+    that returns the density.
+    """
+
+    def _check_cut(self, n_components):
+        if self.n_clusters is not None and self.merge_threshold is not None:
+            raise ValueError("n_clusters and merge_threshold exclude each other.")
+        if None not in (self.n_clusters, n_components) and self.n_clusters > n_components:
+            warnings.warn(
+                f"n_clusters={self.n_clusters} is more than n_components={n_components}: there "
+                "cannot be as many clusters.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def _merge(self, weights, means, covariances):
+        """Everything that follows from the parameters: no row comes here."""
+        search = getattr(self, "saddle_search", "ridgeline")
+        tree = morse_linkage(weights, means, covariances, saddle_search=search)
+        self.modes_, self.saddles_, self.linkage_ = tree.modes, tree.saddles, tree.linkage
+        self.mode_labels_ = tree.cut(self.n_clusters, self.merge_threshold, self.min_cluster_weight)
+        self.component_labels_ = self.mode_labels_[tree.owners]
+        self.n_clusters_ = int(self.mode_labels_.max()) + 1
+
+    def predict(self, X: ArrayLike) -> IntArray:
+        """Assign rows to clusters.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        return self._assign(check_rows(self, X, reset=False))
+
+    def _assign(self, X):
+        if self.predict_method == "flow":
+            return self._flow(X)
+        return self._probabilities(X).argmax(axis=1)
+
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
+        """Posterior probability of each cluster.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, `n_clusters_`)
+        """
+        check_is_fitted(self)
+        return self._probabilities(check_rows(self, X, reset=False))
+
+    def _probabilities(self, X):
+        density = self._mixture()
+        members = np.eye(self.n_clusters_)[self.component_labels_]
+        out = np.empty((len(X), self.n_clusters_))
+        for rows in gen_batches(len(X), _BATCH):
+            out[rows] = density.responsibilities(np.asarray(X[rows], dtype=float)) @ members
+        return out
+
+    def _flow(self, X):
+        density = self._mixture()
+        # Where a climb stalls on a plateau the likeliest cluster is taken.
+        labels = self._probabilities(X).argmax(axis=1)
+        for rows in gen_batches(len(X), _BATCH):
+            found = basins(density, np.asarray(X[rows], dtype=float), self.modes_)
+            labels[rows] = np.where(found < 0, labels[rows], self.mode_labels_[found])
+        return labels
