@@ -170,13 +170,13 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
                 f"{self.covariance_type!r} and {self.assignment!r}."
             )
 
-    def _learn(self, rows, budget, rng, to_data, squares):
+    def _learn(self, rows, budget, rng, box):
         n_components = self._n_start()
         if self.method == "paper":
             n_steps = self.kmeans_steps + self.mixture_steps
-            found = fit_raw_mixture(rows, n_components, n_steps, budget, rng)
+            mixture = fit_raw_mixture(rows, n_components, n_steps, budget, rng)
         else:
-            found = fit_mixture(
+            mixture = fit_mixture(
                 rows,
                 n_components,
                 self.kmeans_steps,
@@ -186,11 +186,11 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
                 budget,
                 rng,
             )
-        weights, means, covariances = found
-        self.weights_, self.means_ = weights, to_data(means)
-        self.covariances_ = compact(squares * covariances, self.covariance_type)
+        self.weights_, means, covariances = mixture
+        self.means_ = box.points(means)
+        self.covariances_ = compact(box.covariances(covariances), self.covariance_type)
 
-    def _one_scale(self):
+    def _one_unit(self):
         return self.covariance_type == "spherical"
 
     def _n_start(self):

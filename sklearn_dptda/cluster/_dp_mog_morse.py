@@ -126,8 +126,8 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
         super()._check_parameters()
         self._check_cut(self._n_start())
 
-    def _learn(self, rows, budget, rng, to_data, squares):
-        super()._learn(rows, budget, rng, to_data, squares)
+    def _learn(self, rows, budget, rng, box):
+        super()._learn(rows, budget, rng, box)
         self._merge(*mixture_parameters(self))
 
     def _n_start(self):

@@ -164,7 +164,7 @@ class DPToMATo(PrivateRowsEstimator):
             return int(self.n_bins)
         return _BINS.get(n_features, max(2, int(_FEW_CELLS ** (1 / n_features))))
 
-    def _learn(self, rows, budget, rng, to_data, squares):
+    def _learn(self, rows, budget, rng, box):
         d, bins = rows.n_features, self._bins(rows.n_features)
         sensitivity = Sensitivity(
             1.0 if self.adjacency == "add-remove" else 2.0, "l1", self.adjacency
@@ -179,13 +179,13 @@ class DPToMATo(PrivateRowsEstimator):
         self.counts_, self.scale_ = noisy, best.scale
         self.diagram_ = np.maximum(best.peaks.diagram, best.heights.min())
         self.cell_labels_ = labels[best.peaks.owners].reshape(noisy.shape)
-        edges = to_data(np.linspace(-1.0, 1.0, bins + 1)[:, None])
+        edges = box.points(np.linspace(-1.0, 1.0, bins + 1)[:, None])
         self.edges_ = list(np.broadcast_to(edges, (bins + 1, d)).T.copy())
         order = np.argsort(best.heights)
         births = best.peaks.births[: self.n_clusters_]
         tops = order[np.searchsorted(best.heights[order], births)]
         cells = np.column_stack(np.unravel_index(tops, noisy.shape))
-        self.cluster_centers_ = to_data((2 * cells + 1) / bins - 1)
+        self.cluster_centers_ = box.points((2 * cells + 1) / bins - 1)
 
     def _warn_of_number(self):
         # A function of the noisy histogram: the warning is part of the release.

@@ -145,9 +145,9 @@ class DPTree(PrivateKMeans):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _learn(self, rows, budget, rng, to_data, squares):
-        super()._learn(rows, budget, rng, to_data, squares)
-        self.coreset_ = to_data(self.coreset_)
+    def _learn(self, rows, budget, rng, box):
+        super()._learn(rows, budget, rng, box)
+        self.coreset_ = box.points(self.coreset_)
 
     def _fit_centres(self, rows, covariances, budget, rng):
         k = int(self.n_clusters)

@@ -9,7 +9,6 @@ from sklearn.mixture import GaussianMixture
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
-from sklearn_dptda._typing import IntArray
 from sklearn_dptda.cluster._mixture._covariance_types import mixture_parameters
 from sklearn_dptda.cluster._morse._merge_tree import SEARCHES
 from sklearn_dptda.cluster._morse._merged_mixture import MergedMixtureMixin
@@ -183,20 +182,6 @@ class MorseMerging(MergedMixtureMixin, MetaEstimatorMixin, ClusterMixin, BaseEst
 
     def _mixture(self):
         return MixtureDensity(*mixture_parameters(self.estimator_))
-
-    def fit_predict(self, X: ArrayLike, y: object = None) -> IntArray:
-        """Fit and assign the training rows: the labels are *not* private.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : Ignored
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return self.fit(X).predict(X)
 
     def __sklearn_tags__(self):
         """Rows in a table, without sparse input."""

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_dptda._typing import FloatArray, IntArray
+from sklearn_dptda._typing import FloatArray
+from sklearn_dptda.cluster._fit_predict import FitPredictMixin
 from sklearn_dptda.cluster._moments._budget_shares import GaussianBudget, LaplaceBudget
 from sklearn_dptda.cluster._moments._chunks import open_chunks
 from sklearn_dptda.cluster._moments._row_batches import Rows
@@ -22,19 +23,16 @@ from sklearn_dptda.privacy import (
     gaussian_mu,
     gaussian_rho,
     pure_rho,
-    spawn_seeds,
 )
-from sklearn_dptda.utils import bounds_from_data, check_bounds
+from sklearn_dptda.utils import Box, check_bounds, public_bounds
 from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
 _PUBLIC_SEED = 0
 _OF_INPUT = {"n_features_in_", "feature_names_in_"}
-# Finite losses and half widths of columns for which nothing overflows.
-_EPSILONS, _WIDTHS = (1e-6, 1e6), (1e-100, 1e100)
 
 
-class PrivateRowsEstimator(PrivateEstimatorMixin, BaseEstimator):
+class PrivateRowsEstimator(FitPredictMixin, PrivateEstimatorMixin, BaseEstimator):
     """Base of estimators that learn clusters from private rows of a box.
 
     Children say in ``_learn`` what they compute from rows of the cube
@@ -72,11 +70,8 @@ class PrivateRowsEstimator(PrivateEstimatorMixin, BaseEstimator):
         """
         self._check_parameters()
         X = check_rows(self, X)
-        if self.bounds is None:
-            box = bounds_from_data([X], type(self).__name__)
-        else:
-            box = check_bounds(self.bounds, X.shape[1])
-        return self._pay_and_learn(Rows.of_array(X), *box)
+        bounds = public_bounds(self.bounds, [X], type(self).__name__)
+        return self._pay_and_learn(Rows.of_array(X), *bounds)
 
     def fit_chunks(self, chunks: Iterable[ArrayLike] | Callable[[], Iterable[ArrayLike]]) -> Self:
         """Pay, and learn from rows that come in chunks.
@@ -116,11 +111,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin, BaseEstimator):
 
     def _check_parameters(self):
         self._validate_params()
-        if not (_EPSILONS[0] <= self.epsilon <= _EPSILONS[1] or math.isinf(self.epsilon)):
-            raise ValueError(
-                f"epsilon must be inf or from {_EPSILONS[0]:g} to {_EPSILONS[1]:g}; got "
-                f"{self.epsilon!r}."
-            )
+        self._check_epsilon()
         if self._gaussian_only and self._delta() == 0:
             raise ValueError(
                 "delta must be positive, since the noise is Gaussian. DPLloyd, DPTree and DPCube "
@@ -136,26 +127,15 @@ class PrivateRowsEstimator(PrivateEstimatorMixin, BaseEstimator):
 
     def _pay_and_learn(self, rows, low, high):
         self._check_features(rows.n_features)
-        middle, half = (low + high) / 2, (high - low) / 2
-        if not ((_WIDTHS[0] < half) & (half < _WIDTHS[1])).all():
-            raise ValueError("bounds are too wide or too narrow for floating-point numbers.")
-        if self._one_scale():
-            half = np.full_like(half, half.max())
+        box = Box.centred(low, high, self._one_unit())
         total, rho = self._loss()
         guarantee = self._guarantee(rho)
-        self._spend(guarantee)
-        (seed,) = spawn_seeds(self.random_state, 1)
+        (seed,) = self._pay(guarantee)
         kind = LaplaceBudget if self._delta() == 0 else GaussianBudget
-        cube = rows.map(lambda X: np.clip((np.clip(X, low, high) - middle) / half, -1.0, 1.0))
+        budget = kind(total, self.adjacency, NoiseSource(seed))
         self._forget()
         try:
-            self._learn(
-                cube,
-                kind(total, self.adjacency, NoiseSource(seed)),
-                np.random.default_rng(_PUBLIC_SEED),
-                lambda means: middle + half * means,
-                half[:, None] * half,
-            )
+            self._learn(rows.map(box.to_cube), budget, np.random.default_rng(_PUBLIC_SEED), box)
         except BaseException as error:
             # Half of a release carries no guarantee.
             self._forget()
@@ -170,7 +150,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin, BaseEstimator):
         for name in [n for n in vars(self) if n.endswith("_") and n not in _OF_INPUT]:
             delattr(self, name)
 
-    def _one_scale(self):
+    def _one_unit(self):
         """Whether all columns are divided by the same number, as isotropic shapes need."""
         return False
 
@@ -204,20 +184,6 @@ class PrivateRowsEstimator(PrivateEstimatorMixin, BaseEstimator):
     def _rows(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
         return check_rows(self, X, reset=False)
-
-    def fit_predict(self, X: ArrayLike, y: object = None) -> IntArray:
-        """Fit and assign the training rows: the labels are *not* private.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : Ignored
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return self.fit(X).predict(X)
 
     def __sklearn_tags__(self):
         """Say what a release is."""

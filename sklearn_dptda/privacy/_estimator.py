@@ -2,20 +2,25 @@
 
 import copy
 import inspect
+import math
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 
 from sklearn_dptda._typing import Adjacency
 from sklearn_dptda.privacy._accountant import default_accountant
+from sklearn_dptda.privacy._noise import spawn_seeds
 
 FRESH = "_differs_in_every_pickle"
 # Public, but of no use in a ledger, or a secret.
 _NOT_RECORDED = {"accountant", "random_state", "n_jobs", "verbose"}
+# Finite losses for which no scale of noise overflows.
+_EPSILONS = (1e-6, 1e6)
 
 
 @dataclass(slots=True)
@@ -62,20 +67,29 @@ class PrivateTags(Tags):
 class AccountedMixin:
     """Mixin for estimators that pay from a budget, wherever they are copied to.
 
-    The estimator has the parameters ``accountant`` and ``random_state``. Two
+    The estimator has the parameters ``accountant`` and ``random_state``. It
+    either pays in ``fit``, by ``_pay``, or promises there what each later
+    release will cost, by ``_promise``, which ``_check_promise`` compares with
+    the parameters before it pays. Two
     pickles of an estimator that takes its noise from the operating system
     differ, so that ``Pipeline(memory=...)`` and :class:`joblib.Memory` never
     return an old release for a new one.
     """
 
-    def _spend(self, guarantee):
-        """Pay for what the guarantee promises, if anybody keeps count.
+    _not_compared = frozenset({"accountant", "random_state", "n_jobs", "verbose"})
 
-        Raises
-        ------
-        PrivacyBudgetExceeded, PrivacyLedgerError
+    def _pay(self, guarantee, n_seeds=1):
+        """Pay for what the guarantee promises, if anybody keeps count, and seed the noise.
+
+        Returns seeds, or None for each where the operating system's entropy serves.
         """
-        accountant = self.accountant if self.accountant is not None else default_accountant()
+        # What a bad state can make fail, fails before the payment.
+        seeds = spawn_seeds(self.random_state, n_seeds)
+        self._spend(guarantee)
+        return seeds
+
+    def _spend(self, guarantee):
+        accountant = self._payer()
         if accountant is None:
             return
         accountant.spend(
@@ -87,6 +101,32 @@ class AccountedMixin:
             estimator=type(self).__name__,
             parameters=_public_parameters(self),
         )
+
+    def _payer(self):
+        """The accountant that pays, or None where nobody keeps count."""
+        return self.accountant if self.accountant is not None else default_accountant()
+
+    def _promise(self, guarantee):
+        """Say what each release will promise, for as long as no parameter changes."""
+        self.privacy_guarantee_ = guarantee
+        self._parameters_at_fit = self._parameters()
+
+    def _check_promise(self):
+        """Refuse to release under a guarantee of other parameters."""
+        if self._parameters() != self._parameters_at_fit:
+            raise ValueError(
+                "A parameter has changed since fit, so privacy_guarantee_ no longer describes "
+                "what would be released: call fit again."
+            )
+
+    def _parameters(self):
+        """What the guarantee depends on, in values that can be compared and pickled."""
+        compared = {
+            name: _comparable(value)
+            for name, value in self.get_params(deep=False).items()
+            if name not in self._not_compared
+        }
+        return {**compared, "seeded": self.random_state is not None}
 
     def __getstate__(self):
         state = dict(super().__getstate__())
@@ -121,17 +161,33 @@ class PrivateEstimatorMixin(AccountedMixin):
     The estimator has the parameters ``epsilon``, ``accountant`` and
     ``random_state``, and takes all its noise from
     :class:`~sklearn_dptda.privacy.NoiseSource`. Before it computes anything
-    from the records that it releases, it calls ``self._spend(guarantee)``;
-    after that, nothing gives the budget back. It sets ``privacy_guarantee_``.
+    from the records that it releases, it calls ``self._pay(guarantee)``, which
+    returns a seed for its noise; after that, nothing gives the budget back. It
+    sets ``privacy_guarantee_``.
 
     See Also
     --------
     sklearn_dptda.utils.estimator_checks : What it is held to.
     """
 
+    def _check_epsilon(self):
+        """Refuse losses that are finite and beyond what noise can be scaled to."""
+        least, most = _EPSILONS
+        if not (least <= self.epsilon <= most or math.isinf(self.epsilon)):
+            raise ValueError(
+                f"epsilon must be inf or from {least:g} to {most:g}; got {self.epsilon!r}."
+            )
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         return PrivateTags(**{f.name: getattr(tags, f.name) for f in fields(tags)})
+
+
+def _comparable(value):
+    if callable(value):
+        kind = value if hasattr(value, "__qualname__") else type(value)
+        return f"{kind.__module__}.{kind.__qualname__}"
+    return repr(value.tolist() if isinstance(value, np.ndarray) else value)
 
 
 def _public_parameters(estimator):

@@ -1,6 +1,7 @@
 """Validation, containers and the door to scikit-learn's private helpers."""
 
-from sklearn_dptda.utils._bounds import bounds_from_data, check_bounds, diameter
+from sklearn_dptda.utils._bounds import bounds_from_data, check_bounds, diameter, public_bounds
+from sklearn_dptda.utils._box import Box
 from sklearn_dptda.utils._clouds import (
     check_cloud,
     check_clouds,
@@ -13,6 +14,7 @@ from sklearn_dptda.utils._lossy import refuse_lossy
 from sklearn_dptda.utils._output import ListOutputMixin
 
 __all__ = [
+    "Box",
     "ListOutputMixin",
     "as_diagram",
     "bounds_from_data",
@@ -22,6 +24,7 @@ __all__ = [
     "check_collection",
     "diameter",
     "first_places",
+    "public_bounds",
     "refuse_lossy",
     "refuse_repeated",
 ]

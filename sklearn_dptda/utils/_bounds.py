@@ -63,6 +63,15 @@ def _advice(bounds, n_features):
     return f" For one (low, high) per coordinate, pass bounds=({low}, {high})."
 
 
+def public_bounds(
+    bounds: Bounds | None, clouds: Sequence[FloatArray], estimator_name: str
+) -> tuple[FloatArray, FloatArray]:
+    """Bounds as given, or from the data with a warning."""
+    if bounds is None:
+        return bounds_from_data(clouds, estimator_name)
+    return check_bounds(bounds, clouds[0].shape[1])
+
+
 def bounds_from_data(
     clouds: Sequence[FloatArray], estimator_name: str
 ) -> tuple[FloatArray, FloatArray]:

@@ -28,15 +28,15 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
         "covariance_type": [StrOptions(set(COVARIANCE_TYPES))],
     }
 
-    def _learn(self, rows, budget, rng, to_data, squares):
-        covariances = float(self.covariance_share), self.covariance_type
-        self.scales_ = np.sqrt(np.diagonal(squares)).copy()
-        weights, centres, found = self._fit_centres(rows, covariances, budget, rng)
-        self.weights_, self.cluster_centers_ = weights, to_data(centres)
-        if found is not None:
-            self.covariances_ = compact(squares * found, self.covariance_type)
+    def _learn(self, rows, budget, rng, box):
+        share = float(self.covariance_share), self.covariance_type
+        self.scales_ = box.unit
+        self.weights_, centres, covariances = self._fit_centres(rows, share, budget, rng)
+        self.cluster_centers_ = box.points(centres)
+        if covariances is not None:
+            self.covariances_ = compact(box.covariances(covariances), self.covariance_type)
 
-    def _one_scale(self):
+    def _one_unit(self):
         return self.covariance_share > 0 and self.covariance_type == "spherical"
 
     def _released(self):

@@ -8,6 +8,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import FloatArray, IntArray
+from sklearn_dptda.cluster._fit_predict import FitPredictMixin
 from sklearn_dptda.cluster._morse._critical_points import basins
 from sklearn_dptda.cluster._morse._merge_tree import morse_linkage
 from sklearn_dptda.utils._rows import check_rows
@@ -16,7 +17,7 @@ from sklearn_dptda.utils._rows import check_rows
 _BATCH = 1 << 14
 
 
-class MergedMixtureMixin:
+class MergedMixtureMixin(FitPredictMixin):
     """What estimators share whose clusters are merged components.
 
     They have the parameters ``n_clusters``, ``merge_threshold``,

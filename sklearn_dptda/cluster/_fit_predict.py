@@ -1,0 +1,23 @@
+"""Labels of training rows from ``predict``, for estimators that keep none."""
+
+from numpy.typing import ArrayLike
+
+from sklearn_dptda._typing import IntArray
+
+
+class FitPredictMixin:
+    """Mixin for clusterings whose labels follow from what they have learnt and a row."""
+
+    def fit_predict(self, X: ArrayLike, y: object = None) -> IntArray:
+        """Fit and assign the training rows: the labels are *not* private.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : Ignored
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self.fit(X).predict(X)  # type: ignore[attr-defined]
