@@ -159,8 +159,9 @@ class DPCube(PrivateKMeans):
         return math.sqrt(2 * rho), rho
 
     def _mechanism(self):
-        noise = "Laplace" if self.delta == 0 else "Gaussian"
-        return f"discrete {noise} and exponential mechanisms, composed"
+        if self.delta == 0:
+            return "discrete Laplace mechanism and permute-and-flip, composed"
+        return "discrete Gaussian and exponential mechanisms, composed"
 
     def _fit_centres(self, rows, covariances, budget, rng):
         k, d = int(self.n_clusters), rows.n_features

@@ -6,18 +6,14 @@ from sklearn_dptda.privacy._audit import AuditResult, audit_epsilon
 from sklearn_dptda.privacy._budget import PrivacyLoss
 from sklearn_dptda.privacy._calibration import (
     bounded_range_rho,
-    compose_mu,
     gaussian_delta,
-    gaussian_epsilon,
     gaussian_mu,
     gaussian_rho,
-    gaussian_scale,
-    laplace_scale,
     pure_rho,
     zcdp_epsilon,
     zcdp_rho,
 )
-from sklearn_dptda.privacy._choice import exponential_choice
+from sklearn_dptda.privacy._choice import private_choice
 from sklearn_dptda.privacy._composition import bounded_range_delta, bounded_range_rate
 from sklearn_dptda.privacy._estimator import (
     AccountedMixin,
@@ -55,17 +51,13 @@ __all__ = [
     "bounded_range_delta",
     "bounded_range_rate",
     "bounded_range_rho",
-    "compose_mu",
     "default_accountant",
-    "exponential_choice",
     "flip_numerator",
     "gaussian_delta",
-    "gaussian_epsilon",
     "gaussian_mu",
     "gaussian_rho",
-    "gaussian_scale",
-    "laplace_scale",
     "neighbours",
+    "private_choice",
     "pure_rho",
     "spawn_seeds",
     "successes",

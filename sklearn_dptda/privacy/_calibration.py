@@ -6,16 +6,11 @@ zero-concentrated differential privacy (zCDP).
 """
 
 import math
-from fractions import Fraction
 from functools import lru_cache
 
-import numpy as np
-from numpy.typing import ArrayLike
 from scipy.integrate import quad
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import log_ndtr
-
-from sklearn_dptda.privacy._sensitivity import Sensitivity
 
 # Relative, for roots and integrals whose last digits are not certain.
 _MARGIN = 1e-9
@@ -112,108 +107,6 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     )
     # The root may be off to either side by rounding: step to the private one.
     return root * (1 - _MARGIN)
-
-
-def gaussian_epsilon(mu: float, delta: float) -> float:
-    """Smallest epsilon at which a mu-GDP mechanism has the given delta.
-
-    Parameters
-    ----------
-    mu : float
-    delta : float
-        In (0, 1).
-
-    Returns
-    -------
-    float
-    """
-    _check_delta(delta)
-    if math.isinf(mu):
-        return math.inf
-    target = math.log(delta)
-    if _log_gaussian_delta(0.0, mu) <= target:
-        return 0.0
-    high = mu * mu / 2 + mu * math.sqrt(-2 * target) + 1e-12
-    root = brentq(lambda epsilon: _log_gaussian_delta(epsilon, mu) - target, 0.0, high, xtol=1e-300)
-    return root * (1 + _MARGIN)
-
-
-def compose_mu(mus: ArrayLike) -> float:
-    """Combined ``mu`` of adaptively chosen Gaussian steps: exact, not a bound.
-
-    Parameters
-    ----------
-    mus : array-like of float
-
-    Returns
-    -------
-    float
-
-    References
-    ----------
-    Dong, Roth, Su, "Gaussian differential privacy", Corollary 3.3.
-    """
-    return float(np.linalg.norm(np.asarray(mus, dtype=float)))
-
-
-def gaussian_scale(
-    sensitivity: Sensitivity, epsilon: float, delta: float, share: float = 1.0
-) -> float:
-    """Scale of the Gaussian noise for a step that gets a share of the budget.
-
-    Parameters
-    ----------
-    sensitivity : Sensitivity
-        In the L2 norm; it says for which neighbours the result holds.
-    epsilon, delta : float
-        The whole budget.
-    share : float, default=1.0
-        Steps whose shares add up to one are together exactly
-        (epsilon, delta)-private, and so is any number of them by the tight
-        curve of their combined ``mu``.
-
-    Returns
-    -------
-    float
-        0 for infinite ``epsilon``.
-
-    Examples
-    --------
-    >>> from sklearn_dptda.privacy import Sensitivity, gaussian_scale
-    >>> one_row = Sensitivity(1.0, "l2", "add-remove")
-    >>> round(gaussian_scale(one_row, 1.0, 1e-5), 3)
-    3.731
-    """
-    sensitivity.require(norm="l2")
-    if not 0 < share <= 1:
-        raise ValueError(f"share must be in (0, 1]; got {share!r}.")
-    return sensitivity.value / (gaussian_mu(epsilon, delta) * math.sqrt(share))
-
-
-def laplace_scale(sensitivity: Sensitivity, epsilon: float) -> float:
-    """Scale of the Laplace noise for pure privacy: sensitivity over epsilon.
-
-    Parameters
-    ----------
-    sensitivity : Sensitivity
-        In the L1 norm.
-    epsilon : float
-        Positive; ``inf`` gives 0.
-
-    Returns
-    -------
-    float
-        Rounded up, so that the loss is ``epsilon`` to its last digit.
-    """
-    sensitivity.require(norm="l1")
-    _check_epsilon(epsilon)
-    if epsilon == 0:
-        raise ValueError("epsilon must be positive; got 0.")
-    if math.isinf(epsilon):
-        return 0.0
-    scale = sensitivity.value / epsilon
-    short = Fraction(scale) * Fraction(epsilon) < Fraction(sensitivity.value)
-    return math.nextafter(scale, math.inf) if short else scale
 
 
 def gaussian_rho(mu: float) -> float:

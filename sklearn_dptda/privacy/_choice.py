@@ -1,17 +1,29 @@
-"""The exponential mechanism over a finite list, in integers."""
+"""A private choice from a finite list, in integers."""
 
 import math
 from collections.abc import Sequence
-from decimal import Decimal, localcontext
 
+import numpy as np
+
+from sklearn_dptda._typing import IntArray
+from sklearn_dptda.privacy import _secure
 from sklearn_dptda.privacy._noise import NoiseSource
+from sklearn_dptda.privacy._rounding import ROUND_UP
 
-# Decimal digits of the largest weight, of the smallest, and of the arithmetic that makes them.
-_DIGITS, _LEAST, _PRECISION = 90, 30, 120
+# Of seeded draws: the least weight in units of the largest, and bits of the largest.
+_LEAST, _BITS = 1e-60, 300
+# Costs beyond it are cut off, which brings no two of them further apart.
+_LARGEST = 2**62
 
 
-def exponential_choice(costs: Sequence[int], rate: float, noise: NoiseSource) -> int:
-    """Draw an index with probability proportional to ``exp(-rate * cost)``.
+def private_choice(
+    costs: Sequence[int] | IntArray,
+    rate: float,
+    noise: NoiseSource,
+    *,
+    bounded_range: bool = True,
+) -> int:
+    """Choose the index of a small cost.
 
     Parameters
     ----------
@@ -20,6 +32,11 @@ def exponential_choice(costs: Sequence[int], rate: float, noise: NoiseSource) ->
     rate : float
         Nonnegative; ``inf`` takes the first least cost.
     noise : NoiseSource
+    bounded_range : bool, default=True
+        Whether the range of the privacy loss has to be bounded as well, as
+        budgets in zCDP count on. Then the draw is the exponential mechanism:
+        index ``i`` with probability proportional to ``exp(-rate * costs[i])``.
+        Without it permute-and-flip, whose cost is never larger on average.
 
     Returns
     -------
@@ -28,23 +45,25 @@ def exponential_choice(costs: Sequence[int], rate: float, noise: NoiseSource) ->
     Notes
     -----
     If one record moves all costs by 0 to ``D`` the same way, the choice is
-    ``rate * D``-differentially private and its privacy loss has a range of
-    ``rate * D`` (which is ``(rate * D)**2 / 8``-zCDP); if it moves them by up
-    to ``D`` either way, twice that. No weight is less than 1e-60 of the
-    largest: a floor that moves with the least cost, as weights do, so that the
-    ratios of neighbours stay within the same bounds. Weights are integers,
-    exact to 30 digits.
+    ``rate * D``-differentially private; if it moves them by up to ``D`` either
+    way, it is so for twice that. With ``bounded_range`` this is the range of
+    the loss as well, and the choice is an eighth of its square in zCDP.
+
+    Drawn by OpenDP, exactly. Seeded draws are of the same law up to weights
+    below 1e-60 of the largest, which are raised to that: a floor that moves
+    with the least cost, as weights do.
 
     References
     ----------
     F. McSherry, K. Talwar, "Mechanism design via differential privacy", FOCS
-    2007; M. Cesar, R. Rogers, "Bounding, concentrating, and truncating", ALT
-    2021, for the range.
+    2007; R. McKenna, D. Sheldon, "Permute-and-flip", NeurIPS 2020; M. Cesar,
+    R. Rogers, "Bounding, concentrating, and truncating", ALT 2021, for the
+    range.
 
     Examples
     --------
-    >>> from sklearn_dptda.privacy import NoiseSource, exponential_choice
-    >>> exponential_choice([3, 0, 7], 100.0, NoiseSource(0))
+    >>> from sklearn_dptda.privacy import NoiseSource, private_choice
+    >>> private_choice([3, 0, 7], 100.0, NoiseSource(0))
     1
     """
     costs = [int(cost) for cost in costs]
@@ -55,7 +74,14 @@ def exponential_choice(costs: Sequence[int], rate: float, noise: NoiseSource) ->
     least = min(costs)
     if math.isinf(rate):
         return costs.index(least)
-    weights = _weights([cost - least for cost in costs], rate)
+    if not noise.seeded and rate > 0 and math.isfinite(scale := ROUND_UP / rate):
+        cut = np.array([max(-_LARGEST, min(cost, _LARGEST)) for cost in costs])
+        return _secure.noisy_min(cut, scale, bounded_range)
+    weights = _weights([float(cost - least) for cost in costs], rate)
+    return (_exponential if bounded_range else _permute_and_flip)(weights, noise)
+
+
+def _exponential(weights, noise):
     draw = noise.below(sum(weights))
     for index, weight in enumerate(weights):
         draw -= weight
@@ -64,17 +90,14 @@ def exponential_choice(costs: Sequence[int], rate: float, noise: NoiseSource) ->
     raise AssertionError("weights do not sum to their sum.")
 
 
+def _permute_and_flip(weights, noise):
+    order = list(range(len(weights)))
+    noise.shuffle(order)
+    # The likeliest one is always taken, where no other was before.
+    return next(index for index in order if noise.below(1 << _BITS) < weights[index])
+
+
 def _weights(excesses, rate):
-    least = 10**_LEAST
-    # Beyond it a weight is the least one for sure.
-    reach = 2.4 * (_DIGITS - _LEAST) / rate if rate > 0 else math.inf
-    with localcontext() as context:
-        context.prec = _PRECISION
-        context.Emin = -(10**9)
-        exact = Decimal(rate)
-        found = {
-            excess: max(int((-exact * excess).exp().scaleb(_DIGITS)), least)
-            for excess in set(excesses)
-            if excess <= reach
-        }
-    return [found.get(excess, least) for excess in excesses]
+    """Integers in proportion to ``exp(-rate * excess)``, as exact as floating-point numbers."""
+    weights = np.maximum(np.exp(-rate * np.array(excesses)), _LEAST)
+    return [int(weight) for weight in np.ldexp(weights, _BITS)]

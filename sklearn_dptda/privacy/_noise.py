@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from sklearn_dptda._typing import RandomStateLike
@@ -108,104 +108,6 @@ class NoiseSource:
         if self.seeded:
             return self._rng.integers(0, _WORD, size=size, dtype=np.uint64)
         return np.frombuffer(secrets.token_bytes(8 * size), dtype=np.uint64)
-
-    def bits(self, size: int) -> NDArray[np.bool_]:
-        """Fair coins.
-
-        Parameters
-        ----------
-        size : int
-
-        Returns
-        -------
-        ndarray of shape (size,), dtype bool
-        """
-        words = self.words(-(-size // 64))
-        return np.unpackbits(words.view(np.uint8), count=size).astype(bool)
-
-    def integers(self, n: int, size: int) -> NDArray[np.int64]:
-        """Integers uniform on ``{0, ..., n - 1}``, exactly, by rejection.
-
-        Parameters
-        ----------
-        n : int
-            From 1 to 2**63.
-        size : int
-
-        Returns
-        -------
-        ndarray of shape (size,), dtype int64
-        """
-        if not 1 <= n <= 2**63:
-            raise ValueError(f"n must be in [1, 2**63]; got {n!r}.")
-        shift = np.uint64(64 - max((n - 1).bit_length(), 1))
-        out = np.empty(size, dtype=np.int64)
-        done = 0
-        while done < size:
-            draws = self.words(size - done) >> shift
-            draws = draws[draws < n]
-            out[done : done + len(draws)] = draws
-            done += len(draws)
-        return out
-
-    def bernoulli(self, numerator: int, size: int) -> NDArray[np.bool_]:
-        """Coins that are true with probability ``numerator / 2**64``, exactly.
-
-        Parameters
-        ----------
-        numerator : int
-            From 0 to 2**64.
-        size : int
-
-        Returns
-        -------
-        ndarray of shape (size,), dtype bool
-        """
-        if not 0 <= numerator <= _WORD:
-            raise ValueError(f"numerator must be in [0, 2**64]; got {numerator!r}.")
-        if numerator == _WORD:
-            return np.ones(size, dtype=bool)
-        return self.words(size) < np.uint64(numerator)
-
-    def randomized_response(
-        self, values: ArrayLike, n_categories: int, epsilon: float
-    ) -> NDArray[np.int64]:
-        """Keep each category or replace it by another one, uniformly chosen.
-
-        Each output is exactly ``epsilon``-differentially private for its own
-        input: the probability of a change is rounded up to a multiple of
-        2**-64, never down.
-
-        Parameters
-        ----------
-        values : array-like of int
-            Categories in ``{0, ..., n_categories - 1}``.
-        n_categories : int
-            At least 2.
-        epsilon : float
-            Positive.
-
-        Returns
-        -------
-        ndarray of the same shape, dtype int64
-
-        References
-        ----------
-        S. L. Warner, "Randomized response", JASA 60, 1965; P. Kairouz, S. Oh,
-        P. Viswanath, "Extremal mechanisms for local differential privacy",
-        JMLR 17, 2016.
-        """
-        values = np.asarray(values, dtype=np.int64)
-        if n_categories < 2:
-            raise ValueError(f"n_categories must be at least 2; got {n_categories!r}.")
-        if ((values < 0) | (values >= n_categories)).any():
-            raise ValueError(f"values must lie in 0..{n_categories - 1}.")
-        out = values.ravel().copy()
-        change = self.bernoulli(flip_numerator(epsilon, n_categories), out.size)
-        step = self.integers(n_categories - 1, out.size) + 1
-        # Steps are drawn for all, so that the work does not depend on who changes.
-        out[change] = (out[change] + step[change]) % n_categories
-        return out.reshape(values.shape)
 
     def discrete_laplace(self, scale: float, size: int | tuple[int, ...]) -> NDArray[np.int64]:
         """Integer noise with probabilities proportional to ``exp(-abs(x) / scale)``.

@@ -1,4 +1,4 @@
-"""Exact integer noise from the operating system's entropy, by OpenDP."""
+"""Exact integer noise and choices from the operating system's entropy, by OpenDP."""
 
 import numpy as np
 import opendp.prelude as dp
@@ -9,20 +9,9 @@ _CHUNK = 1 << 14
 
 
 def draw(law, scale, size):
-    """Draw exact discrete Laplace or Gaussian noise.
+    """Discrete Laplace or Gaussian noise of a positive scale, of shape (size,).
 
     OpenDP works outside the interpreter's lock, so threads share long draws.
-
-    Parameters
-    ----------
-    law : {"laplace", "gaussian"}
-    scale : float
-        Positive.
-    size : int
-
-    Returns
-    -------
-    ndarray of shape (size,), dtype int64
     """
     lengths = [min(_CHUNK, size - start) for start in range(0, size, _CHUNK)]
     parts = Parallel(n_jobs=-1 if len(lengths) > 1 else 1, require="sharedmem")(
@@ -31,10 +20,25 @@ def draw(law, scale, size):
     return np.concatenate(parts)
 
 
+def noisy_min(costs, scale, bounded_range):
+    """Index of a small cost: the exponential mechanism, or permute-and-flip.
+
+    Of OpenDP's two forms only that for zero-concentrated divergence has a loss of bounded range.
+    """
+    dp.enable_features("contrib")
+    measure = dp.zero_concentrated_divergence() if bounded_range else dp.max_divergence()
+    space = _vectors(), dp.linf_distance(T=dp.i64)
+    return int(dp.m.make_noisy_max(*space, measure, scale=scale, negate=True)(costs))
+
+
+def _vectors():
+    return dp.vector_domain(dp.atom_domain(T=dp.i64))
+
+
 def _chunk(law, scale, length):
     # Measurements do not pickle: built where they are used.
     dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T=dp.i64))
+    space = _vectors()
     if law == "laplace":
         measurement = dp.m.make_laplace(space, dp.l1_distance(T=dp.i64), scale=scale)
     else:

@@ -4,7 +4,6 @@ from sklearn_dptda.utils._bounds import bounds_from_data, check_bounds, diameter
 from sklearn_dptda.utils._box import Box
 from sklearn_dptda.utils._clouds import (
     check_cloud,
-    check_clouds,
     check_collection,
     first_places,
     refuse_repeated,
@@ -20,7 +19,6 @@ __all__ = [
     "bounds_from_data",
     "check_bounds",
     "check_cloud",
-    "check_clouds",
     "check_collection",
     "diameter",
     "first_places",

@@ -117,20 +117,3 @@ def _place(item, number):
         memory = item.__array_interface__["data"][0]
         return memory, item.shape, item.strides, item.dtype.str
     return id(item)
-
-
-def check_clouds(
-    X: Iterable[ArrayLike], n_features: int | None = None, min_points: int = 2
-) -> list[FloatArray]:
-    """Check a list of clouds, or a three-dimensional array.
-
-    Returns
-    -------
-    list of ndarray of shape (n_i, d), float64, all with one d
-    """
-    clouds = []
-    for i, cloud in enumerate(check_collection(X)):
-        checked = check_cloud(cloud, f"X[{i}]", n_features, min_points)
-        n_features = checked.shape[1]
-        clouds.append(checked)
-    return clouds

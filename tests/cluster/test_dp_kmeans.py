@@ -82,13 +82,13 @@ def spy_on_budget(monkeypatch):
         spent["release"].append(sensitivity.value / budget.scale(sensitivity, share))
         return release_moments(rows, assign, n_cells, weights, budget, share, kind, soft)
 
-    def choice(costs, rate, noise):
+    def choice(costs, rate, noise, bounded_range):
         spent["choice"].append(rate * LARGEST_COST)
-        return honest_choice(costs, rate, noise)
+        return honest_choice(costs, rate, noise, bounded_range=bounded_range)
 
-    honest_choice = _budget_shares.exponential_choice
+    honest_choice = _budget_shares.private_choice
     monkeypatch.setattr(_budget_shares, "release_moments", spy)
-    monkeypatch.setattr(_budget_shares, "exponential_choice", choice)
+    monkeypatch.setattr(_budget_shares, "private_choice", choice)
     return spent
 
 

@@ -14,11 +14,11 @@ from sklearn_dptda.privacy import (
     PrivacyGuarantee,
     PrivateEstimatorMixin,
     Sensitivity,
-    laplace_scale,
     spawn_seeds,
 )
 from sklearn_dptda.utils import bounds_from_data, check_bounds
 from sklearn_dptda.utils._sklearn import Interval, _fit_context
+from tests.privacy._calibrated import laplace_scale
 
 
 class ExactMean(BaseEstimator):

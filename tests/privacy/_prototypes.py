@@ -16,6 +16,7 @@ from sklearn_dptda.privacy import (
 )
 from sklearn_dptda.utils import check_bounds
 from sklearn_dptda.utils._sklearn import Interval, _fit_context
+from tests.privacy._randomized_response import randomized_response
 
 CONSTRAINTS = {
     "epsilon": [Interval(Real, 0, None, closed="right")],
@@ -108,7 +109,7 @@ class FlipEdges(PrivateEstimatorMixin, TransformerMixin, BaseEstimator):
         (seed,) = spawn_seeds(self.random_state, 1)
         rows, columns = np.triu_indices(len(X), 1)
         noise = NoiseSource(seed)
-        flipped = noise.randomized_response(X[rows, columns], 2, self.epsilon)
+        flipped = randomized_response(noise, X[rows, columns], 2, self.epsilon)
         graph = np.zeros(X.shape, dtype=np.int8)
         graph[rows, columns] = graph[columns, rows] = flipped
         return csr_array(graph)

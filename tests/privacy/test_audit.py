@@ -18,10 +18,11 @@ from sklearn_dptda.privacy import (
     PrivacyAccountant,
     Sensitivity,
     audit_epsilon,
-    gaussian_scale,
 )
 from sklearn_dptda.privacy._audit import lower_bound
+from tests.privacy._calibrated import gaussian_scale
 from tests.privacy._private_mean import PrivateMean
+from tests.privacy._randomized_response import randomized_response
 
 CONFIDENCE = 1 - 1e-6
 N_RUNS = 10_000
@@ -47,7 +48,7 @@ def half_gaussian(data, random_state=None):
 
 
 def response(data, random_state=None, epsilon=1.0):
-    return NoiseSource(random_state).randomized_response(data, 3, epsilon)
+    return randomized_response(NoiseSource(random_state), data, 3, epsilon)
 
 
 def loose_response(data, random_state=None):
@@ -176,7 +177,8 @@ def test_coverage_of_learnt_events():
     # A release that has nothing to do with the data: at confidence 0.9 more than 22 of 60
     # bounds are above zero with probability below 1e-6.
     def unrelated(data, random_state=None):
-        return NoiseSource(random_state).integers(2**40, 3)
+        noise = NoiseSource(random_state)
+        return [noise.below(2**40) for _ in range(3)]
 
     wrong = sum(
         audit_epsilon(unrelated, 0, 1, n_runs=60, confidence=0.9, random_state=seed).epsilon > 0

@@ -1,7 +1,6 @@
 """Calibration against dp-accounting, high precision and brute force."""
 
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,17 +9,14 @@ from scipy.stats import norm
 from sklearn_dptda.privacy import (
     Sensitivity,
     bounded_range_rho,
-    compose_mu,
     gaussian_delta,
-    gaussian_epsilon,
     gaussian_mu,
     gaussian_rho,
-    gaussian_scale,
-    laplace_scale,
     pure_rho,
     zcdp_epsilon,
     zcdp_rho,
 )
+from tests.privacy._calibrated import gaussian_epsilon, gaussian_scale
 
 EPSILONS = [0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0]
 DELTAS = [1e-12, 1e-8, 1e-5, 1e-2]
@@ -91,7 +87,7 @@ def test_composition_of_gaussian_steps_is_exact():
     epsilon, delta, shares = 1.0, 1e-5, [0.1, 0.2, 0.3, 0.4]
     unit = Sensitivity(1.0, "l2", "add-remove")
     scales = [gaussian_scale(unit, epsilon, delta, share) for share in shares]
-    mu = compose_mu([1 / s for s in scales])
+    mu = np.linalg.norm([1 / s for s in scales])
     assert mu == pytest.approx(gaussian_mu(epsilon, delta), rel=1e-12)
     assert accounting.get_epsilon_gaussian(1 / mu, delta, tol=1e-10) == pytest.approx(
         epsilon, rel=1e-6
@@ -136,8 +132,6 @@ def test_limits():
     assert zcdp_epsilon(0.0, 1e-5) == 0 and zcdp_epsilon(math.inf, 1e-5) == math.inf
     assert zcdp_rho(math.inf, 1e-5) == math.inf
     assert pure_rho(2.0) == 2.0 and bounded_range_rho(2.0) == 0.5
-    assert laplace_scale(Sensitivity(3.0, "l1", "replace-one"), 2.0) == 1.5
-    assert laplace_scale(Sensitivity(3.0, "l1", "replace-one"), math.inf) == 0
 
 
 @pytest.mark.parametrize("function", [gaussian_mu, zcdp_rho])
@@ -162,9 +156,9 @@ def test_adjacencies_and_norms_do_not_mix():
     with pytest.raises(ValueError, match="norm"):
         rows + ones
     with pytest.raises(ValueError, match="l2"):
-        gaussian_scale(ones, 1.0, 1e-5)
+        ones.require(norm="l2")
     with pytest.raises(ValueError, match="l1"):
-        laplace_scale(rows, 1.0)
+        rows.require(norm="l1")
     with pytest.raises(ValueError, match="adjacency"):
         rows.require(adjacency="replace-one")
     with pytest.raises(TypeError):
@@ -172,16 +166,3 @@ def test_adjacencies_and_norms_do_not_mix():
     for bad in ({"value": -1.0}, {"value": math.inf}, {"norm": "l3"}, {"adjacency": "unknown"}):
         with pytest.raises(ValueError, match=next(iter(bad))):
             Sensitivity(**{"value": 1.0, "norm": "l1", "adjacency": "add-remove", **bad})
-    with pytest.raises(ValueError, match="share"):
-        gaussian_scale(rows, 1.0, 1e-5, share=0.0)
-    with pytest.raises(ValueError, match="epsilon"):
-        laplace_scale(ones, 0.0)
-
-
-def test_laplace_scale_is_rounded_up():
-    rng = np.random.default_rng(0)
-    for value, epsilon in zip(rng.uniform(0.1, 10, 500), rng.uniform(0.01, 10, 500), strict=True):
-        scale = laplace_scale(Sensitivity(value, "l1", "add-remove"), epsilon)
-        assert Fraction(value) <= Fraction(scale) * Fraction(epsilon)
-        assert scale <= math.nextafter(value / epsilon, math.inf)
-    assert laplace_scale(Sensitivity(1.0, "l1", "add-remove"), math.inf) == 0.0

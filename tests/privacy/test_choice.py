@@ -1,29 +1,85 @@
 """The exponential mechanism: its law, and its privacy by exact weights."""
 
 import math
+from itertools import permutations
 
 import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from sklearn_dptda.privacy import NoiseSource, exponential_choice
+from sklearn_dptda.privacy import NoiseSource, private_choice
 from sklearn_dptda.privacy._choice import _weights
 
+COSTS, RATE, N = [0, 3, 5, 50], 0.3, 20_000
 
-def test_law():
-    # 20,000 draws, chi-squared at a false-alarm rate of 1e-6.
-    costs, rate, noise = [0, 3, 5, 50], 0.3, NoiseSource(0)
-    draws = [exponential_choice(costs, rate, noise) for _ in range(20_000)]
-    expected = np.exp(-rate * np.array(costs))
-    expected = 20_000 * expected / expected.sum()
-    found = np.bincount(draws, minlength=4)
-    kept = expected > 5
-    statistic = ((found - expected)[kept] ** 2 / expected[kept]).sum()
-    assert statistic < chi2.isf(1e-6, kept.sum() - 1)
-    # The same with a tenth more rate is told apart.
-    other = np.exp(-1.1 * rate * np.array(costs))
-    other = 20_000 * other / other.sum()
-    assert ((found - other)[kept] ** 2 / other[kept]).sum() > chi2.isf(1e-6, kept.sum() - 1)
+
+def exponential_law(rate):
+    weights = np.exp(-rate * np.array(COSTS))
+    return weights / weights.sum()
+
+
+def permute_and_flip_law(rate):
+    """Over all orders: the first whose coin, of its weight, succeeds."""
+    weights, law = np.exp(-rate * np.array(COSTS)), np.zeros(len(COSTS))
+    for order in permutations(range(len(COSTS))):
+        left = 1.0
+        for index in order:
+            law[index] += left * weights[index]
+            left *= 1 - weights[index]
+    return law / math.factorial(len(COSTS))
+
+
+LAWS = {True: exponential_law, False: permute_and_flip_law}
+
+
+def refuted(draws, law):
+    """Chi-squared at a false-alarm rate of 1e-6, rare outcomes taken together."""
+    expected = len(draws) * law
+    common = expected > 5
+    observed = np.bincount(draws, minlength=len(law))
+    statistic = ((observed - expected)[common] ** 2 / expected[common]).sum()
+    return statistic > chi2.isf(1e-6, common.sum() - 1)
+
+
+@pytest.mark.parametrize("seed", [0, None])
+@pytest.mark.parametrize("bounded_range", [True, False])
+def test_law(bounded_range, seed):
+    noise = NoiseSource(seed)
+    draws = [private_choice(COSTS, RATE, noise, bounded_range=bounded_range) for _ in range(N)]
+    assert not refuted(draws, LAWS[bounded_range](RATE))
+    # A tenth more rate, and the other of the two laws, are told apart.
+    assert refuted(draws, LAWS[bounded_range](1.1 * RATE))
+    assert refuted(draws, LAWS[not bounded_range](RATE))
+
+
+@pytest.mark.parametrize("law", LAWS.values())
+def test_no_law_loses_more_than_the_rate(law, monkeypatch, rng):
+    # All costs up by 0..D: epsilon is rate * D; of the exponential mechanism the range as well.
+    largest = 4
+    for _ in range(100):
+        before = rng.integers(0, 12, size=4)
+        monkeypatch.setattr(f"{__name__}.COSTS", (before - before.min()).tolist())
+        first = law(RATE)
+        after = before + rng.integers(0, largest + 1, size=4)
+        monkeypatch.setattr(f"{__name__}.COSTS", (after - after.min()).tolist())
+        loss = np.log(first) - np.log(law(RATE))
+        assert np.abs(loss).max() <= RATE * largest + 1e-12
+        if law is exponential_law:
+            assert np.ptp(loss) <= RATE * largest + 1e-12
+
+
+def test_permute_and_flip_has_no_bounded_range(monkeypatch):
+    # Why zCDP budgets take the other law: the range of its loss exceeds rate * D.
+    ranges = []
+    for costs in ([0, 0, 0, 0], [0, 1, 1, 1]):
+        for other in ([0, 4, 0, 0], [0, 4, 1, 1], [0, 5, 5, 1]):
+            laws = []
+            for c in (costs, other):
+                monkeypatch.setattr(f"{__name__}.COSTS", c)
+                laws.append(np.log(permute_and_flip_law(RATE)))
+            if (np.abs(np.subtract(costs, other)) <= 4).all():
+                ranges.append(np.ptp(laws[0] - laws[1]))
+    assert max(ranges) > RATE * 4 * 1.01
 
 
 @pytest.mark.parametrize("rate", [1e-7, 0.01, 0.5, 3.0])
@@ -35,7 +91,7 @@ def test_neighbours_are_no_further_apart_than_the_rate_says(rate, rng):
         moved = costs + rng.integers(0, largest + 1, size=12)
         logs = []
         for c in (costs, moved):
-            weights = _weights([int(x) for x in c - c.min()], rate)
+            weights = _weights((c - c.min()).astype(float), rate)
             logs.append(np.array([math.log(w) for w in weights]) - math.log(sum(weights)))
         difference = logs[0] - logs[1]
         epsilon = rate * largest
@@ -52,14 +108,29 @@ def test_worst_case_reaches_the_rate():
 
 def test_extremes():
     noise = NoiseSource(0)
-    assert exponential_choice([5, 4, 4], math.inf, noise) == 1
-    assert exponential_choice([0, 10**30], 1.0, noise) == 0
-    largest, least = _weights([0, 10**30], 1.0)
-    assert least * 10**60 == largest
-    assert {exponential_choice([0, 10**9], 0.0, noise) for _ in range(60)} == {0, 1}
+    assert private_choice([5, 4, 4], math.inf, noise) == 1
+    assert private_choice([0, 10**30], 1.0, noise) == 0
+    largest, least = _weights([0.0, 1e30], 1.0)
+    assert least / largest == pytest.approx(1e-60)
+    assert {private_choice([0, 10**9], 0.0, noise) for _ in range(60)} == {0, 1}
     with pytest.raises(ValueError, match="rate"):
-        exponential_choice([1], -1.0, noise)
+        private_choice([1], -1.0, noise)
     with pytest.raises(ValueError, match="rate"):
-        exponential_choice([1], math.nan, noise)
+        private_choice([1], math.nan, noise)
     with pytest.raises(ValueError, match="costs"):
-        exponential_choice([], 1.0, noise)
+        private_choice([], 1.0, noise)
+
+
+def test_extremes_of_secure_draws():
+    noise = NoiseSource()
+    for bounded_range in (True, False):
+        assert private_choice([5, 4, 4], math.inf, noise, bounded_range=bounded_range) == 1
+        # Beyond 64 bits costs are cut off.
+        assert private_choice([0, 10**30], 1.0, noise, bounded_range=bounded_range) == 0
+        assert private_choice([-(10**30), 0], 1.0, noise, bounded_range=bounded_range) == 0
+        for rate in (0.0, 5e-324):
+            draws = {
+                private_choice([0, 10**9], rate, noise, bounded_range=bounded_range)
+                for _ in range(60)
+            }
+            assert draws == {0, 1}

@@ -28,7 +28,9 @@ class Candidates:
 
     def __init__(self, points, radius):
         self.points, self.radius = points, radius
-        self._steps = self._round(points)
+        steps = self._round(points)
+        squares = (steps**2).sum(axis=1, keepdims=True)
+        self._factors = np.hstack([-2 * steps, np.ones_like(squares), squares]).T
 
     def __len__(self):
         return len(self.points)
@@ -38,20 +40,13 @@ class Candidates:
         return np.clip(np.rint(points * (_STEPS / self.radius)), -(2.0**20), 2.0**20)
 
     def costs(self, part):
-        """Squared distances of records to all candidates, in squared steps.
+        """Squared distances of records of shape (n, n_axes) to all candidates, in squared steps.
 
-        Parameters
-        ----------
-        part : ndarray of shape (n, n_axes)
-
-        Returns
-        -------
-        ndarray of shape (n, n_candidates)
-            Whole numbers up to the largest cost.
+        Whole numbers up to the largest cost, of shape (n, n_candidates).
         """
         steps = self._round(part)
-        squared = (steps**2).sum(axis=1)[:, None] + (self._steps**2).sum(axis=1)
-        squared -= 2 * steps @ self._steps.T
+        squares = (steps**2).sum(axis=1, keepdims=True)
+        squared = np.hstack([steps, squares, np.ones_like(squares)]) @ self._factors
         return np.minimum(squared, LARGEST_COST, out=squared)
 
 
@@ -83,7 +78,9 @@ def swap_costs(candidates, rows, chosen):
         kept = np.minimum(costs, first[:, None])
         total += kept.sum(axis=0)
         # What the second adds, where the new centre is farther than the first.
-        total += by_cell(nearest, k) @ (np.minimum(costs, second[:, None]) - kept)
+        added = np.minimum(costs, second[:, None], out=costs)
+        added -= kept
+        total += by_cell(nearest, k) @ added
     return total.astype(np.int64)
 
 

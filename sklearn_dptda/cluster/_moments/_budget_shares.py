@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from sklearn_dptda.cluster._moments._moment_release import release_moments
-from sklearn_dptda.privacy import NoiseSource, exponential_choice
+from sklearn_dptda.privacy import NoiseSource, private_choice
 from sklearn_dptda.privacy._rounding import ROUND_DOWN, ROUND_UP
 
 
@@ -46,7 +46,8 @@ class Budget(ABC):
         """Choose an index of small cost, each cost a sum over records of costs in 0..largest."""
         # One more record moves all costs the same way, a replaced one both ways.
         span = largest if self.adjacency == "add-remove" else 2 * largest
-        return exponential_choice(costs, self.choice_epsilon(share) / span, self.noise)
+        rate = self.choice_epsilon(share) / span
+        return private_choice(costs, rate, self.noise, bounded_range=self.norm == "l2")
 
 
 class GaussianBudget(Budget):

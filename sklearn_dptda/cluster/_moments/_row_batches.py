@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 _BATCH = 1 << 15
-# Numbers that one batch is worth, whatever is computed for each row.
-_NUMBERS = 1 << 22
+# Numbers that one batch is worth, whatever is computed for each row: they fit a cache.
+_NUMBERS = 1 << 18
 
 
 @dataclass(frozen=True)
