@@ -3,7 +3,7 @@
 from sklearn_dptda.privacy import neighbours
 from sklearn_dptda.privacy._accountant import PrivacyAccountant, default_accountant
 from sklearn_dptda.privacy._audit import AuditResult, audit_epsilon
-from sklearn_dptda.privacy._budget import PrivacyLoss
+from sklearn_dptda.privacy._bounded_range import bounded_range_delta, bounded_range_rate
 from sklearn_dptda.privacy._calibration import (
     bounded_range_rho,
     gaussian_delta,
@@ -14,7 +14,7 @@ from sklearn_dptda.privacy._calibration import (
     zcdp_rho,
 )
 from sklearn_dptda.privacy._choice import private_choice
-from sklearn_dptda.privacy._composition import bounded_range_delta, bounded_range_rate
+from sklearn_dptda.privacy._composition_rules import PrivacyLoss
 from sklearn_dptda.privacy._estimator import (
     AccountedMixin,
     PrivacyTags,
@@ -22,10 +22,10 @@ from sklearn_dptda.privacy._estimator import (
 )
 from sklearn_dptda.privacy._fixed_point import FixedPoint
 from sklearn_dptda.privacy._guarantee import PrivacyGuarantee
-from sklearn_dptda.privacy._history import SpendHistory
 from sklearn_dptda.privacy._noise import NoiseSource, flip_numerator, spawn_seeds
-from sklearn_dptda.privacy._rare import successes
+from sklearn_dptda.privacy._rare_coins import successes
 from sklearn_dptda.privacy._sensitivity import Sensitivity
+from sklearn_dptda.privacy._spend_history import SpendHistory
 from sklearn_dptda.privacy._warnings import (
     PrivacyBudgetExceeded,
     PrivacyLeakWarning,

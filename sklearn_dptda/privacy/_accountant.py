@@ -7,12 +7,12 @@ from numbers import Real
 from typing import Literal, Self
 
 from sklearn_dptda._typing import Adjacency, PathLike
-from sklearn_dptda.privacy._budget import COMPOSITIONS, Charge, PrivacyLoss
-from sklearn_dptda.privacy._context import BLOCKS
-from sklearn_dptda.privacy._history import SpendHistory
+from sklearn_dptda.privacy._composition_rules import COMPOSITIONS, Charge, PrivacyLoss
 from sklearn_dptda.privacy._ledger import Ledger
+from sklearn_dptda.privacy._ledger_stores import MemoryStore, make_store, process_lock
 from sklearn_dptda.privacy._sensitivity import check_adjacency
-from sklearn_dptda.privacy._stores import MemoryStore, make_store, process_lock
+from sklearn_dptda.privacy._spend_history import SpendHistory
+from sklearn_dptda.privacy._with_blocks import BLOCKS
 
 # What a ledger line keeps of a parameter: enough to recognise it, too little for a data set.
 _LONGEST_TEXT = 200

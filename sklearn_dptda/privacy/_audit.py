@@ -13,7 +13,7 @@ from scipy.stats import beta
 from sklearn.base import BaseEstimator
 
 from sklearn_dptda._typing import FloatArray, RandomStateLike
-from sklearn_dptda.privacy._event import learn_event
+from sklearn_dptda.privacy._learnt_event import learn_event
 from sklearn_dptda.privacy._noise import spawn_seeds
 from sklearn_dptda.privacy._release import release, seeded_clone
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sklearn_dptda._typing import IntArray
-from sklearn_dptda.privacy import _secure
+from sklearn_dptda.privacy import _secure_draws
 from sklearn_dptda.privacy._noise import NoiseSource
 from sklearn_dptda.privacy._rounding import ROUND_UP
 
@@ -76,7 +76,7 @@ def private_choice(
         return costs.index(least)
     if not noise.seeded and rate > 0 and math.isfinite(scale := ROUND_UP / rate):
         cut = np.array([max(-_LARGEST, min(cost, _LARGEST)) for cost in costs])
-        return _secure.noisy_min(cut, scale, bounded_range)
+        return _secure_draws.noisy_min(cut, scale, bounded_range)
     weights = _weights([float(cost - least) for cost in costs], rate)
     return (_exponential if bounded_range else _permute_and_flip)(weights, noise)
 

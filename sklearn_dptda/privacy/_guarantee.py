@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from html import escape
 
 from sklearn_dptda._typing import Adjacency
-from sklearn_dptda.privacy._budget import Charge
+from sklearn_dptda.privacy._composition_rules import Charge
 from sklearn_dptda.privacy._sensitivity import check_adjacency
 
 

@@ -11,8 +11,8 @@ import weakref
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sklearn_dptda.privacy._budget import COMPOSITIONS, Charge
-from sklearn_dptda.privacy._stores import MemoryStore, process_lock
+from sklearn_dptda.privacy._composition_rules import COMPOSITIONS, Charge
+from sklearn_dptda.privacy._ledger_stores import MemoryStore, process_lock
 from sklearn_dptda.privacy._warnings import PrivacyBudgetExceeded, PrivacyLedgerError
 
 _CREATE_BUDGET = """

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from sklearn_dptda._typing import RandomStateLike
-from sklearn_dptda.privacy import _secure, _seeded
+from sklearn_dptda.privacy import _secure_draws, _seeded_draws
 
 _WORD = 1 << 64
 # Beyond this the noise could leave 64-bit integers.
@@ -153,9 +153,9 @@ class NoiseSource:
         if scale == 0 or n == 0:
             flat = np.zeros(n, dtype=np.int64)
         elif self.seeded:
-            flat = _seeded.LAWS[law](self._rng, scale, n)
+            flat = _seeded_draws.LAWS[law](self._rng, scale, n)
         else:
-            flat = _secure.draw(law, scale, n)
+            flat = _secure_draws.draw(law, scale, n)
         return flat.reshape(size)
 
     def generator(self) -> np.random.Generator:

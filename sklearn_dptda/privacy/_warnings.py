@@ -1,6 +1,6 @@
 """Warnings and errors about privacy."""
 
-from sklearn_dptda.privacy._budget import PrivacyLoss
+from sklearn_dptda.privacy._composition_rules import PrivacyLoss
 
 
 class PrivacyLeakWarning(RuntimeWarning):

@@ -18,7 +18,7 @@ from sklearn_dptda.privacy import (
     PrivacyAccountant,
     PrivacyBudgetExceeded,
     PrivacyLedgerError,
-    _stores,
+    _ledger_stores,
 )
 from sklearn_dptda.privacy._ledger import Ledger
 from tests.privacy._private_mean import PrivateMean
@@ -413,7 +413,7 @@ def test_server_that_is_not_there():
 
 def test_password_is_not_shown():
     pytest.importorskip("psycopg")
-    from sklearn_dptda.privacy._stores import make_store
+    from sklearn_dptda.privacy._ledger_stores import make_store
 
     assert "secret" not in make_store("postgresql://me:secret@127.0.0.1/none").describe()
 
@@ -463,11 +463,11 @@ def test_what_was_committed_is_never_removed(tmp_path, monkeypatch):
         PrivacyAccountant.open(second).spend(0.9)
         raise KeyboardInterrupt
 
-    second, transaction = tmp_path / "b.db", _stores._sqlite_transaction
+    second, transaction = tmp_path / "b.db", _ledger_stores._sqlite_transaction
     patched = contextlib.contextmanager(spends_and_fails)
     once = [patched]
     monkeypatch.setattr(
-        _stores, "_sqlite_transaction", lambda c: (once.pop() if once else transaction)(c)
+        _ledger_stores, "_sqlite_transaction", lambda c: (once.pop() if once else transaction)(c)
     )
     with pytest.raises(KeyboardInterrupt):
         PrivacyAccountant(1.0, path=second)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, chi2, geom
 
-from sklearn_dptda.privacy import NoiseSource, _rare, successes
-from sklearn_dptda.privacy._rare import Octets, positions
+from sklearn_dptda.privacy import NoiseSource, _rare_coins, successes
+from sklearn_dptda.privacy._rare_coins import Octets, positions
 
 
 def numerator(p):
@@ -30,7 +30,7 @@ def test_number_of_successes(p, seed):
 @pytest.mark.parametrize("rare", [False, True])
 def test_gaps_are_geometric(p, rare, monkeypatch):
     # 5,000 gaps, chi-squared over deciles, on both roads.
-    monkeypatch.setattr(_rare, "_RARE", 1.0 if rare else 0.0)
+    monkeypatch.setattr(_rare_coins, "_RARE", 1.0 if rare else 0.0)
     at = np.concatenate(list(successes(NoiseSource(1), numerator(p), int(6000 / p))))[:5001]
     gaps = np.diff(at)
     edges = np.unique(geom.ppf(np.linspace(0, 1, 11)[1:-1], p))

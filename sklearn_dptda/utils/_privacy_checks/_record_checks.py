@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import clone
 
 from sklearn_dptda.privacy._release import as_arrays, release, state
-from sklearn_dptda.utils._privacy_checks._tools import (
+from sklearn_dptda.utils._privacy_checks._check_tools import (
     equal,
     fitted,
     refusal,

@@ -8,7 +8,7 @@ import warnings
 from sklearn.base import clone
 
 from sklearn_dptda.privacy import PrivacyGuarantee, PrivacyLeakWarning
-from sklearn_dptda.utils._privacy_checks._tools import (
+from sklearn_dptda.utils._privacy_checks._check_tools import (
     fitted,
     observed,
     refusal,

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded
 from sklearn_dptda.privacy._release import as_arrays, release, state
-from sklearn_dptda.utils._privacy_checks._tools import (
+from sklearn_dptda.utils._privacy_checks._check_tools import (
     equal,
     refusal,
     releases_in_transform,

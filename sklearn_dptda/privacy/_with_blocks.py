@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from sklearn_dptda.privacy._stores import process_lock
+from sklearn_dptda.privacy._ledger_stores import process_lock
 
 
 @dataclass(eq=False)

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from sklearn_dptda.privacy import audit_epsilon
 from sklearn_dptda.privacy._release import release, state
-from sklearn_dptda.utils._privacy_checks._tools import (
+from sklearn_dptda.utils._privacy_checks._check_tools import (
     close,
     distance,
     equal,
