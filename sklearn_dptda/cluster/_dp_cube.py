@@ -10,6 +10,7 @@ from sklearn_dptda.cluster._kmeans._box_tree import default_depth, grow
 from sklearn_dptda.cluster._kmeans._lloyd_fit import finish
 from sklearn_dptda.cluster._kmeans._private_kmeans import PrivateKMeans
 from sklearn_dptda.cluster._kmeans._swaps import Candidates, search
+from sklearn_dptda.cluster._mixture._centres import far_apart
 from sklearn_dptda.cluster._mixture._standardised import standardise
 from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
 from sklearn_dptda.cluster._moments._moment_release import hard_assignment
@@ -175,7 +176,7 @@ class DPCube(PrivateKMeans):
         candidates = Candidates(tree.centres, _COST_RADIUS * n_axes**0.5)
         projected = data.rows.map(tree.coordinates)
         n_swaps = 2 * k if self.n_swaps is None else int(self.n_swaps)
-        start = _spread_out(candidates.points, tree.leaves, k)
+        start = tree.leaves[far_apart(tree.centres[tree.leaves], k)]
         chosen = search(candidates, projected, start, n_swaps, budget, swapped)
         counts, centres = _recover(data, tree, tree.centres[chosen], budget, recovered)
         return finish(data, counts, centres, covariances, budget)
@@ -184,17 +185,6 @@ class DPCube(PrivateKMeans):
 def _orthogonal(d, n_axes, rng):
     """Random orthonormal directions."""
     return np.linalg.qr(rng.standard_normal((d, n_axes)))[0]
-
-
-def _spread_out(points, leaves, k):
-    """Indices of candidates far from each other: leaves while there are any."""
-    chosen = [int(leaves[0])]
-    nearest = np.full(len(leaves), np.inf)
-    for _ in range(k - 1):
-        last = points[chosen[-1]]
-        nearest = np.minimum(nearest, ((points[leaves] - last) ** 2).sum(axis=1))
-        chosen.append(int(leaves[np.argmax(nearest)]))
-    return np.array(chosen)
 
 
 def _recover(data, tree, projected, budget, share):

@@ -6,7 +6,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import DensityMixin
-from sklearn.utils import check_random_state, check_scalar
+from sklearn.mixture import GaussianMixture
+from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import (
@@ -203,6 +204,15 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         check_is_fitted(self)
         return MixtureDensity(*mixture_parameters(self))
 
+    def _given_mixture(self, random_state=None):
+        """scikit-learn's mixture of these parameters."""
+        density = self._mixture()
+        mixture = GaussianMixture(density.n_components, random_state=random_state)
+        mixture.weights_, mixture.means_ = density.weights, density.means
+        mixture.covariances_ = density.covariances
+        mixture.precisions_cholesky_ = np.swapaxes(density.factors, 1, 2)
+        return mixture
+
     def score_samples(self, X: ArrayLike) -> FloatArray:
         """Log density of each row under the private mixture.
 
@@ -214,7 +224,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        return -self._mixture().height(self._rows(X))
+        return self._given_mixture().score_samples(self._rows(X))
 
     def score(self, X: ArrayLike, y: object = None) -> float:
         """Mean log density of rows: *not* private, since the rows enter without noise.
@@ -241,7 +251,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         -------
         ndarray of shape (n_samples, n_kept)
         """
-        return self._mixture().responsibilities(self._rows(X))
+        return self._given_mixture().predict_proba(self._rows(X))
 
     def predict(self, X: ArrayLike) -> IntArray:
         """Likeliest component of each row.
@@ -270,11 +280,8 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         -------
         X : ndarray of shape (n_samples, n_features)
         components : ndarray of shape (n_samples,)
+            In increasing order.
         """
         check_is_fitted(self)
         check_scalar(n_samples, "n_samples", Integral, min_val=1)
-        rng = check_random_state(random_state)
-        components = rng.choice(len(self.weights_), n_samples, p=self.weights_)
-        factors = np.linalg.cholesky(self._mixture().covariances)[components]
-        noise = rng.standard_normal((n_samples, self.means_.shape[1]))
-        return self.means_[components] + np.einsum("nij,nj->ni", factors, noise), components
+        return self._given_mixture(random_state).sample(n_samples)

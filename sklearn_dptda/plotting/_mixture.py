@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_dptda._typing import Bounds, IntArray
 from sklearn_dptda.cluster._mixture._covariance_types import mixture_parameters
 from sklearn_dptda.cluster._morse._mixture_density import MixtureDensity
+from sklearn_dptda.cluster._morse._tree_paths import tree_paths
 from sklearn_dptda.plotting._style import axes_or_new, cluster_names, cluster_style, legend_below
 from sklearn_dptda.utils import check_bounds
 
@@ -26,9 +27,6 @@ _PLAIN = {"color": "#0072B2", "linestyle": "-"}
 _REACH = 3.0
 # Least depth of the picture below the highest mode, in nats.
 _DEPTH = 6.0
-# Mean shift jumps: a path of full steps has kinks.
-_PATH_STEPS = 500
-_PATH_DAMPING = 0.2
 
 
 class MixtureDensityDisplay:
@@ -171,26 +169,27 @@ class MixtureDensityDisplay:
         # One line at a time, so that memory does not grow with the number of components.
         lines = [np.column_stack([np.full(axes.shape[1], x), axes[1]]) for x in axes[0]]
         names = getattr(estimator, "feature_names_in_", None)
-        found = {}
+        drawn = {}
         if hasattr(estimator, "modes_"):
-            found = {
+            tree = estimator.modes_, estimator.saddles_, estimator.linkage_
+            drawn = {
                 "component_labels": estimator.component_labels_,
                 "modes": estimator.modes_[:, features],
                 "mode_labels": estimator.mode_labels_,
                 "saddles": estimator.saddles_[:, features],
-                "paths": [path[:, features] for path in _tree_paths(density, estimator)],
+                "paths": [path[:, features] for path in tree_paths(density, *tree)],
             }
             wanted = kwargs.get("show_regions", True)
             if wanted and density.n_features == 2 and estimator.n_clusters_ > 1:
-                found["regions"] = _predict(estimator, np.concatenate(lines)[:, features])
-                found["regions"] = found["regions"].reshape(axes.shape[1], axes.shape[1])
+                regions = _predict(estimator, np.concatenate(lines)[:, features])
+                drawn["regions"] = regions.reshape(axes.shape[1], axes.shape[1])
         return cls(
             axes,
             np.array([-marginal.height(line) for line in lines]),
             means=marginal.means,
             covariances=marginal.covariances,
             feature_names=[f"feature {j}" if names is None else str(names[j]) for j in features],
-            **found,
+            **drawn,
         ).plot(ax=ax, **kwargs)
 
     def plot(
@@ -357,51 +356,3 @@ def _predict(estimator, X):
         # The grid has no column names, whatever the estimator was fitted to.
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         return estimator.predict(X)
-
-
-def _tree_paths(density, estimator):
-    """Ways from each pass up to the two modes that it joins, by mean shift.
-
-    Where the two ways do not end in the two branches that the pass joins, they
-    are straight lines to the nearest mode of each.
-    """
-    modes, saddles = estimator.modes_, estimator.saddles_
-    if len(saddles) == 0:
-        return []
-    below = [{mode} for mode in range(len(modes))]
-    for left, right in estimator.linkage_[:, :2].astype(int):
-        below.append(below[left] | below[right])
-    joined = estimator.linkage_[:, :2].astype(int)
-    ways = _ascents(density, saddles)
-    paths = []
-    for i, (left, right) in enumerate(joined):
-        pair = [ways[:, 2 * i], ways[:, 2 * i + 1]]
-        ends = [_nearest(modes, way[-1]) for way in pair]
-        if ends[0] in below[right]:
-            pair, ends = pair[::-1], ends[::-1]
-        if ends[0] not in below[left] or ends[1] not in below[right]:
-            sides = [sorted(below[left]), sorted(below[right])]
-            ends = [side[_nearest(modes[side], saddles[i])] for side in sides]
-            pair = [saddles[i][None]] * 2
-        paths += [
-            np.vstack([saddles[i], way, modes[end]]) for way, end in zip(pair, ends, strict=True)
-        ]
-    return paths
-
-
-def _ascents(density, saddles):
-    """Damped mean shift from both sides of each saddle, two columns per saddle."""
-    starts = []
-    for saddle in saddles:
-        values, vectors = np.linalg.eigh(density.slope_and_curvature(saddle)[1])
-        away = 0.05 * vectors[:, 0] / math.sqrt(max(abs(values[0]), 1e-12))
-        starts += [saddle + away, saddle - away]
-    ways = [np.array(starts)]
-    for _ in range(_PATH_STEPS):
-        step = _PATH_DAMPING * (density.mean_shift(ways[-1]) - ways[-1])
-        ways.append(ways[-1] + step)
-    return np.array(ways)
-
-
-def _nearest(points, point):
-    return int(np.argmin(((points - point) ** 2).sum(axis=1)))

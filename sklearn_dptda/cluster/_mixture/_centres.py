@@ -4,6 +4,7 @@ import numpy as np
 
 from sklearn_dptda.cluster._mixture._standardised import _RECORD_RADIUS
 from sklearn_dptda.cluster._moments._row_arithmetic import euclidean
+from sklearn_dptda.utils._farthest_first import farthest_first
 
 
 def split_light(centres, moments, spread, rng):
@@ -51,12 +52,12 @@ def packed_points(n, n_features, rng):
     candidates = rng.standard_normal((max(2000, 100 * n), n_features))
     candidates /= np.linalg.norm(candidates, axis=1, keepdims=True)
     candidates *= rng.uniform(size=(len(candidates), 1)) ** (1 / n_features)
-    chosen = [candidates[0]]
-    nearest = np.full(len(candidates), np.inf)
-    for _ in range(n - 1):
-        nearest = np.minimum(nearest, ((candidates - chosen[-1]) ** 2).sum(axis=1))
-        chosen.append(candidates[int(np.argmax(nearest))])
-    return np.array(chosen)
+    return candidates[far_apart(candidates, n)]
+
+
+def far_apart(points, n):
+    """Indices of ``n`` points, the first one and then always the farthest from those before."""
+    return farthest_first(lambda i: ((points - points[i]) ** 2).sum(axis=1), n)[0]
 
 
 def initial_centres(data, n, rng):

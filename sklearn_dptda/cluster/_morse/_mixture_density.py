@@ -36,7 +36,7 @@ class MixtureDensity:
     means: np.ndarray
     covariances: np.ndarray
     precisions: np.ndarray = field(init=False, repr=False)
-    _factors: np.ndarray = field(init=False, repr=False)
+    factors: np.ndarray = field(init=False, repr=False)
     _log_scales: np.ndarray = field(init=False, repr=False)
 
     def __post_init__(self):
@@ -62,7 +62,7 @@ class MixtureDensity:
             ("means", means),
             ("covariances", covariances),
             ("precisions", np.swapaxes(factors, 1, 2) @ factors),
-            ("_factors", factors),
+            ("factors", factors),
             ("_log_scales", log_scales),
         ):
             object.__setattr__(self, name, value)
@@ -79,7 +79,7 @@ class MixtureDensity:
 
     def parts(self):
         """Mean, factor of the precision and log scale of each component."""
-        return zip(self.means, self._factors, self._log_scales, strict=True)
+        return zip(self.means, self.factors, self._log_scales, strict=True)
 
     def log_joint(self, X):
         """Log of weight times component density.
@@ -93,11 +93,11 @@ class MixtureDensity:
         ndarray of shape (n, n_components)
         """
         if len(X) <= _FEW:
-            residuals = np.einsum("kij,nkj->nki", self._factors, X[:, None] - self.means)
+            residuals = np.einsum("kij,nkj->nki", self.factors, X[:, None] - self.means)
             return self._log_scales - 0.5 * np.einsum("nki,nki->nk", residuals, residuals)
         out = np.empty((len(X), self.n_components))
         for k in range(self.n_components):
-            residuals = (X - self.means[k]) @ self._factors[k].T
+            residuals = (X - self.means[k]) @ self.factors[k].T
             out[:, k] = self._log_scales[k] - 0.5 * np.einsum("ij,ij->i", residuals, residuals)
         return out
 
