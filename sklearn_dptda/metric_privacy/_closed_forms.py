@@ -6,8 +6,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sklearn_dptda.metric_privacy._distance_matrices import check_alpha
 from sklearn_dptda.metric_privacy._scale_bounds import ScaleBounds
-from sklearn_dptda.metric_privacy._spaces import check_alpha
 
 _NORMS = ("l1", "l2", "linf")
 

@@ -9,10 +9,14 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 
 from sklearn_dptda._typing import FloatArray, RandomStateLike
-from sklearn_dptda.metric_privacy._base import ChoiceMechanism, check_number
-from sklearn_dptda.metric_privacy._draw import floored, least
-from sklearn_dptda.metric_privacy._laws import lowered, weighted_law, worst_cost
-from sklearn_dptda.metric_privacy._spaces import LP_METRICS, check_distances, cross_distances
+from sklearn_dptda.metric_privacy._choice_mechanism import ChoiceMechanism, check_number
+from sklearn_dptda.metric_privacy._distance_matrices import (
+    LP_METRICS,
+    check_distances,
+    cross_distances,
+)
+from sklearn_dptda.metric_privacy._exact_draws import floored, least
+from sklearn_dptda.metric_privacy._finite_laws import lowered, weighted_law, worst_cost
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLeakWarning
 from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import StrOptions, _fit_context

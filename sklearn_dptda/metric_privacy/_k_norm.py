@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import Bounds, FloatArray, RandomStateLike
-from sklearn_dptda.metric_privacy._base import MetricMechanism
-from sklearn_dptda.metric_privacy._guarantee import MetricPrivacyGuarantee
+from sklearn_dptda.metric_privacy._choice_mechanism import MetricMechanism
+from sklearn_dptda.metric_privacy._metric_guarantee import MetricPrivacyGuarantee
 from sklearn_dptda.privacy import FixedPoint, PrivacyAccountant
 from sklearn_dptda.privacy._rounding import ROUND_UP
 from sklearn_dptda.utils import check_bounds

@@ -9,9 +9,9 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array, csr_array, hstack, vstack
 
 from sklearn_dptda._typing import FloatArray, RandomStateLike
-from sklearn_dptda.metric_privacy._draw import draw, floored
-from sklearn_dptda.metric_privacy._laws import log_parameter, normalised, worst_cost
-from sklearn_dptda.metric_privacy._spaces import check_alpha, check_pair, check_places
+from sklearn_dptda.metric_privacy._distance_matrices import check_alpha, check_pair, check_places
+from sklearn_dptda.metric_privacy._exact_draws import draw, floored
+from sklearn_dptda.metric_privacy._finite_laws import log_parameter, normalised, worst_cost
 from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, default_accountant, spawn_seeds
 from sklearn_dptda.privacy._estimator import FRESH
 

@@ -10,15 +10,15 @@ from scipy.spatial.distance import squareform
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import IntArray, RandomStateLike
-from sklearn_dptda.metric_privacy._base import ChoiceMechanism, check_number
-from sklearn_dptda.metric_privacy._draw import floored, least
-from sklearn_dptda.metric_privacy._laws import lowered, worst_cost
-from sklearn_dptda.metric_privacy._spaces import (
+from sklearn_dptda.metric_privacy._choice_mechanism import ChoiceMechanism, check_number
+from sklearn_dptda.metric_privacy._distance_matrices import (
     check_pair,
     check_places,
     is_ultrametric,
     subdominant,
 )
+from sklearn_dptda.metric_privacy._exact_draws import floored, least
+from sklearn_dptda.metric_privacy._finite_laws import lowered, worst_cost
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 

@@ -18,9 +18,9 @@ from sklearn_dptda.metric_privacy import (
     outer_scale,
     packing_number,
 )
+from sklearn_dptda.metric_privacy._distance_matrices import check_distances, is_ultrametric
 from sklearn_dptda.metric_privacy._packing import ExactPacking
 from sklearn_dptda.metric_privacy._smoothed import hat_means, integrals
-from sklearn_dptda.metric_privacy._spaces import check_distances, is_ultrametric
 
 from ._spaces import HALVES, KNOWN, line, many_spaces, random_graph, random_points, words
 

@@ -12,14 +12,14 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import FloatArray
-from sklearn_dptda.metric_privacy._draw import MOST_OUTPUTS, draw, floored
-from sklearn_dptda.metric_privacy._guarantee import MetricPrivacyGuarantee
-from sklearn_dptda.metric_privacy._spaces import (
+from sklearn_dptda.metric_privacy._distance_matrices import (
     DIAGRAM_METRICS,
     LP_METRICS,
     closed,
     cross_distances,
 )
+from sklearn_dptda.metric_privacy._exact_draws import MOST_OUTPUTS, draw, floored
+from sklearn_dptda.metric_privacy._metric_guarantee import MetricPrivacyGuarantee
 from sklearn_dptda.privacy import (
     AccountedMixin,
     NoiseSource,

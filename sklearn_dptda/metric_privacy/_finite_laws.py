@@ -3,8 +3,8 @@
 import numpy as np
 from scipy.special import logsumexp
 
-from sklearn_dptda.metric_privacy._draw import floored
-from sklearn_dptda.metric_privacy._spaces import rows_at_a_time
+from sklearn_dptda.metric_privacy._distance_matrices import rows_at_a_time
+from sklearn_dptda.metric_privacy._exact_draws import floored
 
 # Up to it the parameter of a law is looked for over all triples, above it bounded over pairs.
 MOST_EXACT = 500

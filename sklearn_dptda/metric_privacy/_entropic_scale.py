@@ -7,7 +7,13 @@ from numpy.typing import ArrayLike
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
-from sklearn_dptda.metric_privacy._line import few_separated_on_a_line, on_a_line
+from sklearn_dptda.metric_privacy._distance_matrices import (
+    check_alpha,
+    check_distances,
+    check_pair,
+    is_ultrametric,
+    rows_at_a_time,
+)
 from sklearn_dptda.metric_privacy._packing import (
     EXACT_POINTS,
     ExactPacking,
@@ -17,14 +23,8 @@ from sklearn_dptda.metric_privacy._packing import (
     complete_tree,
     nearest_of_cells,
 )
+from sklearn_dptda.metric_privacy._packing_on_a_line import few_separated_on_a_line, on_a_line
 from sklearn_dptda.metric_privacy._scale_bounds import ScaleBounds
-from sklearn_dptda.metric_privacy._spaces import (
-    check_alpha,
-    check_distances,
-    check_pair,
-    is_ultrametric,
-    rows_at_a_time,
-)
 
 
 def packing_number(D: ArrayLike, scale: float) -> ScaleBounds:

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import logsumexp
 
-from sklearn_dptda.metric_privacy._spaces import rows_at_a_time
+from sklearn_dptda.metric_privacy._distance_matrices import rows_at_a_time
 
 # Bits of a sum of weights, and of what is left of a weight below its unit.
 _HIGH, _LOW = 62, 44

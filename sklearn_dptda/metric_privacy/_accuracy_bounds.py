@@ -5,12 +5,12 @@ from typing import Literal
 
 from numpy.typing import ArrayLike
 
+from sklearn_dptda.metric_privacy._distance_matrices import check_alpha, check_pair
+from sklearn_dptda.metric_privacy._entropic_scale import diametric_scale, entropic_scale
 from sklearn_dptda.metric_privacy._exponential import MetricExponentialMechanism
-from sklearn_dptda.metric_privacy._laws import worst_cost
+from sklearn_dptda.metric_privacy._finite_laws import worst_cost
 from sklearn_dptda.metric_privacy._optimal import solve
 from sklearn_dptda.metric_privacy._scale_bounds import ScaleBounds
-from sklearn_dptda.metric_privacy._scales import diametric_scale, entropic_scale
-from sklearn_dptda.metric_privacy._spaces import check_alpha, check_pair
 from sklearn_dptda.metric_privacy._ultrametric import UltrametricMechanism, is_ultrametric
 
 # Programs of more points take more than a few seconds.

@@ -20,7 +20,7 @@ from sklearn_dptda._typing import (
 )
 from sklearn_dptda.metric_privacy import _hierarchical as tree
 from sklearn_dptda.metric_privacy import _smoothed as smooth
-from sklearn_dptda.metric_privacy._guarantee import MetricPrivacyGuarantee
+from sklearn_dptda.metric_privacy._metric_guarantee import MetricPrivacyGuarantee
 from sklearn_dptda.privacy import (
     FixedPoint,
     NoiseSource,
