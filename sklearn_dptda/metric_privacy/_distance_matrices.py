@@ -2,134 +2,21 @@
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.cluster.hierarchy import cophenet, linkage
-from scipy.spatial.distance import cdist, squareform
-from sklearn.metrics import pairwise_distances
 
 from sklearn_dptda._typing import FloatArray, IntArray
-from sklearn_dptda.utils._distances import bottleneck_distance, wasserstein_distance
 
-DIAGRAM_METRICS = {"bottleneck": bottleneck_distance, "wasserstein": wasserstein_distance}
-# By differences, and not by the faster products, which lose what is close.
-_DIRECT = {
-    "euclidean": "euclidean",
-    "l2": "euclidean",
-    "manhattan": "cityblock",
-    "cityblock": "cityblock",
-    "l1": "cityblock",
-    "chebyshev": "chebyshev",
-    "linf": "chebyshev",
-}
-# Of scikit-learn's other ones, those that obey the triangle inequality.
-_METRICS = {"minkowski", "canberra", "hamming", "jaccard"}
-# Bringing coordinates nearer to each other brings points nearer.
-LP_METRICS = {*_DIRECT, "minkowski"}
 # Of the largest distance: what rounding may break a triangle by.
-_ROUNDING = 1e-9
+ROUNDING = 1e-9
 _PART = 1 << 22
 # Points up to which all triangles are checked everywhere, and the number of their corners else.
 _ALL_TRIANGLES, _SOME_TRIANGLES = 600, 200
 
 
-def as_distances(points, metric="precomputed"):
-    """Matrix of distances of a finite space.
-
-    Parameters
-    ----------
-    points : array-like
-        Square matrix of distances with ``metric="precomputed"``, else points of
-        shape (n_points, n_features); for diagrams, a list of them.
-    metric : str or callable, default="precomputed"
-        A named one of :class:`MetricExponentialMechanism`, or a function.
-
-    Returns
-    -------
-    ndarray of shape (n_points, n_points)
-
-    Raises
-    ------
-    ValueError
-        If it is no metric: not symmetric, negative, positive on the diagonal,
-        or with a triangle whose one side is longer than the others together;
-        of more than 600 points those triangles are looked at that have one of
-        200 corners.
-    """
-    if metric == "precomputed":
-        return check_distances(points)
-    return check_distances(cross_distances(points, points, metric))
-
-
-def cross_distances(first, second, metric):
-    """Distances of points from others.
-
-    Parameters
-    ----------
-    first, second : array-like of shape (n, n_features), or lists of diagrams
-    metric : str or callable
-
-    Returns
-    -------
-    ndarray of shape (n_first, n_second)
-    """
-    if isinstance(metric, str) and metric in DIAGRAM_METRICS:
-        distance = DIAGRAM_METRICS[metric]
-        return np.array([[distance(a, b) for b in second] for a in first], dtype=float)
-    first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
-    if metric == "haversine":
-        return _great_circles(first, second)
-    if not isinstance(metric, str):
-        return cdist(first, second, metric)
-    if metric in _DIRECT:
-        return cdist(first, second, _DIRECT[metric])
-    if metric not in _METRICS:
-        known = ", ".join(sorted({*DIAGRAM_METRICS, *_DIRECT, *_METRICS, "haversine"}))
-        raise ValueError(f"metric must be one of {known}, or a function; got {metric!r}.")
-    return pairwise_distances(first, second, metric=metric)
-
-
-def _great_circles(first, second):
-    """Angles between points of a sphere given by latitude and longitude, in radians.
-
-    By the chords to a point and to its antipode: the usual formula loses half
-    of all digits where points are nearly opposite.
-    """
-    if first.shape[1] != 2 or second.shape[1] != 2:
-        raise ValueError('metric="haversine" takes two columns: latitude and longitude.')
-    first, second = _on_sphere(first), _on_sphere(second)
-    return 2 * np.arctan2(cdist(first, second), cdist(first, -second))
-
-
-def _on_sphere(angles):
-    latitude, longitude = angles.T
-    return np.column_stack(
-        [
-            np.cos(latitude) * np.cos(longitude),
-            np.cos(latitude) * np.sin(longitude),
-            np.sin(latitude),
-        ]
-    )
-
-
 def check_distances(D: ArrayLike, name: str = "D", *, all_triangles: bool = False) -> FloatArray:
-    """Refuse what is no matrix of distances of a metric space.
+    """Refuse what is no matrix of distances of a metric space, saying which entries are wrong.
 
-    Parameters
-    ----------
-    D : array-like of shape (n_points, n_points)
-    name : str
-    all_triangles : bool, default=False
-        Whether to look at all triangles of more than 600 points too, in time
-        that grows with the cube of their number: where a promise of privacy
-        stands on them.
-
-    Returns
-    -------
-    ndarray of shape (n_points, n_points), dtype float64
-
-    Raises
-    ------
-    ValueError
-        Saying which entries are wrong.
+    ``all_triangles``: of more than 600 points too, in time that grows with the cube of their
+    number, where a promise of privacy stands on them; else those with one of 200 corners.
     """
     D = np.asarray(D, dtype=float)
     if D.ndim != 2 or D.shape[0] != D.shape[1]:
@@ -141,7 +28,7 @@ def check_distances(D: ArrayLike, name: str = "D", *, all_triangles: bool = Fals
     if (D < 0).any():
         i, j = np.argwhere(D < 0)[0]
         raise ValueError(f"{name}[{i}, {j}] is negative: distances are not.")
-    slack = _ROUNDING * D.max()
+    slack = ROUNDING * D.max()
     if (np.diagonal(D) > slack).any():
         i = int(np.argmax(np.diagonal(D)))
         raise ValueError(f"{name}[{i}, {i}] is positive: a point has no distance from itself.")
@@ -180,17 +67,9 @@ def _shortest_ways(D, middles):
 def closed(D, candidates):
     """Distances of inputs from candidates that cannot lie: the shortest ways by any candidate.
 
-    Of a metric it changes nothing; of anything else it makes rows that differ
-    by no more than the candidates are apart, and by a constant.
-
-    Parameters
-    ----------
-    D : ndarray of shape (n_inputs, n_candidates)
-    candidates : ndarray of shape (n_candidates, n_candidates)
-
-    Returns
-    -------
-    ndarray of shape (n_inputs, n_candidates)
+    ``D`` has a row for each input, ``candidates`` are their distances from each other. Of a
+    metric it changes nothing; of anything else it makes rows that differ by no more than the
+    candidates are apart, and by a constant.
     """
     out = D.copy()
     for middle, row in enumerate(candidates):
@@ -199,18 +78,7 @@ def closed(D, candidates):
 
 
 def check_pair(D1: ArrayLike, D2: ArrayLike | None = None) -> tuple[FloatArray, FloatArray]:
-    """Distances of privacy and of accuracy on the same points.
-
-    Parameters
-    ----------
-    D1 : array-like of shape (n_points, n_points)
-    D2 : array-like of shape (n_points, n_points), default=None
-        None: the same as ``D1``.
-
-    Returns
-    -------
-    ndarray, ndarray
-    """
+    """Distances of privacy and of accuracy on the same points; None: the same object twice."""
     D1 = check_distances(D1, "D1")
     if D2 is None:
         return D1, D1
@@ -218,35 +86,6 @@ def check_pair(D1: ArrayLike, D2: ArrayLike | None = None) -> tuple[FloatArray, 
     if D1.shape != D2.shape:
         raise ValueError(f"D1 has {len(D1)} points, but D2 has {len(D2)}.")
     return D1, D2
-
-
-def check_places(inputs: ArrayLike, n_points: int) -> IntArray:
-    """Return numbers of points as they are, or refuse them without quoting one.
-
-    Parameters
-    ----------
-    inputs : array-like of int of shape (n_samples,)
-    n_points : int
-
-    Returns
-    -------
-    ndarray of int of shape (n_samples,)
-
-    Raises
-    ------
-    ValueError
-        If they are no integers, or none of 0 to ``n_points - 1``.
-    """
-    message = f"inputs must be numbers of points, integers of 0 to {n_points - 1}, in one list."
-    try:
-        found = np.asarray(inputs)
-    except ValueError:
-        raise ValueError(message) from None
-    if found.ndim != 1 or found.dtype.kind not in "iu":
-        raise ValueError(message)
-    if ((found < 0) | (found >= n_points)).any():
-        raise ValueError(message)
-    return found.astype(np.int64)
 
 
 def check_alpha(alpha: float) -> float:
@@ -257,18 +96,18 @@ def check_alpha(alpha: float) -> float:
     return alpha
 
 
-def subdominant(D: FloatArray) -> FloatArray:
-    """Largest ultrametric that is nowhere above the distances."""
-    if len(D) < 3:
-        return D
-    tree: FloatArray = squareform(cophenet(linkage(squareform(D, checks=False), "single")))
-    return tree
-
-
-def is_ultrametric(D: FloatArray, tree: FloatArray | None = None) -> bool:
-    """Whether of any three points the two longest distances are equal."""
-    tree = subdominant(D) if tree is None else tree
-    return bool(np.abs(tree - D).max() <= _ROUNDING * D.max())
+def check_places(inputs: ArrayLike, n_points: int) -> IntArray:
+    """Return numbers of points, of shape (n_samples,), or refuse them without quoting one."""
+    message = f"inputs must be numbers of points, integers of 0 to {n_points - 1}, in one list."
+    try:
+        places = np.asarray(inputs)
+    except ValueError:
+        raise ValueError(message) from None
+    if places.ndim != 1 or places.dtype.kind not in "iu":
+        raise ValueError(message)
+    if ((places < 0) | (places >= n_points)).any():
+        raise ValueError(message)
+    return places.astype(np.int64)
 
 
 def rows_at_a_time(n_columns):

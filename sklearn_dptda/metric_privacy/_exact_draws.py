@@ -16,49 +16,34 @@ def least(n_outputs):
     return 2.0 ** -(40 - max(n_outputs.bit_length() - 13, 0))
 
 
-def floored(logs):
-    """Laws that are drawn from: rows sum to one, and nothing is too rare.
-
-    No weight is less than ``2**-40`` of the largest of its row, or a little
-    more for many thousands of outputs. The floor moves with the largest weight
-    of a row, as weights do, so that ratios of two rows keep their bounds.
-
-    Parameters
-    ----------
-    logs : ndarray of shape (n_rows, n_outputs)
-        Logarithms of weights; ``-inf`` for what is impossible for all rows.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_outputs)
-    """
-    logs = logs - logs.max(axis=1, keepdims=True)
-    logs = np.where(np.isneginf(logs), -np.inf, np.maximum(logs, np.log(least(logs.shape[1]))))
+def normalised(logs):
+    """Rows that sum to one, in logarithms."""
     return logs - logsumexp(logs, axis=1, keepdims=True)
 
 
+def floored(logs):
+    """Laws that are drawn from: rows sum to one, and nothing is too rare.
+
+    From logarithms of weights, ``-inf`` for what is impossible for all rows. No weight is less
+    than ``2**-40`` of the largest of its row, or a little more for many thousands of outputs. The
+    floor moves with the largest weight of a row, as weights do, so that ratios of two rows keep
+    their bounds.
+    """
+    logs = logs - logs.max(axis=1, keepdims=True)
+    logs = np.where(np.isneginf(logs), -np.inf, np.maximum(logs, np.log(least(logs.shape[1]))))
+    return normalised(logs)
+
+
 def draw(logs, noise):
-    """One output for each row.
+    """One output, of type int64, for each row of logarithms of weights; see :func:`floored`.
 
-    Parameters
-    ----------
-    logs : ndarray of shape (n_rows, n_outputs)
-        As for :func:`floored`.
-    noise : NoiseSource
-
-    Returns
-    -------
-    ndarray of shape (n_rows,), dtype int64
-
-    Notes
-    -----
-    Weights are floating-point numbers, and are drawn exactly in proportion:
-    two integers hold all bits of each, and a uniform integer below their sum
-    decides. What is left to rounding is the exponential function.
+    Weights are floating-point numbers, and are drawn exactly in proportion: two integers hold all
+    bits of each, and a uniform integer below their sum decides. What is left to rounding is the
+    exponential function.
     """
     part = rows_at_a_time(logs.shape[1])
-    found = [_draw(logs[i : i + part], noise) for i in range(0, len(logs), part)]
-    return np.concatenate([np.empty(0, np.int64), *found])
+    drawn = [_draw(logs[i : i + part], noise) for i in range(0, len(logs), part)]
+    return np.concatenate([np.empty(0, np.int64), *drawn])
 
 
 def _draw(logs, noise):

@@ -18,7 +18,8 @@ from sklearn_dptda.metric_privacy import (
     outer_scale,
     packing_number,
 )
-from sklearn_dptda.metric_privacy._distance_matrices import check_distances, is_ultrametric
+from sklearn_dptda.metric_privacy._distance_matrices import check_distances
+from sklearn_dptda.metric_privacy._linkage import is_ultrametric
 from sklearn_dptda.metric_privacy._packing import ExactPacking
 from sklearn_dptda.metric_privacy._smoothed import hat_means, integrals
 
