@@ -12,6 +12,8 @@ def breakpoints(D):
 
 def some_scales(scales):
     """Zero and about two hundred of the scales, evenly on both a line and a log line."""
+    if scales[-1] == 0:
+        return scales
     low, high = scales[scales > 0][0], scales[-1]
     wanted = np.r_[np.linspace(low, high, 100), np.geomspace(low, high, 100)]
     places = np.searchsorted(scales, wanted)

@@ -314,3 +314,10 @@ def test_one_point():
     for scale in (entropic_scale, outer_scale, diametric_scale, doubling_scale):
         assert float(scale(D, alpha=1.0)) == 0.0
     assert float(packing_number(D, 0.0)) == 1
+
+
+@pytest.mark.parametrize("n", [1, 2, 40])
+def test_points_without_distance(n):
+    D = np.zeros((n, n))
+    assert float(entropic_scale(D, method="bounds")) == 0.0
+    assert float(doubling_scale(D)) == 0.0
