@@ -148,7 +148,8 @@ class UltrametricMechanism(ChoiceMechanism):
         self._between = tree
         self.n_candidates_ = self.n_features_in_ = len(tree)
         rate, radii = self._full_rate(self.n_candidates_), self._radii()
-        laws = [self._law_at(radius, D2, rate) for radius in radii]
+        clusters = tree_of(tree, "single")
+        laws = [self._law_at(cells_of_tree(clusters, r * (1 + 1e-9)), D2, rate) for r in radii]
         best = int(np.argmin([cost for cost, *_ in laws]))
         self.accuracy_, self._outputs, self._log_weights = laws[best]
         self.radius_, self.representatives_ = float(radii[best]), self._outputs
@@ -162,15 +163,13 @@ class UltrametricMechanism(ChoiceMechanism):
         # Levels of a tree that differ by rounding are one.
         return heights[np.r_[True, np.diff(heights) > 1e-9 * heights[-1]]]
 
-    def _law_at(self, radius, D2, rate):
-        """Accuracy, representatives and weights where classes have a radius."""
-        D1 = self._between
-        cells = cells_of_tree(tree_of(D1, "single"), radius * (1 + 1e-9))
+    def _law_at(self, cells, D2, rate):
+        """Accuracy, representatives and weights, with numbers of the classes of all points."""
         # The point of a class whose farthest one is nearest.
         outputs = np.array(
             [mine[D2[np.ix_(mine, mine)].max(axis=1).argmin()] for mine in _members(cells)]
         )
-        between = D1[np.ix_(outputs, outputs)]
+        between = self._between[np.ix_(outputs, outputs)]
         try:
             weights = row_weights(between, rate)
         except np.linalg.LinAlgError:
