@@ -29,6 +29,12 @@ FRAGMENTS = {
         ValueError
             If a matrix is no metric, or ``alpha`` is not positive.
     """,
+    "refuses_parameters": """
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range.
+    """,
     "rate": """
         alpha : float, default=1.0
             Privacy loss per unit of distance.

@@ -5,17 +5,17 @@ measures. Scales of a space, exactly or between certified bounds, say how accura
 """
 
 from sklearn_dptda.metric_privacy._accuracy_bounds import AccuracyBounds, accuracy_bounds
-from sklearn_dptda.metric_privacy._closed_forms import (
-    baire_scale,
-    lipschitz_scale,
-    measure_scale,
-    normed_scale,
-)
 from sklearn_dptda.metric_privacy._diametric_scale import diametric_scale
 from sklearn_dptda.metric_privacy._doubling_scale import doubling_scale
 from sklearn_dptda.metric_privacy._entropic_scale import entropic_scale
 from sklearn_dptda.metric_privacy._exponential import MetricExponentialMechanism
 from sklearn_dptda.metric_privacy._finite_mechanism import FiniteMechanism, privacy_parameter
+from sklearn_dptda.metric_privacy._infinite_spaces import (
+    baire_scale,
+    lipschitz_scale,
+    measure_scale,
+    normed_scale,
+)
 from sklearn_dptda.metric_privacy._k_norm import KNormMechanism
 from sklearn_dptda.metric_privacy._metric_guarantee import MetricPrivacyGuarantee
 from sklearn_dptda.metric_privacy._optimal_mechanism import optimal_mechanism

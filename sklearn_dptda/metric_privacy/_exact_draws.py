@@ -56,16 +56,16 @@ def _draw(logs, noise):
     high, low = np.cumsum(high.astype(np.uint64), axis=1), np.cumsum(low, axis=1)
     high, low = high + (low >> np.uint64(_LOW)), low & _MASK
     chosen = np.empty(len(logs), dtype=np.int64)
-    open_ = np.arange(len(logs))
+    missing = np.arange(len(logs))
     # To a power of two above the sum.
     shift = (64 - np.frexp(high[:, -1].astype(float))[1]).astype(np.uint64)
-    while len(open_):
-        first = noise.words(len(open_)) >> shift[open_]
-        second = noise.words(len(open_)) >> np.uint64(64 - _LOW)
-        top, rest = high[open_], low[open_]
+    while len(missing):
+        first = noise.words(len(missing)) >> shift[missing]
+        second = noise.words(len(missing)) >> np.uint64(64 - _LOW)
+        top, rest = high[missing], low[missing]
         below = (top < first[:, None]) | ((top == first[:, None]) & (rest <= second[:, None]))
         # Beyond the sum: drawn again.
         inside = ~below[:, -1]
-        chosen[open_[inside]] = below[inside].sum(axis=1)
-        open_ = open_[~inside]
+        chosen[missing[inside]] = below[inside].sum(axis=1)
+        missing = missing[~inside]
     return chosen

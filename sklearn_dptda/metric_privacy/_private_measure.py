@@ -19,9 +19,9 @@ from sklearn_dptda._typing import (
     LegacyRandomStateLike,
     RandomStateLike,
 )
-from sklearn_dptda.metric_privacy._hierarchical import box_measure
+from sklearn_dptda.metric_privacy._box_measure import box_measure
 from sklearn_dptda.metric_privacy._metric_guarantee import MetricPrivacyGuarantee
-from sklearn_dptda.metric_privacy._smoothed import MOST_NODES, size_for, smooth_measure
+from sklearn_dptda.metric_privacy._smooth_measure import MOST_NODES, size_for, smooth_measure
 from sklearn_dptda.privacy import (
     NoiseSource,
     PrivacyAccountant,

@@ -21,7 +21,7 @@ from sklearn_dptda.metric_privacy import (
 from sklearn_dptda.metric_privacy._distance_matrices import check_distances
 from sklearn_dptda.metric_privacy._linkage import is_ultrametric
 from sklearn_dptda.metric_privacy._packing import ExactPacking
-from sklearn_dptda.metric_privacy._smoothed import hat_means, integrals
+from sklearn_dptda.metric_privacy._smooth_measure import hat_means, integrals
 
 from ._spaces import HALVES, KNOWN, line, many_spaces, random_graph, random_points, words
 
