@@ -23,13 +23,13 @@ FRAGMENTS = {
         alpha : float, default=1.0
             Privacy loss per unit of ``D1``.
     """,
-    "refuses_no_metric": """
+    "no_metric": """
         Raises
         ------
         ValueError
             If a matrix is no metric, or ``alpha`` is not positive.
     """,
-    "refuses_parameters": """
+    "out_of_range": """
         Raises
         ------
         ValueError

@@ -85,7 +85,7 @@ def accuracy_bounds(
     AccuracyBounds
         Print it.
 
-    %(refuses_no_metric)s
+    %(no_metric)s
 
     Notes
     -----

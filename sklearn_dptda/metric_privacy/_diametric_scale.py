@@ -30,7 +30,7 @@ def diametric_scale(
         Exact up to 1,000 points and where ``D2`` is ultrametric, and within a
         factor of two else.
 
-    %(refuses_no_metric)s
+    %(no_metric)s
 
     References
     ----------

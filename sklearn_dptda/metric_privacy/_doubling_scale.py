@@ -37,7 +37,7 @@ def doubling_scale(D: ArrayLike, *, alpha: float = 1.0) -> ScaleBounds:
     ScaleBounds
         Exact up to 30 points.
 
-    %(refuses_no_metric)s
+    %(no_metric)s
 
     Notes
     -----

@@ -36,7 +36,7 @@ def normed_scale(
     ScaleBounds
         Exact for the maximum norm on the whole space, and for an interval.
 
-    %(refuses_parameters)s
+    %(out_of_range)s
 
     Notes
     -----
@@ -147,7 +147,7 @@ def measure_scale(n_dims: int, *, alpha: float = 1.0) -> ScaleBounds:
     -------
     ScaleBounds
 
-    %(refuses_parameters)s
+    %(out_of_range)s
 
     Notes
     -----
@@ -205,7 +205,7 @@ def lipschitz_scale(n_dims: int, *, alpha: float = 1.0) -> ScaleBounds:
     -------
     ScaleBounds
 
-    %(refuses_parameters)s
+    %(out_of_range)s
 
     Notes
     -----

@@ -71,7 +71,7 @@ def outer_scale(D: ArrayLike, *, alpha: float = 1.0) -> ScaleBounds:
     ScaleBounds
         Exact up to 30 points and on ultrametric spaces.
 
-    %(refuses_no_metric)s
+    %(no_metric)s
 
     References
     ----------
