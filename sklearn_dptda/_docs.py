@@ -15,6 +15,49 @@ FRAGMENTS = {
         epsilon : float, default=1.0
             Privacy loss of one fit. ``inf`` adds no noise.
     """,
+    "privacy_and_accuracy": """
+        D1 : array-like of shape (n_points, n_points)
+            Distances of privacy.
+        D2 : array-like of shape (n_points, n_points), default=None
+            Distances of accuracy. None: the same.
+        alpha : float, default=1.0
+            Privacy loss per unit of ``D1``.
+    """,
+    "no_metric": """
+        Raises
+        ------
+        ValueError
+            If a matrix is no metric, or ``alpha`` is not positive.
+    """,
+    "out_of_range": """
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range.
+    """,
+    "rate": """
+        alpha : float, default=1.0
+            Privacy loss per unit of distance.
+    """,
+    "pays_for_releases": """
+        accountant : PrivacyAccountant, default=None
+            Charged with ``alpha`` times the diameter of what can be released, the
+            ``epsilon`` of the guarantee, for each release.
+        random_state : int, RandomState instance, Generator or None, default=None
+            None draws from the operating system's entropy; a seed is for tests and
+            study only.
+    """,
+    "promise_of_releases": """
+        privacy_guarantee_ : MetricPrivacyGuarantee
+            What each release promises.
+    """,
+    "ignored_y_and_self": """
+        y : Ignored
+
+        Returns
+        -------
+        self
+    """,
 }
 
 

@@ -1,29 +1,27 @@
-"""Metric privacy: loss in proportion to distance, on finite and on normed spaces."""
+"""Metric privacy: loss in proportion to distance, on finite and on normed spaces.
 
-from sklearn_dptda.metric_privacy._accuracy import AccuracyBounds, accuracy_bounds
-from sklearn_dptda.metric_privacy._closed_forms import (
+Mechanisms choose from public candidates, add noise that falls with a norm, or release whole
+measures. Scales of a space, exactly or between certified bounds, say how accurate any can be.
+"""
+
+from sklearn_dptda.metric_privacy._accuracy_bounds import AccuracyBounds, accuracy_bounds
+from sklearn_dptda.metric_privacy._diametric_scale import diametric_scale
+from sklearn_dptda.metric_privacy._doubling_scale import doubling_scale
+from sklearn_dptda.metric_privacy._entropic_scale import entropic_scale
+from sklearn_dptda.metric_privacy._exponential import MetricExponentialMechanism
+from sklearn_dptda.metric_privacy._finite_mechanism import FiniteMechanism, privacy_parameter
+from sklearn_dptda.metric_privacy._infinite_spaces import (
     baire_scale,
     lipschitz_scale,
     measure_scale,
     normed_scale,
 )
-from sklearn_dptda.metric_privacy._exponential import MetricExponentialMechanism
-from sklearn_dptda.metric_privacy._guarantee import MetricPrivacyGuarantee
 from sklearn_dptda.metric_privacy._k_norm import KNormMechanism
-from sklearn_dptda.metric_privacy._measure import PrivateMeasure
-from sklearn_dptda.metric_privacy._optimal import (
-    FiniteMechanism,
-    optimal_mechanism,
-    privacy_parameter,
-)
+from sklearn_dptda.metric_privacy._metric_guarantee import MetricPrivacyGuarantee
+from sklearn_dptda.metric_privacy._optimal_mechanism import optimal_mechanism
+from sklearn_dptda.metric_privacy._outer_scale import outer_scale, packing_number
+from sklearn_dptda.metric_privacy._private_measure import PrivateMeasure
 from sklearn_dptda.metric_privacy._scale_bounds import ScaleBounds
-from sklearn_dptda.metric_privacy._scales import (
-    diametric_scale,
-    doubling_scale,
-    entropic_scale,
-    outer_scale,
-    packing_number,
-)
 from sklearn_dptda.metric_privacy._ultrametric import UltrametricMechanism
 
 __all__ = [

@@ -8,16 +8,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 
+from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, RandomStateLike
-from sklearn_dptda.metric_privacy._base import ChoiceMechanism, check_number
-from sklearn_dptda.metric_privacy._draw import floored, least
-from sklearn_dptda.metric_privacy._laws import lowered, weighted_law, worst_cost
-from sklearn_dptda.metric_privacy._spaces import LP_METRICS, check_distances, cross_distances
+from sklearn_dptda.metric_privacy._choice_mechanism import ChoiceMechanism, check_number
+from sklearn_dptda.metric_privacy._distance_matrices import check_distances
+from sklearn_dptda.metric_privacy._exact_draws import floored
+from sklearn_dptda.metric_privacy._finite_laws import worst_cost
+from sklearn_dptda.metric_privacy._named_metrics import LP_METRICS, cross_distances
+from sklearn_dptda.metric_privacy._weighted_law import weighted_law
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLeakWarning
 from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import StrOptions, _fit_context
 
 
+@fill_doc
 class MetricExponentialMechanism(ChoiceMechanism):
     """Replace each record by a public candidate near it, under metric privacy.
 
@@ -27,8 +31,7 @@ class MetricExponentialMechanism(ChoiceMechanism):
 
     Parameters
     ----------
-    alpha : float, default=1.0
-        Privacy loss per unit of distance.
+    %(rate)s
     metric : str or callable, default="euclidean"
         A distance that obeys the triangle inequality: ``"euclidean"``,
         ``"manhattan"``, ``"chebyshev"``, ``"hamming"``, ``"haversine"``, ...;
@@ -43,12 +46,7 @@ class MetricExponentialMechanism(ChoiceMechanism):
         ``"guaranteed"``: ``alpha / 2``, private for any inputs.
         ``"weighted"``: up to ``alpha``, where all inputs are candidates;
         checked in :meth:`fit`.
-    accountant : PrivacyAccountant, default=None
-        Charged with ``alpha`` times the diameter of the candidates, for each
-        release.
-    random_state : int, RandomState instance, Generator or None, default=None
-        None draws from the operating system's entropy; a seed is for tests and
-        study only.
+    %(pays_for_releases)s
 
     Attributes
     ----------
@@ -65,8 +63,7 @@ class MetricExponentialMechanism(ChoiceMechanism):
         500: at most ``alpha``.
     accuracy_ : float
         Mean distance of the release, for the candidate for which it is worst.
-    privacy_guarantee_ : MetricPrivacyGuarantee
-        What each release promises.
+    %(promise_of_releases)s
     n_features_in_ : int
         Number of columns.
 
@@ -140,6 +137,7 @@ class MetricExponentialMechanism(ChoiceMechanism):
         self.accountant = accountant
         self.random_state = random_state
 
+    @fill_doc
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike | Iterable[ArrayLike] | None = None, y: object = None) -> Self:
         """Learn the law of the candidates; records are not used, unless there are none.
@@ -148,11 +146,7 @@ class MetricExponentialMechanism(ChoiceMechanism):
         ----------
         X : array-like of shape (n_samples, n_features), or list of diagrams, default=None
             Taken for candidates where the parameter is None.
-        y : Ignored
-
-        Returns
-        -------
-        self
+        %(ignored_y_and_self)s
 
         Raises
         ------
@@ -172,11 +166,24 @@ class MetricExponentialMechanism(ChoiceMechanism):
                 all_triangles=callable(self.metric),
             )
             self.candidates_ = candidates
-        self.n_candidates_ = len(candidates)
-        rounding = self._rounding(float(D.max()))
-        self._learn(D, rounding)
-        self._set_guarantee(D, "exponential mechanism of the distance", public, rounding)
+        self.n_candidates_, self._between = len(candidates), D
+        rate, rounding = self._weigh(), self._rounding(float(D.max()))
+        self._settle(rate, "exponential mechanism of the distance", public, rounding)
+        self.accuracy_ = worst_cost(floored(self._logs(D)), D[:, self._outputs])
         return self
+
+    def _weigh(self):
+        """Learn the weights of the candidates; the rate at which they are private."""
+        D = self._between
+        if self.rate == "weighted":
+            rate, log_weights = weighted_law(D, self._full_rate(len(D)))
+        else:
+            rate, log_weights = float(self.alpha) / 2, np.zeros(len(D))
+        self.weights_ = np.exp(log_weights)
+        self._outputs = np.flatnonzero(np.isfinite(log_weights))
+        self._log_weights = log_weights[self._outputs]
+        self._least = D[D > 0].min(initial=np.inf)
+        return rate
 
     def _rounding(self, diameter):
         """What rounded distances of inputs can add to the distance of two of them."""
@@ -224,29 +231,6 @@ class MetricExponentialMechanism(ChoiceMechanism):
                 f"{candidates.shape[1]}."
             )
         return candidates
-
-    def _learn(self, D, rounding):
-        self._between = D
-        self._least = D[D > 0].min(initial=np.inf)
-        alpha = float(self.alpha)
-        if self.rate == "weighted":
-            # A floor of probabilities costs this part of the rate at most.
-            spared = alpha * (1 - 4 * len(D) * least(len(D)))
-            self.rate_, log_weights = weighted_law(D, spared)
-        else:
-            self.rate_, log_weights = alpha / 2, np.zeros(len(D))
-        self.weights_ = np.exp(log_weights)
-        self._outputs = np.flatnonzero(np.isfinite(log_weights))
-        self._log_weights = log_weights[self._outputs]
-        # What rounding adds to distances is part of the promise, and so of the check.
-        granted = np.where(D > 0, D + rounding, 0.0)
-        self.rate_, self.privacy_parameter_ = lowered(
-            lambda rate: self._log_weights - rate * D[:, self._outputs], granted, self.rate_, alpha
-        )
-        self.accuracy_ = worst_cost(floored(self._logs(D)), D, self._outputs)
-
-    def _logs(self, D):
-        return self._log_weights - self.rate_ * D[:, self._outputs]
 
     def _covered(self, D):
         if self.rate != "weighted":

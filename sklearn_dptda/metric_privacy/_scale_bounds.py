@@ -42,3 +42,8 @@ class ScaleBounds:
 
     def __str__(self):
         return f"{self.lower:.4g}" if self.exact else f"{self.lower:.4g} to {self.upper:.4g}"
+
+
+def exactly(value):
+    """Bounds of a number that is known."""
+    return ScaleBounds(float(value), float(value))

@@ -5,24 +5,26 @@ from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.cluster.hierarchy import fcluster, linkage
-from scipy.spatial.distance import squareform
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import IntArray, RandomStateLike
-from sklearn_dptda.metric_privacy._base import ChoiceMechanism, check_number
-from sklearn_dptda.metric_privacy._draw import floored, least
-from sklearn_dptda.metric_privacy._laws import lowered, worst_cost
-from sklearn_dptda.metric_privacy._spaces import (
-    check_pair,
-    check_places,
+from sklearn_dptda.metric_privacy._choice_mechanism import ChoiceMechanism, check_number
+from sklearn_dptda.metric_privacy._distance_matrices import check_pair, check_places
+from sklearn_dptda.metric_privacy._exact_draws import floored
+from sklearn_dptda.metric_privacy._finite_laws import worst_cost
+from sklearn_dptda.metric_privacy._linkage import (
+    cells_of_tree,
     is_ultrametric,
     subdominant,
+    tree_of,
 )
+from sklearn_dptda.metric_privacy._weighted_law import row_weights
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
 
+@fill_doc
 class UltrametricMechanism(ChoiceMechanism):
     """Replace points of an ultrametric space, at the full rate of metric privacy.
 
@@ -36,19 +38,14 @@ class UltrametricMechanism(ChoiceMechanism):
     candidates : array-like of shape (n_points, n_points)
         Ultrametric distances of privacy of the public points, which are all
         inputs and all outputs.
-    alpha : float, default=1.0
-        Privacy loss per unit of distance.
+    %(rate)s
     accuracy : array-like of shape (n_points, n_points), default=None
         Distances of accuracy. None: the same.
     radius : float or "auto", default="auto"
         Points within this distance of privacy of each other are released as
         one of them. ``"auto"``: what is most accurate, which is a function of
         public numbers.
-    accountant : PrivacyAccountant, default=None
-        Charged with ``alpha`` times the diameter for each release.
-    random_state : int, RandomState instance, Generator or None, default=None
-        None draws from the operating system's entropy; a seed is for tests and
-        study only.
+    %(pays_for_releases)s
 
     Attributes
     ----------
@@ -65,8 +62,7 @@ class UltrametricMechanism(ChoiceMechanism):
     accuracy_ : float
         Mean distance of accuracy of the release, for the point for which it is
         worst.
-    privacy_guarantee_ : MetricPrivacyGuarantee
-        What each release promises.
+    %(promise_of_releases)s
 
     Notes
     -----
@@ -149,63 +145,43 @@ class UltrametricMechanism(ChoiceMechanism):
                 "differ. Use MetricExponentialMechanism."
             )
         # What rounding breaks is mended, so that all that follows is exact.
-        D1 = tree
-        self.n_candidates_ = self.n_features_in_ = len(D1)
-        self._between = D1
-        radii = self._radii(D1)
-        found = [self._law_at(D1, D2, radius) for radius in radii]
-        best = int(np.argmin([cost for cost, *_ in found]))
-        self.accuracy_, self._outputs, self._log_weights = found[best]
+        self._between = tree
+        self.n_candidates_ = self.n_features_in_ = len(tree)
+        rate, radii = self._full_rate(self.n_candidates_), self._radii()
+        clusters = tree_of(tree, "single")
+        laws = [self._law_at(cells_of_tree(clusters, r * (1 + 1e-9)), D2, rate) for r in radii]
+        best = int(np.argmin([cost for cost, *_ in laws]))
+        self.accuracy_, self._outputs, self._log_weights = laws[best]
         self.radius_, self.representatives_ = float(radii[best]), self._outputs
-        law = self._between[np.ix_(self._outputs, self._outputs)][
-            D1[:, self._outputs].argmin(axis=1)
-        ]
-        self.rate_, self.privacy_parameter_ = lowered(
-            lambda rate: self._log_weights - rate * law,
-            D1,
-            self._rate(self.n_candidates_),
-            float(self.alpha),
-        )
-        self._set_guarantee(D1, "weighted exponential mechanism of the ultrametric", True)
+        self._settle(rate, "weighted exponential mechanism of the ultrametric")
         return self
 
-    def _radii(self, D1):
+    def _radii(self):
         if self.radius != "auto":
             return [float(self.radius)]
-        heights = np.unique(D1)
+        heights = np.unique(self._between)
         # Levels of a tree that differ by rounding are one.
         return heights[np.r_[True, np.diff(heights) > 1e-9 * heights[-1]]]
 
-    def _law_at(self, D1, D2, radius):
-        """Accuracy, representatives and weights where classes have a radius."""
-        n = len(D1)
-        cells = np.zeros(n, int)
-        if n > 1:
-            tree = linkage(squareform(D1, checks=False), "single")
-            cells = fcluster(tree, radius * (1 + 1e-9), "distance") - 1
+    def _law_at(self, cells, D2, rate):
+        """Accuracy, representatives and weights, with numbers of the classes of all points."""
         # The point of a class whose farthest one is nearest.
         outputs = np.array(
             [mine[D2[np.ix_(mine, mine)].max(axis=1).argmin()] for mine in _members(cells)]
         )
-        between = D1[np.ix_(outputs, outputs)]
-        rate = self._rate(n)
+        between = self._between[np.ix_(outputs, outputs)]
         try:
-            weights = np.linalg.solve(np.exp(-rate * between), np.ones(len(outputs)))
+            weights = row_weights(between, rate)
         except np.linalg.LinAlgError:
             raise ValueError("alpha times the distances is lost in rounding.") from None
         log_weights = np.log(np.maximum(weights, np.finfo(float).tiny))
         law = floored(log_weights - rate * between)[cells]
-        return worst_cost(law, D2, outputs), outputs, log_weights
+        return worst_cost(law, D2[:, outputs]), outputs, log_weights
 
-    def _rate(self, n):
-        # A floor of probabilities costs this part of the rate at most.
-        return float(self.alpha) * (1 - 4 * n * least(n))
-
-    def _logs(self, D):
-        """Weights by the distance of classes: within one, it is that of its representative."""
+    def _to_outputs(self, D):
+        """Distances of classes: within one, it is that of its representative."""
         between = self._between[np.ix_(self._outputs, self._outputs)]
-        nearest = D[:, self._outputs].argmin(axis=1)
-        return self._log_weights - self.rate_ * between[nearest]
+        return between[super()._to_outputs(D).argmin(axis=1)]
 
     def release(self, inputs: ArrayLike) -> IntArray:
         """Pay, and replace points given by their numbers.

@@ -22,9 +22,9 @@ from sklearn_dptda.metric_privacy import (
     optimal_mechanism,
     privacy_parameter,
 )
-from sklearn_dptda.metric_privacy._draw import draw, floored, least
-from sklearn_dptda.metric_privacy._optimal import solve
-from sklearn_dptda.metric_privacy._spaces import cross_distances
+from sklearn_dptda.metric_privacy._exact_draws import draw, floored, least
+from sklearn_dptda.metric_privacy._linear_program import solve
+from sklearn_dptda.metric_privacy._named_metrics import cross_distances
 from sklearn_dptda.persistence import bottleneck_distance, wasserstein_distance
 from sklearn_dptda.plotting import AccuracyBoundsDisplay
 from sklearn_dptda.privacy import (

@@ -13,9 +13,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda import DTMFiltration
 from sklearn_dptda.metric_privacy import KNormMechanism, MetricPrivacyGuarantee, PrivateMeasure
-from sklearn_dptda.metric_privacy import _hierarchical as tree
-from sklearn_dptda.metric_privacy._k_norm import cube_radii, lattice_noise
-from sklearn_dptda.metric_privacy._smoothed import (
+from sklearn_dptda.metric_privacy import _box_measure as tree
+from sklearn_dptda.metric_privacy._lattice_noise import cube_radii, lattice_noise
+from sklearn_dptda.metric_privacy._smooth_measure import (
     hat_means,
     integrals,
     measure_of_integrals,

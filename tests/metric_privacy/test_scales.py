@@ -18,9 +18,10 @@ from sklearn_dptda.metric_privacy import (
     outer_scale,
     packing_number,
 )
+from sklearn_dptda.metric_privacy._distance_matrices import check_distances
+from sklearn_dptda.metric_privacy._linkage import is_ultrametric
 from sklearn_dptda.metric_privacy._packing import ExactPacking
-from sklearn_dptda.metric_privacy._smoothed import hat_means, integrals
-from sklearn_dptda.metric_privacy._spaces import check_distances, is_ultrametric
+from sklearn_dptda.metric_privacy._smooth_measure import hat_means, integrals
 
 from ._spaces import HALVES, KNOWN, line, many_spaces, random_graph, random_points, words
 
@@ -313,3 +314,10 @@ def test_one_point():
     for scale in (entropic_scale, outer_scale, diametric_scale, doubling_scale):
         assert float(scale(D, alpha=1.0)) == 0.0
     assert float(packing_number(D, 0.0)) == 1
+
+
+@pytest.mark.parametrize("n", [1, 2, 40])
+def test_points_without_distance(n):
+    D = np.zeros((n, n))
+    assert float(entropic_scale(D, method="bounds")) == 0.0
+    assert float(doubling_scale(D)) == 0.0

@@ -2,42 +2,25 @@
 
 import numpy as np
 
-_ROUNDING = 1e-9
+from sklearn_dptda.metric_privacy._distance_matrices import ROUNDING
 
 
 def on_a_line(D):
-    """Coordinates of points with these distances on a line, sorted; None where there are none.
-
-    Parameters
-    ----------
-    D : ndarray of shape (n, n)
-
-    Returns
-    -------
-    ndarray of shape (n,) or None
-    """
+    """Sorted coordinates of points with these distances on a line; None where there are none."""
     # The point farthest from any other is at an end.
-    places = np.sort(D[int(D[0].argmax())])
-    order = np.argsort(D[int(D[0].argmax())], kind="stable")
+    from_end = D[int(D[0].argmax())]
+    order = np.argsort(from_end, kind="stable")
+    places = from_end[order]
     expected = np.abs(places[:, None] - places)
-    if np.abs(expected - D[np.ix_(order, order)]).max() > _ROUNDING * D.max():
+    if np.abs(expected - D[np.ix_(order, order)]).max() > ROUNDING * D.max():
         return None
     return places
 
 
 def few_separated_on_a_line(places, scale, alpha):
-    """Whether no interval around a point has too many separated points.
+    """Whether no ball around one of the sorted points has too many separated points.
 
-    Parameters
-    ----------
-    places : ndarray of shape (n,)
-        Sorted.
-    scale : float
-    alpha : float
-
-    Returns
-    -------
-    bool
+    Too many: more than ``exp(alpha * radius)`` that are further apart than the scale.
     """
     slack = 1e-12 * max(places[-1], 1e-300)
     # The next separated point of each, with a sentinel for none.

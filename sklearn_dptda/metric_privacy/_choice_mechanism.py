@@ -1,97 +1,69 @@
 """What mechanisms that choose from a public list share."""
 
-import math
 from collections.abc import Iterable
-from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import FloatArray
-from sklearn_dptda.metric_privacy._draw import MOST_OUTPUTS, draw, floored
-from sklearn_dptda.metric_privacy._guarantee import MetricPrivacyGuarantee
-from sklearn_dptda.metric_privacy._spaces import (
+from sklearn_dptda.metric_privacy._distance_matrices import closed
+from sklearn_dptda.metric_privacy._exact_draws import MOST_OUTPUTS, draw, floored, least
+from sklearn_dptda.metric_privacy._finite_laws import lowered
+from sklearn_dptda.metric_privacy._metric_mechanism import MetricMechanism, comparable
+from sklearn_dptda.metric_privacy._named_metrics import (
     DIAGRAM_METRICS,
     LP_METRICS,
-    closed,
     cross_distances,
-)
-from sklearn_dptda.privacy import (
-    AccountedMixin,
-    NoiseSource,
-    PrivacyAccountant,
-    default_accountant,
-    spawn_seeds,
 )
 from sklearn_dptda.utils import check_collection, refuse_repeated
 from sklearn_dptda.utils._distances import check_diagram
-from sklearn_dptda.utils._output import ListOutputMixin
 from sklearn_dptda.utils._rows import check_rows, without_values
-from sklearn_dptda.utils._sklearn import Interval
-
-
-class MetricMechanism(AccountedMixin, ListOutputMixin, TransformerMixin, BaseEstimator):
-    """Base of mechanisms under metric privacy: parameters, payment, seeds."""
-
-    _parameter_constraints = {
-        "alpha": [Interval(Real, 0, None, closed="neither")],
-        "accountant": [PrivacyAccountant, None],
-        "random_state": ["random_state", np.random.Generator],
-    }
-
-    def __sklearn_tags__(self):
-        """Say that equal input does not give equal output."""
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = True
-        return tags
-
-    def _pay(self, n_draws=1):
-        """Pay for what the guarantee promises, if anybody keeps count."""
-        guarantee = self.privacy_guarantee_
-        if self._parameters() != self._parameters_at_fit:
-            raise ValueError(
-                "A parameter has changed since fit, so privacy_guarantee_ no longer describes "
-                "what would be released: call fit again."
-            )
-        counted = self.accountant is not None or default_accountant() is not None
-        if counted and math.isinf(guarantee.epsilon):
-            raise ValueError(
-                "bounds must be given where an accountant counts: without them the loss between "
-                "two records has no limit."
-            )
-        (seed,) = spawn_seeds(self.random_state, 1)
-        self._spend(replace(guarantee, epsilon=n_draws * guarantee.epsilon))
-        return NoiseSource(seed)
-
-    def _parameters(self):
-        """What the guarantee depends on, in values that can be compared and pickled."""
-        found = {
-            name: _comparable(value)
-            for name, value in self.get_params(deep=False).items()
-            if name not in ("accountant", "random_state", "candidates")
-        }
-        return {**found, "seeded": self.random_state is not None}
-
-
-def _comparable(value):
-    if callable(value):
-        kind = value if hasattr(value, "__qualname__") else type(value)
-        return f"{kind.__module__}.{kind.__qualname__}"
-    if value is None or isinstance(value, str | Real):
-        return value
-    return np.asarray(value).tolist()
 
 
 class ChoiceMechanism(MetricMechanism):
     """Base of mechanisms whose releases are from a public list of candidates.
 
-    Children learn ``candidates_``, ``_outputs`` (places of those that can be
-    released), and give the logarithms of weights in ``_logs(distances)``.
+    Children learn ``candidates_``, ``_between`` (their distances), ``_outputs`` (places of those
+    that can be released) and ``_log_weights`` of these, and call ``_settle``.
     """
+
+    def _full_rate(self, n_candidates):
+        # A floor of probabilities costs this part of the rate at most.
+        return float(self.alpha) * (1 - 4 * n_candidates * least(n_candidates))
+
+    def _settle(self, rate, mechanism, public=True, rounding=0.0):
+        """Lower the rate until the law is private as it is computed, and promise that."""
+        D = self._between
+        # What rounding adds to distances is part of the promise, and so of the check.
+        granted = np.where(D > 0, D + rounding, 0.0)
+        self.rate_, self.privacy_parameter_ = lowered(
+            self._log_weights, self._to_outputs(D), rate, granted, float(self.alpha)
+        )
+        self._promise(
+            epsilon=float(self.alpha) * float(D.max()),
+            unit="one record",
+            mechanism=mechanism,
+            released="a public candidate for each record",
+            public_parameters=public,
+            metric=f"{comparable(self.metric)} distance",
+            diameter=float(D.max()),
+            resolution=rounding,
+            attained=self.privacy_parameter_,
+        )
+
+    def _to_outputs(self, D):
+        """Distances from what can be released, by those from all candidates."""
+        return D[:, self._outputs]
+
+    def _logs(self, D):
+        """Logarithms of the weights of outputs."""
+        return self._log_weights - self.rate_ * self._to_outputs(D)
+
+    def _takes_diagrams(self):
+        return isinstance(self.metric, str) and self.metric in DIAGRAM_METRICS
 
     def _read(self, X):
         """Inputs as the metric takes them."""
@@ -128,9 +100,6 @@ class ChoiceMechanism(MetricMechanism):
         # Rounded or not, no input is nearer to one candidate than to another by more than these
         # are apart.
         return np.minimum(D, self._between[D.argmin(axis=1)])
-
-    def _takes_diagrams(self):
-        return isinstance(self.metric, str) and self.metric in DIAGRAM_METRICS
 
     def transform(self, X: ArrayLike | Iterable[ArrayLike]) -> NDArray[Any] | list[FloatArray]:
         """Pay, and replace each input by a candidate.
@@ -193,13 +162,10 @@ class ChoiceMechanism(MetricMechanism):
         -------
         ndarray of shape (n_samples, `n_candidates_`)
         """
-        return self._law(self._distances(X))
-
-    def _law(self, D):
-        """What is drawn from, for all candidates."""
-        out = np.full(D.shape, -np.inf)
-        out[:, self._outputs] = floored(self._logs(D))
-        return out
+        D = self._distances(X)
+        log_probability = np.full(D.shape, -np.inf)
+        log_probability[:, self._outputs] = floored(self._logs(D))
+        return log_probability
 
     def _candidates(self, chosen):
         places = self._outputs[chosen]
@@ -208,24 +174,6 @@ class ChoiceMechanism(MetricMechanism):
         if self._takes_diagrams():
             return [self.candidates_[i] for i in places]
         return self.candidates_[places]
-
-    def _set_guarantee(self, D1, mechanism, public, resolution=0.0):
-        self._parameters_at_fit = self._parameters()
-        self.privacy_guarantee_ = MetricPrivacyGuarantee(
-            epsilon=float(self.alpha) * float(D1.max()),
-            delta=0.0,
-            adjacency="replace-one",
-            unit="one record",
-            mechanism=mechanism,
-            released="a public candidate for each record",
-            seeded=self.random_state is not None,
-            public_parameters=public,
-            alpha=float(self.alpha),
-            metric=f"{_comparable(self.metric)} distance",
-            diameter=float(D1.max()),
-            resolution=resolution,
-            attained=self.privacy_parameter_,
-        )
 
 
 def check_number(n_candidates):
@@ -239,9 +187,9 @@ def check_number(n_candidates):
 def _diagrams(X):
     """List of persistence diagrams, and errors that do not quote them."""
     try:
-        found = [check_diagram(diagram, "a diagram") for diagram in X]
+        diagrams = [check_diagram(diagram, "a diagram") for diagram in X]
     except (TypeError, ValueError) as error:
         raise ValueError(without_values(str(error))) from None
-    if not found:
+    if not diagrams:
         raise ValueError("X is empty: it must be a list of diagrams.")
-    return found
+    return diagrams

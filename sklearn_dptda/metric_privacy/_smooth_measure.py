@@ -1,4 +1,4 @@
-"""Private measures by noisy integrals against smooth functions."""
+"""Private measures by noisy integrals against smooth functions on the unit cube."""
 
 import math
 from itertools import product
@@ -6,6 +6,9 @@ from itertools import product
 import numpy as np
 from scipy.optimize import isotonic_regression, linprog
 from scipy.sparse import coo_array, csr_array, eye_array, hstack, vstack
+
+from sklearn_dptda.privacy import FixedPoint
+from sklearn_dptda.privacy._rounding import ROUND_UP
 
 # Nodes of a grid that is projected by linear programming.
 MOST_NODES = 5000
@@ -28,21 +31,34 @@ def size_for(alpha, d):
     return k if d == 1 else (k + 1) ** d
 
 
+def smooth_measure(points, noise, alpha, factor):
+    """Support and weights of a private measure, with ``factor`` times the noise of a rate."""
+    d = points.shape[1]
+    k = resolution_for(alpha, d)
+    if d == 1:
+        return measure_of_integrals(_with_noise(integrals(points, k), factor, alpha, noise))
+    noisy = _with_noise(hat_means(points, k), factor * 2 * d * k, alpha, noise)
+    return nearest_measure(noisy, k, d)
+
+
+def _with_noise(values, sensitivity, alpha, noise):
+    """Numbers with Laplace noise for a sensitivity per unit of distance."""
+    if math.isinf(alpha):
+        return values
+    # Rounded up: no loss of a last digit.
+    scale = sensitivity / alpha * ROUND_UP
+    lattice = FixedPoint.for_scale(scale)
+    # Each number is rounded by less than a step.
+    steps = lattice.encode(values)
+    return lattice.decode(steps + noise.discrete_laplace(scale / lattice.step, len(values)))
+
+
 def integrals(points, m):
-    """Integrals of the distribution function over ``m`` cells of [0, 1].
+    """Integrals of the distribution function over ``m`` cells of [0, 1], of points (n, 1).
 
     Moving the measure by a Wasserstein distance ``w`` moves them by ``w`` in
     sum at most, since that is the integral of the difference of distribution
     functions.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n, 1)
-    m : int
-
-    Returns
-    -------
-    ndarray of shape (m,)
     """
     x = np.minimum(points[:, 0] * m, m)
     cell = np.minimum(x.astype(np.int64), m - 1)
@@ -53,13 +69,7 @@ def integrals(points, m):
 
 
 def measure_of_integrals(noisy):
-    """Atoms on a line, from noisy integrals of the distribution function.
-
-    Returns
-    -------
-    support : ndarray of shape (m + 1, 1)
-    weights : ndarray of shape (m + 1,)
-    """
+    """Atoms (m + 1, 1) and weights on a line, from noisy integrals of the distribution function."""
     m = len(noisy)
     steps = np.clip(isotonic_regression(m * noisy).x, 0.0, 1.0)
     return np.linspace(0, 1, m + 1)[:, None], np.diff(np.r_[0.0, steps, 1.0])
@@ -68,20 +78,9 @@ def measure_of_integrals(noisy):
 def hat_means(points, k):
     """Means of the multilinear hats of a grid with ``k`` cells along each axis.
 
-    Hats sum to one. Moving a point by ``r`` in the maximum norm moves their
-    values by ``2 d k r`` in sum at most: along one axis two groups of hats
-    exchange ``k r``.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n, d)
-        In [0, 1].
-    k : int
-
-    Returns
-    -------
-    ndarray of shape ((k + 1)**d,)
-        Sums to one.
+    Of shape ((k + 1)**d,), from points (n, d) in [0, 1]. Hats sum to one. Moving a point by ``r``
+    in the maximum norm moves their values by ``2 d k r`` in sum at most: along one axis two groups
+    of hats exchange ``k r``.
     """
     n, d = points.shape
     scaled = points * k
@@ -96,53 +95,34 @@ def hat_means(points, k):
 
 
 def nearest_measure(noisy, k, d):
-    """Probability weights on a grid that are least away from noisy ones.
+    """Nodes ((k + 1)**d, d) of a grid, and the probability weights least away from noisy ones.
 
     Mass moves along the edges of the grid at the price of their length, and is
     made or lost at the price of the whole width.
-
-    Parameters
-    ----------
-    noisy : ndarray of shape ((k + 1)**d,)
-    k, d : int
-
-    Returns
-    -------
-    support : ndarray of shape ((k + 1)**d, d)
-    weights : ndarray of shape ((k + 1)**d,)
     """
-    shape = (k + 1,) * d
-    numbers = np.arange(len(noisy)).reshape(shape)
-    tails = np.concatenate([_without(numbers, axis, -1).ravel() for axis in range(d)])
-    heads = np.concatenate([_without(numbers, axis, 0).ravel() for axis in range(d)])
+    n, shape = len(noisy), (k + 1,) * d
+    numbers = np.arange(n).reshape(shape)
+    # All nodes but the last ones along an axis, and all but the first.
+    tails = np.concatenate([np.delete(numbers, -1, axis=axis).ravel() for axis in range(d)])
+    heads = np.concatenate([np.delete(numbers, 0, axis=axis).ravel() for axis in range(d)])
     edges = np.arange(len(tails))
     ones = np.ones(len(edges))
     flow = coo_array(
-        (np.r_[ones, -ones], (np.r_[tails, heads], np.r_[edges, edges])),
-        (len(noisy), len(edges)),
+        (np.r_[ones, -ones], (np.r_[tails, heads], np.r_[edges, edges])), (n, len(edges))
     )
-    same = eye_array(len(noisy))
+    same = eye_array(n)
     # weights + outflow + lost - made = noisy, and weights sum to one.
-    A = hstack([same, flow, -flow, same, -same]).tocsr()
-    costs = np.r_[np.zeros(len(noisy)), np.full(2 * len(edges), 1 / k), np.ones(2 * len(noisy))]
-    sums = np.r_[np.ones(len(noisy)), np.zeros(len(costs) - len(noisy))]
-    found = linprog(
+    balance = hstack([same, flow, -flow, same, -same])
+    costs = np.r_[np.zeros(n), np.full(2 * len(edges), 1 / k), np.ones(2 * n)]
+    sums = csr_array(np.r_[np.ones(n), np.zeros(len(costs) - n)][None])
+    solution = linprog(
         costs,
-        A_eq=_with_row(A, sums),
+        A_eq=vstack([balance, sums]).tocsr(),
         b_eq=np.r_[noisy, 1.0],
         method="highs",
     )
-    if found.status != 0:
+    if solution.status != 0:
         raise RuntimeError("the projection to probability measures was not solved.")
-    weights = np.maximum(found.x[: len(noisy)], 0.0)
-    support = np.stack(np.unravel_index(np.arange(len(noisy)), shape), axis=1) / k
+    weights = np.maximum(solution.x[:n], 0.0)
+    support = np.stack(np.unravel_index(np.arange(n), shape), axis=1) / k
     return support, weights / weights.sum()
-
-
-def _without(numbers, axis, end):
-    """All nodes but the last or the first ones along an axis."""
-    return np.delete(numbers, end, axis=axis)
-
-
-def _with_row(A, row):
-    return vstack([A, csr_array(row[None])]).tocsr()

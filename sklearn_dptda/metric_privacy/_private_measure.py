@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import (
     Adjacency,
     Bounds,
@@ -18,11 +19,10 @@ from sklearn_dptda._typing import (
     LegacyRandomStateLike,
     RandomStateLike,
 )
-from sklearn_dptda.metric_privacy import _hierarchical as tree
-from sklearn_dptda.metric_privacy import _smoothed as smooth
-from sklearn_dptda.metric_privacy._guarantee import MetricPrivacyGuarantee
+from sklearn_dptda.metric_privacy._box_measure import box_measure
+from sklearn_dptda.metric_privacy._metric_guarantee import MetricPrivacyGuarantee
+from sklearn_dptda.metric_privacy._smooth_measure import MOST_NODES, size_for, smooth_measure
 from sklearn_dptda.privacy import (
-    FixedPoint,
     NoiseSource,
     PrivacyAccountant,
     PrivacyGuarantee,
@@ -30,18 +30,16 @@ from sklearn_dptda.privacy import (
     pure_rho,
     spawn_seeds,
 )
-from sklearn_dptda.privacy._rounding import ROUND_UP
 from sklearn_dptda.utils import bounds_from_data, check_bounds
 from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
-# Of the budget: the number of rows, which the depth follows.
-_SIZE_SHARE = 0.05
 _EPSILONS = (1e-6, 1e6)
 _ALPHAS = (1e-6, 1e9)
 _MOST_DEPTH = 22
 
 
+@fill_doc
 class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
     """Release a probability measure on a box, and draw synthetic points from it.
 
@@ -50,8 +48,7 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy loss of one fit. ``inf`` adds no noise.
+    %(epsilon)s
     bounds : pair of float or array-like, default=None
         Public box; rows are clipped to it. None computes it from the data,
         which leaks, and warns.
@@ -160,6 +157,7 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
         self.accountant = accountant
         self.random_state = random_state
 
+    @fill_doc
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Pay, and release a measure.
@@ -167,11 +165,7 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-        y : Ignored
-
-        Returns
-        -------
-        self
+        %(ignored_y_and_self)s
 
         Raises
         ------
@@ -189,13 +183,13 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
         widths = high - low
         if not ((widths > 1e-100) & (widths < 1e100)).all():
             raise ValueError("bounds are too wide or too narrow for floating-point numbers.")
-        release = self._tree if self.method == "hierarchical" else self._smooth
+        release = self._of_boxes if self.method == "hierarchical" else self._smooth
         guarantee = self._guarantee(*X.shape)
         self._spend(guarantee)
         (seed,) = spawn_seeds(self.random_state, 1)
         points = np.clip((np.clip(X, low, high) - low) / widths, 0.0, 1.0)
         # All at once: half of a release carries no guarantee.
-        (support, weights, cells), n = release(points, NoiseSource(seed), guarantee)
+        support, weights, cells, n = release(points, NoiseSource(seed), guarantee)
         self.support_, self.weights_ = low + support * widths, weights
         self.widths_, self.n_samples_ = cells * widths, n
         self.privacy_guarantee_ = guarantee
@@ -235,7 +229,7 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
         alpha = float(self.epsilon) * n if self.alpha is None else float(self.alpha)
         self._check_grid(alpha, d)
         # Rounding moves each number by less than a step, 2**-30 of the noise.
-        rounding = 0.0 if math.isinf(alpha) else smooth.size_for(alpha, d) * 2.0**-30 / alpha
+        rounding = 0.0 if math.isinf(alpha) else size_for(alpha, d) * 2.0**-30 / alpha
         if self.alpha is None and rounding * n > 0.5:
             raise ValueError(f"epsilon is too small for its noise; got {self.epsilon!r}.")
         return MetricPrivacyGuarantee(
@@ -251,7 +245,7 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
         )
 
     def _check_grid(self, alpha, d):
-        if d > 1 and 2**d > smooth.MOST_NODES:
+        if d > 1 and 2**d > MOST_NODES:
             raise ValueError(f"method='metric' takes at most 12 columns; got {d}.")
         if not (_ALPHAS[0] <= alpha <= _ALPHAS[1] or math.isinf(alpha)):
             raise ValueError(
@@ -259,38 +253,20 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
                 f"to {_ALPHAS[1]:g}; got {alpha!r}."
             )
 
-    def _tree(self, points, noise, guarantee):
-        n, d = points.shape
-        each = 1.0 if self.adjacency == "add-remove" else 2.0
-        epsilon = guarantee.epsilon
-        if self.adjacency == "add-remove":
-            size = n + int(noise.discrete_laplace(_scale(1.0, _SIZE_SHARE * epsilon), 1)[0])
-            epsilon *= 1 - _SIZE_SHARE
-        else:
-            size = n
-        size = max(size, 1)
-        depth = self.depth or tree.depth_for(size, epsilon)
-        counts = tree.level_counts(tree.leaf_of(points, depth), depth)
-        noisy = [
-            exact + noise.discrete_laplace(_scale(each, share * epsilon), len(exact))
-            for exact, share in zip(counts, tree.level_shares(depth, d), strict=True)
-        ]
-        masses = tree.consistent(size, noisy)
-        centres, widths = tree.boxes(depth, d)
-        return (centres, masses / masses.sum(), widths), size
+    def _of_boxes(self, points, noise, guarantee):
+        """Support, weights and widths in the unit cube; the number of rows where it is known."""
+        public = self.adjacency == "replace-one"
+        return box_measure(points, self.depth, noise, guarantee.epsilon, public)
 
     def _smooth(self, points, noise, guarantee):
+        """The same for the other method."""
         n, d = points.shape
-        k = smooth.resolution_for(guarantee.alpha, d)
-        public = n if self.alpha is None else None
         # Of a row the promise is epsilon: its share of the measure is moved by the whole width at
         # most, and rounding to the lattice is paid for by so much more noise.
-        grown = 1.0 if self.alpha is not None else 1 / (1 - guarantee.resolution * n)
-        if d == 1:
-            noisy = _with_noise(smooth.integrals(points, k), grown, guarantee, noise)
-            return (*smooth.measure_of_integrals(noisy), np.zeros(1)), public
-        noisy = _with_noise(smooth.hat_means(points, k), grown * 2 * d * k, guarantee, noise)
-        return (*smooth.nearest_measure(noisy, k, d), np.zeros(d)), public
+        paid = self.alpha is not None
+        factor = 1.0 if paid else 1 / (1 - guarantee.resolution * n)
+        support, weights = smooth_measure(points, noise, guarantee.alpha, factor)
+        return support, weights, np.zeros(d), None if paid else n
 
     def sample(
         self, n_samples: int | None = None, random_state: LegacyRandomStateLike = None
@@ -332,19 +308,3 @@ def _marginal_distance(first, second):
     return sum(
         wasserstein_distance(*pair, first["weights_"], second["weights_"]) for pair in columns
     )
-
-
-def _scale(sensitivity, epsilon):
-    # Rounded up: no loss of a last digit.
-    return sensitivity / epsilon * ROUND_UP
-
-
-def _with_noise(values, sensitivity, guarantee, noise):
-    """Numbers with Laplace noise for a sensitivity per unit of distance."""
-    if math.isinf(guarantee.alpha):
-        return values
-    scale = _scale(sensitivity, guarantee.alpha)
-    lattice = FixedPoint.for_scale(scale)
-    # Each number is rounded by less than a step.
-    steps = lattice.encode(values)
-    return lattice.decode(steps + noise.discrete_laplace(scale / lattice.step, len(values)))

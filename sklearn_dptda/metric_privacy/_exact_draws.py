@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import logsumexp
 
-from sklearn_dptda.metric_privacy._spaces import rows_at_a_time
+from sklearn_dptda.metric_privacy._distance_matrices import rows_at_a_time
 
 # Bits of a sum of weights, and of what is left of a weight below its unit.
 _HIGH, _LOW = 62, 44
@@ -16,49 +16,34 @@ def least(n_outputs):
     return 2.0 ** -(40 - max(n_outputs.bit_length() - 13, 0))
 
 
-def floored(logs):
-    """Laws that are drawn from: rows sum to one, and nothing is too rare.
-
-    No weight is less than ``2**-40`` of the largest of its row, or a little
-    more for many thousands of outputs. The floor moves with the largest weight
-    of a row, as weights do, so that ratios of two rows keep their bounds.
-
-    Parameters
-    ----------
-    logs : ndarray of shape (n_rows, n_outputs)
-        Logarithms of weights; ``-inf`` for what is impossible for all rows.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_outputs)
-    """
-    logs = logs - logs.max(axis=1, keepdims=True)
-    logs = np.where(np.isneginf(logs), -np.inf, np.maximum(logs, np.log(least(logs.shape[1]))))
+def normalised(logs):
+    """Rows that sum to one, in logarithms."""
     return logs - logsumexp(logs, axis=1, keepdims=True)
 
 
+def floored(logs):
+    """Laws that are drawn from: rows sum to one, and nothing is too rare.
+
+    From logarithms of weights, ``-inf`` for what is impossible for all rows. No weight is less
+    than ``2**-40`` of the largest of its row, or a little more for many thousands of outputs. The
+    floor moves with the largest weight of a row, as weights do, so that ratios of two rows keep
+    their bounds.
+    """
+    logs = logs - logs.max(axis=1, keepdims=True)
+    logs = np.where(np.isneginf(logs), -np.inf, np.maximum(logs, np.log(least(logs.shape[1]))))
+    return normalised(logs)
+
+
 def draw(logs, noise):
-    """One output for each row.
+    """One output, of type int64, for each row of logarithms of weights; see :func:`floored`.
 
-    Parameters
-    ----------
-    logs : ndarray of shape (n_rows, n_outputs)
-        As for :func:`floored`.
-    noise : NoiseSource
-
-    Returns
-    -------
-    ndarray of shape (n_rows,), dtype int64
-
-    Notes
-    -----
-    Weights are floating-point numbers, and are drawn exactly in proportion:
-    two integers hold all bits of each, and a uniform integer below their sum
-    decides. What is left to rounding is the exponential function.
+    Weights are floating-point numbers, and are drawn exactly in proportion: two integers hold all
+    bits of each, and a uniform integer below their sum decides. What is left to rounding is the
+    exponential function.
     """
     part = rows_at_a_time(logs.shape[1])
-    found = [_draw(logs[i : i + part], noise) for i in range(0, len(logs), part)]
-    return np.concatenate([np.empty(0, np.int64), *found])
+    drawn = [_draw(logs[i : i + part], noise) for i in range(0, len(logs), part)]
+    return np.concatenate([np.empty(0, np.int64), *drawn])
 
 
 def _draw(logs, noise):
@@ -71,16 +56,16 @@ def _draw(logs, noise):
     high, low = np.cumsum(high.astype(np.uint64), axis=1), np.cumsum(low, axis=1)
     high, low = high + (low >> np.uint64(_LOW)), low & _MASK
     chosen = np.empty(len(logs), dtype=np.int64)
-    open_ = np.arange(len(logs))
+    missing = np.arange(len(logs))
     # To a power of two above the sum.
     shift = (64 - np.frexp(high[:, -1].astype(float))[1]).astype(np.uint64)
-    while len(open_):
-        first = noise.words(len(open_)) >> shift[open_]
-        second = noise.words(len(open_)) >> np.uint64(64 - _LOW)
-        top, rest = high[open_], low[open_]
+    while len(missing):
+        first = noise.words(len(missing)) >> shift[missing]
+        second = noise.words(len(missing)) >> np.uint64(64 - _LOW)
+        top, rest = high[missing], low[missing]
         below = (top < first[:, None]) | ((top == first[:, None]) & (rest <= second[:, None]))
         # Beyond the sum: drawn again.
         inside = ~below[:, -1]
-        chosen[open_[inside]] = below[inside].sum(axis=1)
-        open_ = open_[~inside]
+        chosen[missing[inside]] = below[inside].sum(axis=1)
+        missing = missing[~inside]
     return chosen

@@ -51,14 +51,16 @@ class MetricPrivacyGuarantee(PrivacyGuarantee):
     @property
     def holds(self) -> bool:
         """Whether the release is fit to be handed on as private."""
-        kept = self.attained is None or self.attained <= self.alpha * (1 + 1e-9)
         return (
             math.isfinite(self.alpha)
-            and kept
+            and self._is_kept()
             and self.exact
             and self.public_parameters
             and not self.seeded
         )
+
+    def _is_kept(self):
+        return self.attained is None or self.attained <= self.alpha * (1 + 1e-9)
 
     def __str__(self):
         end = f", {self.epsilon:g} at most" if math.isfinite(self.epsilon) else ""
@@ -68,7 +70,7 @@ class MetricPrivacyGuarantee(PrivacyGuarantee):
             f"{self.metric} r costs at most {loss}{end}: {self.released}, drawn by the "
             f"{self.mechanism}."
         )
-        if self.attained is not None and not self.attained <= self.alpha * (1 + 1e-9):
+        if not self._is_kept():
             text += f" But the law was found to lose {self.attained:g} per unit of distance."
         if not self.public_parameters:
             text += " Its candidates or bounds came from the data, which the bound does not cover."

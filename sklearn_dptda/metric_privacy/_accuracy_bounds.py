@@ -5,13 +5,16 @@ from typing import Literal
 
 from numpy.typing import ArrayLike
 
+from sklearn_dptda._docs import fill_doc
+from sklearn_dptda.metric_privacy._diametric_scale import diametric_scale
+from sklearn_dptda.metric_privacy._distance_matrices import check_alpha, check_pair
+from sklearn_dptda.metric_privacy._entropic_scale import entropic_scale
 from sklearn_dptda.metric_privacy._exponential import MetricExponentialMechanism
-from sklearn_dptda.metric_privacy._laws import worst_cost
-from sklearn_dptda.metric_privacy._optimal import solve
+from sklearn_dptda.metric_privacy._finite_laws import worst_cost
+from sklearn_dptda.metric_privacy._linear_program import solve
+from sklearn_dptda.metric_privacy._linkage import is_ultrametric
 from sklearn_dptda.metric_privacy._scale_bounds import ScaleBounds
-from sklearn_dptda.metric_privacy._scales import diametric_scale, entropic_scale
-from sklearn_dptda.metric_privacy._spaces import check_alpha, check_pair
-from sklearn_dptda.metric_privacy._ultrametric import UltrametricMechanism, is_ultrametric
+from sklearn_dptda.metric_privacy._ultrametric import UltrametricMechanism
 
 # Programs of more points take more than a few seconds.
 _MOST_SOLVED = 40
@@ -61,6 +64,7 @@ class AccuracyBounds:
         return "\n".join(lines)
 
 
+@fill_doc
 def accuracy_bounds(
     D1: ArrayLike,
     D2: ArrayLike | None = None,
@@ -72,12 +76,7 @@ def accuracy_bounds(
 
     Parameters
     ----------
-    D1 : array-like of shape (n_points, n_points)
-        Distances of privacy.
-    D2 : array-like of shape (n_points, n_points), default=None
-        Distances of accuracy. None: the same.
-    alpha : float, default=1.0
-        Privacy loss per unit of ``D1``.
+    %(privacy_and_accuracy)s
     optimum : bool or "auto", default="auto"
         Whether to solve the linear program; ``"auto"`` on up to 40 points.
 
@@ -86,10 +85,7 @@ def accuracy_bounds(
     AccuracyBounds
         Print it.
 
-    Raises
-    ------
-    ValueError
-        If a matrix is no metric, or ``alpha`` is not positive.
+    %(no_metric)s
 
     Notes
     -----
@@ -137,10 +133,10 @@ def _solved(D1, D2, alpha):
 
 
 def _attained(D1, D2, alpha):
-    found = {}
+    accuracies = {}
     if is_ultrametric(D1):
-        found["ultrametric"] = UltrametricMechanism(D1, alpha, accuracy=D2).fit().accuracy_
+        accuracies["ultrametric"] = UltrametricMechanism(D1, alpha, accuracy=D2).fit().accuracy_
     for rate in ("weighted", "guaranteed"):
         mechanism = MetricExponentialMechanism(alpha, "precomputed", D1, rate=rate).fit()
-        found[rate] = worst_cost(mechanism.log_probability(D1), D2)
-    return found
+        accuracies[rate] = worst_cost(mechanism.log_probability(D1), D2)
+    return accuracies

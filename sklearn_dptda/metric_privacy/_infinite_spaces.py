@@ -6,12 +6,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklearn_dptda.metric_privacy._scale_bounds import ScaleBounds
-from sklearn_dptda.metric_privacy._spaces import check_alpha
+from sklearn_dptda._docs import fill_doc
+from sklearn_dptda.metric_privacy._distance_matrices import check_alpha
+from sklearn_dptda.metric_privacy._scale_bounds import ScaleBounds, exactly
 
 _NORMS = ("l1", "l2", "linf")
 
 
+@fill_doc
 def normed_scale(
     n_dims: int,
     *,
@@ -34,10 +36,7 @@ def normed_scale(
     ScaleBounds
         Exact for the maximum norm on the whole space, and for an interval.
 
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
+    %(out_of_range)s
 
     Notes
     -----
@@ -66,7 +65,7 @@ def normed_scale(
     if norm == "linf" or n_dims == 1:
         exact = n_dims * two_points
         if math.isinf(diameter) or n_dims == 1:
-            return ScaleBounds(min(exact, diameter), min(exact, diameter))
+            return exactly(min(exact, diameter))
         # Two points of a ball are apart as on an interval.
         return ScaleBounds(min(two_points, diameter), min(exact, diameter))
     volumes = n_dims / (math.e * alpha)
@@ -128,10 +127,11 @@ def baire_scale(
     for j in range(len(f) + 1, 0, -1):
         before = places[: j - 1]
         if ((j - before) * math.log(n_letters) <= alpha * f[: j - 1] * (1 + 1e-12)).all():
-            return ScaleBounds(float(values[j - 1]), float(values[j - 1]))
+            return exactly(values[j - 1])
     raise AssertionError("at the largest distance all words are one class.")
 
 
+@fill_doc
 def measure_scale(n_dims: int, *, alpha: float = 1.0) -> ScaleBounds:
     """Entropic scale of probability measures on the unit cube.
 
@@ -147,10 +147,7 @@ def measure_scale(n_dims: int, *, alpha: float = 1.0) -> ScaleBounds:
     -------
     ScaleBounds
 
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
+    %(out_of_range)s
 
     Notes
     -----
@@ -168,7 +165,7 @@ def measure_scale(n_dims: int, *, alpha: float = 1.0) -> ScaleBounds:
     """
     alpha, d = check_alpha(alpha), _check_dims(n_dims)
     k = math.floor((1.583 * alpha) ** (1 / (d + 1))) + 1
-    return ScaleBounds(1 / (16 * k), max(min(1.0, 8 * _measure_error(d, alpha / 2)), 1 / (16 * k)))
+    return _attained(1 / (16 * k), _measure_error(d, alpha / 2))
 
 
 def _measure_error(d, alpha):
@@ -192,6 +189,7 @@ def _noise_on_a_grid(k, d):
     return math.sqrt(2 * (k + 1) ** d) + float(moved.sum())
 
 
+@fill_doc
 def lipschitz_scale(n_dims: int, *, alpha: float = 1.0) -> ScaleBounds:
     """Entropic scale of 1-Lipschitz functions on the unit cube, with values in [0, 1].
 
@@ -207,10 +205,7 @@ def lipschitz_scale(n_dims: int, *, alpha: float = 1.0) -> ScaleBounds:
     -------
     ScaleBounds
 
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
+    %(out_of_range)s
 
     Notes
     -----
@@ -229,7 +224,12 @@ def lipschitz_scale(n_dims: int, *, alpha: float = 1.0) -> ScaleBounds:
     cells = _resolutions(alpha, d)
     # Noise of the maximum norm in m = k**d coordinates has mean norm m / rate.
     error = min(1 / (2 * m) + m**d / (alpha / 2) for m in cells)
-    return ScaleBounds(1 / (2 * k), max(min(1.0, 8 * error), 1 / (2 * k)))
+    return _attained(1 / (2 * k), error)
+
+
+def _attained(lower, error):
+    """Bounds of the scale of a space of diameter one, by what a mechanism at half the rate errs."""
+    return ScaleBounds(lower, max(min(1.0, 8 * error), lower))
 
 
 def _resolutions(alpha, d):

@@ -1,0 +1,86 @@
+"""The most accurate private mechanisms of small spaces."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sklearn_dptda._docs import fill_doc
+from sklearn_dptda.metric_privacy._distance_matrices import check_alpha, check_pair
+from sklearn_dptda.metric_privacy._exact_draws import floored, normalised
+from sklearn_dptda.metric_privacy._finite_laws import log_parameter, worst_cost
+from sklearn_dptda.metric_privacy._finite_mechanism import FiniteMechanism
+from sklearn_dptda.metric_privacy._linear_program import solve
+
+# Most points: programs grow with their cube.
+MOST_POINTS = 60
+# Below it, probabilities of a solution are noise of the solver.
+_TINY = 1e-12
+# Points with no larger a loss between them take the law of the first of them.
+_NEAR = 1e-5
+
+
+@fill_doc
+def optimal_mechanism(
+    D1: ArrayLike, D2: ArrayLike | None = None, *, alpha: float = 1.0
+) -> FiniteMechanism:
+    """Most accurate private mechanism of a small space.
+
+    Parameters
+    ----------
+    %(privacy_and_accuracy)s
+
+    Returns
+    -------
+    FiniteMechanism
+
+    Raises
+    ------
+    ValueError
+        If there are more than 60 points, or a matrix is no metric.
+    RuntimeError
+        If the program is not solved.
+
+    Notes
+    -----
+    Minimises the largest expected distance subject to
+    ``M[x, y] <= exp(alpha D1[x, x']) M[x', y]``, for pairs without a point
+    between them, which imply the others. A solver keeps such constraints up to
+    1e-9 only, and where probabilities are smaller it breaks privacy. So its
+    solution is raised to the least matrix above it that keeps them,
+    ``max over x' of exp(-alpha D1[x, x']) M[x', y]``, normalised, and checked.
+
+    References
+    ----------
+    Boedihardjo, Strohmer, Vershynin, Section 1; C. Dwork et al., for the
+    program.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.metric_privacy import optimal_mechanism
+    >>> round(optimal_mechanism([[0, 1], [1, 0]], alpha=1.0).accuracy, 4)
+    0.2689
+    """
+    D1, D2 = check_pair(D1, D2)
+    alpha = check_alpha(alpha)
+    if len(D1) > MOST_POINTS:
+        raise ValueError(f"at most {MOST_POINTS} points are allowed; got {len(D1)}.")
+    part = 1e-6
+    M, optimum = solve(D1, D2, alpha * (1 - part))
+    # A solver's precision cannot tell apart what privacy hardly lets differ.
+    M = M[(alpha * D1 <= _NEAR).argmax(axis=1)]
+    # At half the rate, whatever the solution is, sums of rows are as private as their terms.
+    while part < 0.6:
+        logs = repaired(M, D1, alpha * (1 - part))
+        if log_parameter(logs, D1) <= alpha:
+            break
+        part *= 2
+    else:
+        raise RuntimeError("the solution could not be made private.")
+    logs.setflags(write=False)
+    return FiniteMechanism(logs, alpha, worst_cost(logs, D2), optimum, float(D1.max()))
+
+
+def repaired(M, D1, alpha):
+    """Private law next to a solution: the least that is Lipschitz and not below it."""
+    logs = np.log(np.maximum(M, _TINY))
+    raised = np.array([(logs - alpha * row[:, None]).max(axis=0) for row in D1])
+    return floored(normalised(raised))
