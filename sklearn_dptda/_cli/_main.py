@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from sklearn_dptda._cli import _demo, _diagram
+from sklearn_dptda._cli import _demo_command, _diagram_command
 
 
 def build_parser():
@@ -14,7 +14,7 @@ def build_parser():
         epilog="Start with 'python -m sklearn_dptda demo'.",
     )
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (_demo, _diagram):
+    for command in (_demo_command, _diagram_command):
         command.add_parser(subparsers, argparse.RawDescriptionHelpFormatter)
     return parser
 

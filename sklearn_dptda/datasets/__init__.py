@@ -1,6 +1,6 @@
 """Generators and loaders."""
 
-from sklearn_dptda.datasets._generators import make_loops, make_two_circles
+from sklearn_dptda.datasets._circles import make_loops, make_two_circles
 from sklearn_dptda.datasets._networks import load_polblogs
 from sklearn_dptda.datasets._shapes import make_rings, make_shapes, make_spirals
 from sklearn_dptda.datasets._tables import (

@@ -1,11 +1,11 @@
 """Displays of diagrams, filtrations, mixtures and privacy-utility curves."""
 
-from sklearn_dptda.plotting._accuracy import AccuracyBoundsDisplay
-from sklearn_dptda.plotting._curve import PrivacyUtilityDisplay
-from sklearn_dptda.plotting._dendrogram import DendrogramDisplay
-from sklearn_dptda.plotting._diagram import PersistenceDiagramDisplay
-from sklearn_dptda.plotting._filtration import FiltrationDisplay
-from sklearn_dptda.plotting._mixture import MixtureDensityDisplay
+from sklearn_dptda.plotting._accuracy_display import AccuracyBoundsDisplay
+from sklearn_dptda.plotting._curve_display import PrivacyUtilityDisplay
+from sklearn_dptda.plotting._dendrogram_display import DendrogramDisplay
+from sklearn_dptda.plotting._diagram_display import PersistenceDiagramDisplay
+from sklearn_dptda.plotting._filtration_display import FiltrationDisplay
+from sklearn_dptda.plotting._mixture_display import MixtureDensityDisplay
 
 __all__ = [
     "AccuracyBoundsDisplay",

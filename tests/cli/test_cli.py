@@ -201,6 +201,6 @@ def test_interrupted(capsys, monkeypatch):
     def interrupt(args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sklearn_dptda._cli._demo.run", interrupt)
+    monkeypatch.setattr("sklearn_dptda._cli._demo_command.run", interrupt)
     assert main(["demo"]) == 130
     assert capsys.readouterr().err == "interrupted\n"
