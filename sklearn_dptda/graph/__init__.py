@@ -2,8 +2,8 @@
 
 from sklearn_dptda.graph._embedding import AdjacencySpectralEmbedding
 from sklearn_dptda.graph._flip import EdgeFlip, LaplaceFlip
-from sklearn_dptda.graph._random_graphs import make_latent, make_rdpg, make_sbm
 from sklearn_dptda.graph._noisy import NoisyAdjacency, PackedAdjacency
+from sklearn_dptda.graph._random_graphs import make_latent, make_rdpg, make_sbm
 
 __all__ = [
     "AdjacencySpectralEmbedding",
