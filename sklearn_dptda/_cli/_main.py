@@ -20,17 +20,9 @@ def build_parser():
 
 
 def main(argv=None):
-    """Run the command line.
+    """Run the command line with the system's arguments, or those given.
 
-    Parameters
-    ----------
-    argv : list of str, default=None
-        Arguments; None takes them from the system.
-
-    Returns
-    -------
-    int
-        Exit status: 0, 2 where the input is unusable, 130 after Ctrl-C.
+    The exit status is 0, 2 where the input is unusable, or 130 after Ctrl-C.
     """
     args = build_parser().parse_args(argv)
     try:

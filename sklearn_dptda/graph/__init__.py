@@ -1,4 +1,8 @@
-"""Edge-private graphs and their spectral embeddings."""
+"""Edge-private graphs and their spectral embeddings.
+
+Pairs of nodes are flipped with a public probability, which travels with the noisy graph. An
+embedding takes the bias of the flips off with it.
+"""
 
 from sklearn_dptda.graph._embedding import AdjacencySpectralEmbedding
 from sklearn_dptda.graph._flip import EdgeFlip, LaplaceFlip

@@ -250,18 +250,7 @@ def _symmetric(X):
 
 
 def unbiased(A, probability):
-    """Operator whose expectation is the adjacency matrix before the flips.
-
-    Parameters
-    ----------
-    A : sparse matrix or LinearOperator of shape (n, n)
-        Without loops.
-    probability : float
-
-    Returns
-    -------
-    LinearOperator
-    """
+    """Operator whose expectation is the adjacency matrix, without loops, before the flips."""
     A = aslinearoperator(A.astype(np.float64) if issparse(A) else A)
     scale = 1 / (1 - 2 * probability)
 
@@ -282,17 +271,7 @@ def unbiased(A, probability):
 
 
 def noise_edge(A, probability):
-    """What the largest eigenvalue of independent noise of this density is about.
-
-    Parameters
-    ----------
-    A : sparse matrix or PackedAdjacency of shape (n, n)
-    probability : float
-
-    Returns
-    -------
-    float
-    """
+    """What the largest eigenvalue of independent noise of this density is about."""
     n = A.shape[0]
     density = _n_ones(A) / (n * (n - 1))
     return 2 * np.sqrt(n * density * (1 - density)) / (1 - 2 * probability)

@@ -1,6 +1,11 @@
-"""Displays of diagrams, filtrations, mixtures and privacy-utility curves."""
+"""Displays of diagrams, filtrations, mixtures, curves and audits, in the manner of scikit-learn.
+
+Each is made from results or from an estimator, draws with ``plot`` and keeps the axes; colours
+and markers stay apart in greyscale.
+"""
 
 from sklearn_dptda.plotting._accuracy_display import AccuracyBoundsDisplay
+from sklearn_dptda.plotting._audit_display import AuditDisplay
 from sklearn_dptda.plotting._curve_display import PrivacyUtilityDisplay
 from sklearn_dptda.plotting._dendrogram_display import DendrogramDisplay
 from sklearn_dptda.plotting._diagram_display import PersistenceDiagramDisplay
@@ -9,6 +14,7 @@ from sklearn_dptda.plotting._mixture_display import MixtureDensityDisplay
 
 __all__ = [
     "AccuracyBoundsDisplay",
+    "AuditDisplay",
     "DendrogramDisplay",
     "FiltrationDisplay",
     "MixtureDensityDisplay",

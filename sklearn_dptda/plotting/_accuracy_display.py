@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sklearn_dptda._docs import fill_doc
 from sklearn_dptda.plotting._style import axes_or_new, cluster_style
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from sklearn_dptda.metric_privacy import AccuracyBounds
 
 
+@fill_doc
 class AccuracyBoundsDisplay:
     """Accuracy of mechanisms against the rate of privacy, above what no mechanism beats.
 
@@ -24,9 +26,7 @@ class AccuracyBoundsDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
-        Set by :meth:`plot`.
+    %(drawn)s
 
     Examples
     --------
@@ -65,8 +65,8 @@ class AccuracyBoundsDisplay:
         """
         from sklearn_dptda.metric_privacy import accuracy_bounds
 
-        found = [accuracy_bounds(D1, D2, alpha=alpha, optimum=optimum) for alpha in alphas]
-        return cls(found).plot(ax=ax)
+        bounds = (accuracy_bounds(D1, D2, alpha=alpha, optimum=optimum) for alpha in alphas)
+        return cls(bounds).plot(ax=ax)
 
     def plot(self, ax: "Axes | None" = None, *, title: str | None = None) -> Self:
         """Draw.

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import ListLike
 from sklearn_dptda.model_selection import PrivacyUtilityCurve, privacy_utility_curve
 from sklearn_dptda.persistence import PrivatePersistence
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@fill_doc
 class PrivacyUtilityDisplay:
     """Error against a parameter, by homology dimension, on logarithmic axes.
 
@@ -24,9 +26,7 @@ class PrivacyUtilityDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
-        Set by :meth:`plot`.
+    %(drawn)s
     """
 
     def __init__(self, curve: PrivacyUtilityCurve) -> None:
