@@ -12,9 +12,6 @@ every link protected.
 # A circle of latent positions. The embedding of the noisy graph is that of the true one
 # shrunk by ``sqrt(1 - 2 p)``, with ``p`` the public probability of a flip, which travels
 # with the graph: the embedding takes it off.
-import os
-from pathlib import Path
-
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
@@ -25,10 +22,6 @@ from sklearn_dptda.cluster import ToMATo
 from sklearn_dptda.datasets import load_polblogs
 from sklearn_dptda.graph import AdjacencySpectralEmbedding, EdgeFlip, make_latent, make_rdpg
 
-quick = bool(os.environ.get("SKLEARN_DPTDA_QUICK"))
-out = Path(os.environ.get("SKLEARN_DPTDA_OUT", "examples/out"))
-out.mkdir(parents=True, exist_ok=True)
-
 EPSILONS = (1.0, 2.0, 4.0)
 
 
@@ -38,7 +31,7 @@ def rotated(Z, X):
     return Z @ (left @ right)
 
 
-n = 500 if quick else 2000
+n = 2000
 X = make_latent(n, "circle", random_state=1)
 A = make_rdpg(X, random_state=1)
 figure, axes = plt.subplots(1, 4, figsize=(13, 3.6), layout="constrained")
@@ -54,7 +47,6 @@ for ax, epsilon in zip(axes, (np.inf, *EPSILONS[::-1]), strict=True):
     ax.set_title(f"{name}: error {error:.3f}", fontsize=10)
     ax.set(xlim=(-1, 1), ylim=(-1, 1), xticks=[], yticks=[], aspect="equal")
 figure.suptitle(f"latent positions of {n:,} nodes, from the graph with flipped pairs")
-figure.savefig(out / "private_graph_circle.png", dpi=110)
 
 # %%
 # The political blogs: 1,222 of them, 16,714 links, and which camp each is in. Coordinates of unit
@@ -62,14 +54,12 @@ figure.savefig(out / "private_graph_circle.png", dpi=110)
 try:
     blogs = load_polblogs()
 except FileNotFoundError as error:
-    blogs = None
     print(f"skipped the political blogs: {error}")
-
-if blogs is not None:
+else:
     figure, axes = plt.subplots(1, 4, figsize=(13, 3.6), layout="constrained")
     for ax, epsilon in zip(axes, (np.inf, 8.0, 4.0, 2.0), strict=True):
         scores = []
-        for seed in range(1 if quick else 5):
+        for seed in range(5):
             model = make_pipeline(
                 EdgeFlip(epsilon, random_state=seed),
                 AdjacencySpectralEmbedding(2),
@@ -89,4 +79,4 @@ if blogs is not None:
         print(f"political blogs, {name}: ARI {np.mean(scores):.2f}")
     axes[0].legend(frameon=False, fontsize=8)
     figure.suptitle("political blogs, coloured by camp: one link is one record")
-    figure.savefig(out / "private_graph_blogs.png", dpi=110)
+plt.show()
