@@ -23,6 +23,8 @@ FRAGMENTS = {
             scikit-learn's data folder. Nothing is downloaded.
     """,
     "table_parameters": """
+        Parameters
+        ----------
         data_home : str or path, default=None
             Folder that holds the file, an ``.npz`` of the loader's name. None: the
             folder named by the environment variable ``SKLEARN_DPTDA_DATA``, else
@@ -54,12 +56,6 @@ FRAGMENTS = {
         ------
         ValueError
             If a parameter is out of range.
-    """,
-    # Displays.
-    "drawn": """
-        ax_ : matplotlib Axes
-        figure_ : matplotlib Figure
-            Set by :meth:`plot`.
     """,
 }
 

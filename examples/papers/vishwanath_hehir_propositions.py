@@ -14,6 +14,7 @@ import time
 
 import numpy as np
 from gudhi import AlphaComplex
+from scipy.linalg import orthogonal_procrustes
 
 from sklearn_dptda import bottleneck_distance
 from sklearn_dptda.graph import (
@@ -44,8 +45,8 @@ def error(Z, X):
     """Root mean square distance after the rotation that fits best; missing columns are zero."""
     width = max(Z.shape[1], X.shape[1])
     Z, X = (np.pad(M, ((0, 0), (0, width - M.shape[1]))) for M in (Z, X))
-    left, _, right = np.linalg.svd(Z.T @ X)
-    return np.sqrt(((Z @ (left @ right) - X) ** 2).sum(axis=1).mean())
+    rotation, _ = orthogonal_procrustes(Z, X)
+    return np.sqrt(((Z @ rotation - X) ** 2).sum(axis=1).mean())
 
 
 def image(X, p):

@@ -1,6 +1,6 @@
 """Loaders of labelled tables with public bounds of their columns."""
 
-from typing import Literal, Protocol, overload
+from typing import Literal, Protocol, TypeAlias, overload
 
 import numpy as np
 from sklearn.utils import Bunch
@@ -11,6 +11,7 @@ from sklearn_dptda.datasets._local_files import data_folder, read_published
 from sklearn_dptda.datasets._published_tables import TABLES
 
 SLOAN_PHYSICAL = ("ra", "dec", "u", "g", "r", "i", "z", "redshift")
+_Loaded: TypeAlias = Bunch | tuple[FloatArray, IntArray]
 
 
 class _Load(Protocol):
@@ -32,13 +33,9 @@ def _loader(function) -> _Load:
 
 
 @_loader
-def load_emg(
-    data_home: PathLike | None = None, *, return_X_y: bool = False
-) -> Bunch | tuple[FloatArray, IntArray]:
+def load_emg(data_home: PathLike | None = None, *, return_X_y: bool = False) -> _Loaded:
     """Load the EMG data: currents of eight muscles of one person, in six actions.
 
-    Parameters
-    ----------
     %(table_parameters)s
 
     Returns
@@ -66,13 +63,9 @@ def load_emg(
 
 
 @_loader
-def load_htru2(
-    data_home: PathLike | None = None, *, return_X_y: bool = False
-) -> Bunch | tuple[FloatArray, IntArray]:
+def load_htru2(data_home: PathLike | None = None, *, return_X_y: bool = False) -> _Loaded:
     """Load HTRU2, all of the table that :func:`load_pulsar` has a part of.
 
-    Parameters
-    ----------
     %(table_parameters)s
 
     Returns
@@ -98,13 +91,9 @@ def load_htru2(
 
 
 @_loader
-def load_magic(
-    data_home: PathLike | None = None, *, return_X_y: bool = False
-) -> Bunch | tuple[FloatArray, IntArray]:
+def load_magic(data_home: PathLike | None = None, *, return_X_y: bool = False) -> _Loaded:
     """Load the MAGIC data: simulated telescope images, gamma rays or hadrons.
 
-    Parameters
-    ----------
     %(table_parameters)s
 
     Returns
@@ -125,13 +114,9 @@ def load_magic(
 
 
 @_loader
-def load_pulsar(
-    data_home: PathLike | None = None, *, return_X_y: bool = False
-) -> Bunch | tuple[FloatArray, IntArray]:
+def load_pulsar(data_home: PathLike | None = None, *, return_X_y: bool = False) -> _Loaded:
     """Load the pulsar data: moments of radio profiles, pulsar or not.
 
-    Parameters
-    ----------
     %(table_parameters)s
 
     Returns
@@ -159,13 +144,9 @@ def load_pulsar(
 
 
 @_loader
-def load_shuttle(
-    data_home: PathLike | None = None, *, return_X_y: bool = False
-) -> Bunch | tuple[FloatArray, IntArray]:
+def load_shuttle(data_home: PathLike | None = None, *, return_X_y: bool = False) -> _Loaded:
     """Load the shuttle data: sensor readings in seven very uneven classes.
 
-    Parameters
-    ----------
     %(table_parameters)s
 
     Returns
@@ -208,7 +189,7 @@ def load_sloan(
 @fill_doc
 def load_sloan(
     data_home: PathLike | None = None, *, physical: bool = True, return_X_y: bool = False
-) -> Bunch | tuple[FloatArray, IntArray]:
+) -> _Loaded:
     """Load the Sloan data: galaxies, quasars and stars of the sky survey.
 
     Parameters
@@ -239,9 +220,7 @@ def load_sloan(
 
 
 @_loader
-def load_usps(
-    data_home: PathLike | None = None, *, return_X_y: bool = False
-) -> Bunch | tuple[FloatArray, IntArray]:
+def load_usps(data_home: PathLike | None = None, *, return_X_y: bool = False) -> _Loaded:
     """Load the USPS digits: grey images of 16 by 16 pixels, ten classes.
 
     Parameters

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklearn_dptda._docs import fill_doc
 from sklearn_dptda.plotting._style import axes_or_new, cluster_style
 
 if TYPE_CHECKING:
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from sklearn_dptda.metric_privacy import AccuracyBounds
 
 
-@fill_doc
 class AccuracyBoundsDisplay:
     """Accuracy of mechanisms against the rate of privacy, above what no mechanism beats.
 
@@ -26,7 +24,9 @@ class AccuracyBoundsDisplay:
 
     Attributes
     ----------
-    %(drawn)s
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+        Set by :meth:`plot`.
 
     Examples
     --------

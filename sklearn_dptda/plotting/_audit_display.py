@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from sklearn_dptda._docs import fill_doc
 from sklearn_dptda.plotting._style import axes_or_new, cluster_style
 from sklearn_dptda.privacy import AuditResult
 
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
 _SIDES = ("D", "neighbour")
 
 
-@fill_doc
 class AuditDisplay:
     """How the releases of two neighbouring data sets differ in what an audit counted.
 
@@ -28,7 +26,9 @@ class AuditDisplay:
 
     Attributes
     ----------
-    %(drawn)s
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+        Set by :meth:`plot`.
 
     Examples
     --------

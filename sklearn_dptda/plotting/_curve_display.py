@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import ListLike
 from sklearn_dptda.model_selection import PrivacyUtilityCurve, privacy_utility_curve
 from sklearn_dptda.persistence import PrivatePersistence
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-@fill_doc
 class PrivacyUtilityDisplay:
     """Error against a parameter, by homology dimension, on logarithmic axes.
 
@@ -26,7 +24,9 @@ class PrivacyUtilityDisplay:
 
     Attributes
     ----------
-    %(drawn)s
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+        Set by :meth:`plot`.
     """
 
     def __init__(self, curve: PrivacyUtilityCurve) -> None:

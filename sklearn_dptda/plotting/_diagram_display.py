@@ -8,7 +8,6 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import ListLike
 from sklearn_dptda.plotting._style import axes_or_new, style
 
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-@fill_doc
 class PersistenceDiagramDisplay:
     """A persistence diagram, if wanted with another one behind it.
 
@@ -43,7 +41,9 @@ class PersistenceDiagramDisplay:
 
     Attributes
     ----------
-    %(drawn)s
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+        Set by :meth:`plot`.
 
     Examples
     --------

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import ListLike
 from sklearn_dptda.filtration import GridFiltration
 from sklearn_dptda.plotting._style import axes_or_new
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-@fill_doc
 class FiltrationDisplay:
     """A function on a grid in one or two dimensions, or a slice of three.
 
@@ -30,7 +28,9 @@ class FiltrationDisplay:
 
     Attributes
     ----------
-    %(drawn)s
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+        Set by :meth:`plot`.
     """
 
     def __init__(self, filtration: GridFiltration, *, points: ArrayLike | None = None) -> None:
