@@ -83,7 +83,8 @@ _SLOAN = {
     "fiberid": (1, 1000),
 }
 
-# Biceps, triceps, thighs and hamstrings, right and left: all channels saturate at the same level.
+# Biceps, triceps, thighs and hamstrings, right and left. The unit is not published; channels
+# saturate at this level.
 _EMG = ("R-Bic", "R-Tri", "L-Bic", "L-Tri", "R-Thi", "R-Ham", "L-Thi", "L-Ham")
 
 TABLES = {

@@ -34,7 +34,7 @@ def _loader(function) -> _Load:
 
 @_loader
 def load_emg(data_home: PathLike | None = None, *, return_X_y: bool = False) -> _Loaded:
-    """Load the EMG data: currents of eight muscles of one person, in six actions.
+    """Load the EMG data: signals of eight muscles of one person, in six actions.
 
     %(table_parameters)s
 
@@ -51,7 +51,7 @@ def load_emg(data_home: PathLike | None = None, *, return_X_y: bool = False) -> 
     Notes
     -----
     Rows are samples of time series, in order. The unit is not published; the
-    bounds are the level at which every channel of this public table saturates.
+    bounds are the level at which the channels of this public table saturate.
 
     References
     ----------
