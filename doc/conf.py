@@ -2,8 +2,9 @@
 
 import os
 from importlib.metadata import version as version_of
+from pathlib import Path
 
-# Examples run on small data here: the pages say what they print and draw.
+# Examples that would take long run on small data here, in a block that their pages do not show.
 os.environ.setdefault("SKLEARN_DPTDA_QUICK", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
 
@@ -37,6 +38,7 @@ sphinx_gallery_conf = {
     "filename_pattern": r"/(plot_|vishwanath|boedihardjo|kang|byun)",
     "ignore_pattern": r"/_",
     "plot_gallery": os.environ.get("SKLEARN_DPTDA_GALLERY", "1") == "1",
+    "capture_repr": (),
     "remove_config_comments": True,
     "download_all_examples": False,
     "show_memory": False,
@@ -58,3 +60,18 @@ html_theme_options = {
 }
 html_sidebars = {"index": [], "get_started": []}
 html_show_sourcelink = False
+
+
+def tell_of_small_data(app, docname, source):
+    """Say on the page of an example that its output is that of a smaller run than its code's."""
+    script = Path(app.srcdir, docname).with_suffix(".py")
+    quick = bool(os.environ["SKLEARN_DPTDA_QUICK"]) and docname.startswith("auto_examples/")
+    if quick and script.is_file() and "SKLEARN_DPTDA_QUICK" in script.read_text():
+        head, code, rest = source[0].partition(".. GENERATED FROM PYTHON SOURCE LINES")
+        note = ".. note:: Output and pictures are those of a run on less data than the code's."
+        source[0] = f"{head}{note}\n\n{code}{rest}"
+
+
+def setup(app):
+    """Register what this file adds."""
+    app.connect("source-read", tell_of_small_data)

@@ -13,9 +13,6 @@ Three things that go wrong in practice, and how they look when they do not.
 """
 
 # %%
-import os
-from pathlib import Path
-
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.base import clone
@@ -28,11 +25,8 @@ from sklearn_dptda import (
     audit_epsilon,
 )
 from sklearn_dptda.datasets import make_two_circles
+from sklearn_dptda.plotting import AuditDisplay
 from sklearn_dptda.privacy import FixedPoint, NoiseSource
-
-quick = bool(os.environ.get("SKLEARN_DPTDA_QUICK"))
-out = Path(os.environ.get("SKLEARN_DPTDA_OUT", "examples/out"))
-out.mkdir(parents=True, exist_ok=True)
 
 # %%
 # The attack asks of each release whether it is a multiple of 2**-53.
@@ -84,10 +78,9 @@ def careless_count(data, random_state=None):
     return count(data, random_state, scale=0.5)
 
 
-n_runs = 2000 if quick else 10_000
 audits = {
     mechanism.__name__: audit_epsilon(
-        mechanism, ["someone"], [], n_runs=n_runs, confidence=0.999, random_state=0
+        mechanism, ["someone"], [], n_runs=10_000, confidence=0.999, random_state=0
     )
     for mechanism in (count, careless_count)
 }
@@ -105,7 +98,7 @@ axes[0].set_xticks(places, ("answer 0", "answer 1"))
 axes[0].set(ylabel="share of releases", title="No multiple of 2⁻⁵³", ylim=(0, 0.5))
 axes[0].legend(loc="upper right")
 for ax, (name, result) in zip(axes[1:], audits.items(), strict=True):
-    result.plot(ax)
     verdict = "refutes" if result.refutes(1.0) else "does not refute"
-    ax.set_title(f"{name}: ε ≥ {result.epsilon:.2f} {verdict} ε = 1", fontsize=10)
-figure.savefig(out / "budget.png", dpi=110)
+    title = f"{name}: ε ≥ {result.epsilon:.2f}\n{verdict} ε = 1"
+    AuditDisplay(result).plot(ax, title=title)
+plt.show()

@@ -12,7 +12,6 @@ kept, has the size of the lattice.
 import os
 import resource
 import time
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,12 +20,8 @@ from sklearn_dptda import DTMFiltration, PrivatePersistence
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.plotting import FiltrationDisplay, PersistenceDiagramDisplay
 
-quick = bool(os.environ.get("SKLEARN_DPTDA_QUICK"))
-out = Path(os.environ.get("SKLEARN_DPTDA_OUT", "examples/out"))
-out.mkdir(parents=True, exist_ok=True)
-
-CHUNK = 100_000 if quick else 1_000_000
-N_CHUNKS = 10 if quick else int(os.environ.get("SKLEARN_DPTDA_CHUNKS", "20"))
+CHUNK = 1_000_000
+N_CHUNKS = int(os.environ.get("SKLEARN_DPTDA_CHUNKS", "20"))
 
 
 def chunk(seed):
@@ -53,7 +48,6 @@ figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
 FiltrationDisplay(function[0]).plot(axes[0])
 axes[0].set_title(f"{histogram.n_points:,} points", fontsize=10)
 PersistenceDiagramDisplay(diagrams, upper=3.0).plot(axes[1], title="private, epsilon = 0.1")
-figure.savefig(out / "stream.png", dpi=110)
 
 # %%
 # The same with Dask: each worker counts the parts that it holds. Two threads stand for the
@@ -74,3 +68,4 @@ else:
         counted = filtration.make_histogram(da.concatenate(parts))
         print(f"Dask, two workers: {time.perf_counter() - start:.1f} s")
         assert np.array_equal(counted.counts, histogram.counts)
+plt.show()

@@ -17,9 +17,6 @@ choose a method or a parameter by it.
 # ----------------
 # The tables come with bounds from the meaning of their columns. Dividing by them is a
 # public change of units. It matters to k-means, whose distances add up columns.
-import os
-from pathlib import Path
-
 import matplotlib.pyplot as plt
 import numpy as np
 from joblib import Parallel, delayed
@@ -32,13 +29,14 @@ from sklearn.preprocessing import StandardScaler
 from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoGMorse, DPTree, MorseMerging
 from sklearn_dptda.datasets import load_magic, load_pulsar
 
-quick = bool(os.environ.get("SKLEARN_DPTDA_QUICK"))
-out = Path(os.environ.get("SKLEARN_DPTDA_OUT", "examples/out"))
-out.mkdir(parents=True, exist_ok=True)
+EPSILONS, N_SEEDS = [0.5, 1.0, 2.0, 5.0, 10.0], 5
+# sphinx_gallery_start_ignore
+import os
 
-EPSILONS = [1.0, 10.0] if quick else [0.5, 1.0, 2.0, 5.0, 10.0]
+if os.environ.get("SKLEARN_DPTDA_QUICK"):
+    EPSILONS, N_SEEDS = [1.0, 10.0], 2
+# sphinx_gallery_end_ignore
 DELTA = 1e-5
-n_seeds = 2 if quick else 5
 
 tables = {}
 for name, load in (("pulsar", load_pulsar), ("MAGIC", load_magic)):
@@ -90,18 +88,17 @@ def run(rows, labels, epsilon, seed):
 scores, ceilings = {}, {}
 for name, table in tables.items():
     low, high = table.bounds
-    every = 5 if quick else 1
-    rows, labels = ((table.data - low) / (high - low))[::every], table.target[::every]
-    jobs = [(epsilon, seed) for epsilon in [*EPSILONS, None] for seed in range(n_seeds)]
-    found = Parallel(n_jobs=2)(delayed(run)(rows, labels, *job) for job in jobs)
-    *private, last = [found[i : i + n_seeds] for i in range(0, len(found), n_seeds)]
+    rows, labels = (table.data - low) / (high - low), table.target
+    jobs = [(epsilon, seed) for epsilon in [*EPSILONS, None] for seed in range(N_SEEDS)]
+    fits = Parallel(n_jobs=2)(delayed(run)(rows, labels, *job) for job in jobs)
+    *private, last = [fits[i : i + N_SEEDS] for i in range(0, len(fits), N_SEEDS)]
     scores[name] = {
-        method: np.array([[one[method] for one in fits] for fits in private])
+        method: np.array([[one[method] for one in few] for few in private])
         for method in private[0][0]
     }
     ceilings[name] = {method: np.array([one[method] for one in last]) for method in last[0]}
     print(f"\n{name}, {len(rows)} rows, delta = {DELTA:g}")
-    print(f"mean ARI (least to largest of {n_seeds} fits)")
+    print(f"mean ARI (least to largest of {N_SEEDS} fits)")
     print(" " * 20 + "".join(f"{f'epsilon = {epsilon:g}':>22}" for epsilon in EPSILONS))
     for method, values in scores[name].items():
         cells = [f"{v.mean():z.2f} ({v.min():z.2f} to {v.max():z.2f})" for v in values]
@@ -131,7 +128,7 @@ if tables:
     for ax, (name, by_method) in zip(axes[0], scores.items(), strict=False):
         for (method, values), shift in zip(by_method.items(), (-1.5, -0.5, 0.5, 1.5), strict=True):
             look, x = LOOKS[method], np.array(EPSILONS) * 1.05**shift
-            dots = np.repeat(x, n_seeds), values.ravel()
+            dots = np.repeat(x, N_SEEDS), values.ravel()
             ax.scatter(*dots, s=18, color=look["color"], marker=look["marker"], alpha=0.35, lw=0)
             ax.plot(x, values.mean(axis=1), **look, ms=7, mec="white", label=method)
         for (method, values), line in zip(ceilings[name].items(), ("-", "--"), strict=True):
@@ -143,4 +140,4 @@ if tables:
         ax.spines[["top", "right"]].set_visible(False)
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
-    figure.savefig(out / "five_epsilons.png", dpi=110)
+plt.show()

@@ -9,9 +9,6 @@ places a few hundred metres from each other, and says roughly which part of the 
 
 # %%
 # People near the stations of a made-up city of 8 by 6 kilometres.
-import os
-from pathlib import Path
-
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -20,10 +17,6 @@ from sklearn_dptda.metric_privacy import (
     MetricExponentialMechanism,
     PrivateMeasure,
 )
-
-quick = bool(os.environ.get("SKLEARN_DPTDA_QUICK"))
-out = Path(os.environ.get("SKLEARN_DPTDA_OUT", "examples/out"))
-out.mkdir(parents=True, exist_ok=True)
 
 LOW, HIGH = np.array([0.0, 0.0]), np.array([8.0, 6.0])
 rng = np.random.default_rng(0)
@@ -65,4 +58,4 @@ for ax, (name, places) in zip(axes, panels, strict=True):
     ax.set(xlim=(LOW[0], HIGH[0]), ylim=(LOW[1], HIGH[1]), aspect="equal", xlabel="km")
     ax.set_title(name, fontsize=10)
 axes[0].legend(frameon=True, fontsize=8, loc="upper left")
-figure.savefig(out / "geo_indistinguishability.png", dpi=110)
+plt.show()

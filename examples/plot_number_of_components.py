@@ -19,9 +19,6 @@ meets private rows.
 # %%
 # Three shapes
 # ------------
-import os
-from pathlib import Path
-
 import matplotlib.pyplot as plt
 import numpy as np
 from joblib import Parallel, delayed
@@ -30,14 +27,15 @@ from sklearn.metrics import adjusted_rand_score
 
 from sklearn_dptda.cluster import DPMoGMorse
 
-quick = bool(os.environ.get("SKLEARN_DPTDA_QUICK"))
-out = Path(os.environ.get("SKLEARN_DPTDA_OUT", "examples/out"))
-out.mkdir(parents=True, exist_ok=True)
-
 N = 3500
-COMPONENTS = [4, 8, 16] if quick else [4, 6, 8, 12, 16, 22, 30]
 EPSILONS = [1.0, 5.0]
-n_seeds = 2 if quick else 4
+COMPONENTS, N_SEEDS = [4, 6, 8, 12, 16, 22, 30], 4
+# sphinx_gallery_start_ignore
+import os
+
+if os.environ.get("SKLEARN_DPTDA_QUICK"):
+    COMPONENTS, N_SEEDS = [4, 8, 16], 2
+# sphinx_gallery_end_ignore
 
 
 def blobs(n, seed):
@@ -88,11 +86,11 @@ jobs = [
     for name in SHAPES
     for epsilon in EPSILONS
     for n_components in COMPONENTS
-    for seed in range(n_seeds)
+    for seed in range(N_SEEDS)
 ]
-found = np.array(Parallel(n_jobs=2)(delayed(run)(*job) for job in jobs))
-found = found.reshape(len(SHAPES), len(EPSILONS), len(COMPONENTS), n_seeds, 2)
-for name, by_epsilon in zip(SHAPES, found, strict=True):
+fits = np.array(Parallel(n_jobs=2)(delayed(run)(*job) for job in jobs))
+fits = fits.reshape(len(SHAPES), len(EPSILONS), len(COMPONENTS), N_SEEDS, 2)
+for name, by_epsilon in zip(SHAPES, fits, strict=True):
     print(f"{name}, {N} rows: mean ARI (mean number of modes) by n_components")
     print(" " * 14 + "".join(f"{k:>12}" for k in COMPONENTS))
     for epsilon, values in zip(EPSILONS, by_epsilon.mean(axis=2), strict=True):
@@ -112,7 +110,7 @@ LOOKS = {
 figure, axes = plt.subplots(
     2, 3, figsize=(12, 6.4), layout="constrained", sharex=True, sharey="row"
 )
-for column, (name, by_epsilon) in zip(axes.T, zip(SHAPES, found, strict=True), strict=True):
+for column, (name, by_epsilon) in zip(axes.T, zip(SHAPES, fits, strict=True), strict=True):
     for epsilon, values in zip(EPSILONS, by_epsilon, strict=True):
         look = LOOKS[epsilon]
         for ax, numbers in zip(column, np.moveaxis(values, -1, 0), strict=True):
@@ -131,5 +129,5 @@ axes[0, 0].set(ylabel="adjusted Rand index", ylim=(-0.05, 1.05))
 axes[1, 0].set(ylabel="modes", xlim=(3, 31))
 handles, labels = axes[1, 0].get_legend_handles_labels()
 figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
-figure.suptitle(f"{N:,} simulated rows, δ = 10⁻⁶, {n_seeds} fits each")
-figure.savefig(out / "number_of_components.png", dpi=110)
+figure.suptitle(f"{N:,} simulated rows, δ = 10⁻⁶, {N_SEEDS} fits each")
+plt.show()

@@ -13,9 +13,6 @@ resemble the private ones, and only the winner meets the latter.
 """
 
 # %%
-import os
-from pathlib import Path
-
 import matplotlib.pyplot as plt
 import numpy as np
 from gudhi.representations import Landscape
@@ -27,10 +24,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn_dptda import DiagramFeatures, DTMFiltration, PrivatePersistence
 from sklearn_dptda.datasets import make_loops
 
-quick = bool(os.environ.get("SKLEARN_DPTDA_QUICK"))
-out = Path(os.environ.get("SKLEARN_DPTDA_OUT", "examples/out"))
-out.mkdir(parents=True, exist_ok=True)
-n_clouds, n_points = (16, 300) if quick else (60, 800)
+n_clouds, n_points, n_folds, epsilons = 60, 800, 5, [0.5, 2.0, 5.0, 20.0]
+# sphinx_gallery_start_ignore
+import os
+
+if os.environ.get("SKLEARN_DPTDA_QUICK"):
+    n_clouds, n_points, n_folds, epsilons = 16, 300, 3, [1.0, 20.0]
+# sphinx_gallery_end_ignore
 
 simulated, labels = make_loops(n_clouds, n_points, random_state=0)
 pipeline = make_pipeline(
@@ -40,11 +40,10 @@ pipeline = make_pipeline(
     StandardScaler(),
     LogisticRegression(),
 )
-epsilons = [1.0, 20.0] if quick else [0.5, 2.0, 5.0, 20.0]
 search = GridSearchCV(
     pipeline,
     {"dtmfiltration__m": [0.1, 0.2, 0.4], "privatepersistence__epsilon": epsilons},
-    cv=GroupKFold(3 if quick else 5),
+    cv=GroupKFold(n_folds),
     n_jobs=2,
 )
 search.fit(simulated, labels, groups=np.arange(n_clouds))
@@ -59,7 +58,6 @@ for m, row, line in zip((0.1, 0.2, 0.4), scores, ("-o", "--s", ":^"), strict=Tru
 ax.axhline(0.5, color="#999999", lw=1)
 ax.set(xlabel="epsilon per cloud", ylabel="cross-validated accuracy", ylim=(0.3, 1.02))
 ax.legend(frameon=False)
-figure.savefig(out / "pipeline.png", dpi=110)
 
 # %%
 # The winner on the private clouds
@@ -74,3 +72,4 @@ print(best)
 print(winner[1].privacy_guarantee_)
 accuracy = winner.score(private[half:], truth[half:])
 print(f"accuracy on held-out private clouds: {accuracy:.2f}")
+plt.show()

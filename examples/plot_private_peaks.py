@@ -10,9 +10,6 @@ of privacy. Peaks that stand out are clusters.
 
 # %%
 # Four shapes of 10,000 points. The bounds are public: nothing is read off the points.
-import os
-from pathlib import Path
-
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.cluster import KMeans
@@ -24,13 +21,8 @@ from sklearn_dptda.datasets import make_shapes, make_spirals
 from sklearn_dptda.plotting import PersistenceDiagramDisplay
 from sklearn_dptda.plotting._style import CLUSTER_COLORS, CLUSTER_MARKERS
 
-quick = bool(os.environ.get("SKLEARN_DPTDA_QUICK"))
-out = Path(os.environ.get("SKLEARN_DPTDA_OUT", "examples/out"))
-out.mkdir(parents=True, exist_ok=True)
-
 EPSILON = 1.0
-n = 4000 if quick else 10_000
-n_fits = 3 if quick else 10
+n, n_fits = 10_000, 10
 
 SCENES = {
     "moons": (lambda n, s: make_moons(n, noise=0.07, random_state=s), ([-1.6, -1.1], [2.6, 1.6])),
@@ -51,7 +43,7 @@ def fit(bounds, seed):
 # %%
 # Scores are taken on fresh points: scores of the private points themselves would not be
 # private. Private and ordinary k-means are told the number of clusters.
-found = {}
+fitted = {}
 for name, (make, bounds) in SCENES.items():
     X, y = make(n, 0)
     fresh, truth = make(3000, 10_000)
@@ -65,19 +57,19 @@ for name, (make, bounds) in SCENES.items():
             truth, KMeans(k, n_init=3, random_state=0).fit(X).predict(fresh)
         ),
     }
-    found[name] = fits[0], fresh, ours
+    fitted[name] = fits[0], fresh, ours
     numbers = [one.n_clusters_ for one in fits]
     print(
         f"{name:12s} DPToMATo {np.mean(ours):.2f} (least {min(ours):.2f}), clusters {numbers}; "
         + ", ".join(f"{peer} {value:.2f}" for peer, value in peers.items())
     )
-print(found["moons"][0].privacy_guarantee_)
+print(fitted["moons"][0].privacy_guarantee_)
 
 # %%
 # The private histogram, the clusters of its cells with fresh points on top, and the
 # prominences, with the threshold below which noise alone may reach.
 figure, axes = plt.subplots(3, 4, figsize=(13, 9.6), layout="constrained")
-for column, (name, (private, fresh, ours)) in zip(axes.T, found.items(), strict=True):
+for column, (name, (private, fresh, ours)) in zip(axes.T, fitted.items(), strict=True):
     (x0, x1), (y0, y1) = ((edges[0], edges[-1]) for edges in private.edges_)
     extent = (x0, x1, y0, y1)
     top = np.quantile(private.counts_, 0.995)
@@ -120,15 +112,14 @@ for ax, label in zip(
 ):
     ax.set_ylabel(label)
 figure.suptitle(f"epsilon = {EPSILON:g}, {n:,} points, number of clusters not given")
-figure.savefig(out / "private_peaks.png", dpi=110)
 
 # %%
 # The same prominences as a persistence diagram, beside those of the points themselves: far
 # from the diagonal are the clusters, and there are five of them.
-private, fresh, _ = found["five shapes"]
+private, fresh, _ = fitted["five shapes"]
 figure, axes = plt.subplots(1, 2, figsize=(9, 4.6), layout="constrained")
 PersistenceDiagramDisplay.from_estimator(private, ax=axes[0])
 axes[0].set_title(f"DPToMATo, epsilon = {EPSILON:g}", fontsize=10)
 PersistenceDiagramDisplay.from_estimator(ToMATo(5).fit(fresh), ax=axes[1])
 axes[1].set_title("ToMATo, not private", fontsize=10)
-figure.savefig(out / "private_peaks_diagram.png", dpi=110)
+plt.show()

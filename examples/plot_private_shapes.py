@@ -15,9 +15,6 @@ bounds.
 # share of a cluster: no shape here has less than a tenth of the rows.
 # Numbers of components were tried out on simulated data, which costs nothing: see
 # ``plot_number_of_components.py``.
-import os
-from pathlib import Path
-
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.colors import ListedColormap
@@ -30,12 +27,13 @@ from sklearn_dptda.cluster import DPLloyd, DPMoGMorse
 from sklearn_dptda.datasets import make_shapes, make_spirals
 from sklearn_dptda.plotting import MixtureDensityDisplay
 
-quick = bool(os.environ.get("SKLEARN_DPTDA_QUICK"))
-n_repeats = 2 if quick else 10
-out = Path(os.environ.get("SKLEARN_DPTDA_OUT", "examples/out"))
-out.mkdir(parents=True, exist_ok=True)
+EPSILON, DELTA, N, N_FITS = 2.0, 1e-6, 5000, 10
+# sphinx_gallery_start_ignore
+import os
 
-EPSILON, DELTA, N = 2.0, 1e-6, 5000
+if os.environ.get("SKLEARN_DPTDA_QUICK"):
+    N_FITS = 2
+# sphinx_gallery_end_ignore
 
 
 def moons(n, seed):
@@ -92,7 +90,7 @@ fitted, scores = {}, {}
 for name, (make, n_clusters, n_components, bounds) in SCENES.items():
     fresh, truth = make(3000, 10_000)
     runs = []
-    for seed in range(n_repeats):
+    for seed in range(N_FITS):
         rows, _ = make(N, seed)
         pair = [one.fit(rows) for one in estimators(n_clusters, n_components, bounds, seed)]
         runs.append([adjusted_rand_score(truth, one.predict(fresh)) for one in pair])
@@ -103,7 +101,7 @@ for name, (make, n_clusters, n_components, bounds) in SCENES.items():
         ari = scores[name][:, column]
         print(
             f"{name:12s} {type(one).__name__:10s} ARI of the first fit {ari[0]:z.2f}, of "
-            f"{n_repeats} fits: median {np.median(ari):z.2f}, worst {ari.min():z.2f}"
+            f"{N_FITS} fits: median {np.median(ari):z.2f}, worst {ari.min():z.2f}"
         )
 print(pair[1].privacy_guarantee_)
 
@@ -143,7 +141,7 @@ for column, (name, (make, _, _, bounds)) in zip(axes.T, SCENES.items(), strict=T
         number = match(truth, one.predict(fresh))
         tint(ax, one, number, bounds)
         scatter(ax, fresh, number[one.predict(fresh)])
-        ax.set_title(f"ARI {ari[0]:z.2f}   (worst of {n_repeats} fits: {ari.min():z.2f})")
+        ax.set_title(f"ARI {ari[0]:z.2f}   (worst of {N_FITS} fits: {ari.min():z.2f})")
     MixtureDensityDisplay.from_estimator(
         one, ax=column[3], cmap="Blues", colorbar=False, show_components=False
     )
@@ -172,4 +170,4 @@ figure.suptitle(
     f"Private clusters at ε = {EPSILON:g}, δ = 10⁻⁶, from {N:,} rows — shown on fresh rows",
     fontsize=17,
 )
-figure.savefig(out / "private_shapes.png", dpi=110)
+plt.show()

@@ -11,9 +11,6 @@ points from it, and compute whatever is wanted: one payment for everything. Or r
 # Two circles, the main loops of the distance-to-measure, and the bottleneck distance from the
 # exact diagrams, which is what each road gets wrong. Replace-one neighbours on both roads; the
 # number of points is public.
-import os
-from pathlib import Path
-
 import matplotlib.pyplot as plt
 import numpy as np
 from joblib import Parallel, delayed
@@ -28,15 +25,16 @@ from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.plotting import PersistenceDiagramDisplay
 
-quick = bool(os.environ.get("SKLEARN_DPTDA_QUICK"))
-out = Path(os.environ.get("SKLEARN_DPTDA_OUT", "examples/out"))
-out.mkdir(parents=True, exist_ok=True)
-
 BOUNDS = (-3.0, 3.5)
-SIZES = (1000, 10_000) if quick else (1000, 10_000, 100_000)
 EPSILONS = (0.5, 2.0, 8.0)
-n_repeats = 2 if quick else 12
-dtm = DTMFiltration(m=0.05, bounds=BOUNDS, resolution=33 if quick else 65)
+SIZES, RESOLUTION, N_REPEATS = (1000, 10_000, 100_000), 65, 12
+# sphinx_gallery_start_ignore
+import os
+
+if os.environ.get("SKLEARN_DPTDA_QUICK"):
+    SIZES, RESOLUTION, N_REPEATS = (1000, 10_000), 33, 2
+# sphinx_gallery_end_ignore
+dtm = DTMFiltration(m=0.05, bounds=BOUNDS, resolution=RESOLUTION)
 
 
 def synthetic_road(X, epsilon, seed):
@@ -75,7 +73,7 @@ for n in SIZES:
     for epsilon in EPSILONS:
         for road in ROADS:
             errors[n, epsilon, road] = Parallel(n_jobs=-1)(
-                delayed(loops_error)(X, exact[n], road, epsilon, seed) for seed in range(n_repeats)
+                delayed(loops_error)(X, exact[n], road, epsilon, seed) for seed in range(N_REPEATS)
             )
         shown = "".join(f"{np.mean(errors[n, epsilon, road]):18.3f}" for road in ROADS)
         print(f"{n:8d}{epsilon:9g}{shown}", flush=True)
@@ -105,4 +103,4 @@ for ax, road in zip(axes[1:], list(ROADS)[:2], strict=True):
     PersistenceDiagramDisplay(ROADS[road](X, epsilon, 0), reference=exact[n], upper=3.0).plot(
         ax, title=f"{road}, n = {n:,}, epsilon = {epsilon:g}"
     )
-figure.savefig(out / "synthetic_or_diagram.png", dpi=110)
+plt.show()

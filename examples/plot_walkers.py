@@ -11,9 +11,6 @@ the picture shows honestly which of them survive at which epsilon.
 """
 
 # %%
-import os
-from pathlib import Path
-
 import matplotlib.pyplot as plt
 
 from sklearn_dptda import CubicalPersistence, DTMFiltration, PrivatePersistence
@@ -21,9 +18,13 @@ from sklearn_dptda.datasets import load_walkers
 from sklearn_dptda.model_selection import privacy_utility_curve
 from sklearn_dptda.plotting import PersistenceDiagramDisplay
 
-quick = bool(os.environ.get("SKLEARN_DPTDA_QUICK"))
-out = Path(os.environ.get("SKLEARN_DPTDA_OUT", "examples/out"))
-out.mkdir(parents=True, exist_ok=True)
+EPSILONS, RESOLUTION, N_RELEASES = [1.0, 10.0], 41, 20
+# sphinx_gallery_start_ignore
+import os
+
+if os.environ.get("SKLEARN_DPTDA_QUICK"):
+    EPSILONS, RESOLUTION, N_RELEASES = [1.0], 21, 5
+# sphinx_gallery_end_ignore
 
 
 def main(walkers):
@@ -33,22 +34,21 @@ def main(walkers):
     dtm = DTMFiltration(
         m=0.05,
         bounds=(-3, 3),
-        resolution=21 if quick else 41,
+        resolution=RESOLUTION,
         max_distance=1.5,
         method="exact",
         n_jobs=2,
     )
-    filtrations = dtm.fit_transform([cloud[:: 10 if quick else 1] for cloud in walkers.data])
+    filtrations = dtm.fit_transform(walkers.data)
     exact = CubicalPersistence().fit_transform(filtrations)
-    epsilons = [1.0] if quick else [1.0, 10.0]
-    figure, axes = plt.subplots(
-        len(epsilons), 3, figsize=(12, 4 * len(epsilons)), layout="constrained", squeeze=False
+    _, axes = plt.subplots(
+        len(EPSILONS), 3, figsize=(12, 4 * len(EPSILONS)), layout="constrained", squeeze=False
     )
-    for row, epsilon in zip(axes, epsilons, strict=True):
+    for row, epsilon in zip(axes, EPSILONS, strict=True):
         private = PrivatePersistence(epsilon=epsilon)
         releases = private.fit_transform(filtrations)
         curve = privacy_utility_curve(
-            private, filtrations, param_range=[epsilon], n_replicates=5 if quick else 20, n_jobs=2
+            private, filtrations, param_range=[epsilon], n_replicates=N_RELEASES, n_jobs=2
         )
         errors = curve.errors[0].mean(axis=0)
         for ax, name, release, true, error in zip(
@@ -57,13 +57,13 @@ def main(walkers):
             title = f"{name}, epsilon {epsilon:g}: error {error[0]:.3f}, {error[1]:.3f}"
             print(title)
             PersistenceDiagramDisplay(release, reference=true, upper=1.0).plot(ax=ax, title=title)
-    figure.savefig(out / "walkers.png", dpi=100)
 
 
 # %%
 try:
-    data = load_walkers(download=not quick)
+    data = load_walkers(download=False)
 except FileNotFoundError as error:
     print(f"skipped: {error}")
 else:
     main(data)
+plt.show()

@@ -29,6 +29,42 @@ FRAGMENTS = {
         ValueError
             If a matrix is no metric, or ``alpha`` is not positive.
     """,
+    # Data sets.
+    "data_home": """
+        data_home : str or path, default=None
+            Folder that holds the file, an ``.npz`` of the loader's name. None: the
+            folder named by the environment variable ``SKLEARN_DPTDA_DATA``, else
+            scikit-learn's data folder. Nothing is downloaded.
+    """,
+    "table_parameters": """
+        Parameters
+        ----------
+        data_home : str or path, default=None
+            Folder that holds the file, an ``.npz`` of the loader's name. None: the
+            folder named by the environment variable ``SKLEARN_DPTDA_DATA``, else
+            scikit-learn's data folder. Nothing is downloaded.
+        return_X_y : bool, default=False
+            Whether to return ``(data, target)`` alone.
+    """,
+    "file_errors": """
+        Raises
+        ------
+        FileNotFoundError
+            If the file is not there; the message says where to get it.
+        ValueError
+            If the file does not hold the expected arrays.
+
+        Warns
+        -----
+        UserWarning
+            If the numbers in the file are not the published ones, by their sha256.
+    """,
+    "noise_and_seed": """
+        noise : float, default=0.0
+            Standard deviation of Gaussian noise on each coordinate.
+        random_state : int, RandomState instance or None, default=None
+            Seeds the generator. This is simulated data: no privacy is at stake.
+    """,
     "out_of_range": """
         Raises
         ------

@@ -8,7 +8,6 @@ spaces in closed form beside those of finite parts of them, and what mechanisms 
 """
 
 # %%
-import os
 import time
 from itertools import product
 
@@ -25,7 +24,13 @@ from sklearn_dptda.metric_privacy import (
     normed_scale,
 )
 
-quick = bool(os.environ.get("SKLEARN_DPTDA_QUICK"))
+N_GRID, N_POINTS, N_SEEDS = 2001, 600, 40
+# sphinx_gallery_start_ignore
+import os
+
+if os.environ.get("SKLEARN_DPTDA_QUICK"):
+    N_GRID, N_POINTS, N_SEEDS = 501, 200, 5
+# sphinx_gallery_end_ignore
 
 
 def maximum_distances(X):
@@ -36,10 +41,9 @@ def maximum_distances(X):
 # **Example 1: normed spaces.** The entropic scale of ``R^d`` with the maximum norm is
 # ``2 log(2) d / alpha``, and that of the interval [0, 1] the smaller of ``2 log(2) / alpha``
 # and one.
-n = 501 if quick else 2001
-line = np.linspace(0, 1, n)[:, None]
+line = np.linspace(0, 1, N_GRID)[:, None]
 print("Example 1: interval; entropic scale in closed form and of a grid")
-print(f"{'alpha':>8}{'closed form':>13}{f'grid of {n}':>14}")
+print(f"{'alpha':>8}{'closed form':>13}{f'grid of {N_GRID}':>14}")
 for alpha in (2.0, 4.0, 16.0):
     closed = normed_scale(1, alpha=alpha, diameter=1.0)
     exact = entropic_scale(maximum_distances(line), alpha=alpha)
@@ -47,7 +51,7 @@ for alpha in (2.0, 4.0, 16.0):
 
 print("\nsquare: proved bounds, those of random points, and noise of the K-norm mechanism")
 print(f"{'alpha':>8}{'bounds of [0,1]^2':>22}{'random points':>22}{'mean':>10} / d / alpha")
-X = np.random.default_rng(0).random((200 if quick else 600, 2))
+X = np.random.default_rng(0).random((N_POINTS, 2))
 for alpha in (8.0, 32.0, 128.0):
     bounds = normed_scale(2, alpha=alpha, diameter=1.0)
     certified = entropic_scale(maximum_distances(X), alpha=alpha)
@@ -70,7 +74,7 @@ def distance_to_uniform(private):
 print("\nExample 2: measures on [0, 1]; distance of the release from uniform points")
 print(f"{'alpha':>8}{'scale between':>20}{'attained':>10}{'sqrt(2 / alpha)':>17}")
 uniform = np.linspace(0, 1, 4001)[:, None]
-found = []
+attained = []
 for alpha in (8.0, 50.0, 200.0, 800.0, 5000.0):
     errors = [
         distance_to_uniform(
@@ -78,12 +82,12 @@ for alpha in (8.0, 50.0, 200.0, 800.0, 5000.0):
                 uniform
             )
         )
-        for seed in range(5 if quick else 40)
+        for seed in range(N_SEEDS)
     ]
-    found.append((alpha, np.mean(errors)))
+    attained.append((alpha, np.mean(errors)))
     scale = measure_scale(1, alpha=alpha)
     print(f"{alpha:8g}{scale!s:>20}{np.mean(errors):10.4f}{np.sqrt(2 / alpha):17.4f}")
-slope = np.polyfit(*np.log(np.array(found)).T, 1)[0]
+slope = np.polyfit(*np.log(np.array(attained)).T, 1)[0]
 print(f"exponent of alpha: {slope:.2f}; theory -1/2")
 
 # %%

@@ -13,9 +13,6 @@ table that is not public, that is not private.
 """
 
 # %%
-import os
-from pathlib import Path
-
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import make_circles, make_moons
@@ -24,26 +21,22 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG, DPMoGMorse, DPTree, MorseMerging
 from sklearn_dptda.datasets import load_magic, load_pulsar, load_shuttle
 
-quick = bool(os.environ.get("SKLEARN_DPTDA_QUICK"))
-out = Path(os.environ.get("SKLEARN_DPTDA_OUT", "examples/out"))
-out.mkdir(parents=True, exist_ok=True)
+EPSILONS, DELTA = [0.5, 1.0, 2.0, 5.0, 10.0], 1e-5
+N_ROWS, N_SEEDS = 5000, 5
+TABLES = (("pulsar", load_pulsar, 6), ("MAGIC", load_magic, 6), ("shuttle", load_shuttle, 12))
+# sphinx_gallery_start_ignore
+import os
 
-EPSILONS = [2.0] if quick else [0.5, 1.0, 2.0, 5.0, 10.0]
-SEEDS = range(1 if quick else 5)
-DELTA = 1e-5
+if os.environ.get("SKLEARN_DPTDA_QUICK"):
+    EPSILONS, N_ROWS, N_SEEDS, TABLES = [2.0], 1000, 1, TABLES[:1]
+# sphinx_gallery_end_ignore
 
 
 def tables():
     """Yield the name, rows, classes and number of components; a missing table is said."""
-    n = 1000 if quick else 5000
-    yield "moons", *make_moons(n, noise=0.08, random_state=0), 8
-    yield "circles", *make_circles(n, noise=0.05, factor=0.4, random_state=0), 16
-    tried = (
-        ("pulsar", load_pulsar, 6),
-        ("MAGIC", load_magic, 6),
-        ("shuttle", load_shuttle, 12),
-    )
-    for name, load, n_components in tried[: 1 if quick else None]:
+    yield "moons", *make_moons(N_ROWS, noise=0.08, random_state=0), 8
+    yield "circles", *make_circles(N_ROWS, noise=0.05, factor=0.4, random_state=0), 16
+    for name, load, n_components in TABLES:
         try:
             data = load()
         except FileNotFoundError as error:
@@ -62,8 +55,8 @@ def pair(kind, k, n_components, **public):
 
 def scores(kind, X, y, n_components, epsilon):
     """Mean adjusted Rand index of both."""
-    found = []
-    for seed in SEEDS:
+    indices = []
+    for seed in range(N_SEEDS):
         public = {
             "epsilon": epsilon,
             "delta": DELTA,
@@ -71,8 +64,8 @@ def scores(kind, X, y, n_components, epsilon):
             "random_state": seed,
         }
         both = pair(kind, len(np.unique(y)), n_components, **public)
-        found.append([adjusted_rand_score(y, one.fit(X).predict(X)) for one in both])
-    return np.mean(found, axis=0)
+        indices.append([adjusted_rand_score(y, one.fit(X).predict(X)) for one in both])
+    return np.mean(indices, axis=0)
 
 
 # %%
@@ -95,4 +88,4 @@ for ax, (name, X, y, n_components) in zip(axes, chosen, strict=True):
     ax.set(title=f"{name}, {n_components} components", xlabel="epsilon")
 axes[0].set_ylabel("adjusted Rand index")
 axes[-1].legend(fontsize="x-small", ncols=1)
-figure.savefig(out / "byun_epsilon.png", dpi=80)
+plt.show()

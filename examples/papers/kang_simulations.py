@@ -14,9 +14,6 @@ from a Markov chain of 10,000 steps, which at larger epsilon has not converged
 """
 
 # %%
-import os
-from pathlib import Path
-
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -25,18 +22,20 @@ from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.model_selection import privacy_utility_curve, release_replicates
 from sklearn_dptda.plotting import PersistenceDiagramDisplay
 
-quick = bool(os.environ.get("SKLEARN_DPTDA_QUICK"))
-out = Path(os.environ.get("SKLEARN_DPTDA_OUT", "examples/out"))
-out.mkdir(parents=True, exist_ok=True)
-
 # Of each shape: the circles, the public box, the mass.
 SHAPES = {
     "one circle": ({"radii": [0.7], "centers": [[0.0, 0.0]]}, (-(2**0.5), 2**0.5), 0.2),
     "two circles": ({}, (-2.5, 3.0), 0.2),
 }
-EPSILONS = [1.0, 5.0] if quick else [0.5, 1.0, 2.0, 5.0, 10.0]
-SIZES = [500, 1000] if quick else [500, 1000, 2000, 4000, 8000]
-REPLICATES, WORKERS = (2, 1) if quick else (50, 2)
+EPSILONS, SIZES = [0.5, 1.0, 2.0, 5.0, 10.0], [500, 1000, 2000, 4000, 8000]
+RESOLUTION, N_REPLICATES, MOST_POINTS = 101, 50, (1, 2, 5, 10, 20)
+# sphinx_gallery_start_ignore
+import os
+
+if os.environ.get("SKLEARN_DPTDA_QUICK"):
+    EPSILONS, SIZES = [1.0, 5.0], [500, 1000]
+    RESOLUTION, N_REPLICATES, MOST_POINTS = 41, 2, (1, 5)
+# sphinx_gallery_end_ignore
 PUBLISHED = {"utility": "sum", "base_measure": "uniform", "max_points": 5}
 
 
@@ -44,8 +43,7 @@ def filtered(shape, n, **parameters):
     """The filtration of a simulated cloud."""
     circles, box, mass = SHAPES[shape]
     X = make_two_circles(n, **circles, random_state=0)
-    resolution = 41 if quick else 101
-    return DTMFiltration(mass, bounds=box, resolution=resolution, **parameters).fit_transform([X])
+    return DTMFiltration(mass, bounds=box, resolution=RESOLUTION, **parameters).fit_transform([X])
 
 
 def mean_errors(X, epsilons, **parameters):
@@ -54,9 +52,9 @@ def mean_errors(X, epsilons, **parameters):
         PrivatePersistence(**parameters),
         X,
         param_range=epsilons,
-        n_replicates=REPLICATES,
+        n_replicates=N_REPLICATES,
         random_state=0,
-        n_jobs=WORKERS,
+        n_jobs=2,
     )
     return curve.errors.sum(axis=3).mean(axis=(1, 2))
 
@@ -65,7 +63,7 @@ def mean_errors(X, epsilons, **parameters):
 # Many releases on top of each other, next to the exact diagrams
 # --------------------------------------------------------------
 n = SIZES[-2]
-columns = EPSILONS if quick else [1.0, 2.0, 5.0, 10.0]
+columns = EPSILONS[-4:]
 figure, axes = plt.subplots(
     2, len(columns), figsize=(3.2 * len(columns), 6.5), layout="constrained"
 )
@@ -74,12 +72,11 @@ for row, shape in zip(axes, SHAPES, strict=True):
     (exact,) = CubicalPersistence().fit_transform(X)
     for ax, epsilon in zip(row, columns, strict=True):
         releases = release_replicates(
-            PrivatePersistence(epsilon), X, REPLICATES, random_state=0, n_jobs=WORKERS
+            PrivatePersistence(epsilon), X, N_REPLICATES, random_state=0, n_jobs=2
         )
         clouds = [np.concatenate([r[0][q] for r in releases]) for q in (0, 1)]
         display = PersistenceDiagramDisplay(clouds, reference=exact, upper=X[0].upper)
         display.plot(ax=ax, title=f"{shape}, epsilon = {epsilon:g}")
-figure.savefig(out / "kang_diagrams.png", dpi=80)
 
 # %%
 # Errors against epsilon and against n
@@ -108,7 +105,6 @@ for ax, values in zip(axes, (EPSILONS, SIZES), strict=True):
     ax.set_xticks(values, [f"{value:g}" for value in values])
     ax.xaxis.minorticks_off()
 axes[1].legend(fontsize="small")
-figure.savefig(out / "kang_errors.png", dpi=80)
 
 # %%
 # How many points a diagram may have
@@ -117,7 +113,8 @@ figure.savefig(out / "kang_errors.png", dpi=80)
 # guess costs. With empty slots allowed (the default) it is a mere upper bound.
 X, uncapped = filtered("two circles", n), filtered("two circles", n, max_distance=np.inf)
 print("points allowed   published law   default   (epsilon = 5; two components, two loops)")
-for points in (1, 5) if quick else (1, 2, 5, 10, 20):
+for points in MOST_POINTS:
     uniform = mean_errors(uncapped, [5.0], **{**PUBLISHED, "max_points": points})[0]
     spike = mean_errors(X, [5.0], max_points=points)[0]
     print(f"{points:14d}   {uniform:13.3f}   {spike:7.3f}")
+plt.show()

@@ -10,11 +10,11 @@ converge in a bottleneck distance that forgives it; the question is which one.
 
 # %%
 # Latent positions, their image, and the error of an embedding up to a rotation.
-import os
 import time
 
 import numpy as np
 from gudhi import AlphaComplex
+from scipy.linalg import orthogonal_procrustes
 
 from sklearn_dptda import bottleneck_distance
 from sklearn_dptda.graph import (
@@ -26,7 +26,14 @@ from sklearn_dptda.graph import (
 )
 from sklearn_dptda.persistence import dilation_dissimilarity, shift_invariant_bottleneck_distance
 
-quick = bool(os.environ.get("SKLEARN_DPTDA_QUICK"))
+N, N_BLOCK = 2000, 400
+SIZES, N_REPEATS = (200, 500, 1000, 2000), 3
+# sphinx_gallery_start_ignore
+import os
+
+if os.environ.get("SKLEARN_DPTDA_QUICK"):
+    N, N_BLOCK, SIZES, N_REPEATS = 500, 200, (100, 200), 1
+# sphinx_gallery_end_ignore
 EPSILONS = (1.0, 2.0, 4.0)
 
 
@@ -38,8 +45,8 @@ def error(Z, X):
     """Root mean square distance after the rotation that fits best; missing columns are zero."""
     width = max(Z.shape[1], X.shape[1])
     Z, X = (np.pad(M, ((0, 0), (0, width - M.shape[1]))) for M in (Z, X))
-    left, _, right = np.linalg.svd(Z.T @ X)
-    return np.sqrt(((Z @ (left @ right) - X) ** 2).sum(axis=1).mean())
+    rotation, _ = orthogonal_procrustes(Z, X)
+    return np.sqrt(((Z @ rotation - X) ** 2).sum(axis=1).mean())
 
 
 def image(X, p):
@@ -52,11 +59,10 @@ def image(X, p):
 # the columns of ``X``, as on every sphere off the origin and in every block model, the image has
 # rank ``d`` still, and the last coordinate of ``d + 1`` is noise. Debiased by the public
 # probability of flips, ``d`` coordinates estimate ``X`` itself.
-n = 500 if quick else 2000
-print(f"Proposition 1: error of the embedding, n = {n}")
+print(f"Proposition 1: error of the embedding, n = {N}")
 print(f"{'':14}{'epsilon':>8}{'phi, d':>9}{'phi, d+1':>9}{'X, debiased':>13}{'X, no flips':>13}")
 for shape in ("circle", "sphere", "figure_eight"):
-    X = make_latent(n, shape, random_state=1)
+    X = make_latent(N, shape, random_state=1)
     A = make_rdpg(X, random_state=1)
     d = X.shape[1]
     clean = error(embed(A, d), X)
@@ -73,9 +79,8 @@ for shape in ("circle", "sphere", "figure_eight"):
 # %%
 # Corollary 1: the distance of block centres shrinks by ``sqrt(1 - 2 p)``, and debiasing puts it
 # right.
-size = 200 if quick else 400
 rates = np.array([[0.4, 0.1, 0.1], [0.1, 0.4, 0.1], [0.1, 0.1, 0.4]])
-A, blocks = make_sbm([size] * 3, rates, random_state=0)
+A, blocks = make_sbm([N_BLOCK] * 3, rates, random_state=0)
 true = np.sqrt(2 * (0.4 - 0.1))
 
 
@@ -84,7 +89,7 @@ def spread(Z):
     return np.mean([np.linalg.norm(centres[i] - centres[j]) for i, j in ((0, 1), (0, 2), (1, 2))])
 
 
-print(f"\nCorollary 1: distance of blocks of {size} nodes; true {true:.4f}")
+print(f"\nCorollary 1: distance of blocks of {N_BLOCK} nodes; true {true:.4f}")
 print(f"{'epsilon':>8}{'plain':>9}{'theory':>9}{'debiased':>10}")
 for epsilon in (0.5, 1.0, 2.0, 4.0, 8.0):
     noisy = EdgeFlip(epsilon, random_state=0).fit_transform(A)
@@ -121,15 +126,14 @@ def distances(n, epsilon, seed):
     )
 
 
-SIZES = (100, 200) if quick else (200, 500, 1000, 2000)
 NAMES = ("plain", "shift", "log shift", "dilation", "debiased")
 print("\nProposition 2: distance of the loops of the noisy embedding from those of the true one")
 print(f"{'epsilon':>8}{'n':>6}" + "".join(f"{name:>11}" for name in NAMES) + f"{'seconds':>9}")
 trends = {}
-for epsilon in EPSILONS[1:] if quick else EPSILONS:
+for epsilon in EPSILONS:
     for n in SIZES:
         start = time.perf_counter()
-        seeds = range(1 if n >= 1000 or quick else 3)
+        seeds = range(1 if n >= 1000 else N_REPEATS)
         values = np.mean([distances(n, epsilon, seed) for seed in seeds], axis=0)
         trends.setdefault(epsilon, []).append(values)
         shown = "".join(f"{value:11.3f}" for value in values)

@@ -13,13 +13,7 @@ def at_least_one(text):
 
 
 def output_folder(name):
-    """Make the folder for the results, or say why it cannot be written, before anything is paid.
-
-    Raises
-    ------
-    ValueError
-        If there is a file of that name, or no right to write.
-    """
+    """Make the folder for the results, or say why it cannot be written, before anything is paid."""
     out = Path(name)
     try:
         out.mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from sklearn_dptda._cli import _demo, _diagram
+from sklearn_dptda._cli import _demo_command, _diagram_command
 
 
 def build_parser():
@@ -14,23 +14,15 @@ def build_parser():
         epilog="Start with 'python -m sklearn_dptda demo'.",
     )
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (_demo, _diagram):
+    for command in (_demo_command, _diagram_command):
         command.add_parser(subparsers, argparse.RawDescriptionHelpFormatter)
     return parser
 
 
 def main(argv=None):
-    """Run the command line.
+    """Run the command line with the system's arguments, or those given.
 
-    Parameters
-    ----------
-    argv : list of str, default=None
-        Arguments; None takes them from the system.
-
-    Returns
-    -------
-    int
-        Exit status: 0, 2 where the input is unusable, 130 after Ctrl-C.
+    The exit status is 0, 2 where the input is unusable, or 130 after Ctrl-C.
     """
     args = build_parser().parse_args(argv)
     try:

@@ -1,9 +1,15 @@
-"""Generators and loaders."""
+"""Simulated shapes and published data sets, the latter with public bounds.
 
-from sklearn_dptda.datasets._generators import make_loops, make_two_circles
+Generators draw clouds of a known shape; loaders read files that are not shipped, and say where
+they are to be had.
+"""
+
+from sklearn_dptda.datasets._circles import make_loops, make_two_circles
 from sklearn_dptda.datasets._networks import load_polblogs
 from sklearn_dptda.datasets._shapes import make_rings, make_shapes, make_spirals
 from sklearn_dptda.datasets._tables import (
+    load_emg,
+    load_htru2,
     load_magic,
     load_pulsar,
     load_shuttle,
@@ -13,6 +19,8 @@ from sklearn_dptda.datasets._tables import (
 from sklearn_dptda.datasets._walkers import load_walkers
 
 __all__ = [
+    "load_emg",
+    "load_htru2",
     "load_magic",
     "load_polblogs",
     "load_pulsar",

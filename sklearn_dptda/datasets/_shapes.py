@@ -7,11 +7,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
+from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, IntArray, LegacyRandomStateLike
 
 INNER_RADIUS = 0.2
 
 
+@fill_doc
 def make_spirals(
     n_samples: int = 1000,
     *,
@@ -34,10 +36,7 @@ def make_spirals(
     turns : float, default=1.5
         How often an arm winds around the origin. Neighbouring arms are about
         ``0.8 / (n_arms * turns)`` apart.
-    noise : float, default=0.0
-        Standard deviation of Gaussian noise on each coordinate.
-    random_state : int, RandomState instance or None, default=None
-        Seeds the generator. This is simulated data: no privacy is at stake.
+    %(noise_and_seed)s
 
     Returns
     -------
@@ -45,10 +44,7 @@ def make_spirals(
     y : ndarray of shape (n_samples,)
         Number of the arm.
 
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
+    %(out_of_range)s
 
     Examples
     --------
@@ -69,6 +65,7 @@ def make_spirals(
     return _blur(radius[:, None] * _directions(angle), noise, rng), y
 
 
+@fill_doc
 def make_rings(
     n_samples: int = 1000,
     *,
@@ -92,10 +89,7 @@ def make_rings(
         Radii of the rings; they differ if ``n_features=2``.
     n_features : {2, 3}, default=2
         2: circles around the origin. 3: a chain of linked circles.
-    noise : float, default=0.0
-        Standard deviation of Gaussian noise on each coordinate.
-    random_state : int, RandomState instance or None, default=None
-        Seeds the generator. This is simulated data: no privacy is at stake.
+    %(noise_and_seed)s
 
     Returns
     -------
@@ -103,10 +97,7 @@ def make_rings(
     y : ndarray of shape (n_samples,)
         Number of the ring.
 
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
+    %(out_of_range)s
 
     Examples
     --------
@@ -128,6 +119,7 @@ def make_rings(
     return _blur(X, noise, rng), y
 
 
+@fill_doc
 def make_shapes(
     n_samples: int = 1000, *, noise: float = 0.0, random_state: LegacyRandomStateLike = None
 ) -> tuple[FloatArray, IntArray]:
@@ -141,10 +133,7 @@ def make_shapes(
     ----------
     n_samples : int, default=1000
         Number of points; labels alternate.
-    noise : float, default=0.0
-        Standard deviation of Gaussian noise on each coordinate.
-    random_state : int, RandomState instance or None, default=None
-        Seeds the generator. This is simulated data: no privacy is at stake.
+    %(noise_and_seed)s
 
     Returns
     -------
@@ -152,10 +141,7 @@ def make_shapes(
     y : ndarray of shape (n_samples,)
         Number of the shape.
 
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
+    %(out_of_range)s
 
     Examples
     --------

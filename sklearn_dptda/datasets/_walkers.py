@@ -1,21 +1,23 @@
 """Accelerometer recordings of three walking persons."""
 
-import hashlib
 import io
-import os
 import pickle
 import urllib.error
 import urllib.request
-from pathlib import Path
 
 import numpy as np
-from sklearn.datasets import get_data_home
 from sklearn.utils import Bunch
 
 from sklearn_dptda._typing import PathLike
+from sklearn_dptda.datasets._local_files import (
+    checksum,
+    data_folder,
+    read_arrays,
+    warn_of_other_contents,
+)
 
 URL = "https://raw.githubusercontent.com/GUDHI/TDA-tutorial/master/datasets/data_acc"
-# Of the recordings as little-endian float64 of shape (3, 100, 200, 3).
+# Of the recordings alone, three persons of 100 windows of 200 samples: labels do not count.
 SHA256 = "f3be8882afc3ad7b378f1023027278ccd1869e85ad77f8fd3c886e017581446d"
 FILES = {False: "walkers.npz", True: "walkers_series.npz"}
 SHAPE = (3, 100, 200, 3)
@@ -55,7 +57,13 @@ def load_walkers(
         If the data are neither there nor to be had; the message says what to
         do.
     ValueError
-        If a download does not have the expected checksum.
+        If a download does not have the expected checksum, or a file lacks an
+        array.
+
+    Warns
+    -----
+    UserWarning
+        If the recordings in the file are not the published ones, by their sha256.
 
     Notes
     -----
@@ -68,25 +76,22 @@ def load_walkers(
     F. Chazal, B. Michel, "An introduction to topological data analysis",
     2021; the GUDHI tutorial.
     """
-    folder = _data_folder(data_home)
-    path = folder / FILES[series]
-    if not path.is_file():
-        if not download:
-            raise FileNotFoundError(_how_to(path))
-        folder.mkdir(parents=True, exist_ok=True)
-        _store(folder, _checked(_arrays(_fetch(path))))
-    with np.load(path, allow_pickle=False) as archive:
-        arrays = dict(archive)
+    path = data_folder(data_home) / FILES[series]
+    if download and not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _store(path.parent, _checked(_arrays(_fetch(path))))
     if not series:
-        return Bunch(data=[arrays[name] for name in NAMES], target_names=NAMES)
-    extra = {k: arrays[k] for k in ("segment", "start") if k in arrays}
+        persons = read_arrays(path, NAMES, _how_to(path)).values()
+        warn_of_other_contents(path, persons, SHA256)
+        return Bunch(data=list(persons), target_names=NAMES)
+    arrays = read_arrays(path, ("X", "y", "classes"), _how_to(path), ("segment", "start"))
+    warn_of_other_contents(path, [arrays["X"]], SHA256)
     return Bunch(
-        data=arrays["X"], target=arrays["y"], target_names=arrays["classes"].astype(str), **extra
+        data=arrays.pop("X"),
+        target=arrays.pop("y"),
+        target_names=arrays.pop("classes").astype(str),
+        **arrays,
     )
-
-
-def _data_folder(data_home):
-    return Path(data_home or os.environ.get("SKLEARN_DPTDA_DATA") or get_data_home())
 
 
 def _how_to(path):
@@ -129,8 +134,7 @@ def _arrays(content):
 
 
 def _checked(windows):
-    digest = hashlib.sha256(np.ascontiguousarray(windows).tobytes()).hexdigest()
-    if windows.shape != SHAPE or digest != SHA256:
+    if windows.shape != SHAPE or checksum([windows]) != SHA256:
         raise ValueError(
             "The download does not have the expected checksum: it is damaged or has changed."
         )

@@ -30,24 +30,9 @@ _ROWS = 1024
 
 
 def check_adjacency(X: GraphLike, directed: bool = False) -> csr_array:
-    """Turn a graph into the row and column indices of its edges.
+    """Turn a graph into its adjacency matrix, without explicit zeros and with sorted indices.
 
-    Parameters
-    ----------
-    X : array-like, sparse matrix or networkx graph
-        Square, of zeros and ones, with an empty diagonal.
-    directed : bool, default=False
-        Whether edges have a direction; otherwise the matrix is symmetric.
-
-    Returns
-    -------
-    csr_array of shape (n_nodes, n_nodes), dtype float32
-        Without explicit zeros, indices sorted.
-
-    Raises
-    ------
-    ValueError
-        Saying what is wrong, without naming an edge.
+    A ``ValueError`` says what is wrong, here and below, without naming an edge.
     """
     A = check_links(X)
     check_graph(A, directed)
@@ -55,19 +40,7 @@ def check_adjacency(X: GraphLike, directed: bool = False) -> csr_array:
 
 
 def check_graph(A, directed=False):
-    """Refuse zeros and ones that are no adjacency matrix.
-
-    Parameters
-    ----------
-    A : csr_array
-        From :func:`check_links`.
-    directed : bool, default=False
-
-    Raises
-    ------
-    ValueError
-        Saying what is wrong, without naming an edge.
-    """
+    """Refuse zeros and ones, from :func:`check_links`, that are no adjacency matrix."""
     n, m = A.shape
     if n != m:
         raise ValueError(f"an adjacency matrix must be square; got the shape {A.shape}.")
@@ -83,16 +56,7 @@ def check_graph(A, directed=False):
 
 
 def check_links(X: Any) -> csr_array:
-    """Turn zeros and ones of any shape into a sparse array.
-
-    Parameters
-    ----------
-    X : array-like or sparse matrix
-
-    Returns
-    -------
-    csr_array, dtype float32
-    """
+    """Turn zeros and ones of any shape into a sparse array of float32."""
     X = _sparse_of(X)
     if not issparse(X):
         refuse_lossy(X, complex_too=False)
@@ -140,19 +104,7 @@ def _sparse_of(X):
 
 
 def of_pairs(rows, columns, shape, symmetric):
-    """Adjacency matrix of pairs of nodes.
-
-    Parameters
-    ----------
-    rows, columns : ndarray of int
-    shape : tuple of int
-    symmetric : bool
-        Whether each pair stands for both directions.
-
-    Returns
-    -------
-    csr_array, dtype float32
-    """
+    """Adjacency matrix, in float32, of pairs of nodes; ``symmetric`` ones stand for two entries."""
     if symmetric:
         rows, columns = np.r_[rows, columns], np.r_[columns, rows]
     data = np.ones(len(rows), dtype=np.float32)
@@ -160,19 +112,9 @@ def of_pairs(rows, columns, shape, symmetric):
 
 
 def of_sorted_pairs(parts, shape):
-    """Matrix of pairs that come in the order of rows and columns.
+    """Matrix, in int8, of pairs that come in parts, in the order of rows and columns.
 
-    In the memory of little more than the result.
-
-    Parameters
-    ----------
-    parts : iterable of (ndarray of int, ndarray of int)
-        Rows and columns.
-    shape : tuple of int
-
-    Returns
-    -------
-    csr_array, dtype int8
+    Takes the memory of little more than the result.
     """
     counts, columns = np.zeros(shape[0], dtype=np.int64), []
     for rows, part in parts:
@@ -184,18 +126,7 @@ def of_sorted_pairs(parts, shape):
 
 
 def with_transpose(upper):
-    """Symmetric matrix of its upper half.
-
-    Parameters
-    ----------
-    upper : csr_array of shape (n, n)
-        Indices sorted, all above the diagonal.
-
-    Returns
-    -------
-    csr_array of shape (n, n), dtype float32
-        Indices sorted.
-    """
+    """Symmetric matrix, in float32, of its half above the diagonal; indices are and stay sorted."""
     lower = upper.T.tocsr()
     counts = np.diff(lower.indptr), np.diff(upper.indptr)
     starts = _starts(counts[0].astype(np.int64) + counts[1])

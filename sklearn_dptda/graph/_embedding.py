@@ -130,30 +130,14 @@ class AdjacencySpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMix
         self.flip_probability_ = self._probability(X)
         if _n_ones(A) == 0:
             raise ValueError("the graph has no edges: there is nothing to embed.")
-        operator = unbiased(A, self.flip_probability_)
         start = check_random_state(self.random_state).uniform(-1, 1, n)
-        values, vectors = eigsh(
-            operator,
-            wanted,
-            which="LM",
-            v0=start,
-            # Eigenvalues at the edge of the noise lie close together: a larger space tells them
-            # apart sooner, and their statistical error is far above this one.
-            ncv=min(max(2 * wanted + 1, _KRYLOV), n),
-            tol=_TOLERANCE,
-        )
+        values, vectors = _leading(unbiased(A, self.flip_probability_), wanted, start)
         self.noise_edge_ = noise_edge(A, self.flip_probability_)
         if self.n_components is None:
             beyond = np.abs(values) > _SLACK * self.noise_edge_
             kept = beyond if beyond.any() else np.abs(values) == np.abs(values).max()
             values, vectors = values[kept], vectors[:, kept]
-        # What is zero but for rounding has no sign and no direction.
-        values[np.abs(values) <= n * np.finfo(float).eps * np.abs(values).max()] = 0.0
-        order = np.lexsort((-np.abs(values), values < 0))
-        self.eigenvalues_, vectors = values[order], vectors[:, order]
-        # One of the two orientations, whatever the solver returns.
-        largest = np.abs(vectors).argmax(axis=0)
-        vectors = vectors * np.sign(vectors[largest, np.arange(len(largest))])
+        self.eigenvalues_, vectors = _in_order(values, vectors)
         self.signature_ = np.sign(self.eigenvalues_)
         self.n_components_ = len(self.eigenvalues_)
         self.embedding_ = vectors * np.sqrt(np.abs(self.eigenvalues_))
@@ -249,19 +233,33 @@ def _symmetric(X):
     return X
 
 
+def _leading(operator, n_components, start):
+    """Eigenvalues of the largest sizes, and their vectors."""
+    return eigsh(
+        operator,
+        n_components,
+        which="LM",
+        v0=start,
+        # Eigenvalues at the edge of the noise lie close together: a larger space tells them
+        # apart sooner, and their statistical error is far above this one.
+        ncv=min(max(2 * n_components + 1, _KRYLOV), operator.shape[0]),
+        tol=_TOLERANCE,
+    )
+
+
+def _in_order(values, vectors):
+    """Eigenvalues from positive to negative ones, large before small, and oriented vectors."""
+    # What is zero but for rounding has no sign and no direction.
+    values[np.abs(values) <= len(vectors) * np.finfo(float).eps * np.abs(values).max()] = 0.0
+    order = np.lexsort((-np.abs(values), values < 0))
+    values, vectors = values[order], vectors[:, order]
+    # One of the two orientations, whatever the solver returns.
+    largest = np.abs(vectors).argmax(axis=0)
+    return values, vectors * np.sign(vectors[largest, np.arange(len(largest))])
+
+
 def unbiased(A, probability):
-    """Operator whose expectation is the adjacency matrix before the flips.
-
-    Parameters
-    ----------
-    A : sparse matrix or LinearOperator of shape (n, n)
-        Without loops.
-    probability : float
-
-    Returns
-    -------
-    LinearOperator
-    """
+    """Operator whose expectation is the adjacency matrix, without loops, before the flips."""
     A = aslinearoperator(A.astype(np.float64) if issparse(A) else A)
     scale = 1 / (1 - 2 * probability)
 
@@ -282,17 +280,7 @@ def unbiased(A, probability):
 
 
 def noise_edge(A, probability):
-    """What the largest eigenvalue of independent noise of this density is about.
-
-    Parameters
-    ----------
-    A : sparse matrix or PackedAdjacency of shape (n, n)
-    probability : float
-
-    Returns
-    -------
-    float
-    """
+    """What the largest eigenvalue of independent noise of this density is about."""
     n = A.shape[0]
     density = _n_ones(A) / (n * (n - 1))
     return 2 * np.sqrt(n * density * (1 - density)) / (1 - 2 * probability)

@@ -328,17 +328,9 @@ def _changed(edges, flips):
     for part in flips:
         if len(part):
             end = np.searchsorted(edges, part[-1], side="right")
-            yield _difference(part, edges[done:end])
+            yield np.setxor1d(part, edges[done:end], assume_unique=True)
             done = end
     yield edges[done:]
-
-
-def _difference(many, few):
-    """Numbers that are in one of two sorted arrays only, sorted."""
-    places = np.searchsorted(many, few)
-    both = many[np.minimum(places, len(many) - 1)] == few
-    many, few = np.delete(many, places[both]), few[~both]
-    return np.insert(many, np.searchsorted(many, few), few)
 
 
 def _flip_packed(A, pairs, flips, probability):

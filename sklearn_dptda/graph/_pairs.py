@@ -6,14 +6,8 @@ import numpy as np
 class Pairs:
     """Numbering of the pairs that a graph can join.
 
-    Undirected: pairs ``(i, j)`` with ``i < j``, row by row. Directed: all
-    pairs of different nodes, row by row. Bipartite: all pairs of a row and a
-    column.
-
-    Parameters
-    ----------
-    n_rows, n_columns : int
-    kind : {"undirected", "directed", "bipartite"}
+    ``kind`` is "undirected": pairs ``(i, j)`` with ``i < j``, row by row; "directed": all pairs
+    of different nodes, row by row; or "bipartite": all pairs of a row and a column.
     """
 
     def __init__(self, n_rows, n_columns, kind):
@@ -28,32 +22,14 @@ class Pairs:
         return int(self._starts[self.n_rows])
 
     def rank(self, rows, columns):
-        """Rank of each pair.
-
-        Parameters
-        ----------
-        rows, columns : ndarray of int64
-
-        Returns
-        -------
-        ndarray of int64
-        """
+        """Rank of each pair, in int64 like its row and column."""
         if self.kind == "undirected":
             return self._starts[rows] + columns - rows - 1
         skipped = (columns > rows) if self.kind == "directed" else 0
         return self._starts[rows] + columns - skipped
 
     def pair(self, ranks):
-        """Rows and columns of sorted ranks.
-
-        Parameters
-        ----------
-        ranks : ndarray of int64
-
-        Returns
-        -------
-        rows, columns : ndarray of int64
-        """
+        """Rows and columns of ranks."""
         rows = np.searchsorted(self._starts, ranks, side="right") - 1
         # Rows without pairs share their start with the next row.
         columns = ranks - self._starts[rows]

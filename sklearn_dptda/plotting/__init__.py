@@ -1,14 +1,20 @@
-"""Displays of diagrams, filtrations, mixtures and privacy-utility curves."""
+"""Displays of diagrams, filtrations, mixtures, curves and audits, in the manner of scikit-learn.
 
-from sklearn_dptda.plotting._accuracy import AccuracyBoundsDisplay
-from sklearn_dptda.plotting._curve import PrivacyUtilityDisplay
-from sklearn_dptda.plotting._dendrogram import DendrogramDisplay
-from sklearn_dptda.plotting._diagram import PersistenceDiagramDisplay
-from sklearn_dptda.plotting._filtration import FiltrationDisplay
-from sklearn_dptda.plotting._mixture import MixtureDensityDisplay
+Each is made from results or from an estimator, draws with ``plot`` and keeps the axes; colours
+and markers stay apart in greyscale.
+"""
+
+from sklearn_dptda.plotting._accuracy_display import AccuracyBoundsDisplay
+from sklearn_dptda.plotting._audit_display import AuditDisplay
+from sklearn_dptda.plotting._curve_display import PrivacyUtilityDisplay
+from sklearn_dptda.plotting._dendrogram_display import DendrogramDisplay
+from sklearn_dptda.plotting._diagram_display import PersistenceDiagramDisplay
+from sklearn_dptda.plotting._filtration_display import FiltrationDisplay
+from sklearn_dptda.plotting._mixture_display import MixtureDensityDisplay
 
 __all__ = [
     "AccuracyBoundsDisplay",
+    "AuditDisplay",
     "DendrogramDisplay",
     "FiltrationDisplay",
     "MixtureDensityDisplay",

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
@@ -16,9 +16,6 @@ from sklearn_dptda._typing import FloatArray, RandomStateLike
 from sklearn_dptda.privacy._learnt_event import learn_event
 from sklearn_dptda.privacy._noise import spawn_seeds
 from sklearn_dptda.privacy._release import release, seeded_clone
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -64,38 +61,6 @@ class AuditResult:
             f"{self.confidence:g}: the event '{self.event}' occurred {self.counts[0]} against "
             f"{self.counts[1]} times in {self.n_runs} runs a side."
         )
-
-    def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw how the two data sets differ in what was counted.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, default=None
-
-        Returns
-        -------
-        matplotlib axes
-        """
-        import matplotlib.pyplot as plt
-
-        ax = plt.gca() if ax is None else ax
-        labels = ("D", "neighbour")
-        if self.scores is None:
-            ax.bar(labels, np.array(self.counts) / self.n_runs, color=("#0072b2", "#e69f00"))
-            ax.set(ylabel="frequency of the event", title=f"epsilon ≥ {self.epsilon:.3g}")
-            return ax
-        edges = np.histogram_bin_edges(np.concatenate(self.scores), bins=50)
-        for scores, label, style in zip(
-            self.scores,
-            labels,
-            ({"color": "#0072b2"}, {"color": "#e69f00", "linestyle": "--"}),
-            strict=True,
-        ):
-            ax.hist(scores, edges, histtype="step", linewidth=1.8, label=label, **style)
-        ax.axvline(self.threshold, color="0.3", linewidth=1, linestyle=":", label="threshold")
-        ax.set(xlabel=self.event, ylabel="runs", title=f"epsilon ≥ {self.epsilon:.3g}")
-        ax.legend()
-        return ax
 
 
 def audit_epsilon(

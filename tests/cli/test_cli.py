@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sklearn_dptda._cli import main
-from sklearn_dptda._cli._io import read_points
+from sklearn_dptda._cli._read_points import read_points
 
 POINTS = np.random.default_rng(0).uniform(-1, 1, size=(300, 2))
 
@@ -201,6 +201,6 @@ def test_interrupted(capsys, monkeypatch):
     def interrupt(args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sklearn_dptda._cli._demo.run", interrupt)
+    monkeypatch.setattr("sklearn_dptda._cli._demo_command.run", interrupt)
     assert main(["demo"]) == 130
     assert capsys.readouterr().err == "interrupted\n"

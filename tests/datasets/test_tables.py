@@ -4,10 +4,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sklearn_dptda.datasets import load_magic, load_pulsar, load_shuttle, load_sloan, load_usps
+from sklearn_dptda.datasets import (
+    load_emg,
+    load_htru2,
+    load_magic,
+    load_pulsar,
+    load_shuttle,
+    load_sloan,
+    load_usps,
+)
 from sklearn_dptda.utils._bounds import check_bounds
 
 LOADERS = {
+    "emg": load_emg,
+    "htru2": load_htru2,
     "pulsar": load_pulsar,
     "magic": load_magic,
     "shuttle": load_shuttle,
@@ -34,6 +44,12 @@ def outside(data, bounds):
 
 
 PUBLISHED = {
+    "emg": (
+        8,
+        [9830, 10000, 9611, 10000, 9964, 9725],
+        ["Bowing", "Clapping", "Handshaking", "Jumping", "Running", "Standing"],
+    ),
+    "htru2": (8, [16259, 1639], ["non-pulsar", "pulsar"]),
     "pulsar": (8, [8423, 850], ["non-pulsar", "pulsar"]),
     "magic": (10, [12332, 6688], ["gamma", "hadron"]),
     "shuttle": (
@@ -76,7 +92,8 @@ def test_bounds_contain_the_data(name):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=needs(n)) for n in ("pulsar", "magic", "sloan")]
+    "name",
+    [pytest.param(n, marks=needs(n)) for n in ("emg", "htru2", "pulsar", "magic", "sloan")],
 )
 def test_names_are_those_of_the_file(name):
     with np.load(Path(DATA, f"{name}.npz"), allow_pickle=False) as archive:
@@ -85,10 +102,10 @@ def test_names_are_those_of_the_file(name):
     assert found.feature_names.tolist() == names
 
 
-@needs("pulsar")
-def test_pulsar_moments_are_interchanged():
+@pytest.mark.parametrize("name", [pytest.param(n, marks=needs(n)) for n in ("htru2", "pulsar")])
+def test_pulsar_moments_are_interchanged(name):
     # The documentation says so; excess kurtosis >= skewness ** 2 - 2 holds for any sample.
-    X = load_pulsar().data
+    X = LOADERS[name]().data
     for first in (2, 6):
         called_kurtosis, called_skewness = X[:, first], X[:, first + 1]
         assert (called_skewness >= called_kurtosis**2 - 2).all()
@@ -130,7 +147,7 @@ def test_bounds_are_the_callers_own():
 def test_missing_file_says_what_to_do(name, tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError, match=f"{name}.npz") as caught:
         LOADERS[name](tmp_path)
-    for word in (str(tmp_path), "https://", "data_home", "SKLEARN_DPTDA_DATA"):
+    for word in (str(tmp_path), "https://", "data_home", "SKLEARN_DPTDA_DATA", "sha256"):
         assert word in str(caught.value)
     assert not list(tmp_path.iterdir())
     monkeypatch.setenv("SKLEARN_DPTDA_DATA", str(tmp_path / "elsewhere"))
@@ -154,10 +171,13 @@ def write(folder, name, n_columns, **more):
 
 def test_own_file(tmp_path, monkeypatch):
     write(tmp_path, "magic", 10)
-    found = load_magic(tmp_path)
+    with pytest.warns(UserWarning, match=r"magic\.npz does not hold the published data"):
+        found = load_magic(tmp_path)
     assert found.data.dtype == np.float64 and found.target.tolist() == [0, 1, 1]
     monkeypatch.setenv("SKLEARN_DPTDA_DATA", str(tmp_path))
-    np.testing.assert_array_equal(load_magic(return_X_y=True)[0], found.data)
+    with pytest.warns(UserWarning, match="sha256"):
+        again, _ = load_magic(return_X_y=True)
+    np.testing.assert_array_equal(again, found.data)
 
 
 def test_wrong_file(tmp_path):

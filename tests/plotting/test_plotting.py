@@ -7,7 +7,8 @@ from sklearn.pipeline import make_pipeline
 
 from sklearn_dptda import DTMFiltration, PrivatePersistence
 from sklearn_dptda.cluster import DPToMATo, ToMATo
-from sklearn_dptda.plotting import FiltrationDisplay, PersistenceDiagramDisplay
+from sklearn_dptda.plotting import AuditDisplay, FiltrationDisplay, PersistenceDiagramDisplay
+from sklearn_dptda.privacy import NoiseSource, audit_epsilon
 
 
 @pytest.fixture(autouse=True)
@@ -79,3 +80,17 @@ def test_prominences_of_peaks(blobs, n_clusters):
 def test_unfitted_clusters_are_refused():
     with pytest.raises(NotFittedError):
         PersistenceDiagramDisplay.from_estimator(ToMATo())
+
+
+def test_audits():
+    def laplace(data, random_state=None):
+        return sum(data) + NoiseSource(random_state).discrete_laplace(1.0, 1)
+
+    options = {"n_runs": 400, "random_state": 0}
+    result = audit_epsilon(laplace, [0], [1], **options)
+    ax = AuditDisplay(result).plot(plt.figure().add_subplot()).ax_
+    assert len(ax.patches) == 2 and ax.get_xlabel() == result.event
+    assert ax.get_title() == f"epsilon ≥ {result.epsilon:.3g}"
+    counted = AuditDisplay(audit_epsilon(laplace, [0], [1], event=np.any, **options))
+    assert len(counted.plot(title="t").ax_.patches) == 2
+    assert counted.ax_.get_title() == "t"

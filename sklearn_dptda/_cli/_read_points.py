@@ -28,26 +28,10 @@ _MISSING = {"", "na", "n/a", "nan", "null", "none", "nil", "missing", "unknown",
 def read_points(path, key=None, columns=None, header=None):
     """Read an (n, d) array from a CSV, TSV, TXT, NPY, NPZ or Parquet file.
 
-    Parameters
-    ----------
-    path : str or path
-    key : str, default=None
-        Which array of an NPZ file; needed where it holds several.
-    columns : list of str, default=None
-        Names, or numbers counted from 0, of the columns to keep.
-    header : bool, default=None
-        Whether the first row of a text file names the columns. None: if there
-        is neither a number in it nor a word for a missing one.
-
-    Returns
-    -------
-    ndarray of shape (n, d)
-
-    Raises
-    ------
-    ValueError
-        If the file is missing or is not a numeric table. Values are never
-        quoted, nor names: what is taken for a header may be a record.
+    ``key`` chooses one of several arrays of an NPZ file, ``columns`` what to keep, both by name
+    or by number from 0. ``header=None`` takes the first row of a text file for names if there is
+    neither a number in it nor a word for a missing one. A ``ValueError`` says what is unusable,
+    and quotes neither values nor names: what is taken for a header may be a record.
     """
     path = Path(path)
     if path.is_dir():
@@ -97,24 +81,24 @@ def _column(name, names, width):
 def _npy(path, key, header):
     try:
         with path.open("rb") as file:
-            found = np.load(file, allow_pickle=False)
+            array = np.load(file, allow_pickle=False)
     except _BROKEN:
         raise ValueError(f"{path} is not a NumPy file of numbers.") from None
-    if not isinstance(found, np.ndarray):
+    if not isinstance(array, np.ndarray):
         raise ValueError(f"{path} is an archive of arrays: name it .npz.")
-    return None, found
+    return None, array
 
 
 def _npz(path, key, header):
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             name = _name_of(archive.files, key)
-            count, found = len(archive.files), None if name is None else archive[name]
+            count, array = len(archive.files), None if name is None else archive[name]
     except _BROKEN:
         raise ValueError(f"{path} is not a NumPy archive of numbers.") from None
-    if found is None:
+    if array is None:
         raise ValueError(f"--key: choose one of the {count} arrays, by name or number from 0.")
-    return None, found
+    return None, array
 
 
 def _name_of(names, key):
@@ -135,9 +119,9 @@ def _parquet(path, key, header):
         raise ValueError("Parquet files need pandas: pip install sklearn-dptda[pandas].") from None
     try:
         frame = pd.read_parquet(path)
-    except (ImportError, ValueError, OSError) as error:
-        if isinstance(error, ImportError):
-            raise ValueError("Parquet files need pyarrow: pip install pyarrow.") from None
+    except ImportError:
+        raise ValueError("Parquet files need pyarrow: pip install pyarrow.") from None
+    except (ValueError, OSError):
         raise ValueError(f"{path} is not a Parquet file.") from None
     return [str(c) for c in frame.columns], frame.to_numpy()
 

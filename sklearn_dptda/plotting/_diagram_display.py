@@ -65,17 +65,13 @@ class PersistenceDiagramDisplay:
         threshold: float | None = None,
         unit: str = "",
     ) -> None:
-        self.diagrams = [np.asarray(d, dtype=float).reshape(-1, 2) for d in diagrams]
+        self.diagrams = _as_pairs(diagrams)
         self.homology_dimensions = (
             tuple(range(len(self.diagrams)))
             if homology_dimensions is None
             else tuple(homology_dimensions)
         )
-        self.reference = (
-            None
-            if reference is None
-            else [np.asarray(d, dtype=float).reshape(-1, 2) for d in reference]
-        )
+        self.reference = None if reference is None else _as_pairs(reference)
         self.upper = upper
         self.superlevel = superlevel
         self.threshold = threshold
@@ -242,3 +238,7 @@ class PersistenceDiagramDisplay:
         high = high if self.upper is None else float(self.upper)
         room = 0.05 * (high - low) or 1.0
         return low - room, high + room
+
+
+def _as_pairs(diagrams):
+    return [np.asarray(diagram, dtype=float).reshape(-1, 2) for diagram in diagrams]

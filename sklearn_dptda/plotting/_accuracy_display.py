@@ -65,8 +65,8 @@ class AccuracyBoundsDisplay:
         """
         from sklearn_dptda.metric_privacy import accuracy_bounds
 
-        found = [accuracy_bounds(D1, D2, alpha=alpha, optimum=optimum) for alpha in alphas]
-        return cls(found).plot(ax=ax)
+        bounds = (accuracy_bounds(D1, D2, alpha=alpha, optimum=optimum) for alpha in alphas)
+        return cls(bounds).plot(ax=ax)
 
     def plot(self, ax: "Axes | None" = None, *, title: str | None = None) -> Self:
         """Draw.

@@ -132,7 +132,7 @@ def make_sbm(
 
 def _draw(n, probabilities, random_state):
     rng = check_random_state(random_state)
-    found = []
+    pairs = []
     for start in range(0, n, _ROWS):
         part = slice(start, min(start + _ROWS, n))
         table = probabilities(part)
@@ -140,6 +140,6 @@ def _draw(n, probabilities, random_state):
             raise ValueError("inner products must be probabilities, in [0, 1].")
         rows, columns = np.nonzero(rng.uniform(size=table.shape) < table)
         upper = rows + start < columns
-        found.append((rows[upper] + start, columns[upper]))
-    rows, columns = (np.concatenate(side) for side in zip(*found, strict=True))
+        pairs.append((rows[upper] + start, columns[upper]))
+    rows, columns = (np.concatenate(side) for side in zip(*pairs, strict=True))
     return of_pairs(rows, columns, (n, n), True)

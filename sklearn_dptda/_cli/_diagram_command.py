@@ -6,7 +6,7 @@ import json
 import numpy as np
 
 from sklearn_dptda._cli._arguments import output_folder
-from sklearn_dptda._cli._io import read_points
+from sklearn_dptda._cli._read_points import read_points
 from sklearn_dptda.filtration import DTMFiltration
 from sklearn_dptda.persistence import PrivatePersistence
 
