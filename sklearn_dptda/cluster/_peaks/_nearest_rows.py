@@ -8,6 +8,8 @@ from sklearn.neighbors import NearestNeighbors
 
 # Beyond it trees of boxes are slower than looking at everything.
 _MOST_FEATURES = 15
+# Rows of a box that is not cut any more: fewer boxes are opened, and all of one looked at.
+_LEAF_SIZE = 40
 
 
 class Neighbours:
@@ -28,7 +30,7 @@ class Neighbours:
         X = X - self._middle
         if metric == "euclidean" and X.shape[1] <= _MOST_FEATURES:
             # Cut in the middle of boxes, not of the rows in them: fewer boxes are opened.
-            self._index = KDTree(X, balanced_tree=False)
+            self._index = KDTree(X, _LEAF_SIZE, balanced_tree=False)
         else:
             self._index = NearestNeighbors(metric=metric, n_jobs=n_jobs).fit(X)
 
@@ -49,7 +51,14 @@ class Neighbours:
             return self._index.kneighbors(X, k)
         # A list of ranks keeps two dimensions, and is slower.
         ranks = k if k > 1 else [1]
-        return self._index.query(X, ranks, workers=effective_n_jobs(self.n_jobs))
+        workers = effective_n_jobs(self.n_jobs)
+        if len(X) != self.n_rows:
+            return self._index.query(X, ranks, workers=workers)
+        # The tree's own rows, as a rule: box by box, what one query has read serves the next.
+        order = self._index.indices
+        distances, near = np.empty((len(X), k)), np.empty((len(X), k), dtype=np.int64)
+        distances[order], near[order] = self._index.query(X[order], ranks, workers=workers)
+        return distances, near
 
     def within(self, X, radius):
         """Indices of the rows within a radius.
