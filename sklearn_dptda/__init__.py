@@ -1,4 +1,7 @@
-"""Topological data analysis under differential privacy, as scikit-learn estimators."""
+"""Topological data analysis under differential privacy, as scikit-learn estimators.
+
+The names that are imported most stand here; the folders have the rest.
+"""
 
 from sklearn_dptda.features import DiagramFeatures
 from sklearn_dptda.filtration import (

@@ -1,4 +1,8 @@
-"""Private mixtures, k-means and density peaks; clusters merged along saddles."""
+"""Private mixtures, k-means and density peaks; clusters merged along saddles.
+
+Estimators are in view, and what they are made of lies in the sub-packages: noisy moments, steps
+of mixtures, Morse theory of densities, parts of k-means, hierarchies of peaks.
+"""
 
 from sklearn_dptda.cluster._dp_cube import DPCube
 from sklearn_dptda.cluster._dp_lloyd import DPLloyd

@@ -26,7 +26,6 @@ from sklearn_dptda.privacy import (
     PrivacyGuarantee,
     PrivateEstimatorMixin,
     flip_numerator,
-    spawn_seeds,
     successes,
 )
 from sklearn_dptda.privacy._rounding import ROUND_UP
@@ -88,7 +87,7 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
         A = check_adjacency(X, self.directed)
         self.n_features_in_ = A.shape[1]
         self.flip_probability_ = self._numerator() / 2.0**64
-        self.privacy_guarantee_ = self._guarantee()
+        self._promise(self._guarantee())
         return self
 
     def _guarantee(self):
@@ -166,13 +165,8 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
         return self._release(A, "bipartite")
 
     def _release(self, A, kind):
-        if self._guarantee() != self.privacy_guarantee_:
-            raise ValueError(
-                "A parameter has changed since fit, so privacy_guarantee_ no longer describes "
-                "what would be released: call fit again."
-            )
-        (seed,) = spawn_seeds(self.random_state, 1)
-        self._spend(self.privacy_guarantee_)
+        self._check_promise()
+        (seed,) = self._pay(self.privacy_guarantee_)
         pairs = Pairs(*A.shape, kind)
         flips = successes(NoiseSource(seed), self._numerator(), len(pairs))
         flip = _flip_packed if self._packs(A.shape) else _flip_sparse

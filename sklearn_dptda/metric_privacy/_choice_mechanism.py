@@ -12,12 +12,13 @@ from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.metric_privacy._distance_matrices import closed
 from sklearn_dptda.metric_privacy._exact_draws import MOST_OUTPUTS, draw, floored, least
 from sklearn_dptda.metric_privacy._finite_laws import lowered
-from sklearn_dptda.metric_privacy._metric_mechanism import MetricMechanism, comparable
+from sklearn_dptda.metric_privacy._metric_mechanism import MetricMechanism
 from sklearn_dptda.metric_privacy._named_metrics import (
     DIAGRAM_METRICS,
     LP_METRICS,
     cross_distances,
 )
+from sklearn_dptda.privacy._estimator import comparable
 from sklearn_dptda.utils import check_collection, refuse_repeated
 from sklearn_dptda.utils._distances import check_diagram
 from sklearn_dptda.utils._rows import check_rows, without_values
@@ -42,7 +43,7 @@ class ChoiceMechanism(MetricMechanism):
         self.rate_, self.privacy_parameter_ = lowered(
             self._log_weights, self._to_outputs(D), rate, granted, float(self.alpha)
         )
-        self._promise(
+        self._promise_metric(
             epsilon=float(self.alpha) * float(D.max()),
             unit="one record",
             mechanism=mechanism,
@@ -124,7 +125,7 @@ class ChoiceMechanism(MetricMechanism):
             If the accountant's budget does not cover the release.
         """
         D = self._distances(X)
-        return self._candidates(draw(self._logs(D), self._pay()))
+        return self._candidates(draw(self._logs(D), self._pay_for()))
 
     def sample(
         self, X: ArrayLike | Iterable[ArrayLike], n_samples: int = 1
@@ -144,7 +145,7 @@ class ChoiceMechanism(MetricMechanism):
         if not isinstance(n_samples, Integral) or n_samples < 1:
             raise ValueError(f"n_samples must be a positive integer; got {n_samples!r}.")
         D = self._distances(X)
-        noise = self._pay(n_samples)
+        noise = self._pay_for(n_samples)
         logs = self._logs(D)
         return [self._candidates(draw(logs, noise)) for _ in range(n_samples)]
 

@@ -141,7 +141,7 @@ class KNormMechanism(MetricMechanism):
         # Rounding moves two points by a cell, and a norm up to the next whole number.
         cell = float(np.linalg.norm(np.ones(d), _ORDERS[self.norm]))
         slack = (cell + 1) * self.resolution_ * (1 + 1e-9)
-        self._promise(
+        self._promise_metric(
             epsilon=float(self.alpha) * (diameter + slack),
             unit="one point",
             mechanism=f"K-norm mechanism of the {self.norm} norm",
@@ -180,7 +180,7 @@ class KNormMechanism(MetricMechanism):
             steps = self._lattice.encode(X)
         except ValueError:
             raise ValueError("X is too far out for alpha: give bounds.") from None
-        noise = self._pay()
+        noise = self._pay_for()
         rate = float(self.alpha) * self.resolution_
         moved = self._lattice.decode(steps + lattice_noise(noise, rate, X.shape, self.norm))
         return moved if self._box is None else np.clip(moved, *self._box)

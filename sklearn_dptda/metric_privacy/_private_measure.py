@@ -28,13 +28,11 @@ from sklearn_dptda.privacy import (
     PrivacyGuarantee,
     PrivateEstimatorMixin,
     pure_rho,
-    spawn_seeds,
 )
-from sklearn_dptda.utils import bounds_from_data, check_bounds
+from sklearn_dptda.utils import Box, public_bounds
 from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
-_EPSILONS = (1e-6, 1e6)
 _ALPHAS = (1e-6, 1e9)
 _MOST_DEPTH = 22
 
@@ -176,31 +174,19 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
         """
         self._check_choices()
         X = check_rows(self, X)
-        if self.bounds is None:
-            low, high = bounds_from_data([X], type(self).__name__)
-        else:
-            low, high = check_bounds(self.bounds, X.shape[1])
-        widths = high - low
-        if not ((widths > 1e-100) & (widths < 1e100)).all():
-            raise ValueError("bounds are too wide or too narrow for floating-point numbers.")
+        box = Box.cornered(*public_bounds(self.bounds, [X], type(self).__name__))
         release = self._of_boxes if self.method == "hierarchical" else self._smooth
         guarantee = self._guarantee(*X.shape)
-        self._spend(guarantee)
-        (seed,) = spawn_seeds(self.random_state, 1)
-        points = np.clip((np.clip(X, low, high) - low) / widths, 0.0, 1.0)
+        (seed,) = self._pay(guarantee)
         # All at once: half of a release carries no guarantee.
-        support, weights, cells, n = release(points, NoiseSource(seed), guarantee)
-        self.support_, self.weights_ = low + support * widths, weights
-        self.widths_, self.n_samples_ = cells * widths, n
+        support, weights, cells, n = release(box.to_cube(X), NoiseSource(seed), guarantee)
+        self.support_, self.weights_ = box.points(support), weights
+        self.widths_, self.n_samples_ = cells * box.unit, n
         self.privacy_guarantee_ = guarantee
         return self
 
     def _check_choices(self):
-        if not (_EPSILONS[0] <= self.epsilon <= _EPSILONS[1] or math.isinf(self.epsilon)):
-            raise ValueError(
-                f"epsilon must be inf or from {_EPSILONS[0]:g} to {_EPSILONS[1]:g}; got "
-                f"{self.epsilon!r}."
-            )
+        self._check_epsilon()
         if self.method == "hierarchical" and self.alpha is not None:
             raise ValueError("alpha belongs to method='metric'; got method='hierarchical'.")
         if self.method == "metric" and self.alpha is None and self.adjacency != "replace-one":

@@ -6,6 +6,7 @@ import math
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -122,7 +123,7 @@ class AccountedMixin:
     def _parameters(self):
         """What the guarantee depends on, in values that can be compared and pickled."""
         compared = {
-            name: _comparable(value)
+            name: comparable(value)
             for name, value in self.get_params(deep=False).items()
             if name not in self._not_compared
         }
@@ -183,11 +184,18 @@ class PrivateEstimatorMixin(AccountedMixin):
         return PrivateTags(**{f.name: getattr(tags, f.name) for f in fields(tags)})
 
 
-def _comparable(value):
+def comparable(value):
+    """A parameter in what pickles and compares: of a function its name, of arrays their numbers."""
     if callable(value):
         kind = value if hasattr(value, "__qualname__") else type(value)
         return f"{kind.__module__}.{kind.__qualname__}"
-    return repr(value.tolist() if isinstance(value, np.ndarray) else value)
+    if value is None or isinstance(value, str | Real):
+        return value
+    try:
+        array = np.asarray(value)
+    except ValueError:  # ragged
+        return repr(value)
+    return repr(value) if array.dtype == object else array.tolist()
 
 
 def _public_parameters(estimator):
