@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from sklearn_dptda.utils._farthest_first import farthest_first
+
 # Most points for which independent sets are searched exactly.
 EXACT_POINTS = 30
 
@@ -68,16 +70,9 @@ class Traversal:
     """
 
     def __init__(self, D):
-        n = len(D)
-        self.order = np.empty(n, dtype=int)
-        self.radii = np.empty(n)
         # From a public place in the middle: balls around it cover most.
-        farthest = int(D.max(axis=1).argmin())
-        gaps = np.full(n, np.inf)
-        for i in range(n):
-            self.order[i], self.radii[i] = farthest, gaps[farthest]
-            gaps = np.minimum(gaps, D[farthest])
-            farthest = int(gaps.argmax())
+        start = int(D.max(axis=1).argmin())
+        self.order, self.radii = farthest_first(D.__getitem__, len(D), start)
 
     def net(self, scale):
         """Points that are further apart than the scale, and within it of all others."""
