@@ -114,8 +114,8 @@ def test_hints_resolve():
 def test_nothing_was_forgotten():
     assert len(FUNCTIONS) >= FEWEST
     for name in (
-        "filtration._base.BaseGridFiltration.fit",
-        "filtration._grid.GridFiltration.shape",
+        "filtration._base_filtration.BaseGridFiltration.fit",
+        "filtration._grid_filtration.GridFiltration.shape",
         "graph._noisy.NoisyAdjacency.of",
         "persistence._private.PrivatePersistence.__init__",
         "privacy.neighbours.row_neighbours",

@@ -12,20 +12,7 @@ def is_distributed(X):
 
 
 def histogram_of_parts(X, bounds, shape):
-    """Count each part where it is, and add the counts up.
-
-    Parameters
-    ----------
-    X : dask.array.Array or dask.dataframe.DataFrame
-        Points as rows.
-    bounds : tuple (low, high)
-    shape : tuple of int
-
-    Returns
-    -------
-    LatticeHistogram
-        Nothing but counts travels.
-    """
+    """Count each part of a Dask collection of rows where it is; nothing but counts travels."""
     from dask import delayed
 
     if hasattr(X, "rechunk"):

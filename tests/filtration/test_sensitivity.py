@@ -14,7 +14,7 @@ from sklearn_dptda.filtration import (
     sensitivity_dtm,
     sensitivity_kernel_distance,
 )
-from sklearn_dptda.filtration._sensitivity import neighbour_count
+from sklearn_dptda.filtration._filtration_sensitivity import neighbour_count
 from sklearn_dptda.persistence._cubical import sublevel_diagrams
 
 N_PAIRS = 2000
