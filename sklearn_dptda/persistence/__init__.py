@@ -2,7 +2,7 @@
 
 from sklearn_dptda.filtration import sensitivity_cech, sensitivity_dtm
 from sklearn_dptda.persistence._cubical import CubicalPersistence
-from sklearn_dptda.persistence._private import PrivatePersistence
+from sklearn_dptda.persistence._private_persistence import PrivatePersistence
 from sklearn_dptda.persistence._shifted import (
     dilation_dissimilarity,
     shift_invariant_bottleneck_distance,
