@@ -1,4 +1,8 @@
-"""Replicates and privacy-utility curves."""
+"""Many releases of the same data, and how their errors depend on one parameter.
+
+Every release is paid for or made of public data, and errors are measured against exact diagrams:
+tools for planning, on simulated data.
+"""
 
 from sklearn_dptda.model_selection._privacy_utility import (
     PrivacyUtilityCurve,

@@ -1,4 +1,9 @@
-"""Filtrations to persistence diagrams, exact and private."""
+"""Filtrations to persistence diagrams, exact and private.
+
+Private diagrams are drawn from the exponential mechanism of the bottleneck distance, exactly, in
+integer arithmetic on a public grid. Distances between diagrams are here as well, also up to a
+shift or a dilation.
+"""
 
 from sklearn_dptda.filtration import sensitivity_cech, sensitivity_dtm
 from sklearn_dptda.persistence._cubical import CubicalPersistence

@@ -2,6 +2,7 @@
 
 import heapq
 import math
+from itertools import product
 
 import numpy as np
 
@@ -52,12 +53,20 @@ def _value(family, at, feasible, slack):
 
 
 class _Family:
-    """Diagrams that one is moved to, and bounds of distances over ranges of them."""
+    """Diagrams that one is moved to, and bounds of distances over ranges of them.
+
+    Half lengths ``u_p`` and ``u_q`` are the distances from the diagonal of the finite bars; of
+    bars that never die the sorted births are kept.
+    """
 
     def __init__(self, P, Q, endless_p, endless_q):
         self.P, self.Q = P, Q
         self.endless_p, self.endless_q = endless_p, endless_q
         self.u_p, self.u_q = (P[:, 1] - P[:, 0]) / 2, (Q[:, 1] - Q[:, 0]) / 2
+
+    def longest(self):
+        """Pairs of the longest bars of either diagram."""
+        return product(*(np.argsort(-u)[:3] for u in (self.u_p, self.u_q)))
 
     def feasible(self, low, high, value):
         """Whether a distance of ``value`` is not excluded for parameters in a range."""
@@ -75,6 +84,8 @@ def _size(half_lengths, births):
 
 
 class Shifts(_Family):
+    """The parameter is what is added."""
+
     def __init__(self, *parts):
         super().__init__(*parts)
         middles = [diagram.mean(axis=1) for diagram in (self.P, self.Q)]
@@ -97,8 +108,7 @@ class Shifts(_Family):
         """Shifts that put the longest bars, or the endless ones, on each other."""
         if len(self.endless_p):
             yield self.endless
-        rows, columns = (np.argsort(-u)[:3] for u in (self.u_p, self.u_q))
-        yield from self.gaps[np.ix_(rows, columns)].ravel()
+        yield from (self.gaps[i, j] for i, j in self.longest())
 
     def range(self, best):
         if len(self.endless_p):
@@ -137,11 +147,9 @@ class Dilations(_Family):
 
     def guesses(self):
         """Factors that make the longest bars, or the largest deaths, equal."""
-        rows, columns = (np.argsort(-u)[:3] for u in (self.u_p, self.u_q))
-        for i in rows:
-            for j in columns:
-                yield math.log(self.u_q[j] / self.u_p[i])
-                yield math.log(self.Q[j, 1] / self.P[i, 1])
+        for i, j in self.longest():
+            yield math.log(self.u_q[j] / self.u_p[i])
+            yield math.log(self.Q[j, 1] / self.P[i, 1])
 
     def range(self, best):
         longest_p, longest_q = self.u_p.max(initial=0.0), self.u_q.max(initial=0.0)

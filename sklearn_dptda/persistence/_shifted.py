@@ -100,9 +100,8 @@ def shift_invariant_bottleneck_distance(
     # Near the origin, and of order one: floating-point numbers are densest there.
     unit, middles = power_of_two(P, Q), (_middle(P), _middle(Q))
     already = (middles[0] - middles[1]) / unit
-    value, at = least_distance(
-        (P - middles[0]) / unit, (Q - middles[1]) / unit, Shifts, tol, already
-    )
+    P, Q = (P - middles[0]) / unit, (Q - middles[1]) / unit
+    value, at = least_distance(P, Q, Shifts, tol, already)
     shift = (at - already) * unit
     return (value * unit, shift) if return_shift else value * unit
 
