@@ -81,9 +81,6 @@ class GridFiltration:
     def __len__(self) -> int:
         return len(self.values)
 
-    def __getstate__(self):
-        return self.__dict__.copy()
-
     def __setstate__(self, state):
         self.__dict__.update(state)
         self._protect()

@@ -15,8 +15,16 @@ def column_tops(deaths, r):
     """Tops over all births, by the highest death at each birth, 0 where there is none."""
     size = len(deaths)
     nearby = maximum_filter1d(deaths, 2 * r + 1, mode="constant")
-    tops = np.maximum(np.arange(size) + 2 * r, np.where(nearby > 0, nearby + r, 0))
-    return np.minimum(tops, size)
+    raised = np.where(nearby > 0, np.minimum(nearby + r, size), 0)
+    return np.maximum(_diagonal_tops(size, r), raised)
+
+
+def column_tops_few(points, r, size):
+    """Tops over all births, by runs: fast for a handful of points on a fine grid."""
+    tops = _diagonal_tops(size, r)
+    for start, stop, top in _raised_runs(points, r, size):
+        tops[start:stop] = top
+    return tops
 
 
 def weight_below(tops, measure):
@@ -25,22 +33,31 @@ def weight_below(tops, measure):
 
 
 def weight_below_few(points, r, measure):
-    """Weight below the tops, in closed form, from runs of births: fast for a handful of points."""
-    size = measure.size
+    """Weight of all columns together, in closed form: no array is as long as the grid."""
 
     def diagonal(start):
         """Weight below tops that no point raises, from the birth ``start`` on."""
         # Heights are 2 r, and from this birth on what the grid leaves.
-        bend = max(size - 2 * r, start)
-        return (bend - start) * measure.column(2 * r) + measure.staircase(size - bend)
+        bend = max(measure.size - 2 * r, start)
+        return (bend - start) * measure.column(2 * r) + measure.staircase(measure.size - bend)
 
+    weight = diagonal(0)
+    for start, stop, top in _raised_runs(points, r, measure.size):
+        weight += measure.staircase(top - start) - measure.staircase(top - stop)
+        weight -= diagonal(start) - diagonal(stop)
+    return weight
+
+
+def _diagonal_tops(size, r):
+    return np.minimum(np.arange(size) + 2 * r, size)
+
+
+def _raised_runs(points, r, size):
+    """Runs of births, disjoint, that points raise above the diagonal's tops, and to which top."""
     raised = [
         (max(b - r, 0), min(b + r, d - r - 1, size - 1) + 1, min(d + r, size)) for b, d in points
     ]
-    weight = diagonal(0)
     for start, stop in pairwise(sorted({end for run in raised for end in run[:2]})):
         tops = [top for first, last, top in raised if first <= start and stop <= last]
         if tops:
-            weight += measure.staircase(max(tops) - start) - measure.staircase(max(tops) - stop)
-            weight -= diagonal(start) - diagonal(stop)
-    return weight
+            yield start, stop, max(tops)

@@ -28,6 +28,7 @@ class Cover:
         orders = prod(factorial(len(group)) for group in groups)
         if orders > 1:
             self.coefficients = [weight // orders for weight in self.coefficients]
+        self._free = ball.free_weight(n_forced, level)
         self._layout = None
         self._weights = {}
 
@@ -41,7 +42,8 @@ class Cover:
         """Weight of the cover at level ``r <= level``, an exact integer."""
         if r not in self._weights:
             measure = self.ball.measure
-            weight = _polynomial(self.coefficients, self.ball.free_weight(self.n_forced, r))
+            free = self._free if r == self.level else self.ball.free_weight(self.n_forced, r)
+            weight = _polynomial(self.coefficients, free)
             for group in self.groups:
                 squares = [square_around(point, r, measure.size) for point in group]
                 weight *= union_weight(squares, measure) ** len(group)
@@ -52,9 +54,8 @@ class Cover:
         """Whether one forced point less could possibly make the cover smaller."""
         measure = self.ball.measure
         area = measure.rectangle(*square_around(point, self.level, measure.size))
-        free = self.ball.free_weight(self.n_forced, self.level)
         weights, fewer = (measure.labelled_weights[self.n_forced - i] for i in (0, 1))
-        return area * _polynomial(weights, free) > _polynomial(fewer, free)
+        return area * _polynomial(weights, self._free) > _polynomial(fewer, self._free)
 
     def draw(self, source, r):
         """Propose a diagram at level ``r``; None where it has to be rejected.

@@ -11,7 +11,12 @@ from functools import cached_property
 
 import numpy as np
 
-from sklearn_dptda.persistence._column_tops import column_tops, weight_below, weight_below_few
+from sklearn_dptda.persistence._column_tops import (
+    column_tops,
+    column_tops_few,
+    weight_below,
+    weight_below_few,
+)
 from sklearn_dptda.persistence._covers import Cover
 from sklearn_dptda.persistence._regions import group_points
 
@@ -62,8 +67,13 @@ class DiagramBall:
         groups = group_points(self._tuples[:n_forced], level, self.measure)
         return Cover(self, n_forced, groups, level)
 
+    def _few_free(self, n_forced):
+        return len(self._tuples) - n_forced <= _FEW
+
     def column_tops(self, n_forced, r):
         """Highest admissible death over each birth, for points that serve no group."""
+        if self._few_free(n_forced):
+            return column_tops_few(self._tuples[n_forced:], r, self.measure.size)
         deaths = self._tail_deaths.copy()
         for b, d in self._tuples[n_forced : self.measure.max_points]:
             deaths[b] = max(deaths[b], d)
@@ -79,7 +89,7 @@ class DiagramBall:
 
     def free_weight(self, n_forced, r):
         """Weight of what lies below the column tops, an exact integer."""
-        if len(self._tuples) - n_forced <= _FEW:
+        if self._few_free(n_forced):
             return weight_below_few(self._tuples[n_forced:], r, self.measure)
         return int(weight_below(self.column_tops(n_forced, r), self.measure)[-1])
 
