@@ -114,10 +114,10 @@ def test_hints_resolve():
 def test_nothing_was_forgotten():
     assert len(FUNCTIONS) >= FEWEST
     for name in (
-        "filtration._base.BaseGridFiltration.fit",
-        "filtration._grid.GridFiltration.shape",
+        "filtration._base_filtration.BaseGridFiltration.fit",
+        "filtration._grid_filtration.GridFiltration.shape",
         "graph._noisy.NoisyAdjacency.of",
-        "persistence._private.PrivatePersistence.__init__",
+        "persistence._private_persistence.PrivatePersistence.__init__",
         "privacy.neighbours.row_neighbours",
         "utils._output.ListOutputMixin.set_output",
         "utils.discovery.all_estimators",

@@ -1,9 +1,8 @@
 """Diagrams to feature matrices, by GUDHI's vectorisers."""
 
-import inspect
 import math
 from collections.abc import Iterable, Sequence
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Self
 
 import numpy as np
@@ -13,30 +12,10 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import FloatArray
+from sklearn_dptda.features._gudhi_parameters import is_unset, named_defaults, persistence_weight
 from sklearn_dptda.filtration import GridFiltration
 from sklearn_dptda.utils import as_diagram, check_collection
 from sklearn_dptda.utils._sklearn import HasMethods, Interval, _fit_context
-
-
-def persistence_weight(point):
-    """Weight of a (birth, persistence) point in a persistence image: its persistence."""
-    return point[1]
-
-
-class DefaultParameter:
-    """A default of another class's constructor, looked up when it is called.
-
-    GUDHI's weights are anonymous functions, which do not pickle; this stands
-    in for one of them and does.
-    """
-
-    def __init__(self, owner, name):
-        self.owner = owner
-        self.name = name
-
-    def __call__(self, point):
-        """Call the default function."""
-        return inspect.signature(self.owner).parameters[self.name].default(point)
 
 
 class DiagramFeatures(TransformerMixin, BaseEstimator):
@@ -131,10 +110,8 @@ class DiagramFeatures(TransformerMixin, BaseEstimator):
         columns = self._columns(samples)
         self.value_range_ = self._range(columns)
         self.vectorizers_ = [self._fit_one(column) for column in columns]
-        self._widths = [
-            self._apply(vectorizer, column[:1]).shape[1]
-            for vectorizer, column in zip(self.vectorizers_, columns, strict=True)
-        ]
+        first = [column[:1] for column in columns]
+        self._widths = [part.shape[1] for part in map(self._apply, self.vectorizers_, first)]
         return self
 
     def transform(self, X: Iterable[ArrayLike | Sequence[ArrayLike]]) -> FloatArray:
@@ -150,12 +127,7 @@ class DiagramFeatures(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         columns = self._columns(check_collection(X))
-        return np.hstack(
-            [
-                self._apply(vectorizer, column)
-                for vectorizer, column in zip(self.vectorizers_, columns, strict=True)
-            ]
-        )
+        return np.hstack(list(map(self._apply, self.vectorizers_, columns)))
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """Names such as ``"H1_persistenceimage17"``.
@@ -169,16 +141,13 @@ class DiagramFeatures(TransformerMixin, BaseEstimator):
         ndarray of str
         """
         check_is_fitted(self)
-        return np.array(
-            [
-                f"H{q}_{type(vectorizer).__name__.lower()}{i}"
-                for q, vectorizer, width in zip(
-                    self.homology_dimensions_, self.vectorizers_, self._widths, strict=True
-                )
-                for i in range(width)
-            ],
-            dtype=object,
-        )
+        parts = zip(self.homology_dimensions_, self.vectorizers_, self._widths, strict=True)
+        names = [
+            f"H{q}_{type(vectorizer).__name__.lower()}{i}"
+            for q, vectorizer, width in parts
+            for i in range(width)
+        ]
+        return np.array(names, dtype=object)
 
     def _dimensions(self, width):
         if self.homology_dimensions is None:
@@ -232,19 +201,19 @@ class DiagramFeatures(TransformerMixin, BaseEstimator):
         else:
             vectorizer = clone(self.vectorizer)
         parameters = vectorizer.get_params(deep=False)
-        changes = _named_defaults(vectorizer)
-        if _is_unset(parameters.get("im_range")):
+        changes = named_defaults(vectorizer)
+        if is_unset(parameters.get("im_range")):
             # Birth and persistence.
             changes["im_range"] = [low, high, 0.0, high - low]
-        if _is_unset(parameters.get("sample_range")):
+        if is_unset(parameters.get("sample_range")):
             changes["sample_range"] = [low, high]
         return vectorizer.set_params(**changes).fit(self._pad(column))
 
     def _pad(self, column):
         """Clip diagrams to the range; an empty one becomes one point of no persistence.
 
-        Several vectorisers of GUDHI fail on empty diagrams, and none tells a
-        point on the diagonal from nothing.
+        Several vectorisers of GUDHI fail on empty diagrams, and none tells a point on the
+        diagonal from nothing.
         """
         low, high = self.value_range_
         ghost = np.array([[low, low]])
@@ -262,7 +231,7 @@ class DiagramFeatures(TransformerMixin, BaseEstimator):
     def __getstate__(self):
         """Swap anonymous defaults of GUDHI for ones that pickle."""
         state = super().__getstate__()
-        changes = {} if self.vectorizer is None else _named_defaults(self.vectorizer)
+        changes = {} if self.vectorizer is None else named_defaults(self.vectorizer)
         if changes:
             state["vectorizer"] = clone(self.vectorizer).set_params(**changes)
         return state
@@ -273,16 +242,6 @@ class DiagramFeatures(TransformerMixin, BaseEstimator):
         tags.input_tags.two_d_array = False
         tags.input_tags.three_d_array = True
         return tags
-
-
-def _named_defaults(vectorizer):
-    """Stand-ins for the anonymous functions among GUDHI's default parameters."""
-    return {
-        name: DefaultParameter(type(vectorizer), name)
-        for name, value in vectorizer.get_params(deep=False).items()
-        if getattr(value, "__name__", "") == "<lambda>"
-        and getattr(value, "__module__", "").startswith("gudhi.")
-    }
 
 
 def _checked(diagram, name):
@@ -303,10 +262,3 @@ def _is_diagram(sample):
     if isinstance(sample, np.ndarray) and sample.dtype != object:
         return sample.ndim == 2
     return not any(np.ndim(part) == 2 or np.size(part) == 0 for part in sample)
-
-
-def _is_unset(value):
-    """Whether a range parameter is still GUDHI's default of NaNs."""
-    if not isinstance(value, list | tuple | np.ndarray):
-        return False
-    return all(isinstance(v, Real) and math.isnan(v) for v in value)

@@ -12,20 +12,7 @@ def is_distributed(X):
 
 
 def histogram_of_parts(X, bounds, shape):
-    """Count each part where it is, and add the counts up.
-
-    Parameters
-    ----------
-    X : dask.array.Array or dask.dataframe.DataFrame
-        Points as rows.
-    bounds : tuple (low, high)
-    shape : tuple of int
-
-    Returns
-    -------
-    LatticeHistogram
-        Nothing but counts travels.
-    """
+    """Count each part of a Dask collection of rows where it is; nothing but counts travels."""
     from dask import delayed
 
     if hasattr(X, "rechunk"):
@@ -34,16 +21,9 @@ def histogram_of_parts(X, bounds, shape):
     parts = list(parts.ravel() if hasattr(parts, "ravel") else parts)
     counts = [delayed(_count)(part, bounds, shape) for part in parts]
     while len(counts) > 1:
-        counts = [delayed(_add)(counts[i : i + _FAN_IN]) for i in range(0, len(counts), _FAN_IN)]
+        counts = [delayed(sum)(counts[i : i + _FAN_IN]) for i in range(0, len(counts), _FAN_IN)]
     return counts[0].compute()
 
 
 def _count(part, bounds, shape):
     return LatticeHistogram(bounds, shape).update(getattr(part, "values", part))
-
-
-def _add(counts):
-    total = counts[0]
-    for more in counts[1:]:
-        total = total + more
-    return total

@@ -7,18 +7,17 @@ from typing import Literal
 import numpy as np
 
 from sklearn_dptda._typing import Bounds
-from sklearn_dptda.filtration._base import BaseGridFiltration
-from sklearn_dptda.filtration._lattice import lattice_grid_values
-from sklearn_dptda.filtration._measure import FixedPointPower
+from sklearn_dptda.filtration._base_filtration import BaseGridFiltration
+from sklearn_dptda.filtration._filtration_sensitivity import neighbour_count, sensitivity_dtm
+from sklearn_dptda.filtration._fixed_point_power import FixedPointPower
+from sklearn_dptda.filtration._lattice_dtm import lattice_grid_values
 from sklearn_dptda.filtration._nearest import tree_is_cheaper
-from sklearn_dptda.filtration._sensitivity import neighbour_count, sensitivity_dtm
 from sklearn_dptda.filtration._tiles import tiled_sums
-from sklearn_dptda.utils import diameter
 from sklearn_dptda.utils._sklearn import Interval
 
 # Nanoseconds, measured: one element of a partitioned row of distances, one
 # neighbour from a k-d tree, one grid node per lattice offset.
-ROW_ELEMENT, TREE_ELEMENT, LATTICE_ELEMENT = 6.0, 200.0, 1.2
+_ROW_ELEMENT, _TREE_ELEMENT, _LATTICE_ELEMENT = 6.0, 200.0, 1.2
 
 
 class DTMFiltration(BaseGridFiltration):
@@ -135,30 +134,27 @@ class DTMFiltration(BaseGridFiltration):
     def _statistic(self):
         return f"L{self.p:g} distance-to-measure, m={self.m:g}"
 
-    def _check_scale(self, box_diameter):
-        if self._cap(box_diameter) < 1e-9 * box_diameter:
+    def _check_scale(self):
+        if self._cap() < 1e-9 * self._diameter():
             raise ValueError("max_distance is negligible against the bounds.")
 
-    def _cap(self, box_diameter):
+    def _cap(self):
         if self.max_distance is None:
-            return box_diameter / 2
-        return min(float(self.max_distance), box_diameter)
+            return self._diameter() / 2
+        return min(float(self.max_distance), self._diameter())
 
     def _power(self, n):
-        return FixedPointPower(
-            self._cap(diameter(*self.bounds_)), self.p, neighbour_count(self.m, n)
-        )
+        return FixedPointPower(self._cap(), self.p, neighbour_count(self.m, n))
 
-    def _bounds_of_values(self, n, box_diameter):
-        cap = self._cap(box_diameter)
-        sensitivity = sensitivity_dtm(self.m, n, self.p, cap) + self._power(n).rounding
-        return sensitivity, min(cap, box_diameter / 2)
+    def _bounds_of_values(self, n):
+        sensitivity = sensitivity_dtm(self.m, n, self.p, self._cap()) + self._power(n).rounding
+        return sensitivity, min(self._cap(), self._diameter() / 2)
 
-    def _exact(self, points, nodes):
+    def _exact(self, points):
         power = self._power(len(points))
         return power.values(tiled_sums(points, self.axes_, power, self.memory)).ravel()
 
-    def _from_histogram(self, histogram, nodes):
+    def _from_histogram(self, histogram):
         needed = self._lattice_mebibytes()
         if needed > self.memory:
             raise ValueError(
@@ -169,10 +165,10 @@ class DTMFiltration(BaseGridFiltration):
 
     def _reach(self):
         """Nodes of the lattice along each axis, and how many of them the cap spans."""
-        sides = np.array([(len(axis) - 1) * self.refinement_ + 1 for axis in self.axes_])
+        sides = np.array(self._lattice_shape())
         low, high = self.bounds_
         spacing = (high - low) / (sides - 1)
-        return sides, np.minimum(self._cap(diameter(low, high)) // spacing, sides - 1)
+        return sides, np.minimum(self._cap() // spacing, sides - 1)
 
     def _lattice_mebibytes(self):
         """Memory for the padded counts and the sorted offsets."""
@@ -184,6 +180,6 @@ class DTMFiltration(BaseGridFiltration):
         if self._lattice_mebibytes() > self.memory:
             return True
         k = neighbour_count(self.m, n)
-        exact = n_nodes * (TREE_ELEMENT * k if tree_is_cheaper(n, k) else ROW_ELEMENT * n)
+        exact = n_nodes * (_TREE_ELEMENT * k if tree_is_cheaper(n, k) else _ROW_ELEMENT * n)
         n_offsets = np.prod(2 * self._reach()[1] + 1)
-        return exact <= n_offsets * (n_nodes * LATTICE_ELEMENT + 2000.0)
+        return exact <= n_offsets * (n_nodes * _LATTICE_ELEMENT + 2000.0)

@@ -8,13 +8,12 @@ from typing import Literal
 import numpy as np
 
 from sklearn_dptda._typing import Bounds
-from sklearn_dptda.filtration._base import BaseGridFiltration
-from sklearn_dptda.filtration._sensitivity import sensitivity_kernel_distance
-from sklearn_dptda.utils import diameter
+from sklearn_dptda.filtration._base_filtration import BaseGridFiltration
+from sklearn_dptda.filtration._filtration_sensitivity import sensitivity_kernel_distance
 from sklearn_dptda.utils._sklearn import Interval
 
 # Points per matrix product: it bounds the rounding of the inner products.
-BLOCK = 512
+_BLOCK = 512
 
 
 class KernelDistanceFiltration(BaseGridFiltration):
@@ -97,8 +96,8 @@ class KernelDistanceFiltration(BaseGridFiltration):
     def _statistic(self):
         return f"Gaussian kernel distance, bandwidth={self.bandwidth:g}"
 
-    def _check_scale(self, box_diameter):
-        if not 1e-6 < self.bandwidth / box_diameter < 1e6:
+    def _check_scale(self):
+        if not 1e-6 < self.bandwidth / self._diameter() < 1e6:
             raise ValueError(
                 "bandwidth is out of proportion to the bounds: their quotient must be between "
                 "1e-6 and 1e6."
@@ -108,8 +107,12 @@ class KernelDistanceFiltration(BaseGridFiltration):
         # |phi(x) - phi(y)| <= |x - y| / bandwidth.
         return 1.0 / self.bandwidth
 
-    def _bounds_of_values(self, n, box_diameter):
-        sensitivity = sensitivity_kernel_distance(n, self.bandwidth, box_diameter)
+    def _plain_sensitivity(self, n):
+        """Sensitivity before what pays for roundings."""
+        return sensitivity_kernel_distance(n, self.bandwidth, self._diameter())
+
+    def _bounds_of_values(self, n):
+        sensitivity = self._plain_sensitivity(n)
         return sensitivity + self._squared_error(n) / sensitivity, math.sqrt(2)
 
     def _squared_error(self, n):
@@ -118,33 +121,29 @@ class KernelDistanceFiltration(BaseGridFiltration):
         Three means of numbers in [0, 1]; an inner product of ``t`` terms, in
         any order, is off by at most ``t`` half units in the last place.
         """
-        block = min(n, BLOCK, self._most_rows(max(self._floats_per_point(), 3 * n)))
-        terms = 64 + max(block + n / block, sum(self._sides()))
+        block = min(n, _BLOCK, self._most_rows(max(self._floats_per_point(), 3 * n)))
+        terms = 64 + max(block + n / block, sum(self._lattice_shape()))
         return 8 * terms * 2.0**-53
-
-    def _sides(self):
-        return [(len(axis) - 1) * self.refinement_ + 1 for axis in self.axes_]
 
     def _distance(self, self_energy, mean_kernel, n):
         squared = 1.0 + self_energy - 2.0 * mean_kernel
-        floor = sensitivity_kernel_distance(n, self.bandwidth, diameter(*self.bounds_))
-        return np.sqrt(np.maximum(squared, floor**2))
+        return np.sqrt(np.maximum(squared, self._plain_sensitivity(n) ** 2))
 
     def _gauss(self, a, b):
         scaled = (a[:, None] - b) / self.bandwidth
         return np.exp(-0.5 * scaled**2)
 
-    def _exact(self, points, nodes):
-        mean = np.zeros(tuple(len(axis) for axis in self.axes_))
-        for chunk in self._chunks(points, self._floats_per_point(), BLOCK):
+    def _exact(self, points):
+        total = np.zeros(self._grid_shape())
+        for chunk in self._chunks(points, self._floats_per_point(), _BLOCK):
             # Khatri-Rao product of all axes but the last, then one matrix product.
             product = np.ones((1, len(chunk)))
             for axis, coordinates in enumerate(self.axes_[:-1]):
                 factor = self._gauss(coordinates, chunk[:, axis])
                 product = (product[:, None, :] * factor).reshape(-1, len(chunk))
             last = self._gauss(self.axes_[-1], chunk[:, -1])
-            mean += (product @ last.T).reshape(mean.shape)
-        return self._distance(self._self_energy(points), mean.ravel() / len(points), len(points))
+            total += (product @ last.T).reshape(total.shape)
+        return self._distance(self._self_energy(points), total.ravel() / len(points), len(points))
 
     def _self_energy(self, points):
         total = 0.0
@@ -156,8 +155,8 @@ class KernelDistanceFiltration(BaseGridFiltration):
         return total / len(points) ** 2
 
     def _floats_per_point(self):
-        sizes = [len(axis) for axis in self.axes_]
-        return sum(sizes) + math.prod(sizes[:-1])
+        shape = self._grid_shape()
+        return sum(shape) + math.prod(shape[:-1])
 
     def _most_rows(self, floats_per_point):
         return max(1, int(self.memory * 2**20 // (8 * floats_per_point)))
@@ -167,7 +166,7 @@ class KernelDistanceFiltration(BaseGridFiltration):
         rows = rows if most is None else min(rows, most)
         return (points[i : i + rows] for i in range(0, len(points), rows))
 
-    def _from_histogram(self, histogram, nodes):
+    def _from_histogram(self, histogram):
         weights = histogram.counts / histogram.n_points
         smooth = weights
         for axis, size in enumerate(histogram.shape):
@@ -181,5 +180,5 @@ class KernelDistanceFiltration(BaseGridFiltration):
 
     def _exact_is_cheaper(self, n, n_nodes):
         # The self energy costs n**2 kernel values, the counts one product per axis.
-        sides = self._sides()
+        sides = self._lattice_shape()
         return 10.0 * n * n + 1.0 * n * n_nodes <= float(np.prod(sides)) * sum(sides)

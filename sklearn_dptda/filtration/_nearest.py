@@ -5,35 +5,20 @@ from scipy.spatial import KDTree
 
 # One element of a k-d tree query costs about as much as this many elements of
 # a partitioned row (measured for d = 2, 3 and n from 10^3 to 10^5).
-TREE_COST = 40
+_TREE_COST = 40
 
 
 def tree_is_cheaper(n, k):
     """Whether a k-d tree query beats the partition of all distances."""
-    return TREE_COST * k < n
+    return _TREE_COST * k < n
 
 
 def nearest_squared(points, queries, k, memory):
-    """Yield blocks of squared distances to the ``k`` nearest points.
+    """Yield slices of the queries and their squared distances to the ``k`` nearest points.
 
-    Every squared distance is one deterministic function of its query and its
-    point, whatever the other points are: replacing a point replaces one
-    number per query.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n, d)
-    queries : ndarray of shape (q, d)
-    k : int
-    memory : float
-        Bound of the working memory in MiB, down to one query at a time.
-
-    Yields
-    ------
-    block : slice
-        Which queries.
-    squared : ndarray of shape (len(block), k)
-        In no particular order.
+    They are in no particular order, in at most ``memory`` MiB, down to one query at a time. Every
+    squared distance is one deterministic function of its query and its point, whatever the other
+    points are: replacing a point replaces one number per query.
     """
     n = len(points)
     tree = KDTree(points) if tree_is_cheaper(n, k) else None

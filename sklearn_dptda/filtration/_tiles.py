@@ -22,20 +22,10 @@ _CACHE = 16 * 2**20
 
 
 def tiled_sums(points, axes, power, memory):
-    """Sum the integers of the ``k`` nearest points at every node of a grid.
+    """Sum the integers of the ``power.k`` nearest points at every node of a grid, as int64.
 
-    Parameters
-    ----------
-    points : ndarray of shape (n, d)
-    axes : sequence of d ndarrays
-        Coordinates of the nodes, increasing.
-    power : FixedPointPower
-    memory : float
-        Bound of the working memory in MiB, down to one node at a time.
-
-    Returns
-    -------
-    ndarray of the shape of the grid, dtype int64
+    ``axes`` are the increasing coordinates of the nodes; the work takes at most ``memory`` MiB,
+    down to one node at a time.
     """
     # What the rounding of coordinates themselves may move a point by.
     blur = 2.0**-49 * max(float(np.abs(axis).max()) for axis in axes)

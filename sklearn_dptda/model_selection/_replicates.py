@@ -2,17 +2,16 @@
 
 from typing import Any
 
-import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator
 
 from sklearn_dptda._typing import RandomStateLike
-from sklearn_dptda.persistence import bottleneck_distance
 from sklearn_dptda.privacy import spawn_seeds
 from sklearn_dptda.privacy._release import seeded_clone
 
 
-def _release(estimator, X, seed):
+def release(estimator, X, seed):
+    """Release once, by a clone with a seed of its own."""
     return seeded_clone(estimator, seed).fit_transform(X)
 
 
@@ -70,31 +69,5 @@ def release_replicates(
         raise ValueError(f"n_replicates must be at least 1; got {n_replicates!r}.")
     seeds = spawn_seeds(random_state, n_replicates)
     return Parallel(n_jobs=n_jobs, verbose=verbose)(
-        delayed(_release)(estimator, X, seed) for seed in seeds
-    )
-
-
-def as_errors(releases, exact, single):
-    """Bottleneck distances of releases to exact diagrams.
-
-    Parameters
-    ----------
-    releases : list
-        As :func:`release_replicates` returns it.
-    exact : list
-        One exact output.
-    single : bool
-        Whether each cloud has one diagram rather than a list.
-
-    Returns
-    -------
-    ndarray of shape (n_replicates, n_clouds, n_dimensions)
-    """
-
-    def cloud(private, true):
-        pairs = [(private, true)] if single else zip(private, true, strict=True)
-        return [bottleneck_distance(p, t) for p, t in pairs]
-
-    return np.array(
-        [[cloud(p, t) for p, t in zip(release, exact, strict=True)] for release in releases]
+        delayed(release)(estimator, X, seed) for seed in seeds
     )

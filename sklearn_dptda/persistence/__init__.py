@@ -1,8 +1,13 @@
-"""Filtrations to persistence diagrams, exact and private."""
+"""Filtrations to persistence diagrams, exact and private.
+
+Private diagrams are drawn from the exponential mechanism of the bottleneck distance, exactly, in
+integer arithmetic on a public grid. Distances between diagrams are here as well, also up to a
+shift or a dilation.
+"""
 
 from sklearn_dptda.filtration import sensitivity_cech, sensitivity_dtm
 from sklearn_dptda.persistence._cubical import CubicalPersistence
-from sklearn_dptda.persistence._private import PrivatePersistence
+from sklearn_dptda.persistence._private_persistence import PrivatePersistence
 from sklearn_dptda.persistence._shifted import (
     dilation_dissimilarity,
     shift_invariant_bottleneck_distance,

@@ -7,7 +7,8 @@ numbers only, and every mechanism below works with these integers alone.
 """
 
 from dataclasses import dataclass
-from math import comb, factorial, isqrt
+from functools import cached_property, lru_cache
+from math import comb, isqrt, perm
 
 BASE_MEASURES = ("uniform", "spike-slab", "poisson")
 
@@ -16,15 +17,8 @@ BASE_MEASURES = ("uniform", "spike-slab", "poisson")
 class BaseMeasure:
     """Integer weights for the number and the places of diagram points.
 
-    Parameters
-    ----------
-    size : int
-        ``N``: coordinates are ``0, ..., N``.
-    count_weights : tuple of int
-        ``omega_0, ..., omega_M``.
-    linear : bool
-        Whether a point weighs ``d - b`` (twice its distance to the diagonal)
-        rather than 1.
+    Coordinates are ``0, ..., size``, and ``count_weights`` are ``omega_0, ..., omega_M``. With
+    ``linear`` a point weighs ``d - b`` (twice its distance to the diagonal) rather than 1.
     """
 
     size: int
@@ -36,12 +30,21 @@ class BaseMeasure:
         """Largest number of points of a diagram."""
         return len(self.count_weights) - 1
 
-    def column(self, height):
-        """Weight of the ``height`` lowest points above one birth.
+    @cached_property
+    def labelled_weights(self):
+        """For each ``f``, the weights of ``f, ..., M`` points of which ``f`` have a label each."""
+        omegas = self.count_weights
+        return [[omegas[m] * perm(m, f) for m in range(f, len(omegas))] for f in range(len(omegas))]
 
-        Works on integers and on integer arrays.
-        """
+    def column(self, height):
+        """Weight of the ``height`` lowest points above one birth; arrays will do."""
         return height * (height + 1) // 2 if self.linear else height
+
+    def staircase(self, height):
+        """Weight of columns of heights ``0, ..., height`` together."""
+        if self.linear:
+            return height * (height + 1) * (height + 2) // 6
+        return height * (height + 1) // 2
 
     def rectangle(self, b0, b1, d0, d1):
         """Weight of the rectangle ``[b0, b1] x [d0, d1]``, above the diagonal."""
@@ -66,32 +69,16 @@ class BaseMeasure:
                 return b, d
 
 
+@lru_cache(maxsize=64)
 def make_base_measure(name, size, max_points, *, spike=0.5, mean=None, linear=False):
-    """Build a base measure from public numbers.
+    """Build a base measure from public numbers, once for all diagrams that share it.
 
-    Parameters
-    ----------
-    name : {"uniform", "spike-slab", "poisson"}
-        ``"uniform"``: exactly ``max_points`` points. ``"spike-slab"``: each of
-        ``max_points`` slots is empty with probability ``spike``.
-        ``"poisson"``: a Poisson number of points of mean ``mean``, up to
-        ``max_points``.
-    size : int
-        ``N``: coordinates are ``0, ..., N``.
-    max_points : int
-    spike : float
-        Probability of an empty slot.
-    mean : float
-        Mean number of points of the Poisson process.
-    linear : bool
-        Whether the density of a point is proportional to its persistence.
-
-    Returns
-    -------
-    BaseMeasure
+    ``"uniform"``: exactly ``max_points`` points. ``"spike-slab"``: each of ``max_points`` slots is
+    empty with probability ``spike``. ``"poisson"``: a Poisson number of points of mean ``mean``,
+    up to ``max_points``. With ``linear`` the density of a point is proportional to its
+    persistence.
     """
-    unit = BaseMeasure(size, (1,), linear)
-    area = sum(unit.column(h) for h in range(1, size + 1))
+    area = BaseMeasure(size, (1,), linear).staircase(size)
     if name == "uniform":
         weights = [0] * max_points + [1]
     elif name == "spike-slab":
@@ -104,7 +91,7 @@ def make_base_measure(name, size, max_points, *, spike=0.5, mean=None, linear=Fa
     elif name == "poisson":
         num, den = float(mean).as_integer_ratio()
         weights = [
-            num**m * (den * area) ** (max_points - m) * (factorial(max_points) // factorial(m))
+            num**m * (den * area) ** (max_points - m) * perm(max_points, max_points - m)
             for m in range(max_points + 1)
         ]
     else:

@@ -11,38 +11,33 @@ from bisect import bisect_right
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import lru_cache
 from itertools import accumulate, pairwise
+from math import prod
 
 # Bits of the mantissas of the table of weights.
-MANTISSA_BITS = 128
+_MANTISSA_BITS = 128
 # Stop splitting blocks once this many tenths of the proposals of a level survive.
-LEVEL_ACCEPTANCE = 8
-MAX_BLOCKS = 400
+_LEVEL_ACCEPTANCE = 8
+_MAX_BLOCKS = 400
 
 
 class DecayTable:
     """Public weights that fall by a factor of at most ``exp(rate)`` per grid step.
 
-    ``weight(r)`` is a positive integer with ``weight(r) <= exp(rate) *
-    weight(r + 1)`` exactly: every rounding is upwards. The weights are kept as
-    dyadic numbers, because over all levels they span thousands of bits.
-
-    Parameters
-    ----------
-    numerator, denominator : int
-        The rate per grid step, an exact fraction.
-    n_levels : int
-        Levels ``0, ..., n_levels - 1``.
+    The rate is an exact fraction, the levels are ``0, ..., n_levels - 1``. ``weight(r)`` is a
+    positive integer with ``weight(r) <= exp(rate) * weight(r + 1)`` exactly: every rounding is
+    upwards. The weights are kept as dyadic numbers, because over all levels they span thousands
+    of bits.
     """
 
     def __init__(self, numerator, denominator, n_levels):
         ratio = _rounded_up_exponential(numerator, denominator)
-        mantissas, exponents = [1 << MANTISSA_BITS], [0]
+        mantissas, exponents = [1 << _MANTISSA_BITS], [0]
         while len(mantissas) < n_levels:
             # Shift before the division, so that the mantissa keeps its length.
             product = mantissas[-1] * ratio
-            shift = product.bit_length() - (MANTISSA_BITS + 1)
+            shift = product.bit_length() - (_MANTISSA_BITS + 1)
             mantissas.append(-(-product >> shift))
-            exponents.append(exponents[-1] + MANTISSA_BITS - shift)
+            exponents.append(exponents[-1] + _MANTISSA_BITS - shift)
         self._mantissas = mantissas
         self._exponents = exponents
         self.n_levels = n_levels
@@ -61,14 +56,14 @@ def decay_table(numerator, denominator, n_levels):
 
 
 def _rounded_up_exponential(numerator, denominator):
-    """``exp(-numerator / denominator)`` in units of ``2**-MANTISSA_BITS``, from above."""
-    digits = 2 * MANTISSA_BITS // 3
+    """``exp(-numerator / denominator)`` in units of ``2**-_MANTISSA_BITS``, from above."""
+    digits = 2 * _MANTISSA_BITS // 3
     up = Context(prec=digits, rounding=ROUND_CEILING)
     down = Context(prec=digits, rounding=ROUND_FLOOR)
     rate = down.divide(Decimal(numerator), Decimal(denominator))
     # exp() is correctly rounded to nearest; next_plus() makes it an upper bound.
     factor = up.next_plus(up.exp(-rate))
-    one = 1 << MANTISSA_BITS
+    one = 1 << _MANTISSA_BITS
     scaled = up.multiply(factor, Decimal(one)).to_integral_value(rounding=ROUND_CEILING)
     return min(int(scaled), one)
 
@@ -76,19 +71,10 @@ def _rounded_up_exponential(numerator, denominator):
 class ExactSampler:
     """Draws tuples of diagrams whose largest bottleneck distance sets the weight.
 
-    Parameters
-    ----------
-    balls : list of DiagramBall or BirthBall
-        One per part of the output: the level of all parts is common.
-    table : DecayTable
-        Public weights ``g``; the last level must hold every diagram, also those
-        that are furthest from this one.
-
-    Attributes
-    ----------
-    n_proposals_ : int
-        Proposals made so far, for measuring; it depends on the diagram and
-        must not be released.
+    There is one ball per part of the output, and one level for all parts. The last level of the
+    public ``table`` must hold every diagram, also those that are furthest from this one.
+    ``n_proposals_`` counts proposals, for measuring; it depends on the diagram and must not be
+    released.
     """
 
     def __init__(self, balls, table):
@@ -99,17 +85,7 @@ class ExactSampler:
         self._cumulative = list(accumulate(block.upper for block in self._blocks))
 
     def draw(self, source):
-        """Draw one tuple of diagrams.
-
-        Parameters
-        ----------
-        source : NoiseSource
-
-        Returns
-        -------
-        list of list of (int, int)
-            One list of (birth, death) per ball, in grid units, sorted.
-        """
+        """Draw one sorted list of (birth, death) per ball, in grid units."""
         while True:
             self.n_proposals_ += 1
             value = source.below(self._cumulative[-1])
@@ -123,18 +99,12 @@ class ExactSampler:
 
     def _draw_level(self, source, block):
         """Draw a level of a block in proportion to the steps of the table."""
-        table = self._table
-        floor = table.weight(block.high + 1)
-        height = floor + 1 + source.below(table.weight(block.low) - floor)
-        low, high = block.low, block.high
-        while low < high:
-            # The level is the last one whose weight reaches the height.
-            middle = (low + high + 1) // 2
-            if table.weight(middle) >= height:
-                low = middle
-            else:
-                high = middle - 1
-        return low
+        weight = self._table.weight
+        floor = weight(block.high + 1)
+        height = floor + 1 + source.below(weight(block.low) - floor)
+        # The level is the last one whose weight reaches the height, and weights fall.
+        levels = range(block.low, block.high + 1)
+        return block.low - 1 + bisect_right(levels, -height, key=lambda r: -weight(r))
 
     def _first_blocks(self, last):
         first = max(ball.first_level() for ball in self.balls)
@@ -157,7 +127,7 @@ class ExactSampler:
         upper = sum(block.upper for block in blocks)
         waste = sum(block.waste for block in blocks)
         counter = len(blocks)
-        while waste * 10 > (10 - LEVEL_ACCEPTANCE) * upper and counter < 2 * MAX_BLOCKS:
+        while waste * 10 > (10 - _LEVEL_ACCEPTANCE) * upper and counter < 2 * _MAX_BLOCKS:
             _, _, worst = heapq.heappop(heap)
             upper -= worst.upper
             waste -= worst.waste
@@ -187,10 +157,7 @@ class Block:
 
     def volume(self, r):
         """Weight of the product of the covers at level ``r``."""
-        product = 1
-        for cover in self.covers:
-            product *= cover.weight(r)
-        return product
+        return prod(cover.weight(r) for cover in self.covers)
 
     def draw(self, source, r):
         """Propose one part after the other; None as soon as one is rejected."""

@@ -3,12 +3,13 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain, islice
 
 import numpy as np
 
 from sklearn_dptda.persistence._base_measure import make_base_measure
+from sklearn_dptda.persistence._diagram_grid import make_grid
 from sklearn_dptda.persistence._exact_sampler import ExactSampler, decay_table
-from sklearn_dptda.persistence._grid import make_grid
 from sklearn_dptda.persistence._level_sets import BirthBall, DiagramBall
 from sklearn_dptda.privacy import NoiseSource
 from sklearn_dptda.utils._distances import bottleneck_distance
@@ -24,16 +25,8 @@ def _out_of_range(sensitivity, upper):
 class ExactMechanism:
     """Exponential mechanism of the bottleneck distance, drawn exactly.
 
-    Parameters
-    ----------
-    rate : float
-        Privacy loss of one draw.
-    joint : bool
-        One draw for all dimensions, by their largest distance, instead of
-        one draw, each at ``rate``, per dimension.
-    max_points : int
-    base_measure, spike, mean_points, linear
-        See :func:`make_base_measure`.
+    One draw has a privacy loss of ``rate``; ``joint`` makes one draw for all dimensions, by their
+    largest distance, instead of one per dimension. The others make the base measure.
     """
 
     rate: float
@@ -45,32 +38,15 @@ class ExactMechanism:
     linear: bool
 
     def release(self, diagrams, dimensions, sensitivity, upper, seed):
-        """Draw private diagrams.
-
-        Parameters
-        ----------
-        diagrams : list of ndarray of shape (n, 2)
-            Exact diagrams.
-        dimensions : tuple of int
-        sensitivity, upper : float
-            Public.
-        seed : int or None
-
-        Returns
-        -------
-        list of ndarray of shape (n, 2)
-        """
+        """Draw private diagrams by exact ones; ``sensitivity`` and ``upper`` are public."""
         grid, table = self._prepare(sensitivity, upper)
         source = NoiseSource(seed)
         balls = [
             self._balls(diagram, q, grid) for diagram, q in zip(diagrams, dimensions, strict=True)
         ]
-        if self.joint:
-            parts = ExactSampler([ball for group in balls for ball in group], table).draw(source)
-        else:
-            parts = [part for group in balls for part in ExactSampler(group, table).draw(source)]
-        parts = iter(parts)
-        return [grid.values([z for _ in group for z in next(parts)]) for group in balls]
+        common = [[ball for group in balls for ball in group]] if self.joint else balls
+        parts = chain.from_iterable(ExactSampler(group, table).draw(source) for group in common)
+        return [grid.values(chain.from_iterable(islice(parts, len(group)))) for group in balls]
 
     def check(self, sensitivity, upper):
         """Raise ValueError if these public numbers leave the range of floats."""
@@ -114,21 +90,10 @@ class ExactMechanism:
 class MarkovChainMechanism:
     """The published Metropolis-Hastings chain, from public starting values.
 
-    Its stationary law is the exponential mechanism with exactly
-    ``max_points`` uniform points; the law after finitely many steps only
-    approximates it, so the privacy bound is nominal.
-
-    Parameters
-    ----------
-    rate : float
-        Privacy loss of the stationary law, per draw.
-    joint : bool
-        One chain for all dimensions, by their largest distance.
-    max_points : int
-    n_iter : int
-        Steps.
-    proposal_scale : float
-        Standard deviation of a step, in the units of the filtration.
+    Its stationary law is the exponential mechanism with exactly ``max_points`` uniform points, at
+    a privacy loss of ``rate`` per draw; the law after finitely many steps only approximates it,
+    so the privacy bound is nominal. ``joint`` runs one chain for all dimensions, by their largest
+    distance; steps have the standard deviation ``proposal_scale``, in the units of the filtration.
     """
 
     rate: float

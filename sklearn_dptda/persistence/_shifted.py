@@ -1,22 +1,13 @@
-"""Bottleneck distances up to a shift or a dilation of one diagram, by certified search."""
+"""Bottleneck distances up to a shift or a dilation of one diagram."""
 
-import heapq
 import math
 from typing import Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from sklearn_dptda.utils._distances import (
-    bottleneck_distance,
-    check_diagram,
-    power_of_two,
-)
-
-# Below it, rounding decides.
-_FINEST = 1e-12
+from sklearn_dptda.persistence._families import Dilations, Shifts, least_distance
+from sklearn_dptda.utils._distances import check_diagram, power_of_two
 
 
 @overload
@@ -109,7 +100,8 @@ def shift_invariant_bottleneck_distance(
     # Near the origin, and of order one: floating-point numbers are densest there.
     unit, middles = power_of_two(P, Q), (_middle(P), _middle(Q))
     already = (middles[0] - middles[1]) / unit
-    value, at = _search((P - middles[0]) / unit, (Q - middles[1]) / unit, _Shifts, tol, already)
+    P, Q = (P - middles[0]) / unit, (Q - middles[1]) / unit
+    value, at = least_distance(P, Q, Shifts, tol, already)
     shift = (at - already) * unit
     return (value * unit, shift) if return_shift else value * unit
 
@@ -174,7 +166,7 @@ def dilation_dissimilarity(
             raise ValueError(f"{name} has a negative coordinate: dilations need them from 0 on.")
     units = power_of_two(P), power_of_two(Q)
     already = math.log(units[0] / units[1])
-    value, at = _search(P / units[0], Q / units[1], _Dilations, tol, already)
+    value, at = least_distance(P / units[0], Q / units[1], Dilations, tol, already)
     factor = math.exp(at) * units[1] / units[0]
     return (value * units[1], factor) if return_factor else value * units[1]
 
@@ -198,173 +190,3 @@ def _logarithms(diagram, name):
     if (diagram <= 0).any():
         raise ValueError(f"{name} has births that are not positive: there is no logarithm of them.")
     return np.log(diagram)
-
-
-def _search(P, Q, kind, tol, already):
-    """Least value, and the parameter where it is; ``already`` is that of the diagrams as given."""
-    finite = [diagram[np.isfinite(diagram[:, 1])] for diagram in (P, Q)]
-    endless = [np.sort(diagram[~np.isfinite(diagram[:, 1]), 0]) for diagram in (P, Q)]
-    if len(endless[0]) != len(endless[1]):
-        return math.inf, math.nan
-    family = kind(*finite, *endless)
-    # Steps of three quarters, and intervals to a quarter of them: less than tol in all.
-    slack = 0.75 * max(tol, _FINEST) * max(family.size, np.finfo(float).tiny)
-    best, at = bottleneck_distance(family.moved(P, already), Q), already
-    for guess in family.guesses():
-        value = bottleneck_distance(family.moved(P, guess), Q)
-        if value < best:
-            best, at = value, guess
-    heap = [(-(high - low), low, high) for low, high in [family.range(best)] if high >= low]
-    while heap and best > slack:
-        _, low, high = heapq.heappop(heap)
-        middle = (low + high) / 2
-        if not family.feasible(low, high, best - slack):
-            continue
-        if family.feasible(middle, middle, best - slack):
-            best, at = _value(family, middle, best - slack, slack), middle
-        # Where floating-point numbers are exhausted, no interval is left to halve.
-        if family.spread(low, high) > slack / 4 and low < middle < high:
-            for part in ((low, middle), (middle, high)):
-                heapq.heappush(heap, (part[0] - part[1], *part))
-    exact = bottleneck_distance(family.moved(P, at), Q)
-    return float(min(best, exact) if exact <= best + slack else best), float(at)
-
-
-def _value(family, at, feasible, slack):
-    """Bottleneck distance at one parameter, known to be feasible at some value."""
-    low, high = 0.0, feasible
-    while high - low > slack / 4:
-        middle = (low + high) / 2
-        low, high = (low, middle) if family.feasible(at, at, middle) else (middle, high)
-    return high
-
-
-class _Family:
-    """Diagrams that one is moved to, and bounds of distances over ranges of them."""
-
-    def __init__(self, P, Q, endless_p, endless_q):
-        self.P, self.Q = P, Q
-        self.endless_p, self.endless_q = endless_p, endless_q
-        self.u_p, self.u_q = (P[:, 1] - P[:, 0]) / 2, (Q[:, 1] - Q[:, 0]) / 2
-
-    def feasible(self, low, high, value):
-        """Whether a distance of ``value`` is not excluded for parameters in a range."""
-        if value < 0 or self.endless_bound(low, high) > value:
-            return False
-        allowed = self.lower_costs(low, high) <= value
-        rows = self.lower_diagonal(low, high) > value
-        columns = self.u_q > value
-        return _saturates(allowed[rows]) and _saturates(allowed[:, columns].T)
-
-
-def _saturates(allowed):
-    """Whether every row can be matched with a column of its own."""
-    if len(allowed) == 0:
-        return True
-    if len(allowed) > allowed.shape[1] or not allowed.any(axis=1).all():
-        return False
-    matching = maximum_bipartite_matching(csr_array(allowed), perm_type="column")
-    return bool((matching >= 0).all())
-
-
-def _size(half_lengths, births):
-    """Longest half persistence, or extent of the endless births."""
-    return float(max(half_lengths.max(initial=0.0), np.ptp(births) if len(births) else 0.0))
-
-
-class _Shifts(_Family):
-    def __init__(self, *parts):
-        super().__init__(*parts)
-        middles = [diagram.mean(axis=1) for diagram in (self.P, self.Q)]
-        self.gaps = middles[1] - middles[0][:, None]
-        self.apart = np.abs(self.u_p[:, None] - self.u_q)
-        ends = self.endless_q - self.endless_p
-        self.endless = (ends.max() + ends.min()) / 2 if len(ends) else 0.0
-        self.endless_width = np.ptp(ends) / 2 if len(ends) else -math.inf
-        self.size = max(_size(self.u_p, self.endless_p), _size(self.u_q, self.endless_q))
-
-    @staticmethod
-    def moved(diagram, at):
-        return diagram + at
-
-    @staticmethod
-    def spread(low, high):
-        return high - low
-
-    def guesses(self):
-        """Shifts that put the longest bars, or the endless ones, on each other."""
-        if len(self.endless_p):
-            yield self.endless
-        rows, columns = (np.argsort(-u)[:3] for u in (self.u_p, self.u_q))
-        yield from self.gaps[np.ix_(rows, columns)].ravel()
-
-    def range(self, best):
-        if len(self.endless_p):
-            reach = max(best - self.endless_width, 0.0)
-            return self.endless - reach, self.endless + reach
-        if self.gaps.size == 0:
-            return 0.0, -1.0
-        return self.gaps.min() - best, self.gaps.max() + best
-
-    def endless_bound(self, low, high):
-        outside = max(low - self.endless, self.endless - high, 0.0)
-        return self.endless_width + outside
-
-    def lower_costs(self, low, high):
-        outside = np.maximum(np.maximum(low - self.gaps, self.gaps - high), 0.0)
-        return self.apart + outside
-
-    def lower_diagonal(self, low, high):
-        return self.u_p
-
-
-class _Dilations(_Family):
-    """The parameter is the logarithm of the factor."""
-
-    @property
-    def size(self):
-        return _size(self.u_q, self.endless_q)
-
-    @staticmethod
-    def moved(diagram, at):
-        return diagram * math.exp(at)
-
-    def spread(self, low, high):
-        largest = max(self.P.max(initial=0.0), self.endless_p.max(initial=0.0))
-        return (math.exp(high) - math.exp(low)) * largest
-
-    def guesses(self):
-        """Factors that make the longest bars, or the largest deaths, equal."""
-        rows, columns = (np.argsort(-u)[:3] for u in (self.u_p, self.u_q))
-        for i in rows:
-            for j in columns:
-                yield math.log(self.u_q[j] / self.u_p[i])
-                yield math.log(self.Q[j, 1] / self.P[i, 1])
-
-    def range(self, best):
-        longest_p, longest_q = self.u_p.max(initial=0.0), self.u_q.max(initial=0.0)
-        last_p, last_q = self.endless_p.max(initial=0.0), self.endless_q.max(initial=0.0)
-        tops = [(best + q) / p for p, q in ((longest_p, longest_q), (last_p, last_q)) if p > 0]
-        if not tops:
-            return 0.0, -1.0
-        highest = math.log(max(min(tops), np.finfo(float).tiny))
-        return highest - 40.0, highest
-
-    def endless_bound(self, low, high):
-        if len(self.endless_p) == 0:
-            return -math.inf
-        return float(_apart(self.endless_p, self.endless_q, low, high).max())
-
-    def lower_costs(self, low, high):
-        return np.maximum(
-            _apart(self.P[:, None, 0], self.Q[:, 0], low, high),
-            _apart(self.P[:, None, 1], self.Q[:, 1], low, high),
-        )
-
-    def lower_diagonal(self, low, high):
-        return math.exp(low) * self.u_p
-
-
-def _apart(p, q, low, high):
-    """Least distance of ``q`` from multiples of ``p``, not negative, by factors of a range."""
-    return np.maximum(np.maximum(math.exp(low) * p - q, q - math.exp(high) * p), 0.0)

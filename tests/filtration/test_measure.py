@@ -5,7 +5,7 @@ from gudhi.point_cloud.dtm import DistanceToMeasure
 from sklearn_dptda import DTMFiltration, KernelDistanceFiltration, distance_to_measure
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.filtration import LatticeHistogram
-from sklearn_dptda.filtration._grid import grid_nodes
+from sklearn_dptda.filtration._grid_filtration import grid_nodes
 
 
 @pytest.mark.parametrize("p", [1, 2, 3.5])

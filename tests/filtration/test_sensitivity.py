@@ -14,8 +14,8 @@ from sklearn_dptda.filtration import (
     sensitivity_dtm,
     sensitivity_kernel_distance,
 )
-from sklearn_dptda.filtration._sensitivity import neighbour_count
-from sklearn_dptda.persistence._cubical import sublevel_diagrams
+from sklearn_dptda.filtration._filtration_sensitivity import neighbour_count
+from sklearn_dptda.persistence._sublevel_diagrams import sublevel_diagrams
 
 N_PAIRS = 2000
 RESOLUTION = {1: 9, 2: 7, 3: 5}

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from sklearn_dptda.filtration._grid import grid_axes, grid_nodes
-from sklearn_dptda.filtration._measure import FixedPointPower
+from sklearn_dptda.filtration._fixed_point_power import FixedPointPower
+from sklearn_dptda.filtration._grid_filtration import grid_axes, grid_nodes
 from sklearn_dptda.filtration._tiles import tiled_sums
 
 

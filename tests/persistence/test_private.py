@@ -14,7 +14,7 @@ from sklearn_dptda import (
     PrivacyLeakWarning,
     PrivatePersistence,
 )
-from sklearn_dptda.persistence._grid import make_grid
+from sklearn_dptda.persistence._diagram_grid import make_grid
 
 
 def test_infinite_epsilon_is_the_exact_sibling(filtration):

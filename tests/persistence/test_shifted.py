@@ -7,7 +7,8 @@ import pytest
 
 from sklearn_dptda import bottleneck_distance
 from sklearn_dptda.persistence import dilation_dissimilarity, shift_invariant_bottleneck_distance
-from sklearn_dptda.persistence._shifted import _Dilations, _saturates, _Shifts
+from sklearn_dptda.persistence._families import Dilations, Shifts
+from sklearn_dptda.persistence._matching import saturates_matrix
 
 INF = math.inf
 PAIR = np.array([[1.0, 3.0], [0.5, 1.0]])
@@ -87,7 +88,7 @@ def test_invariance_and_symmetry(seed):
     assert dilation_dissimilarity(7 * P, Q) == pytest.approx(dilation_dissimilarity(P, Q), abs=2e-6)
 
 
-@pytest.mark.parametrize("kind", [_Shifts, _Dilations])
+@pytest.mark.parametrize("kind", [Shifts, Dilations])
 def test_ranges_are_excluded_only_for_a_reason(kind, rng):
     # Whatever a range excludes, no parameter of it attains.
     P, Q = random_diagrams(1)
@@ -107,9 +108,11 @@ def test_ranges_are_excluded_only_for_a_reason(kind, rng):
 
 
 def test_matchings():
-    assert _saturates(np.zeros((0, 3), dtype=bool)) and _saturates(np.eye(3, dtype=bool))
-    assert not _saturates(np.array([[True, False], [True, False]]))
-    assert not _saturates(np.ones((3, 2), dtype=bool))
+    assert saturates_matrix(np.zeros((0, 3), dtype=bool)) and saturates_matrix(
+        np.eye(3, dtype=bool)
+    )
+    assert not saturates_matrix(np.array([[True, False], [True, False]]))
+    assert not saturates_matrix(np.ones((3, 2), dtype=bool))
 
 
 def test_bad_input():

@@ -10,10 +10,13 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from sklearn_dptda._typing import FloatArray, ListLike, RandomStateLike
-from sklearn_dptda.model_selection._replicates import as_errors
-from sklearn_dptda.persistence import CubicalPersistence, PrivatePersistence
+from sklearn_dptda.model_selection._replicates import release
+from sklearn_dptda.persistence import (
+    CubicalPersistence,
+    PrivatePersistence,
+    bottleneck_distance,
+)
 from sklearn_dptda.privacy import spawn_seeds
-from sklearn_dptda.privacy._release import seeded_clone
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -150,17 +153,12 @@ def privacy_utility_curve(
         raise ValueError("param_range must be a non-empty one-dimensional array.")
     prepared = [_prepare(estimator, X, param_name, value) for value in param_range.tolist()]
     seeds = spawn_seeds(random_state, n_replicates * len(prepared))
-    jobs = [(i, seed) for i in range(len(prepared)) for seed in _rows(seeds, i, n_replicates)]
-    flat = Parallel(n_jobs=n_jobs, verbose=verbose)(
-        delayed(_errors)(*prepared[i], seed) for i, seed in jobs
+    replicates = Parallel(n_jobs=n_jobs, verbose=verbose)(
+        delayed(_errors)(*prepared[i // n_replicates], seed) for i, seed in enumerate(seeds)
     )
-    shape = (len(prepared), n_replicates, *flat[0].shape)
+    errors = np.reshape(replicates, (len(prepared), n_replicates, *replicates[0].shape))
     dimensions = prepared[0][2].homology_dimensions_
-    return PrivacyUtilityCurve(param_name, param_range, np.array(flat).reshape(shape), dimensions)
-
-
-def _rows(seeds, i, n):
-    return seeds[i * n : (i + 1) * n]
+    return PrivacyUtilityCurve(param_name, param_range, errors, dimensions)
 
 
 def _prepare(estimator, X, name, value):
@@ -178,5 +176,10 @@ def _prepare(estimator, X, name, value):
 
 
 def _errors(last, filtrations, sibling, exact, seed):
-    release = seeded_clone(last, seed).fit_transform(filtrations)
-    return as_errors([release], exact, sibling.single_)[0]
+    """Bottleneck distances of one release, of shape (n_clouds, n_dimensions)."""
+    private = release(last, filtrations, seed)
+    if sibling.single_:
+        private, exact = [[diagram] for diagram in private], [[diagram] for diagram in exact]
+    return np.array(
+        [list(map(bottleneck_distance, p, e)) for p, e in zip(private, exact, strict=True)]
+    )

@@ -1,11 +1,11 @@
-"""The distance to the empirical measure, as a plain function and in fixed point."""
+"""The distance to the empirical measure, as a plain function."""
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_dptda._typing import FloatArray
+from sklearn_dptda.filtration._filtration_sensitivity import neighbour_count
 from sklearn_dptda.filtration._nearest import nearest_squared
-from sklearn_dptda.filtration._sensitivity import neighbour_count
 from sklearn_dptda.utils import check_cloud
 
 
@@ -65,48 +65,3 @@ def distance_to_measure(
     for block, squared in nearest_squared(X, query, k, memory):
         values[block] = np.mean(squared ** (p / 2), axis=1) ** (1 / p)
     return values
-
-
-class FixedPointPower:
-    """``p``-th powers of capped distances as integers, so that sums are exact.
-
-    A distance ``t`` becomes ``round(2**bits * min(t / cap, 1)**p)``: a map of
-    one record at a time, with values in ``{0, ..., 2**bits}``. The sum of the
-    ``k`` smallest is then an exact integer, and replacing one record moves it
-    by at most ``2**bits``, whatever the order of the summation.
-
-    Parameters
-    ----------
-    cap : float
-        Distances count as no more than this.
-    p : float
-        Order.
-    k : int
-        How many terms will be summed.
-    """
-
-    def __init__(self, cap, p, k):
-        self.cap = cap
-        self.p = p
-        self.k = k
-        self.bits = min(40, 62 - int(k).bit_length())
-
-    def integers(self, squared):
-        """Turn squared distances into integers."""
-        power = np.sqrt(squared)
-        power /= self.cap
-        np.minimum(power, 1.0, out=power)
-        if self.p != 1:
-            power **= self.p
-        power *= 2.0**self.bits
-        return np.rint(power, out=power).astype(np.int64)
-
-    def values(self, sums):
-        """Turn sums of ``k`` integers into values of the distance-to-measure."""
-        mean = np.asarray(sums, dtype=float) / (self.k * 2.0**self.bits)
-        return self.cap * (mean if self.p == 1 else mean ** (1 / self.p))
-
-    @property
-    def rounding(self):
-        """Bound of the floating-point error of :meth:`values`, both neighbours together."""
-        return self.cap * 2.0**-48

@@ -14,22 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_dptda._typing import FloatArray, RandomStateLike
 from sklearn_dptda.filtration import GridFiltration
 from sklearn_dptda.persistence._base_measure import BASE_MEASURES
-from sklearn_dptda.persistence._cubical import (
-    BaseGridPersistence,
-    CubicalPersistence,
-    check_dimensions,
-    sublevel_diagrams,
-)
-from sklearn_dptda.persistence._grid import MAX_SIZE, PART_OF_SCALE
+from sklearn_dptda.persistence._base_persistence import BaseGridPersistence, check_dimensions
+from sklearn_dptda.persistence._cubical import CubicalPersistence
+from sklearn_dptda.persistence._diagram_guarantee import guarantee_of_diagrams, rate_of_draw
 from sklearn_dptda.persistence._mechanisms import ExactMechanism, MarkovChainMechanism
-from sklearn_dptda.privacy import (
-    PrivacyAccountant,
-    PrivacyGuarantee,
-    PrivateEstimatorMixin,
-    bounded_range_rate,
-    bounded_range_rho,
-    spawn_seeds,
-)
+from sklearn_dptda.persistence._sublevel_diagrams import sublevel_diagrams
+from sklearn_dptda.privacy import PrivacyAccountant, PrivateEstimatorMixin, spawn_seeds
 from sklearn_dptda.utils import check_collection, refuse_repeated
 from sklearn_dptda.utils._distances import bottleneck_distance
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
@@ -265,7 +255,7 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
                 "Raise epsilon, or m, or take more points.",
                 stacklevel=3,
             )
-        self.privacy_guarantee_ = self._guarantee(_have_public_bounds(X))
+        self.privacy_guarantee_ = guarantee_of_diagrams(self, _have_public_bounds(X))
         self._parameters_at_fit = self._parameters()
         return self
 
@@ -384,47 +374,15 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
             parameters["random_state"] = type(self.random_state).__name__
         return {name: repr(value) for name, value in parameters.items()}
 
-    def _rate(self):
-        if self.utility == "max":
-            return float(self.epsilon)
-        n_releases = len(self.homology_dimensions_)
-        return bounded_range_rate(float(self.epsilon), float(self.delta), n_releases)
-
     def _mechanism(self):
         if math.isinf(self.epsilon):
             return None
-        common = (self._rate(), self.utility == "max", int(self.max_points))
+        rate = rate_of_draw(self.epsilon, self.delta, self.utility, self.homology_dimensions_)
+        common = (rate, self.utility == "max", int(self.max_points))
         if self.mechanism == "mcmc":
             return MarkovChainMechanism(*common, self.n_iter, self.proposal_scale)
         return ExactMechanism(
             *common, self.base_measure, self.spike, self.mean_points, self.slab == "persistence"
-        )
-
-    def _guarantee(self, public_bounds):
-        dimensions = ", ".join(f"H{q}" for q in self.homology_dimensions_)
-        n_releases = 1 if self.utility == "max" else len(self.homology_dimensions_)
-        rate = math.inf if math.isinf(self.epsilon) else self._rate()
-        pure = rate * n_releases <= self.epsilon
-        exact = self.mechanism == "exact" and math.isfinite(rate)
-        grid = (
-            f", in steps of 1/{PART_OF_SCALE} of the entropic scale or 1/{MAX_SIZE} of the range"
-            if exact
-            else ""
-        )
-        return PrivacyGuarantee(
-            epsilon=float(self.epsilon),
-            delta=0.0 if pure else float(self.delta),
-            adjacency="replace-one",
-            unit="one point of a cloud",
-            mechanism={
-                "exact": "exponential mechanism (exact draw in integer arithmetic)",
-                "mcmc": "exponential mechanism (Markov chain of finite length)",
-            }[self.mechanism],
-            released=f"one persistence diagram per cloud and dimension ({dimensions})" + grid,
-            seeded=self.random_state is not None,
-            exact=self.mechanism == "exact" or math.isinf(self.epsilon),
-            public_parameters=public_bounds,
-            rho=n_releases * bounded_range_rho(rate),
         )
 
     def __sklearn_tags__(self):

@@ -1,5 +1,6 @@
-"""What the filtrations on public grids share: bounds, grid, lattice, parallel clouds."""
+"""What the filtrations on public grids share: bounds, lattice, parallel clouds."""
 
+import math
 import warnings
 from collections.abc import Iterable
 from numbers import Integral, Real
@@ -12,8 +13,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda.filtration._distributed import histogram_of_parts, is_distributed
-from sklearn_dptda.filtration._grid import GridFiltration, grid_axes, grid_nodes
+from sklearn_dptda.filtration._grid_filtration import GridFiltration, grid_axes
 from sklearn_dptda.filtration._lattice import LatticeHistogram
+from sklearn_dptda.filtration._resolution import check_resolution
 from sklearn_dptda.utils import (
     ListOutputMixin,
     bounds_from_data,
@@ -25,12 +27,8 @@ from sklearn_dptda.utils import (
 )
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
-# Odd numbers, so that the centre of the box is a node.
-DEFAULT_RESOLUTION = {1: 1001, 2: 101, 3: 41, 4: 17}
-DEFAULT_REFINEMENT = {1: 4, 2: 2, 3: 1, 4: 1}
-# Bytes of float64 work per grid node: values, coordinates, sums.
-BYTES_PER_NODE = 8
-
+# Lattice steps per grid step, by dimension.
+_REFINEMENT = {1: 4, 2: 2, 3: 1, 4: 1}
 # Ratio of the sides of a box beyond which the short one is lost.
 _UNEQUAL = 10.0
 
@@ -82,12 +80,11 @@ class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
         else:
             low, high = check_bounds(self.bounds, d)
         _warn_of_unequal_sides(low, high)
-        resolution = self._resolution(d)
+        self.axes_ = grid_axes(low, high, check_resolution(self.resolution, d, self.memory))
         self.bounds_ = (low, high)
-        self.axes_ = grid_axes(low, high, resolution)
-        self.refinement_ = self.refinement or DEFAULT_REFINEMENT.get(d, 1)
+        self.refinement_ = self.refinement or _REFINEMENT.get(d, 1)
         self.n_features_in_ = d
-        self._check_scale(diameter(low, high))
+        self._check_scale()
         return self
 
     def transform(self, X: Iterable[ArrayLike | LatticeHistogram]) -> list[GridFiltration]:
@@ -108,14 +105,14 @@ class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
         items = check_collection(X)
         clouds = self._check(items, self.n_features_in_)
         firsts = first_places(items)
-        nodes = grid_nodes(self.axes_)
+        distinct = sorted(set(firsts))
         # Threads suffice: sorting, distances and matrix products release the lock.
-        computed = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(self._one)(clouds[i], nodes) for i in sorted(set(firsts))
+        filtrations = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            delayed(self._one)(clouds[i]) for i in distinct
         )
         # One cloud, one filtration: a release can see that it would be one of the same records.
-        found = dict(zip(sorted(set(firsts)), computed, strict=True))
-        return [found[i] for i in firsts]
+        of_place = dict(zip(distinct, filtrations, strict=True))
+        return [of_place[i] for i in firsts]
 
     def make_histogram(self, X: ArrayLike | Iterable[ArrayLike] | None = None) -> LatticeHistogram:
         """Count points on the lattice that ``method="lattice"`` works with.
@@ -134,10 +131,9 @@ class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
             of the cloud.
         """
         check_is_fitted(self)
-        shape = tuple((len(axis) - 1) * self.refinement_ + 1 for axis in self.axes_)
         if is_distributed(X):
-            return histogram_of_parts(X, self.bounds_, shape)
-        histogram = LatticeHistogram(self.bounds_, shape)
+            return histogram_of_parts(X, self.bounds_, self._lattice_shape())
+        histogram = LatticeHistogram(self.bounds_, self._lattice_shape())
         if X is None:
             return histogram
         chunks: Any = [X] if _is_cloud(X) else X
@@ -160,34 +156,21 @@ class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
             clouds.append(checked)
         return clouds
 
-    def _check_scale(self, box_diameter):
+    def _check_scale(self):
         """Refuse a length parameter that makes no sense for a box of this size."""
 
-    def _resolution(self, d):
-        if self.resolution is None:
-            if d not in DEFAULT_RESOLUTION:
-                raise ValueError(_too_many_dimensions(d, 17**d))
-            resolution = (DEFAULT_RESOLUTION[d],) * d
-        else:
-            resolution = np.asarray(self.resolution)
-            if resolution.ndim == 0:
-                resolution = np.full(d, resolution)
-            whole = np.issubdtype(resolution.dtype, np.integer)
-            if resolution.shape != (d,) or not whole or resolution.min() < 2:
-                raise ValueError(
-                    "resolution must be an integer of at least 2, or one per coordinate "
-                    f"({d} here); got {self.resolution!r}."
-                )
-            resolution = tuple(int(r) for r in resolution)
-        n_nodes = int(np.prod([float(r) for r in resolution]))
-        if d > 4 or n_nodes * BYTES_PER_NODE * (d + 3) > self.memory * 2**20:
-            raise ValueError(_too_many_dimensions(d, n_nodes, self.memory))
-        return resolution
+    def _diameter(self):
+        return diameter(*self.bounds_)
 
-    def _one(self, cloud, nodes):
-        low, high = self.bounds_
+    def _grid_shape(self):
+        return tuple(len(axis) for axis in self.axes_)
+
+    def _lattice_shape(self):
+        return tuple((size - 1) * self.refinement_ + 1 for size in self._grid_shape())
+
+    def _one(self, cloud):
         n = _n_points(cloud)
-        sensitivity, upper = self._bounds_of_values(n, diameter(low, high))
+        sensitivity, upper = self._bounds_of_values(n)
         error = 0.0
         if isinstance(cloud, LatticeHistogram):
             if not self.make_histogram().matches(cloud):
@@ -198,13 +181,12 @@ class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
         elif self._method(n) == "lattice":
             cloud = self.make_histogram().update(cloud)
         if isinstance(cloud, LatticeHistogram):
-            values = self._from_histogram(cloud, nodes)
+            values = self._from_histogram(cloud)
             error = cloud.cell_diagonal / 2 * self._lipschitz()
         else:
-            values = self._exact(np.clip(cloud, low, high), nodes)
-        shape = tuple(len(axis) for axis in self.axes_)
+            values = self._exact(np.clip(cloud, *self.bounds_))
         return GridFiltration(
-            values=np.minimum(values, upper).reshape(shape),
+            values=np.minimum(values, upper).reshape(self._grid_shape()),
             axes=tuple(axis.copy() for axis in self.axes_),
             sensitivity=sensitivity,
             upper=upper,
@@ -217,8 +199,7 @@ class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
     def _method(self, n):
         if self.method != "auto":
             return self.method
-        n_nodes = int(np.prod([len(axis) for axis in self.axes_]))
-        return "exact" if self._exact_is_cheaper(n, n_nodes) else "lattice"
+        return "exact" if self._exact_is_cheaper(n, math.prod(self._grid_shape())) else "lattice"
 
     def _lipschitz(self):
         """Change of the values per distance by which the points move."""
@@ -259,18 +240,3 @@ def _n_features(cloud):
 
 def _n_points(cloud):
     return cloud.n_points if isinstance(cloud, LatticeHistogram) else len(cloud)
-
-
-def _too_many_dimensions(d, n_nodes, memory=None):
-    need = n_nodes * BYTES_PER_NODE * (d + 3) / 2**20
-    if d > 4:
-        reason = f"A grid in {d} dimensions is not supported (at most 4, which needs about "
-        reason += f"{17**4 * BYTES_PER_NODE * 7 / 2**20:.3g} MiB at 17 nodes per axis; {d} would "
-        reason += f"need {17**d * BYTES_PER_NODE * (d + 3) / 2**20:.3g} MiB)."
-    else:
-        reason = f"A grid of {n_nodes} nodes in {d} dimensions needs about {need:.3g} MiB, but "
-        reason += f"memory={memory:g} MiB. Lower resolution or raise memory."
-    return (
-        f"{reason} Or bring the clouds to 2 or 3 dimensions by a projection that does not look "
-        "at the data, such as sklearn.random_projection.GaussianRandomProjection."
-    )

@@ -53,17 +53,18 @@ class GridFiltration:
     public_bounds: bool = True
 
     def __post_init__(self):
-        values = np.array(self.values, dtype=float)
-        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "values", np.array(self.values, dtype=float))
         object.__setattr__(self, "axes", tuple(np.array(a, dtype=float) for a in self.axes))
-        if not np.isfinite(values).all():
+        if not np.isfinite(self.values).all():
             raise ValueError("values contains NaN or infinity.")
         if self.values.shape != tuple(len(axis) for axis in self.axes):
             raise ValueError("values must have one entry per grid node: shape and axes disagree.")
-        if not (np.isfinite(self.sensitivity) and self.sensitivity > 0):
-            raise ValueError("sensitivity must be a positive finite number.")
-        if not (np.isfinite(self.upper) and self.upper > 0):
-            raise ValueError("upper must be a positive finite number.")
+        for name in ("sensitivity", "upper"):
+            if not (np.isfinite(getattr(self, name)) and getattr(self, name) > 0):
+                raise ValueError(f"{name} must be a positive finite number.")
+        self._protect()
+
+    def _protect(self):
         for array in (self.values, *self.axes):
             array.setflags(write=False)
 
@@ -80,13 +81,9 @@ class GridFiltration:
     def __len__(self) -> int:
         return len(self.values)
 
-    def __getstate__(self):
-        return self.__dict__.copy()
-
     def __setstate__(self, state):
         self.__dict__.update(state)
-        for array in (self.values, *self.axes):
-            array.setflags(write=False)
+        self._protect()
 
 
 def grid_axes(low, high, resolution):

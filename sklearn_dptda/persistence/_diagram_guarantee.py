@@ -1,0 +1,47 @@
+"""What releases of diagrams promise, and at which rate their draws spend it."""
+
+import math
+
+from sklearn_dptda.persistence._diagram_grid import MAX_SIZE, PART_OF_SCALE
+from sklearn_dptda.privacy import PrivacyGuarantee, bounded_range_rate, bounded_range_rho
+
+_MECHANISMS = {
+    "exact": "exponential mechanism (exact draw in integer arithmetic)",
+    "mcmc": "exponential mechanism (Markov chain of finite length)",
+}
+
+
+def rate_of_draw(epsilon, delta, utility, dimensions):
+    """Privacy loss of one draw: all of it, or the share of one dimension of ``dimensions``."""
+    if utility == "max":
+        return float(epsilon)
+    return bounded_range_rate(float(epsilon), float(delta), len(dimensions))
+
+
+def guarantee_of_diagrams(estimator, public_bounds):
+    """Guarantee of one call of ``transform`` of a fitted :class:`PrivatePersistence`."""
+    epsilon, dimensions = float(estimator.epsilon), estimator.homology_dimensions_
+    n_draws = 1 if estimator.utility == "max" else len(dimensions)
+    free = math.isinf(epsilon)
+    rate = epsilon
+    if not free:
+        rate = rate_of_draw(epsilon, estimator.delta, estimator.utility, dimensions)
+    pure = rate * n_draws <= epsilon
+    names = ", ".join(f"H{q}" for q in dimensions)
+    released = f"one persistence diagram per cloud and dimension ({names})"
+    if estimator.mechanism == "exact" and math.isfinite(rate):
+        released += (
+            f", in steps of 1/{PART_OF_SCALE} of the entropic scale or 1/{MAX_SIZE} of the range"
+        )
+    return PrivacyGuarantee(
+        epsilon=epsilon,
+        delta=0.0 if pure else float(estimator.delta),
+        adjacency="replace-one",
+        unit="one point of a cloud",
+        mechanism=_MECHANISMS[estimator.mechanism],
+        released=released,
+        seeded=estimator.random_state is not None,
+        exact=estimator.mechanism == "exact" or free,
+        public_parameters=public_bounds,
+        rho=n_draws * bounded_range_rho(rate),
+    )

@@ -1,0 +1,29 @@
+"""Two ways to the column tops: arrays over all births, and runs of them."""
+
+import numpy as np
+import pytest
+
+from sklearn_dptda.persistence._base_measure import make_base_measure
+from sklearn_dptda.persistence._column_tops import (
+    column_tops,
+    column_tops_few,
+    weight_below,
+    weight_below_few,
+)
+
+from ._oracles import random_diagram
+
+
+@pytest.mark.parametrize("linear", [False, True])
+@pytest.mark.parametrize("size", [1, 2, 7, 40])
+def test_runs_and_arrays_agree(linear, size, rng):
+    measure = make_base_measure("spike-slab", size, 3, linear=linear)
+    for n_points in range(7):
+        points = random_diagram(rng, size, n_points)
+        deaths = np.zeros(size, dtype=np.int64)
+        for b, d in points:
+            deaths[b] = max(deaths[b], d)
+        for r in range(size + 1):
+            tops = column_tops(deaths, r)
+            np.testing.assert_array_equal(column_tops_few(points, r, size), tops)
+            assert weight_below_few(points, r, measure) == weight_below(tops, measure)[-1]
