@@ -19,7 +19,7 @@ from sklearn_dptda.persistence._cubical import CubicalPersistence
 from sklearn_dptda.persistence._diagram_guarantee import guarantee_of_diagrams, rate_of_draw
 from sklearn_dptda.persistence._mechanisms import ExactMechanism, MarkovChainMechanism
 from sklearn_dptda.persistence._sublevel_diagrams import sublevel_diagrams
-from sklearn_dptda.privacy import PrivacyAccountant, PrivateEstimatorMixin, spawn_seeds
+from sklearn_dptda.privacy import PrivacyAccountant, PrivateEstimatorMixin
 from sklearn_dptda.utils import check_collection, refuse_repeated
 from sklearn_dptda.utils._distances import bottleneck_distance
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
@@ -255,8 +255,7 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
                 "Raise epsilon, or m, or take more points.",
                 stacklevel=3,
             )
-        self.privacy_guarantee_ = guarantee_of_diagrams(self, _have_public_bounds(X))
-        self._parameters_at_fit = self._parameters()
+        self._promise(guarantee_of_diagrams(self, _have_public_bounds(X)))
         return self
 
     def _check_homology(self, read):
@@ -293,11 +292,7 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
             spent and nothing is computed.
         """
         check_is_fitted(self)
-        if self._parameters() != self._parameters_at_fit:
-            raise ValueError(
-                "A parameter has changed since fit, so privacy_guarantee_ no longer describes "
-                "what would be released: call fit again."
-            )
+        self._check_promise()
         X = check_collection(X)
         read = self._read(X)
         if math.isfinite(self.epsilon):
@@ -314,8 +309,7 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
         if mechanism is not None:
             for _, sensitivity, upper in read:
                 mechanism.check(sensitivity, upper)
-        self._spend(self.privacy_guarantee_)
-        seeds = spawn_seeds(self.random_state, len(read))
+        seeds = self._pay(self.privacy_guarantee_, len(read))
         return self._shape(
             Parallel(n_jobs=self.n_jobs)(
                 delayed(_release)(*item, self.homology_dimensions_, mechanism, seed)
@@ -365,14 +359,6 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
         return [
             (values, self.sensitivity if own is None else own, upper) for values, own, upper in read
         ]
-
-    def _parameters(self):
-        parameters = self.get_params()
-        del parameters["n_jobs"], parameters["accountant"]
-        if not isinstance(self.random_state, Integral | None):
-            # A generator has no representation that survives pickling.
-            parameters["random_state"] = type(self.random_state).__name__
-        return {name: repr(value) for name, value in parameters.items()}
 
     def _mechanism(self):
         if math.isinf(self.epsilon):
