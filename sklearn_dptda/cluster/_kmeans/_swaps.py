@@ -13,17 +13,9 @@ LARGEST_COST = _STEPS**2
 class Candidates:
     """Points that centres are chosen from, and what they cost a record.
 
-    Parameters
-    ----------
-    points : ndarray of shape (n_candidates, n_axes)
-    radius : float
-        Distance from which on a record's cost does not grow.
-
-    Notes
-    -----
-    Coordinates are rounded to whole steps first. From there on all numbers
-    are integers below 2**53, which floating-point arithmetic treats exactly,
-    in whatever order: costs of a record depend on no other one.
+    Beyond ``radius`` costs do not grow. Coordinates are rounded to whole steps first. From there
+    on all numbers are integers below 2**53, which floating-point arithmetic treats exactly, in
+    whatever order: costs of a record depend on no other one.
     """
 
     def __init__(self, points, radius):
@@ -51,19 +43,9 @@ class Candidates:
 
 
 def swap_costs(candidates, rows, chosen):
-    """Cost of each set that differs from a given one by one centre.
+    """Cost of each set that differs from the ``k`` chosen candidates by one centre.
 
-    Parameters
-    ----------
-    candidates : Candidates
-    rows : iterable of ndarray
-    chosen : ndarray of shape (k,)
-        Indices of the present centres.
-
-    Returns
-    -------
-    ndarray of shape (k, n_candidates), dtype int64
-        Entry (o, c): with c in the place of the o-th centre.
+    Integers of shape (k, n_candidates): entry (o, c) has c in the place of the o-th centre.
     """
     k = len(chosen)
     total = np.zeros((k, len(candidates)))
@@ -85,18 +67,7 @@ def swap_costs(candidates, rows, chosen):
 
 
 def set_costs(candidates, rows, sets):
-    """Cost of each of some sets of candidates.
-
-    Parameters
-    ----------
-    candidates : Candidates
-    rows : iterable of ndarray
-    sets : list of ndarray of int
-
-    Returns
-    -------
-    list of int
-    """
+    """Cost of each of some sets of candidates, as a list of int."""
     total = np.zeros(len(sets))
     for part in small_batches(rows, len(candidates)):
         costs = candidates.costs(part)
@@ -105,22 +76,7 @@ def set_costs(candidates, rows, sets):
 
 
 def search(candidates, rows, start, n_swaps, budget, share):
-    """Swap centres privately, and choose the best set met on the way.
-
-    Parameters
-    ----------
-    candidates : Candidates
-    rows : iterable of ndarray
-    start : ndarray of shape (k,)
-    n_swaps : int
-    budget : GaussianBudget
-    share : float
-        Of all choices together.
-
-    Returns
-    -------
-    ndarray of shape (k,)
-    """
+    """Swap centres privately, and choose the best set met on the way, by a share of the budget."""
     each = share / (n_swaps + 1)
     sets = [np.array(start)]
     for _ in range(n_swaps):

@@ -25,23 +25,10 @@ def residual_radius(data, n_cells, budget):
 
 
 def kmeans_steps(data, centres, n_steps, budget, share, rng):
-    """Move centres to the private means of their records.
+    """Move centres to the private means of their records; the centres, and their noisy counts.
 
-    Parameters
-    ----------
-    data : Standardised
-    centres : ndarray of shape (n_cells, n_features)
-    n_steps : int
-    budget : GaussianBudget
-    share : float
-        Of all steps together.
-    rng : numpy.random.Generator
-        Of the places of centres that lose their records.
-
-    Returns
-    -------
-    centres : ndarray of shape (n_cells, n_features)
-    counts : ndarray of shape (n_cells,)
+    ``share`` is that of all steps together; ``rng`` is for the places of centres that lose their
+    records.
     """
     spread = 0.5 * _RESIDUAL_RADIUS * data.n_features**0.5
     counts = np.ones(len(centres))

@@ -8,21 +8,9 @@ from sklearn_dptda.utils._farthest_first import farthest_first
 
 
 def split_light(centres, moments, spread, rng):
-    """Move the centres of light clusters next to the heaviest ones.
+    """Move the centres of light clusters, by noisy counts alone, next to the heaviest ones.
 
-    Parameters
-    ----------
-    centres : ndarray of shape (n_cells, n_features)
-    moments : Moments
-        Only its noisy counts are used.
-    spread : float
-        How far from the heavy centre the new one is put.
-    rng : numpy.random.Generator
-        Of directions, independent of the records.
-
-    Returns
-    -------
-    ndarray of shape (n_cells, n_features)
+    They go as far as ``spread``, in directions that ``rng`` draws independently of the records.
     """
     centres, counts = centres.copy(), np.maximum(moments.counts, 0.0)
     light = max(3 * moments.sd_count, 0.02 * counts.sum() / len(counts))
@@ -38,17 +26,7 @@ def split_light(centres, moments, spread, rng):
 
 
 def packed_points(n, n_features, rng):
-    """Points far apart in the unit ball, without looking at data: farthest points first.
-
-    Parameters
-    ----------
-    n, n_features : int
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray of shape (n, n_features)
-    """
+    """Points far apart in the unit ball, without looking at data: farthest points first."""
     candidates = rng.standard_normal((max(2000, 100 * n), n_features))
     candidates /= np.linalg.norm(candidates, axis=1, keepdims=True)
     candidates *= rng.uniform(size=(len(candidates), 1)) ** (1 / n_features)

@@ -21,22 +21,9 @@ _EIGENVALUE_FLOOR = 0.02
 def mixture_steps(data, centres, n_steps, budget, share, kind="full", soft=False):
     """Fit components with covariances, from the partition of nearest centres.
 
-    Parameters
-    ----------
-    data : Standardised
-    centres : ndarray of shape (n_cells, n_features)
-    n_steps : int
-    budget : GaussianBudget
-    share : float
-        Of all steps together.
-    kind : {"full", "tied", "diag", "spherical"}
-    soft : bool
-        Whether records belong to components in parts, from the second step on.
-
-    Returns
-    -------
-    weights, means, covariances : ndarray
-        Components that are hardly above the noise are left out.
+    ``share`` is that of all steps together; with ``soft``, records belong to components in parts
+    from the second step on. Returns weights, means and full covariances, without components that
+    are hardly above the noise.
     """
     radius = residual_radius(data, len(centres), budget)
     density = None

@@ -19,25 +19,10 @@ _RAW_FLOOR = 1e-3
 
 
 def fit_mixture(rows, n_components, n_kmeans, n_mixture, kind, soft, budget, rng):
-    """Fit a mixture: standardise, k-means steps, mixture steps.
+    """Fit a mixture to rows of the cube: standardise, k-means steps, mixture steps.
 
-    Parameters
-    ----------
-    rows : Rows
-        Records of the cube ``[-1, 1]**d``.
-    n_components : int
-    n_kmeans, n_mixture : int
-        Numbers of steps, public.
-    kind : {"full", "tied", "diag", "spherical"}
-    soft : bool
-    budget : GaussianBudget
-    rng : numpy.random.Generator
-        Of initial centres, independent of the records.
-
-    Returns
-    -------
-    weights, means, covariances : ndarray
-        In the units of the cube, covariances in full.
+    Numbers of steps are public, and initial centres, by ``rng``, independent of the records.
+    Returns weights, means and full covariances in the units of the cube.
     """
     data = standardise(rows, budget, _SHARES[0])
     centres = initial_centres(data, n_components, rng)
@@ -51,23 +36,9 @@ def fit_mixture(rows, n_components, n_kmeans, n_mixture, kind, soft, budget, rng
 def fit_raw_mixture(rows, n_components, n_steps, budget, rng):
     """Fit a mixture by raw moments in the cube: Algorithm 2 of Byun, Choi and Lee.
 
-    Parameters
-    ----------
-    rows : Rows
-    n_components, n_steps : int
-    budget : GaussianBudget
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    weights, means, covariances : ndarray
-
-    Notes
-    -----
-    The printed covariance step sums squares about noisy means and has no
-    bounded sensitivity. Here count, sum and raw second moment of a cell are
-    released together, and the covariance is computed from them: the reading
-    under which the paper's proposition holds.
+    The printed covariance step sums squares about noisy means and has no bounded sensitivity. Here
+    count, sum and raw second moment of a cell are released together, and the covariance is
+    computed from them: the reading under which the paper's proposition holds.
     """
     d = rows.n_features
     # Unit weights of raw moments, in units of the ball around the cube.

@@ -22,14 +22,8 @@ _FLAT = 0.02
 class Standardised:
     """Records about a private centre, in units of one private scale.
 
-    Attributes
-    ----------
-    rows : Rows
-        Of norm at most ``2 * sqrt(n_features)``.
-    centre : ndarray of shape (n_features,)
-    scale : float
-    axes : ndarray of shape (n_features, n_features)
-        Private principal axes in columns, as long as the standard deviations.
+    ``rows`` have norm at most ``2 * sqrt(n_features)``; columns of ``axes`` are private principal
+    axes, as long as the standard deviations.
     """
 
     rows: object

@@ -84,22 +84,8 @@ def _changed():
 def open_chunks(chunks, first_check):
     """Read a stream once, to check it, and return it as rows.
 
-    Parameters
-    ----------
-    chunks : iterable of array-like, or callable that returns one
-        Can be read more than once.
-    first_check : callable
-        Applied to the first chunk, and returns it as an array.
-
-    Returns
-    -------
-    Rows
-
-    Raises
-    ------
-    ValueError
-        If the stream can be read only once, is empty, or has a chunk that is
-        refused.
+    ``first_check`` makes an array of the first chunk. A ValueError says that the stream can be
+    read only once, is empty, or has a chunk that is refused.
     """
     stream = _Stream(chunks, first_check)
     return Rows(stream.read, stream.n_features)

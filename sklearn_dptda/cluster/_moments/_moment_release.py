@@ -16,27 +16,10 @@ _FINEST = 4.0
 def release_moments(rows, assign, n_cells, weights, budget, share, kind=None, soft=False):
     """Sum the contributions of all records exactly and add noise.
 
-    Parameters
-    ----------
-    rows : iterable of ndarray
-        Batches of rows.
-    assign : callable
-        From a batch to an iterator of ``(cells, parts, residuals)``: the cell
-        of each row, the part of it that belongs there (1, or numbers whose
-        sum over the iterator is at most 1), and its residual of norm at most
-        one. A function of the row and of earlier releases.
-    n_cells : int
-    weights : MomentWeights
-    budget : GaussianBudget or LaplaceBudget
-    share : float
-    kind : {"full", "tied", "diag", "spherical"}, default=None
-        Of second moments; None releases none.
-    soft : bool, default=False
-        Whether a row can have parts in all cells.
-
-    Returns
-    -------
-    Moments
+    ``assign`` makes of a batch an iterator of ``(cells, parts, residuals)``: the cell of each row,
+    the part of it that belongs there (1, or numbers whose sum over the iterator is at most 1), and
+    its residual of norm at most one: functions of the row and of earlier releases. ``kind`` is
+    that of second moments, None releasing none; with ``soft``, a row can have parts in all cells.
     """
     d = rows.n_features
     seconds = SecondMoments(kind, d, budget.norm)
@@ -84,19 +67,9 @@ def by_cell(cells, n_cells):
 
 
 def hard_assignment(cells, residuals):
-    """Assign each row to one cell.
+    """Assign each row to the cell that ``cells`` gives, as :func:`release_moments` takes it.
 
-    Parameters
-    ----------
-    cells : callable
-        From a batch to the cell of each row.
-    residuals : callable
-        From a batch and its cells to clipped residuals.
-
-    Returns
-    -------
-    callable
-        As :func:`release_moments` takes it.
+    ``residuals`` makes clipped residuals of a batch and its cells.
     """
 
     def assign(batch):
@@ -107,21 +80,10 @@ def hard_assignment(cells, residuals):
 
 
 def soft_assignment(parts, residuals, n_cells):
-    """Assign parts of each row to all cells.
+    """Assign ``parts`` of each row to all cells, as :func:`release_moments` takes it.
 
-    Parameters
-    ----------
-    parts : callable
-        From a batch to nonnegative numbers of shape (n, n_cells), rows of
-        which sum to one.
-    residuals : callable
-        From a batch and its cells to clipped residuals.
-    n_cells : int
-
-    Returns
-    -------
-    callable
-        As :func:`release_moments` takes it.
+    ``parts`` makes of a batch nonnegative numbers of shape (n, n_cells), rows of which sum to one;
+    ``residuals`` makes clipped residuals of a batch and its cells.
     """
 
     def assign(batch):

@@ -10,8 +10,8 @@ _TINY = 1e-300
 def row_products(X, Y):
     """Inner products of rows, each by the same roundings whatever the other rows are.
 
-    Matrix products may round a row differently when the number of rows changes,
-    and then one record would move what others contribute.
+    Matrix products may round a row differently when the number of rows changes, and then one
+    record would move what others contribute.
     """
     total = X[:, 0] * Y[..., 0]
     for j in range(1, X.shape[1]):

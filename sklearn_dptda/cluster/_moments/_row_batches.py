@@ -10,13 +10,7 @@ _NUMBERS = 1 << 18
 
 @dataclass(frozen=True)
 class Rows:
-    """Batches of rows, in memory or read anew at every pass.
-
-    Parameters
-    ----------
-    parts : list of ndarray, or callable that returns an iterator of them
-    n_features : int
-    """
+    """Batches of rows: a list in memory, or a function that reads them anew at every pass."""
 
     parts: list | Callable
     n_features: int
@@ -30,17 +24,7 @@ class Rows:
         return iter(self.parts() if callable(self.parts) else self.parts)
 
     def map(self, function):
-        """Rows after a function that treats each row by itself.
-
-        Parameters
-        ----------
-        function : callable
-            From an array to an array with as many rows.
-
-        Returns
-        -------
-        Rows
-        """
+        """Rows after a function that treats each row by itself, and keeps their number."""
         if callable(self.parts):
             return Rows(lambda: (function(part) for part in self.parts()), self.n_features)
         return Rows([function(part) for part in self.parts], self.n_features)

@@ -6,15 +6,7 @@ from sklearn_dptda.cluster._moments._row_arithmetic import row_products
 
 
 class SecondMoments:
-    """How second moments of one kind are stacked, and read back as matrices.
-
-    Parameters
-    ----------
-    kind : {"full", "tied", "diag", "spherical"} or None
-        None has no second moments.
-    n_features : int
-    norm : {"l1", "l2"}
-    """
+    """How second moments of one kind, or none, are stacked, and read back as matrices."""
 
     def __init__(self, kind, n_features, norm):
         self.kind, self.n_features = kind, n_features

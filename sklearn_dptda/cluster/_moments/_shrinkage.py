@@ -15,12 +15,8 @@ def floored_counts(moments):
 def shrunk_steps(moments):
     """Means of the residuals, shrunk by the noise that is known to be in them.
 
-    James and Stein: the expected squared norm of the noise is known, so the
-    part of a step that noise explains is taken off.
-
-    Returns
-    -------
-    ndarray of shape (n_cells, n_features)
+    James and Stein: the expected squared norm of the noise is known, so the part of a step that
+    noise explains is taken off.
     """
     counts = floored_counts(moments)
     steps = moments.sums / counts[:, None]
@@ -35,16 +31,7 @@ def shrunk_steps(moments):
 def shrunk_covariances(moments, steps, floor):
     """Covariances about the stepped centres, shrunk towards a scaled pooled one.
 
-    Parameters
-    ----------
-    moments : Moments
-    steps : ndarray of shape (n_cells, n_features)
-    floor : float
-        Smallest eigenvalue, as a share of the mean pooled variance.
-
-    Returns
-    -------
-    ndarray of shape (n_cells, n_features, n_features)
+    ``floor`` is the smallest eigenvalue, as a share of the mean pooled variance.
     """
     counts = floored_counts(moments)
     k, d = steps.shape

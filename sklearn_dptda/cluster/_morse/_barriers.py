@@ -23,21 +23,10 @@ _MOST_HIDDEN = 4
 class BarrierGraph:
     """Modes of a mixture density, and the lowest known barrier between each two.
 
-    Parameters
-    ----------
-    density : MixtureDensity
-    modes : ndarray of shape (n_modes, n_features)
-        Those that centres climb to. Others are added as they are met: a path
-        can lead by way of them.
-    owners : ndarray of shape (n_components,)
-
-    Attributes
-    ----------
-    heights, places : list of ndarray
-        Barriers and where they are, at first the tops of ridgelines.
-    found : ndarray of bool
-        Whether a barrier is a saddle of index one whose two descents end at
-        these modes.
+    The modes are those that centres climb to, with ``owners`` the mode of each component; others
+    are added as they are met: a path can lead by way of them. ``heights`` and ``places`` of
+    barriers are at first the tops of ridgelines; ``found`` says which are saddles of index one
+    whose two descents end at these modes, or stand as they are.
     """
 
     def __init__(self, density, modes, owners):
@@ -69,17 +58,8 @@ class BarrierGraph:
     def add_saddle(self, start, ceiling=np.inf):
         """Search a saddle from a point and enter it between the modes of its two descents.
 
-        Parameters
-        ----------
-        start : ndarray of shape (n_features,)
-        ceiling : float, default=inf
-            Height above which a saddle is none of those that are looked for.
-
-        Returns
-        -------
-        ends : tuple of two int, or None
-            None if there is none, or both descents end at the same mode; else
-            the barrier between the two is this saddle, or is lower.
+        Returns these two: the barrier between them is this saddle, or is lower. None if there is
+        no saddle below ``ceiling``, or both descents end at the same mode.
         """
         saddle, direction = find_saddle(self.density, start)
         if saddle is None:
@@ -99,17 +79,7 @@ class BarrierGraph:
         return i, j
 
     def modes_of(self, points):
-        """Index of the mode that each point climbs to; new ones are entered.
-
-        Parameters
-        ----------
-        points : ndarray of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of int of shape (n,)
-            -1 where a climb ends at no mode.
-        """
+        """Index of the mode that each point climbs to, or -1 for none; new modes are entered."""
         found = np.full(len(points), -1)
         for row, end in enumerate(climb(self.density, points, polish=False)):
             index = nearest_mode(self.density, end, self.modes)
@@ -233,19 +203,9 @@ def _last_steps(labels):
 def join(graph):
     """Barriers between the modes that centres climb to, whatever other ones lie between.
 
-    Parameters
-    ----------
-    graph : BarrierGraph
-
-    Returns
-    -------
-    heights : ndarray of shape (n_modes, n_modes)
-        Height of the highest pass of the lowest path; the diagonal is the
-        height of the mode.
-    edges : ndarray of shape (n_modes - 1, 2)
-        The modes that each pass joins, the lowest pass first.
-    saddles : ndarray of shape (n_modes - 1, n_features)
-        The passes.
+    Returns, with n modes: the height of the highest pass of the lowest path between each two, the
+    diagonal being heights of modes; the two modes that each of the n - 1 passes joins, the lowest
+    pass first; the places of the passes.
     """
     n = graph.n_known
     heights = np.full((n, n), np.inf)

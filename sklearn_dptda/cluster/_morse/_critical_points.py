@@ -11,18 +11,7 @@ _NEAR = 1e-8
 
 
 def climb(density, starts, polish=True):
-    """Follow mean shift from each start to its mode, and polish by Newton steps.
-
-    Parameters
-    ----------
-    density : MixtureDensity
-    starts : ndarray of shape (n, n_features)
-    polish : bool, default=True
-
-    Returns
-    -------
-    ndarray of shape (n, n_features)
-    """
+    """Follow mean shift from each start to its mode, and polish by Newton steps."""
     points = np.array(starts, dtype=float)
     moving = np.arange(len(points))
     spread = np.linalg.inv(np.einsum("k,kij->ij", density.weights, density.covariances))
@@ -54,19 +43,7 @@ def polished(density, point):
 
 
 def find_modes(density):
-    """Modes that the components' centres climb to.
-
-    Parameters
-    ----------
-    density : MixtureDensity
-
-    Returns
-    -------
-    modes : ndarray of shape (n_modes, n_features)
-        Highest density first.
-    owners : ndarray of shape (n_components,)
-        Index of the mode that each centre climbs to.
-    """
+    """Modes that the components' centres climb to, densest first, and the mode of each centre."""
     ends = climb(density, density.means)
     scales = [_scale(density, end) for end in ends]
     close = np.array(
@@ -90,20 +67,9 @@ def _scale(density, point):
 def find_saddle(density, start):
     """Walk to a saddle of index one by eigenvector following.
 
-    Each step climbs along the direction of least curvature and descends along
-    all others.
-
-    Parameters
-    ----------
-    density : MixtureDensity
-    start : ndarray of shape (n_features,)
-
-    Returns
-    -------
-    saddle : ndarray of shape (n_features,) or None
-        None if the walk ends elsewhere.
-    direction : ndarray of shape (n_features,) or None
-        Unit vector along which the height falls to both sides.
+    Each step climbs along the direction of least curvature and descends along all others. Returns
+    the saddle and the vector, of length one in the curvature's units, along which the height falls
+    to both sides; None twice if the walk ends elsewhere.
     """
     point = np.array(start, dtype=float)
     for _ in range(100):
@@ -126,18 +92,7 @@ def find_saddle(density, start):
 
 
 def basins(density, starts, modes):
-    """Index of the mode that each start climbs to, or -1.
-
-    Parameters
-    ----------
-    density : MixtureDensity
-    starts : ndarray of shape (n, n_features)
-    modes : ndarray of shape (n_modes, n_features)
-
-    Returns
-    -------
-    ndarray of shape (n,)
-    """
+    """Index of the mode that each start climbs to, or -1."""
     ends = climb(density, starts, polish=False)
     found = np.full(len(ends), -1)
     for index, mode in enumerate(modes):

@@ -13,23 +13,10 @@ _FEW = 64
 class MixtureDensity:
     """Density of a Gaussian mixture, from its parameters alone.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (n_components,)
-        Positive; normalised here.
-    means : ndarray of shape (n_components, n_features)
-    covariances : ndarray of shape (n_components, n_features, n_features)
-
-    Raises
-    ------
-    ValueError
-        If shapes disagree, weights are not positive, or a covariance is not
-        positive definite.
-
-    Notes
-    -----
-    The landscape is ``f = -log p``: modes are its minima, and the barrier
-    between two modes is the least height that a path between them must climb.
+    Weights are normalised here; covariances have shape (n_components, n_features, n_features).
+    The landscape is ``f = -log p``: modes are its minima, and the barrier between two modes is the
+    least height that a path between them must climb. A ValueError says that shapes disagree,
+    weights are not positive, or a covariance is not positive definite.
     """
 
     weights: np.ndarray
@@ -82,16 +69,7 @@ class MixtureDensity:
         return zip(self.means, self.factors, self._log_scales, strict=True)
 
     def log_joint(self, X):
-        """Log of weight times component density.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n, n_components)
-        """
+        """Log of weight times component density, of shape (n, n_components)."""
         if len(X) <= _FEW:
             residuals = np.einsum("kij,nkj->nki", self.factors, X[:, None] - self.means)
             return self._log_scales - 0.5 * np.einsum("nki,nki->nk", residuals, residuals)
@@ -102,29 +80,11 @@ class MixtureDensity:
         return out
 
     def height(self, X):
-        """Minus the log density.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
+        """Minus the log density of each row."""
         return -logsumexp(self.log_joint(X), axis=1)
 
     def responsibilities(self, X):
-        """Posterior probabilities of the components.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n, n_components)
-        """
+        """Posterior probabilities of the components, of shape (n, n_components)."""
         joint = self.log_joint(X)
         joint -= joint.max(axis=1, keepdims=True)
         np.exp(joint, out=joint)
@@ -134,16 +94,6 @@ class MixtureDensity:
     def mean_shift(self, X):
         """One step uphill in density, to the fixed point of the present responsibilities.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n, n_features)
-
-        References
-        ----------
         M. Carreira-Perpinan, "Gaussian mean-shift is an EM algorithm", 2007.
         """
         shares = self.responsibilities(X)
@@ -152,16 +102,7 @@ class MixtureDensity:
         return np.linalg.solve(matrices, (shares @ pulled)[..., None])[..., 0]
 
     def slope_and_curvature(self, x):
-        """Gradient and Hessian of the height at one point.
-
-        Parameters
-        ----------
-        x : ndarray of shape (n_features,)
-
-        Returns
-        -------
-        ndarray of shape (n_features,), ndarray of shape (n_features, n_features)
-        """
+        """Gradient and Hessian of the height at one point."""
         shares = self.responsibilities(x[None])[0]
         pulls = np.einsum("kij,kj->ki", self.precisions, x - self.means)
         slope = shares @ pulls

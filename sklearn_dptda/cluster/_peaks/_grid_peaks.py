@@ -25,17 +25,9 @@ SCALES = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
 
 @dataclass(frozen=True)
 class SmoothedPeaks:
-    """Peaks at one scale.
+    """Peaks at one scale, the standard deviation of the kernel in cells of an ``n_dims`` grid.
 
-    Attributes
-    ----------
-    scale : float
-        Standard deviation of the kernel, in cells.
-    n_dims : int
-        Of the grid.
-    peaks : Peaks
-        In standard deviations of the noise.
-    heights : ndarray of shape (n_cells,)
+    ``peaks``, and the ``heights`` of the cells, are in standard deviations of the noise.
     """
 
     scale: float
@@ -70,27 +62,11 @@ class SmoothedPeaks:
 
 
 def stabilised(noisy, scale, variance):
-    """Smooth a noisy histogram, and transform it to unit variance.
+    """Smooth a histogram whose counts have noise of a variance, and transform it to unit variance.
 
-    Parameters
-    ----------
-    noisy : ndarray
-        Counts with noise.
-    scale : float
-        Of the Gaussian kernel, in cells.
-    variance : float
-        Of the noise of one count.
-
-    Returns
-    -------
-    ndarray of the same shape
-
-    Notes
-    -----
-    A smoothed count ``S`` with kernel ``k`` has variance about
-    ``kappa E S + k2 variance``, with ``k2`` the sum of squares of the kernel
-    and ``kappa = k2 / k1``: that of sampling, and that of the noise. The
-    transform is Anscombe's with this variance, linear below zero.
+    A smoothed count ``S`` with kernel ``k`` has variance about ``kappa E S + k2 variance``, with
+    ``k2`` the sum of squares of the kernel and ``kappa = k2 / k1``: that of sampling, and that of
+    the noise. The transform is Anscombe's with this variance, linear below zero.
     """
     smooth = gaussian_filter(noisy.astype(float), scale, mode="constant")
     spike = np.zeros(int(2 * math.ceil(4 * scale) + 3))
@@ -104,17 +80,9 @@ def stabilised(noisy, scale, variance):
 
 
 def grid_neighbours(shape):
-    """Cells that touch each cell, itself where it lies at the rim.
+    """Cells that touch each cell, itself where it lies at the rim; one row for each cell.
 
     Beyond four dimensions, cells that share a face.
-
-    Parameters
-    ----------
-    shape : tuple of int
-
-    Returns
-    -------
-    ndarray of shape (n_cells, 3**n_dims - 1), or (n_cells, 2 * n_dims)
     """
     cells = np.indices(shape, dtype=np.int32).reshape(len(shape), -1)
     if len(shape) <= _MOST_CORNERS:
@@ -133,17 +101,7 @@ def grid_neighbours(shape):
 
 
 def smoothed_peaks(noisy, variance):
-    """Peaks at every scale.
-
-    Parameters
-    ----------
-    noisy : ndarray
-    variance : float
-
-    Returns
-    -------
-    list of SmoothedPeaks
-    """
+    """Peaks of a noisy histogram at every scale."""
     neighbours = grid_neighbours(noisy.shape)
     found = []
     for scale in SCALES:
@@ -153,21 +111,11 @@ def smoothed_peaks(noisy, variance):
 
 
 def choose(candidates, n_clusters, threshold):
-    """Scale and number of clusters.
+    """Scale and number of clusters, of peaks above a threshold in standard deviations.
 
-    Parameters
-    ----------
-    candidates : list of SmoothedPeaks
-    n_clusters : int or None
-        None: at each scale, the number at which the last peak stands out most
-        from the next, as a ratio of prominences; over the scales, the largest
-        number that stands out clearly, or else what stands out most.
-    threshold : float
-        Peaks below it, in standard deviations, are no clusters.
-
-    Returns
-    -------
-    SmoothedPeaks, int
+    Without ``n_clusters``: at each scale, the number at which the last peak stands out most from
+    the next, as a ratio of prominences; over the scales, the largest number that stands out
+    clearly, or else what stands out most.
     """
     if n_clusters is None:
         found = [(*c.contrast(threshold), c) for c in candidates]
