@@ -7,21 +7,20 @@ import numpy as np
 
 from sklearn_dptda._typing import Adjacency, Bounds, CovarianceType, RandomStateLike
 from sklearn_dptda.cluster._kmeans._box_tree import default_depth, grow
-from sklearn_dptda.cluster._kmeans._lloyd_fit import finish
 from sklearn_dptda.cluster._kmeans._private_kmeans import PrivateKMeans
 from sklearn_dptda.cluster._kmeans._swaps import Candidates, search
 from sklearn_dptda.cluster._mixture._centres import far_apart
 from sklearn_dptda.cluster._mixture._standardised import standardise
 from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
 from sklearn_dptda.cluster._moments._moment_release import hard_assignment
-from sklearn_dptda.cluster._moments._row_arithmetic import clip_norm, row_products
+from sklearn_dptda.cluster._moments._row_arithmetic import in_norm, nearest_to, residuals_about
 from sklearn_dptda.cluster._moments._shrinkage import floored_counts, shrunk_steps
 from sklearn_dptda.privacy import PrivacyAccountant, pure_rho, zcdp_rho
 from sklearn_dptda.utils._sklearn import Interval
 
 # Shares of what the covariances leave: centre and scale, tree, swaps, recovery.
 _SHARES = (0.05, 0.25, 0.35, 0.35)
-_RECOVERY = MomentWeights(0.4, 0.6)
+_RECOVERY_WEIGHTS = MomentWeights(0.4, 0.6)
 # In root mean square radii: where a record's cost and its residual are cut off.
 _COST_RADIUS, _RECOVERY_RADIUS = 1.5, 1.4
 _MOST_AXES = 6
@@ -164,9 +163,9 @@ class DPCube(PrivateKMeans):
             return "discrete Laplace mechanism and permute-and-flip, composed"
         return "discrete Gaussian and exponential mechanisms, composed"
 
-    def _fit_centres(self, rows, covariances, budget, rng):
+    def _fit_centres(self, rows, covariance_share, budget, rng):
         k, d = int(self.n_clusters), rows.n_features
-        standard, grown, swapped, recovered = (1 - covariances[0]) * np.array(_SHARES)
+        standard, grown, swapped, recovered = (1 - covariance_share) * np.array(_SHARES)
         data = standardise(rows, budget, standard)
         n_axes = min(d, self.n_projections or _MOST_AXES)
         directions = np.eye(d) if n_axes == d else _orthogonal(d, n_axes, rng)
@@ -178,8 +177,7 @@ class DPCube(PrivateKMeans):
         n_swaps = 2 * k if self.n_swaps is None else int(self.n_swaps)
         start = tree.leaves[far_apart(tree.centres[tree.leaves], k)]
         chosen = search(candidates, projected, start, n_swaps, budget, swapped)
-        counts, centres = _recover(data, tree, tree.centres[chosen], budget, recovered)
-        return finish(data, counts, centres, covariances, budget)
+        return data, *_recover(data, tree, tree.centres[chosen], budget, recovered)
 
 
 def _orthogonal(d, n_axes, rng):
@@ -188,27 +186,12 @@ def _orthogonal(d, n_axes, rng):
 
 
 def _recover(data, tree, projected, budget, share):
-    """Noisy counts and means, in the original space, of clusters in the projection."""
+    """Noisy means and counts, in the original space, of clusters in the projection."""
     base = projected @ tree.directions.T
-    radius = _RECOVERY_RADIUS * data.n_features**0.5
-    longer = data.n_features**0.5 if budget.norm == "l1" else 1.0
-    halves = 0.5 * (projected**2).sum(axis=1)
-
-    def nearest(part):
-        coordinates = tree.coordinates(part)
-        scores = [
-            half - row_products(coordinates, centre)
-            for half, centre in zip(halves, projected, strict=True)
-        ]
-        return np.argmin(scores, axis=0)
-
-    moments = budget.release(
-        data.rows,
-        hard_assignment(
-            nearest, lambda part, cells: clip_norm(part - base[cells], radius * longer, budget.norm)
-        ),
-        len(base),
-        _RECOVERY,
-        share,
+    radius = in_norm(_RECOVERY_RADIUS * data.n_features**0.5, data.n_features, budget.norm)
+    nearest = nearest_to(projected)
+    assign = hard_assignment(
+        lambda part: nearest(tree.coordinates(part)), residuals_about(base, radius, budget.norm)
     )
-    return floored_counts(moments), base + radius * longer * shrunk_steps(moments)
+    moments = budget.release(data.rows, assign, len(base), _RECOVERY_WEIGHTS, share)
+    return base + radius * shrunk_steps(moments), floored_counts(moments)

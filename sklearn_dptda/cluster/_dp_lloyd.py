@@ -3,8 +3,10 @@
 from numbers import Integral
 
 from sklearn_dptda._typing import Adjacency, Bounds, CovarianceType, RandomStateLike
-from sklearn_dptda.cluster._kmeans._lloyd_fit import fit_lloyd
 from sklearn_dptda.cluster._kmeans._private_kmeans import PrivateKMeans
+from sklearn_dptda.cluster._mixture._centre_steps import kmeans_steps
+from sklearn_dptda.cluster._mixture._centres import initial_centres
+from sklearn_dptda.cluster._mixture._standardised import STANDARD_SHARE, standardise
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.utils._sklearn import Interval
 
@@ -125,5 +127,8 @@ class DPLloyd(PrivateKMeans):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _fit_centres(self, rows, covariances, budget, rng):
-        return fit_lloyd(rows, int(self.n_clusters), int(self.n_iter), covariances, budget, rng)
+    def _fit_centres(self, rows, covariance_share, budget, rng):
+        data = standardise(rows, budget, STANDARD_SHARE)
+        centres = initial_centres(data, int(self.n_clusters), rng)
+        share = 1 - STANDARD_SHARE - covariance_share
+        return data, *kmeans_steps(data, centres, int(self.n_iter), budget, share, rng)

@@ -9,7 +9,7 @@ from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
 from sklearn_dptda.cluster._moments._moment_release import hard_assignment
 from sklearn_dptda.cluster._moments._row_arithmetic import row_products
 
-_COUNT = MomentWeights(1.0)
+_COUNT_WEIGHTS = MomentWeights(1.0)
 # Boxes are not split below this part of the root: at the rim they hold what lies beyond.
 _LEAST_SIDE = 2.0**-12
 # Half-widths of the root, in standard deviations of its axes.
@@ -98,7 +98,7 @@ def grow(rows, directions, half_widths, n_clusters, depth, budget, share):
             rows,
             hard_assignment(tree.leaf_of, lambda part, cells: part),
             len(leaves),
-            _COUNT,
+            _COUNT_WEIGHTS,
             share / depth,
         )
         total = max(float(moments.counts.sum()), 1.0)

@@ -9,6 +9,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import FloatArray, IntArray
+from sklearn_dptda.cluster._mixture._component_steps import mixture_steps
 from sklearn_dptda.cluster._mixture._covariance_types import COVARIANCE_TYPES, compact
 from sklearn_dptda.cluster._private_rows import PrivateRowsEstimator
 from sklearn_dptda.utils._sklearn import Interval, Options, StrOptions
@@ -17,7 +18,7 @@ from sklearn_dptda.utils._sklearn import Interval, Options, StrOptions
 class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsEstimator):
     """Base of private k-means.
 
-    Children compute weights, centres and covariances in ``_fit_centres``.
+    Children return standardised rows, centres of these and noisy counts from ``_fit_centres``.
     """
 
     _gaussian_only = False
@@ -29,12 +30,16 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
     }
 
     def _learn(self, rows, budget, rng, box):
-        share = float(self.covariance_share), self.covariance_type
+        share, kind = float(self.covariance_share), self.covariance_type
         self.scales_ = box.unit
-        self.weights_, centres, covariances = self._fit_centres(rows, share, budget, rng)
-        self.cluster_centers_ = box.points(centres)
-        if covariances is not None:
-            self.covariances_ = compact(box.covariances(covariances), self.covariance_type)
+        data, centres, counts = self._fit_centres(rows, share, budget, rng)
+        if share == 0:
+            self.weights_, means = counts / counts.sum(), data.back(centres)
+        else:
+            self.weights_, *components = mixture_steps(data, centres, 1, budget, share, kind)
+            means, covariances = data.back(*components)
+            self.covariances_ = compact(box.covariances(covariances), kind)
+        self.cluster_centers_ = box.points(means)
 
     def _one_unit(self):
         return self.covariance_share > 0 and self.covariance_type == "spherical"

@@ -21,8 +21,8 @@ class Candidates:
     def __init__(self, points, radius):
         self.points, self.radius = points, radius
         steps = self._round(points)
-        squares = (steps**2).sum(axis=1, keepdims=True)
-        self._factors = np.hstack([-2 * steps, np.ones_like(squares), squares]).T
+        squared_norms = (steps**2).sum(axis=1, keepdims=True)
+        self._factors = np.hstack([-2 * steps, np.ones_like(squared_norms), squared_norms]).T
 
     def __len__(self):
         return len(self.points)
@@ -37,9 +37,10 @@ class Candidates:
         Whole numbers up to the largest cost, of shape (n, n_candidates).
         """
         steps = self._round(part)
-        squares = (steps**2).sum(axis=1, keepdims=True)
-        squared = np.hstack([steps, squares, np.ones_like(squares)]) @ self._factors
-        return np.minimum(squared, LARGEST_COST, out=squared)
+        squared_norms = (steps**2).sum(axis=1, keepdims=True)
+        factors = np.hstack([steps, squared_norms, np.ones_like(squared_norms)])
+        squared_distances = factors @ self._factors
+        return np.minimum(squared_distances, LARGEST_COST, out=squared_distances)
 
 
 def swap_costs(candidates, rows, chosen):

@@ -2,11 +2,15 @@
 
 import numpy as np
 
-from sklearn_dptda.cluster._mixture._centre_steps import _nearest_to, _residuals, residual_radius
+from sklearn_dptda.cluster._mixture._centre_steps import residual_radius
 from sklearn_dptda.cluster._mixture._centres import _inside
 from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
 from sklearn_dptda.cluster._moments._moment_release import hard_assignment, soft_assignment
-from sklearn_dptda.cluster._moments._row_arithmetic import row_products
+from sklearn_dptda.cluster._moments._row_arithmetic import (
+    nearest_to,
+    residuals_about,
+    row_products,
+)
 from sklearn_dptda.cluster._moments._shrinkage import (
     floored_counts,
     shrunk_covariances,
@@ -14,7 +18,7 @@ from sklearn_dptda.cluster._moments._shrinkage import (
 )
 from sklearn_dptda.cluster._morse._mixture_density import MixtureDensity
 
-_MIXTURE = MomentWeights(0.1, 0.3, 0.6)
+_MIXTURE_WEIGHTS = MomentWeights(0.1, 0.3, 0.6)
 _EIGENVALUE_FLOOR = 0.02
 
 
@@ -31,7 +35,7 @@ def mixture_steps(data, centres, n_steps, budget, share, kind="full", soft=False
         assign = _assignment(centres, density, radius, budget.norm, soft)
         parts = soft and density is not None
         moments = budget.release(
-            data.rows, assign, len(centres), _MIXTURE, share / n_steps, kind, parts
+            data.rows, assign, len(centres), _MIXTURE_WEIGHTS, share / n_steps, kind, parts
         )
         steps = shrunk_steps(moments)
         centres = _inside(centres + radius * steps)
@@ -50,14 +54,14 @@ def above_noise(moments, counts):
 
 
 def _assignment(centres, density, radius, norm, soft):
-    residuals = _residuals(centres, radius, norm)
+    residuals = residuals_about(centres, radius, norm)
     if density is None:
-        return hard_assignment(_nearest_to(centres), residuals)
+        return hard_assignment(nearest_to(centres), residuals)
     if soft:
         return soft_assignment(
             lambda part: _responsibilities(part, density), residuals, len(centres)
         )
-    return hard_assignment(lambda part: log_joint(part, density).argmax(axis=1), residuals)
+    return hard_assignment(likeliest(density), residuals)
 
 
 def log_joint(part, density):
@@ -68,6 +72,11 @@ def log_joint(part, density):
         whitened = np.column_stack([row_products(residuals, row) for row in factor])
         scores[:, k] = log_scale - 0.5 * row_products(whitened, whitened)
     return scores
+
+
+def likeliest(density):
+    """From rows to the index of the component that is likeliest for each."""
+    return lambda part: log_joint(part, density).argmax(axis=1)
 
 
 def _responsibilities(part, density):

@@ -25,12 +25,12 @@ class MomentWeights:
 
     count: float
     sum: float = 0.0
-    second: float = 0.0
+    second_moment: float = 0.0
 
     @property
     def roots(self):
         """The weights themselves."""
-        return self.count**0.5, self.sum**0.5, self.second**0.5
+        return self.count**0.5, self.sum**0.5, self.second_moment**0.5
 
     def sensitivity(self, adjacency, norm="l2"):
         """Sensitivity of the moments of all cells together.
@@ -42,11 +42,12 @@ class MomentWeights:
         if norm == "l1":
             factor = 1 if adjacency == "add-remove" else 2
             return Sensitivity(factor * sum(self.roots), "l1", adjacency)
-        total = self.count + self.sum + self.second
+        total = self.count + self.sum + self.second_moment
         if adjacency == "add-remove":
             return Sensitivity(total**0.5, "l2", adjacency)
-        t = -1.0 if 2 * self.second <= self.sum else -self.sum / (2 * self.second)
-        least = self.count + self.sum * t + self.second * t * t
+        steep = 2 * self.second_moment
+        t = -1.0 if steep <= self.sum else -self.sum / steep
+        least = self.count + self.sum * t + self.second_moment * t * t
         return Sensitivity((2 * total - 2 * min(least, 0.0)) ** 0.5, "l2", adjacency)
 
 
@@ -56,14 +57,14 @@ class Moments:
 
     Second moments have shape (n_cells, n_features, n_features), or one for all cells where they
     are tied. ``sd_count`` and ``sd_sum`` are standard deviations of the noise of a count and of a
-    coordinate of a sum, ``var_second`` the expected squared Frobenius norm of the noise of a
+    coordinate of a sum, ``var_second_moment`` the expected squared Frobenius norm of the noise of a
     second moment, and ``var_trace`` the variance of its trace.
     """
 
     counts: np.ndarray
     sums: np.ndarray
-    seconds: np.ndarray | None
+    second_moments: np.ndarray | None
     sd_count: float
     sd_sum: float
-    var_second: float = 0.0
+    var_second_moment: float = 0.0
     var_trace: float = 0.0
