@@ -5,6 +5,7 @@ from numbers import Integral
 
 import numpy as np
 
+from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, Bounds, CovarianceType, RandomStateLike
 from sklearn_dptda.cluster._kmeans._box_tree import default_depth, grow
 from sklearn_dptda.cluster._kmeans._private_kmeans import PrivateKMeans
@@ -26,6 +27,7 @@ _COST_RADIUS, _RECOVERY_RADIUS = 1.5, 1.4
 _MOST_AXES = 6
 
 
+@fill_doc
 class DPCube(PrivateKMeans):
     """K-means under differential privacy, by candidates from a private partition.
 
@@ -38,52 +40,24 @@ class DPCube(PrivateKMeans):
     ----------
     n_clusters : int, default=8
         Number of clusters.
-    epsilon : float, default=1.0
-        Privacy loss of one fit. ``inf`` adds no noise.
-    delta : float, default=1e-6
-        Failure probability. 0: pure differential privacy, with Laplace noise;
-        otherwise Gaussian noise.
-    bounds : pair of float or array-like, default=None
-        Public lower and upper bounds of the columns; rows are clipped to them.
-        None computes them from the data, which leaks, and warns.
-    adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        Whether neighbours have one row more or less, the number of rows being
-        private, or the same public number and one row replaced.
+    %(epsilon)s
+    %(pure_or_gaussian_delta)s
+    %(row_bounds)s
+    %(row_adjacency)s
     n_projections : int, default=None
         Dimension of the projection. None: that of the rows, at most six; with
         the dimension of the rows there is no projection.
     n_swaps : int, default=None
         Number of swaps. None: twice the number of clusters.
-    covariance_share : float, default=0.0
-        Share of the budget for covariances of the clusters, which
-        :class:`MorseMerging` needs; clusters hardly above the noise are then
-        dropped. About a half serves well. 0 releases none.
-    covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
-        As in :class:`DPMoG`.
-    accountant : PrivacyAccountant, default=None
-        Budget that each fit is paid from.
-    random_state : int, RandomState instance, Generator or None, default=None
-        Of the noise. None draws from the operating system's entropy; a seed is
-        for tests and study only.
+    %(cluster_covariances)s
+    %(fit_accountant_and_random_state)s
 
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Private centres.
-    weights_ : ndarray of shape (n_clusters,)
-        Private shares of the rows.
-    scales_ : ndarray of shape (n_features,)
-        Half widths of the bounds. Distances are measured in these units, so
-        that columns of different ranges count alike.
-    covariances_ : ndarray
-        Private covariances, with a ``covariance_share``, in the shape for
-        ``covariance_type``.
-    privacy_guarantee_ : PrivacyGuarantee
-        What the fit promises.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where they have names.
+    %(cluster_weights_scales_and_covariances)s
+    %(fit_guarantee_and_columns)s
 
     See Also
     --------

@@ -3,6 +3,7 @@
 from numbers import Integral, Real
 from typing import Literal
 
+from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, Bounds, CovarianceType, RandomStateLike
 from sklearn_dptda.cluster._dp_mog import DPMoG
 from sklearn_dptda.cluster._mixture._covariance_types import mixture_parameters
@@ -14,6 +15,7 @@ from sklearn_dptda.utils._sklearn import Interval, StrOptions
 _SPARE_COMPONENTS = 4
 
 
+@fill_doc
 class DPMoGMorse(MergedMixtureMixin, DPMoG):
     """Private clusters of any shape: a private mixture, merged along density saddles.
 
@@ -38,12 +40,7 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
         The private mixture.
     modes_, saddles_, linkage_, mode_labels_, component_labels_, n_clusters_
         The merge tree and its cut, as in :class:`MorseMerging`.
-    privacy_guarantee_ : PrivacyGuarantee
-        What the fit promises.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where they have names.
+    %(fit_guarantee_and_columns)s
 
     See Also
     --------

@@ -9,6 +9,7 @@ from sklearn.mixture import GaussianMixture
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
+from sklearn_dptda._docs import fill_doc
 from sklearn_dptda.cluster._mixture._covariance_types import mixture_parameters
 from sklearn_dptda.cluster._morse._merge_tree import SEARCHES
 from sklearn_dptda.cluster._morse._merged_mixture import MergedMixtureMixin
@@ -19,6 +20,7 @@ from sklearn_dptda.utils._sklearn import HasMethods, Interval, StrOptions, _fit_
 _DEFAULT_COMPONENTS = 8
 
 
+@fill_doc
 class MorseMerging(MergedMixtureMixin, MetaEstimatorMixin, ClusterMixin, BaseEstimator):
     """Clusters of any shape from a mixture with more components than clusters.
 
@@ -70,10 +72,7 @@ class MorseMerging(MergedMixtureMixin, MetaEstimatorMixin, ClusterMixin, BaseEst
     labels_ : ndarray of shape (n_samples,)
         Clusters of the training rows; only where the mixture is not private,
         since they are functions of the rows.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where they have names.
+    %(columns)s
 
     See Also
     --------

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.neighbors import KernelDensity
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import IntArray, SparseLike
 from sklearn_dptda.cluster._peaks._nearest_rows import (
     Neighbours,
@@ -26,6 +27,7 @@ from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 _FEWEST, _MOST = 10, 100
 
 
+@fill_doc
 class ToMATo(ClusterMixin, BaseEstimator):
     """Topological mode analysis: clusters of any shape from the peaks of a density.
 
@@ -77,10 +79,7 @@ class ToMATo(ClusterMixin, BaseEstimator):
         Density of the training rows, ties broken.
     peak_indices_ : ndarray of shape (n_peaks,)
         Training row of each peak.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where they have names.
+    %(columns)s
 
     See Also
     --------

@@ -8,6 +8,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.cluster._mixture._component_steps import mixture_steps
 from sklearn_dptda.cluster._mixture._covariance_types import COVARIANCE_TYPES, compact
@@ -52,16 +53,11 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
     def _n_features_out(self):
         return len(self.cluster_centers_)
 
+    @fill_doc
     def predict(self, X: ArrayLike) -> IntArray:
         """Nearest centre of each row, in units of ``scales_``.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
+        %(one_number_for_each_row)s
         """
         return self.transform(X).argmin(axis=1)
 

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.cluster._fit_predict import FitPredictMixin
 from sklearn_dptda.cluster._morse._critical_points import basins
@@ -45,16 +46,11 @@ class MergedMixtureMixin(FitPredictMixin):
         self.component_labels_ = self.mode_labels_[tree.owners]
         self.n_clusters_ = int(self.mode_labels_.max()) + 1
 
+    @fill_doc
     def predict(self, X: ArrayLike) -> IntArray:
         """Assign rows to clusters.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
+        %(one_number_for_each_row)s
         """
         check_is_fitted(self)
         return self._assign(check_rows(self, X, reset=False))
