@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, Bounds, IntArray, RandomStateLike
 from sklearn_dptda.cluster._peaks._grid_peaks import choose, smoothed_peaks
+from sklearn_dptda.cluster._peaks._peak_hierarchy import places_of
 from sklearn_dptda.cluster._private_rows import PrivateRowsEstimator
 from sklearn_dptda.privacy import PrivacyAccountant, Sensitivity
 from sklearn_dptda.utils._sklearn import Interval
@@ -171,9 +172,7 @@ class DPToMATo(PrivateRowsEstimator):
         self.cell_labels_ = labels[best.peaks.owners].reshape(noisy.shape)
         edges = box.points(np.linspace(-1.0, 1.0, bins + 1)[:, None])
         self.edges_ = list(np.broadcast_to(edges, (bins + 1, d)).T.copy())
-        order = np.argsort(best.heights)
-        births = best.peaks.births[: self.n_clusters_]
-        tops = order[np.searchsorted(best.heights[order], births)]
+        tops = places_of(best.peaks.births[: self.n_clusters_], best.heights)
         cells = np.column_stack(np.unravel_index(tops, noisy.shape))
         self.cluster_centers_ = box.points((2 * cells + 1) / bins - 1)
 

@@ -87,6 +87,6 @@ class MergedMixtureMixin(FitPredictMixin):
         # Where a climb stalls on a plateau the likeliest cluster is taken.
         labels = self._probabilities(X).argmax(axis=1)
         for rows in gen_batches(len(X), _BATCH):
-            found = basins(density, np.asarray(X[rows], dtype=float), self.modes_)
-            labels[rows] = np.where(found < 0, labels[rows], self.mode_labels_[found])
+            modes = basins(density, np.asarray(X[rows], dtype=float), self.modes_)
+            labels[rows] = np.where(modes < 0, labels[rows], self.mode_labels_[modes])
         return labels

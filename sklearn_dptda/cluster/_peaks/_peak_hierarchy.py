@@ -73,15 +73,21 @@ def strict(weights):
     list the first of equally near nodes, so that the copies of a row all find the highest of them.
     """
     order = np.lexsort((-np.arange(len(weights)), weights))
-    out = weights[order].astype(float)
-    for i in np.flatnonzero(np.diff(out) <= 0) + 1:
+    rising = weights[order].astype(float)
+    for i in np.flatnonzero(np.diff(rising) <= 0) + 1:
         # Runs of ties move up one float at a time, and push what they meet.
-        while i < len(out) and out[i] <= out[i - 1]:
-            out[i] = np.nextafter(out[i - 1], np.inf)
+        while i < len(rising) and rising[i] <= rising[i - 1]:
+            rising[i] = np.nextafter(rising[i - 1], np.inf)
             i += 1
-    result = np.empty_like(out)
-    result[order] = out
-    return result
+    without_ties = np.empty_like(rising)
+    without_ties[order] = rising
+    return without_ties
+
+
+def places_of(wanted, values):
+    """Indices of the wanted ones among values without ties."""
+    order = np.argsort(values)
+    return order[np.searchsorted(values, wanted, sorter=order)]
 
 
 def find_peaks(neighbours, weights):
@@ -93,8 +99,7 @@ def find_peaks(neighbours, weights):
     np.maximum.at(births, leaves, weights)
     deaths = np.full(n_leaves, -np.inf)
     pairs = np.asarray(tomato.diagram_).reshape(-1, 2)
-    order = np.argsort(births)
-    deaths[order[np.searchsorted(births[order], pairs[:, 0])]] = pairs[:, 1]
+    deaths[places_of(pairs[:, 0], births)] = pairs[:, 1]
     into = np.arange(n_leaves)
     # The highest leaf of each node of the merge tree.
     tops = list(range(n_leaves))
@@ -108,8 +113,7 @@ def find_peaks(neighbours, weights):
 def _by_prominence(births, deaths, into, leaves, children):
     n = len(births)
     order = np.lexsort((-births, -(births - deaths)))
-    rank = np.empty(n, dtype=int)
-    rank[order] = np.arange(n)
+    rank = np.argsort(order)
     renamed = np.r_[rank, np.arange(n, n + len(children))]
     return Peaks(
         diagram=np.column_stack([births, deaths])[order],
