@@ -1,6 +1,6 @@
 """A private mixture whose components are merged into clusters of any shape."""
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Literal
 
 from sklearn_dptda._docs import fill_doc
@@ -9,7 +9,7 @@ from sklearn_dptda.cluster._dp_mog import DPMoG
 from sklearn_dptda.cluster._mixture._covariance_types import mixture_parameters
 from sklearn_dptda.cluster._morse._merged_mixture import MergedMixtureMixin
 from sklearn_dptda.privacy import PrivacyAccountant
-from sklearn_dptda.utils._sklearn import Interval, StrOptions
+from sklearn_dptda.utils._sklearn import Interval
 
 # Components beyond the number of clusters, so that clusters can have any shape.
 _SPARE_COMPONENTS = 4
@@ -73,11 +73,8 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
 
     _parameter_constraints = {
         **DPMoG._parameter_constraints,
-        "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
+        **MergedMixtureMixin._cut_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "merge_threshold": [Interval(Real, 0, None, closed="left"), None],
-        "min_cluster_weight": [Interval(Real, 0, 1, closed="left")],
-        "predict_method": [StrOptions({"responsibility", "flow"})],
     }
 
     def __init__(
@@ -130,8 +127,5 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
     def _n_start(self):
         if self.n_components is not None:
             return int(self.n_components)
-        return (
-            2 * _SPARE_COMPONENTS
-            if self.n_clusters is None
-            else (self.n_clusters + _SPARE_COMPONENTS)
-        )
+        n_clusters = _SPARE_COMPONENTS if self.n_clusters is None else self.n_clusters
+        return n_clusters + _SPARE_COMPONENTS

@@ -9,12 +9,11 @@ from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, Bounds, CovarianceType, RandomStateLike
 from sklearn_dptda.cluster._kmeans._box_tree import default_depth, grow
 from sklearn_dptda.cluster._kmeans._private_kmeans import PrivateKMeans
-from sklearn_dptda.cluster._mixture._component_steps import above_noise
 from sklearn_dptda.cluster._mixture._standardised import STANDARD_SHARE, standardise
 from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
 from sklearn_dptda.cluster._moments._moment_release import hard_assignment
 from sklearn_dptda.cluster._moments._row_arithmetic import in_norm, residuals_about
-from sklearn_dptda.cluster._moments._shrinkage import floored_counts, shrunk_steps
+from sklearn_dptda.cluster._moments._shrinkage import above_noise, floored_counts, shrunk_steps
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.utils._sklearn import Interval
 

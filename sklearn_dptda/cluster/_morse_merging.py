@@ -1,6 +1,6 @@
 """Sub-clusters of any mixture merged along density saddles."""
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Literal, Self
 
 from numpy.typing import ArrayLike
@@ -15,7 +15,7 @@ from sklearn_dptda.cluster._morse._merge_tree import SEARCHES
 from sklearn_dptda.cluster._morse._merged_mixture import MergedMixtureMixin
 from sklearn_dptda.cluster._morse._mixture_density import MixtureDensity
 from sklearn_dptda.utils._rows import check_rows
-from sklearn_dptda.utils._sklearn import HasMethods, Interval, StrOptions, _fit_context
+from sklearn_dptda.utils._sklearn import HasMethods, StrOptions, _fit_context
 
 _DEFAULT_COMPONENTS = 8
 
@@ -106,11 +106,8 @@ class MorseMerging(MergedMixtureMixin, MetaEstimatorMixin, ClusterMixin, BaseEst
 
     _parameter_constraints = {
         "estimator": [HasMethods("fit"), None],
-        "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
-        "merge_threshold": [Interval(Real, 0, None, closed="left"), None],
-        "min_cluster_weight": [Interval(Real, 0, 1, closed="left")],
+        **MergedMixtureMixin._cut_constraints,
         "saddle_search": [StrOptions(set(SEARCHES))],
-        "predict_method": [StrOptions({"responsibility", "flow"})],
     }
 
     def __init__(

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, IntArray
@@ -74,10 +73,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
         -------
         ndarray of shape (n_samples, n_clusters)
         """
-        return self._distances(self._rows(X))
-
-    def _distances(self, X):
-        check_is_fitted(self)
+        X = self._rows(X)
         return euclidean_distances(X / self.scales_, self.cluster_centers_ / self.scales_)
 
     def score(self, X: ArrayLike, y: object = None) -> float:

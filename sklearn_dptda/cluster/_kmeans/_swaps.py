@@ -54,14 +54,14 @@ def swap_costs(candidates, rows, chosen):
         costs = candidates.costs(part)
         present = costs[:, chosen]
         nearest = present.argmin(axis=1)
-        first = present.min(axis=1)
+        nearest_cost = present.min(axis=1)
         # With its centre gone, a record goes to the second, or pays most.
         present[np.arange(len(part)), nearest] = LARGEST_COST
-        second = present.min(axis=1)
-        kept = np.minimum(costs, first[:, None])
+        second_cost = present.min(axis=1)
+        kept = np.minimum(costs, nearest_cost[:, None])
         total += kept.sum(axis=0)
-        # What the second adds, where the new centre is farther than the first.
-        added = np.minimum(costs, second[:, None], out=costs)
+        # What the second adds, where the new centre is farther than the nearest.
+        added = np.minimum(costs, second_cost[:, None], out=costs)
         added -= kept
         total += by_cell(nearest, k) @ added
     return total.astype(np.int64)

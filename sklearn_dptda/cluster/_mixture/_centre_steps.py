@@ -2,13 +2,14 @@
 
 import numpy as np
 
-from sklearn_dptda.cluster._mixture._centres import _inside, split_light
-from sklearn_dptda.cluster._mixture._standardised import _CELL_RADIUS, _RESIDUAL_RADIUS
+from sklearn_dptda.cluster._mixture._centres import inside, split_light
 from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
 from sklearn_dptda.cluster._moments._moment_release import hard_assignment
 from sklearn_dptda.cluster._moments._row_arithmetic import in_norm, nearest_to, residuals_about
 from sklearn_dptda.cluster._moments._shrinkage import floored_counts, shrunk_steps
 
+# In root mean square radii of the standardised records.
+_RESIDUAL_RADIUS, _CELL_RADIUS = 0.7, 1.3
 # Under replace-one a count as heavy as the sum is free.
 _KMEANS_WEIGHTS = {"add-remove": MomentWeights(0.3, 0.7), "replace-one": MomentWeights(0.5, 0.5)}
 
@@ -41,7 +42,7 @@ def kmeans_steps(data, centres, n_steps, budget, share, rng):
             _KMEANS_WEIGHTS[budget.adjacency],
             share / n_steps,
         )
-        centres = _inside(centres + radius * shrunk_steps(moments))
+        centres = inside(centres + radius * shrunk_steps(moments))
         counts = floored_counts(moments)
         if step < n_steps - 1:
             centres = split_light(centres, moments, spread, rng)

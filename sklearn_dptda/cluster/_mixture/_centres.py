@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sklearn_dptda.cluster._mixture._standardised import _RECORD_RADIUS
+from sklearn_dptda.cluster._mixture._standardised import RECORD_RADIUS
 from sklearn_dptda.cluster._moments._row_arithmetic import euclidean
 from sklearn_dptda.utils._farthest_first import farthest_first
 
@@ -43,7 +43,7 @@ def initial_centres(data, n, rng):
     return data.n_features**0.5 * packed_points(n, data.n_features, rng) @ data.axes.T
 
 
-def _inside(centres):
+def inside(centres):
     """Keep centres where records can be."""
-    limit = _RECORD_RADIUS * centres.shape[1] ** 0.5
+    limit = RECORD_RADIUS * centres.shape[1] ** 0.5
     return centres / np.maximum(euclidean(centres) / limit, 1.0)[:, None]

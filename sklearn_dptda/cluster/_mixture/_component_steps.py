@@ -1,9 +1,11 @@
 """Private mixture steps, with covariances."""
 
+from functools import partial
+
 import numpy as np
 
 from sklearn_dptda.cluster._mixture._centre_steps import residual_radius
-from sklearn_dptda.cluster._mixture._centres import _inside
+from sklearn_dptda.cluster._mixture._centres import inside
 from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
 from sklearn_dptda.cluster._moments._moment_release import hard_assignment, soft_assignment
 from sklearn_dptda.cluster._moments._row_arithmetic import (
@@ -12,6 +14,7 @@ from sklearn_dptda.cluster._moments._row_arithmetic import (
     row_products,
 )
 from sklearn_dptda.cluster._moments._shrinkage import (
+    above_noise,
     floored_counts,
     shrunk_covariances,
     shrunk_steps,
@@ -38,7 +41,7 @@ def mixture_steps(data, centres, n_steps, budget, share, kind="full", soft=False
             data.rows, assign, len(centres), _MIXTURE_WEIGHTS, share / n_steps, kind, parts
         )
         steps = shrunk_steps(moments)
-        centres = _inside(centres + radius * steps)
+        centres = inside(centres + radius * steps)
         covariances = radius**2 * shrunk_covariances(moments, steps, _EIGENVALUE_FLOOR)
         counts = floored_counts(moments)
         if step < n_steps - 1:
@@ -47,20 +50,13 @@ def mixture_steps(data, centres, n_steps, budget, share, kind="full", soft=False
     return counts[kept] / counts[kept].sum(), centres[kept], covariances[kept]
 
 
-def above_noise(moments, counts):
-    """Which cells are kept: by their noisy counts, and never none."""
-    kept = moments.counts > 3 * moments.sd_count
-    return kept if kept.any() else counts == counts.max()
-
-
 def _assignment(centres, density, radius, norm, soft):
     residuals = residuals_about(centres, radius, norm)
     if density is None:
         return hard_assignment(nearest_to(centres), residuals)
     if soft:
-        return soft_assignment(
-            lambda part: _responsibilities(part, density), residuals, len(centres)
-        )
+        parts = partial(_responsibilities, density=density)
+        return soft_assignment(parts, residuals, len(centres))
     return hard_assignment(likeliest(density), residuals)
 
 

@@ -4,12 +4,12 @@ import numpy as np
 
 from sklearn_dptda.cluster._mixture._centre_steps import kmeans_steps
 from sklearn_dptda.cluster._mixture._centres import initial_centres, packed_points
-from sklearn_dptda.cluster._mixture._component_steps import above_noise, likeliest, mixture_steps
+from sklearn_dptda.cluster._mixture._component_steps import likeliest, mixture_steps
 from sklearn_dptda.cluster._mixture._standardised import STANDARD_SHARE, standardise
 from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
 from sklearn_dptda.cluster._moments._moment_release import hard_assignment
 from sklearn_dptda.cluster._moments._row_arithmetic import clip_norm
-from sklearn_dptda.cluster._moments._shrinkage import clip_eigenvalues, floored_counts
+from sklearn_dptda.cluster._moments._shrinkage import above_noise, clip_eigenvalues, floored_counts
 from sklearn_dptda.cluster._morse._mixture_density import MixtureDensity
 
 _KMEANS_SHARE, _MIXTURE_SHARE = 0.45, 0.5

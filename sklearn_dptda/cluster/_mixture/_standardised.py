@@ -13,7 +13,7 @@ from sklearn_dptda.cluster._moments._shrinkage import floored_counts
 STANDARD_SHARE = 0.05
 _STANDARD_WEIGHTS = MomentWeights(0.2, 0.4, 0.4)
 # In root mean square radii of the standardised records.
-_RECORD_RADIUS, _RESIDUAL_RADIUS, _CELL_RADIUS = 2.0, 0.7, 1.3
+RECORD_RADIUS = 2.0
 # In more columns principal axes would be noise, and slow: the columns stand for them.
 _MOST_TURNED = 64
 # Of the mean variance: below it, the noise of a covariance says nothing on a direction.
@@ -62,7 +62,7 @@ def standardise(rows, budget, share):
     covariance = radius**2 * moments.second_moments[0] / count - np.outer(centre, centre)
     scale = float(np.sqrt(np.clip(np.trace(covariance) / d, 1e-4, 1.0)))
     values, vectors = np.linalg.eigh(covariance / scale**2)
-    limit = _RECORD_RADIUS * d**0.5
+    limit = RECORD_RADIUS * d**0.5
     return Standardised(
         rows.map(lambda part: clip_norm((part - centre) / scale, limit) * limit),
         centre,

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-_BATCH = 1 << 15
+BATCH = 1 << 15
 # Numbers that one batch is worth, whatever is computed for each row: they fit a cache.
 _NUMBERS = 1 << 18
 
@@ -18,7 +18,7 @@ class Rows:
     @classmethod
     def of_array(cls, X):
         """Rows of one array."""
-        return cls(list(slices(X, _BATCH)), X.shape[1])
+        return cls(list(slices(X, BATCH)), X.shape[1])
 
     def __iter__(self):
         return iter(self.parts() if callable(self.parts) else self.parts)
@@ -32,7 +32,7 @@ class Rows:
 
 def small_batches(rows, width):
     """Batches for computations that need ``width`` numbers for each row."""
-    size = max(1, min(_BATCH, _NUMBERS // max(width, 1)))
+    size = max(1, min(BATCH, _NUMBERS // max(width, 1)))
     return (piece for part in rows for piece in slices(part, size))
 
 

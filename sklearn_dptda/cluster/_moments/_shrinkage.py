@@ -1,4 +1,4 @@
-"""Post-processing of noisy moments: shrunk means and covariances."""
+"""Post-processing of noisy moments: cells that are kept, shrunk means and covariances."""
 
 import numpy as np
 
@@ -10,6 +10,12 @@ _TINY = 1e-300
 def floored_counts(moments):
     """Counts, at least one standard deviation of their noise, and at least one half."""
     return np.maximum(moments.counts, max(moments.sd_count, 0.5))
+
+
+def above_noise(moments, counts):
+    """Which cells are kept: by their noisy counts, and never none."""
+    kept = moments.counts > 3 * moments.sd_count
+    return kept if kept.any() else counts == counts.max()
 
 
 def shrunk_steps(moments):

@@ -65,7 +65,7 @@ class BarrierGraph:
         if saddle is None:
             return None
         height = self.density.height(saddle[None])[0]
-        slack = _ROUNDING * max(1.0, abs(height))
+        slack = _slack(height)
         if height > ceiling + slack:
             return None
         ends = self.modes_of(saddle + np.array([[1e-3], [-1e-3]]) * direction)
@@ -128,7 +128,7 @@ class BarrierGraph:
     def _spared(self, i, j):
         """Whether saddles that are no higher join two modes."""
         height = self.heights[i, j]
-        return self._joined(i, j, height + _ROUNDING * max(1.0, abs(height)), self.settled)
+        return self._joined(i, j, height + _slack(height), self.settled)
 
     def _joined(self, i, j, height, known):
         """Whether barriers up to a height join two modes, without the one between them."""
@@ -189,6 +189,10 @@ class BarrierGraph:
                     break
             first, last = pair
         return False
+
+
+def _slack(height):
+    return _ROUNDING * max(1.0, abs(height))
 
 
 def _last_steps(labels):

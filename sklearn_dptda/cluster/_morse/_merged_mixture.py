@@ -1,6 +1,7 @@
 """What estimators share whose clusters are merged components."""
 
 import warnings
+from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +14,7 @@ from sklearn_dptda.cluster._fit_predict import FitPredictMixin
 from sklearn_dptda.cluster._morse._critical_points import basins
 from sklearn_dptda.cluster._morse._merge_tree import morse_linkage
 from sklearn_dptda.utils._rows import check_rows
+from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
 # Rows that are labelled together, so that memory does not grow with their number.
 _BATCH = 1 << 14
@@ -25,6 +27,13 @@ class MergedMixtureMixin(FitPredictMixin):
     ``min_cluster_weight`` and ``predict_method``, and a method ``_mixture``
     that returns the density.
     """
+
+    _cut_constraints = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
+        "merge_threshold": [Interval(Real, 0, None, closed="left"), None],
+        "min_cluster_weight": [Interval(Real, 0, 1, closed="left")],
+        "predict_method": [StrOptions({"responsibility", "flow"})],
+    }
 
     def _check_cut(self, n_components):
         if self.n_clusters is not None and self.merge_threshold is not None:

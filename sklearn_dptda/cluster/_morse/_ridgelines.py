@@ -57,8 +57,7 @@ def _ridgelines(density, pairs, times):
     scales = np.exp((logs - logs.max()) / density.n_features)
     wide, narrow = times * scales[pairs[:, :1]], (1 - times) * scales[pairs[:, 1:]]
     times = wide / (wide + narrow)
-    pulled = np.einsum("kij,kj->ki", density.precisions, density.means)
     t = times[..., None]
     matrices = (1 - t)[..., None] * first[:, None] + t[..., None] * second[:, None]
-    right = (1 - t) * pulled[pairs[:, 0]][:, None] + t * pulled[pairs[:, 1]][:, None]
+    right = (1 - t) * density.pulls[pairs[:, 0]][:, None] + t * density.pulls[pairs[:, 1]][:, None]
     return np.linalg.solve(matrices, right[..., None])[..., 0]
