@@ -69,6 +69,16 @@ FRAGMENTS = {
         feature_names_in_ : ndarray of shape (`n_features_in_`,)
             Names of the columns, where they have names.
     """,
+    "fit_rows": """
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : Ignored
+
+        Returns
+        -------
+        self
+    """,
     "one_number_for_each_row": """
         Parameters
         ----------

@@ -1,4 +1,8 @@
-"""Private mixtures, k-means and density peaks; clusters merged along saddles."""
+"""Private mixtures, k-means and density peaks; clusters merged along saddles.
+
+Estimators learn from private rows through noisy moments, noisy counts and private choices; merging
+along saddles and climbing to peaks are post-processing of what these release.
+"""
 
 from sklearn_dptda.cluster._dp_cube import DPCube
 from sklearn_dptda.cluster._dp_lloyd import DPLloyd

@@ -16,7 +16,7 @@ from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
 from sklearn_dptda.cluster._moments._moment_release import hard_assignment
 from sklearn_dptda.cluster._moments._row_arithmetic import in_norm, nearest_to, residuals_about
 from sklearn_dptda.cluster._moments._shrinkage import floored_counts, shrunk_steps
-from sklearn_dptda.privacy import PrivacyAccountant, pure_rho, zcdp_rho
+from sklearn_dptda.privacy import PrivacyAccountant, zcdp_rho
 from sklearn_dptda.utils._sklearn import Interval
 
 # Shares of what the covariances leave: centre and scale, tree, swaps, recovery.
@@ -125,10 +125,9 @@ class DPCube(PrivateKMeans):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _loss(self):
-        epsilon, delta = float(self.epsilon), float(self.delta)
-        if delta == 0:
-            return epsilon, pure_rho(epsilon)
+    @staticmethod
+    def _gaussian_loss(epsilon, delta):
+        # Choices are no Gaussian mechanisms: losses add up as zCDP.
         rho = zcdp_rho(epsilon, delta)
         return math.sqrt(2 * rho), rho
 

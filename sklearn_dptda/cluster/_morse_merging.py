@@ -128,17 +128,11 @@ class MorseMerging(MergedMixtureMixin, MetaEstimatorMixin, ClusterMixin, BaseEst
         self.predict_method = predict_method
 
     @_fit_context(prefer_skip_nested_validation=False)
+    @fill_doc
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Fit the mixture and merge it.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : Ignored
-
-        Returns
-        -------
-        self
+        %(fit_rows)s
 
         Raises
         ------

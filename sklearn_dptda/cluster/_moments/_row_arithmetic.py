@@ -59,5 +59,9 @@ def residuals_about(centres, radius, norm):
 
     A number, or one for each centre, of shape (n_centres, 1).
     """
-    radii = np.broadcast_to(radius, (len(centres), 1))
-    return lambda part, cells: clip_norm(part - centres[cells], radii[cells], norm)
+
+    def residuals(part, cells):
+        reach = radius if np.ndim(radius) == 0 else radius[cells]
+        return clip_norm(part - centres[cells], reach, norm)
+
+    return residuals
