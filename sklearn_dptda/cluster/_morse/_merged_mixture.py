@@ -23,9 +23,8 @@ _BATCH = 1 << 14
 class MergedMixtureMixin(FitPredictMixin):
     """What estimators share whose clusters are merged components.
 
-    They have the parameters ``n_clusters``, ``merge_threshold``,
-    ``min_cluster_weight`` and ``predict_method``, and a method ``_mixture``
-    that returns the density.
+    They have the parameters ``n_clusters``, ``merge_threshold``, ``min_cluster_weight`` and
+    ``predict_method``, and a method ``_mixture`` that returns the density.
     """
 
     _cut_constraints = {
