@@ -94,6 +94,79 @@ FRAGMENTS = {
         -------
         self
     """,
+    "pure_or_gaussian_delta": """
+        delta : float, default=1e-6
+            Failure probability. 0: pure differential privacy, with Laplace noise;
+            otherwise Gaussian noise.
+    """,
+    "row_bounds": """
+        bounds : pair of float or array-like, default=None
+            Public lower and upper bounds of the columns; rows are clipped to them.
+            None computes them from the data, which leaks, and warns.
+    """,
+    "row_adjacency": """
+        adjacency : {"add-remove", "replace-one"}, default="add-remove"
+            Whether neighbours have one row more or less, the number of rows being
+            private, or the same public number and one row replaced.
+    """,
+    "cluster_covariances": """
+        covariance_share : float, default=0.0
+            Share of the budget for covariances of the clusters, which
+            :class:`MorseMerging` needs; clusters hardly above the noise are then
+            dropped. About a half serves well. 0 releases none.
+        covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
+            As in :class:`DPMoG`.
+    """,
+    "fit_accountant_and_random_state": """
+        accountant : PrivacyAccountant, default=None
+            Budget that each fit is paid from.
+        random_state : int, RandomState instance, Generator or None, default=None
+            Of the noise. None draws from the operating system's entropy; a seed is
+            for tests and study only.
+    """,
+    "cluster_weights_scales_and_covariances": """
+        weights_ : ndarray of shape (n_clusters,)
+            Private shares of the rows.
+        scales_ : ndarray of shape (n_features,)
+            Half widths of the bounds. Distances are measured in these units, so
+            that columns of different ranges count alike.
+        covariances_ : ndarray
+            Private covariances, with a ``covariance_share``, in the shape for
+            ``covariance_type``.
+    """,
+    "fit_guarantee_and_columns": """
+        privacy_guarantee_ : PrivacyGuarantee
+            What the fit promises.
+        n_features_in_ : int
+            Number of columns.
+        feature_names_in_ : ndarray of shape (`n_features_in_`,)
+            Names of the columns, where they have names.
+    """,
+    "columns": """
+        n_features_in_ : int
+            Number of columns.
+        feature_names_in_ : ndarray of shape (`n_features_in_`,)
+            Names of the columns, where they have names.
+    """,
+    "fit_rows": """
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : Ignored
+
+        Returns
+        -------
+        self
+    """,
+    "one_number_for_each_row": """
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+    """,
 }
 
 

@@ -1,7 +1,7 @@
 """Private mixtures, k-means and density peaks; clusters merged along saddles.
 
-Estimators are in view, and what they are made of lies in the sub-packages: noisy moments, steps
-of mixtures, Morse theory of densities, parts of k-means, hierarchies of peaks.
+Estimators, in view here, learn from private rows through noisy moments, noisy counts and private
+choices; merging along saddles and climbing to peaks are post-processing of what these release.
 """
 
 from sklearn_dptda.cluster._dp_cube import DPCube

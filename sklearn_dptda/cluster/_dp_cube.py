@@ -5,28 +5,29 @@ from numbers import Integral
 
 import numpy as np
 
+from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, Bounds, CovarianceType, RandomStateLike
 from sklearn_dptda.cluster._kmeans._box_tree import default_depth, grow
-from sklearn_dptda.cluster._kmeans._lloyd_fit import finish
 from sklearn_dptda.cluster._kmeans._private_kmeans import PrivateKMeans
 from sklearn_dptda.cluster._kmeans._swaps import Candidates, search
 from sklearn_dptda.cluster._mixture._centres import far_apart
 from sklearn_dptda.cluster._mixture._standardised import standardise
 from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
 from sklearn_dptda.cluster._moments._moment_release import hard_assignment
-from sklearn_dptda.cluster._moments._row_arithmetic import clip_norm, row_products
+from sklearn_dptda.cluster._moments._row_arithmetic import in_norm, nearest_to, residuals_about
 from sklearn_dptda.cluster._moments._shrinkage import floored_counts, shrunk_steps
-from sklearn_dptda.privacy import PrivacyAccountant, pure_rho, zcdp_rho
+from sklearn_dptda.privacy import PrivacyAccountant, zcdp_rho
 from sklearn_dptda.utils._sklearn import Interval
 
 # Shares of what the covariances leave: centre and scale, tree, swaps, recovery.
 _SHARES = (0.05, 0.25, 0.35, 0.35)
-_RECOVERY = MomentWeights(0.4, 0.6)
+_RECOVERY_WEIGHTS = MomentWeights(0.4, 0.6)
 # In root mean square radii: where a record's cost and its residual are cut off.
 _COST_RADIUS, _RECOVERY_RADIUS = 1.5, 1.4
 _MOST_AXES = 6
 
 
+@fill_doc
 class DPCube(PrivateKMeans):
     """K-means under differential privacy, by candidates from a private partition.
 
@@ -39,52 +40,24 @@ class DPCube(PrivateKMeans):
     ----------
     n_clusters : int, default=8
         Number of clusters.
-    epsilon : float, default=1.0
-        Privacy loss of one fit. ``inf`` adds no noise.
-    delta : float, default=1e-6
-        Failure probability. 0: pure differential privacy, with Laplace noise;
-        otherwise Gaussian noise.
-    bounds : pair of float or array-like, default=None
-        Public lower and upper bounds of the columns; rows are clipped to them.
-        None computes them from the data, which leaks, and warns.
-    adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        Whether neighbours have one row more or less, the number of rows being
-        private, or the same public number and one row replaced.
+    %(epsilon)s
+    %(pure_or_gaussian_delta)s
+    %(row_bounds)s
+    %(row_adjacency)s
     n_projections : int, default=None
         Dimension of the projection. None: that of the rows, at most six; with
         the dimension of the rows there is no projection.
     n_swaps : int, default=None
         Number of swaps. None: twice the number of clusters.
-    covariance_share : float, default=0.0
-        Share of the budget for covariances of the clusters, which
-        :class:`MorseMerging` needs; clusters hardly above the noise are then
-        dropped. About a half serves well. 0 releases none.
-    covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
-        As in :class:`DPMoG`.
-    accountant : PrivacyAccountant, default=None
-        Budget that each fit is paid from.
-    random_state : int, RandomState instance, Generator or None, default=None
-        Of the noise. None draws from the operating system's entropy; a seed is
-        for tests and study only.
+    %(cluster_covariances)s
+    %(fit_accountant_and_random_state)s
 
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Private centres.
-    weights_ : ndarray of shape (n_clusters,)
-        Private shares of the rows.
-    scales_ : ndarray of shape (n_features,)
-        Half widths of the bounds. Distances are measured in these units, so
-        that columns of different ranges count alike.
-    covariances_ : ndarray
-        Private covariances, with a ``covariance_share``, in the shape for
-        ``covariance_type``.
-    privacy_guarantee_ : PrivacyGuarantee
-        What the fit promises.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where they have names.
+    %(cluster_weights_scales_and_covariances)s
+    %(fit_guarantee_and_columns)s
 
     See Also
     --------
@@ -152,10 +125,9 @@ class DPCube(PrivateKMeans):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _loss(self):
-        epsilon, delta = float(self.epsilon), float(self.delta)
-        if delta == 0:
-            return epsilon, pure_rho(epsilon)
+    @staticmethod
+    def _gaussian_loss(epsilon, delta):
+        # Choices are no Gaussian mechanisms: losses add up as zCDP.
         rho = zcdp_rho(epsilon, delta)
         return math.sqrt(2 * rho), rho
 
@@ -164,9 +136,9 @@ class DPCube(PrivateKMeans):
             return "discrete Laplace mechanism and permute-and-flip, composed"
         return "discrete Gaussian and exponential mechanisms, composed"
 
-    def _fit_centres(self, rows, covariances, budget, rng):
+    def _fit_centres(self, rows, covariance_share, budget, rng):
         k, d = int(self.n_clusters), rows.n_features
-        standard, grown, swapped, recovered = (1 - covariances[0]) * np.array(_SHARES)
+        standard, grown, swapped, recovered = (1 - covariance_share) * np.array(_SHARES)
         data = standardise(rows, budget, standard)
         n_axes = min(d, self.n_projections or _MOST_AXES)
         directions = np.eye(d) if n_axes == d else _orthogonal(d, n_axes, rng)
@@ -178,8 +150,7 @@ class DPCube(PrivateKMeans):
         n_swaps = 2 * k if self.n_swaps is None else int(self.n_swaps)
         start = tree.leaves[far_apart(tree.centres[tree.leaves], k)]
         chosen = search(candidates, projected, start, n_swaps, budget, swapped)
-        counts, centres = _recover(data, tree, tree.centres[chosen], budget, recovered)
-        return finish(data, counts, centres, covariances, budget)
+        return data, *_recover(data, tree, tree.centres[chosen], budget, recovered)
 
 
 def _orthogonal(d, n_axes, rng):
@@ -188,27 +159,12 @@ def _orthogonal(d, n_axes, rng):
 
 
 def _recover(data, tree, projected, budget, share):
-    """Noisy counts and means, in the original space, of clusters in the projection."""
+    """Noisy means and counts, in the original space, of clusters in the projection."""
     base = projected @ tree.directions.T
-    radius = _RECOVERY_RADIUS * data.n_features**0.5
-    longer = data.n_features**0.5 if budget.norm == "l1" else 1.0
-    halves = 0.5 * (projected**2).sum(axis=1)
-
-    def nearest(part):
-        coordinates = tree.coordinates(part)
-        scores = [
-            half - row_products(coordinates, centre)
-            for half, centre in zip(halves, projected, strict=True)
-        ]
-        return np.argmin(scores, axis=0)
-
-    moments = budget.release(
-        data.rows,
-        hard_assignment(
-            nearest, lambda part, cells: clip_norm(part - base[cells], radius * longer, budget.norm)
-        ),
-        len(base),
-        _RECOVERY,
-        share,
+    radius = in_norm(_RECOVERY_RADIUS * data.n_features**0.5, data.n_features, budget.norm)
+    nearest = nearest_to(projected)
+    assign = hard_assignment(
+        lambda part: nearest(tree.coordinates(part)), residuals_about(base, radius, budget.norm)
     )
-    return floored_counts(moments), base + radius * longer * shrunk_steps(moments)
+    moments = budget.release(data.rows, assign, len(base), _RECOVERY_WEIGHTS, share)
+    return base + radius * shrunk_steps(moments), floored_counts(moments)

@@ -2,13 +2,17 @@
 
 from numbers import Integral
 
+from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, Bounds, CovarianceType, RandomStateLike
-from sklearn_dptda.cluster._kmeans._lloyd_fit import fit_lloyd
 from sklearn_dptda.cluster._kmeans._private_kmeans import PrivateKMeans
+from sklearn_dptda.cluster._mixture._centre_steps import kmeans_steps
+from sklearn_dptda.cluster._mixture._centres import initial_centres
+from sklearn_dptda.cluster._mixture._standardised import STANDARD_SHARE, standardise
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.utils._sklearn import Interval
 
 
+@fill_doc
 class DPLloyd(PrivateKMeans):
     """K-means under differential privacy, by noisy Lloyd steps.
 
@@ -20,50 +24,22 @@ class DPLloyd(PrivateKMeans):
     ----------
     n_clusters : int, default=8
         Number of clusters.
-    epsilon : float, default=1.0
-        Privacy loss of one fit. ``inf`` adds no noise.
-    delta : float, default=1e-6
-        Failure probability. 0: pure differential privacy, with Laplace noise;
-        otherwise Gaussian noise.
-    bounds : pair of float or array-like, default=None
-        Public lower and upper bounds of the columns; rows are clipped to them.
-        None computes them from the data, which leaks, and warns.
-    adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        Whether neighbours have one row more or less, the number of rows being
-        private, or the same public number and one row replaced.
+    %(epsilon)s
+    %(pure_or_gaussian_delta)s
+    %(row_bounds)s
+    %(row_adjacency)s
     n_iter : int, default=8
         Number of steps. There is no stopping rule: it would have to look at
         the data.
-    covariance_share : float, default=0.0
-        Share of the budget for covariances of the clusters, which
-        :class:`MorseMerging` needs; clusters hardly above the noise are then
-        dropped. About a half serves well. 0 releases none.
-    covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
-        As in :class:`DPMoG`.
-    accountant : PrivacyAccountant, default=None
-        Budget that each fit is paid from.
-    random_state : int, RandomState instance, Generator or None, default=None
-        Of the noise. None draws from the operating system's entropy; a seed is
-        for tests and study only.
+    %(cluster_covariances)s
+    %(fit_accountant_and_random_state)s
 
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Private centres.
-    weights_ : ndarray of shape (n_clusters,)
-        Private shares of the rows.
-    scales_ : ndarray of shape (n_features,)
-        Half widths of the bounds. Distances are measured in these units, so
-        that columns of different ranges count alike.
-    covariances_ : ndarray
-        Private covariances, with a ``covariance_share``, in the shape for
-        ``covariance_type``.
-    privacy_guarantee_ : PrivacyGuarantee
-        What the fit promises.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where they have names.
+    %(cluster_weights_scales_and_covariances)s
+    %(fit_guarantee_and_columns)s
 
     See Also
     --------
@@ -125,5 +101,8 @@ class DPLloyd(PrivateKMeans):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _fit_centres(self, rows, covariances, budget, rng):
-        return fit_lloyd(rows, int(self.n_clusters), int(self.n_iter), covariances, budget, rng)
+    def _fit_centres(self, rows, covariance_share, budget, rng):
+        data = standardise(rows, budget, STANDARD_SHARE)
+        centres = initial_centres(data, int(self.n_clusters), rng)
+        share = 1 - STANDARD_SHARE - covariance_share
+        return data, *kmeans_steps(data, centres, int(self.n_iter), budget, share, rng)

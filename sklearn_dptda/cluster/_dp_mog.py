@@ -10,6 +10,7 @@ from sklearn.mixture import GaussianMixture
 from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import (
     Adjacency,
     Bounds,
@@ -31,6 +32,7 @@ from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
 
+@fill_doc
 class DPMoG(DensityMixin, PrivateRowsEstimator):
     """Gaussian mixture under differential privacy, by hard assignment.
 
@@ -44,16 +46,11 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
     n_components : int, default=8
         Number of components at the start; those hardly above the noise are
         dropped at the end.
-    epsilon : float, default=1.0
-        Privacy loss of one fit. ``inf`` adds no noise.
+    %(epsilon)s
     delta : float, default=1e-6
         Failure probability; positive, since the noise is Gaussian.
-    bounds : pair of float or array-like, default=None
-        Public lower and upper bounds of the columns; rows are clipped to them.
-        None computes them from the data, which leaks, and warns.
-    adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        Whether neighbours have one row more or less, the number of rows being
-        private, or the same public number and one row replaced.
+    %(row_bounds)s
+    %(row_adjacency)s
     covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
         As in :class:`~sklearn.mixture.GaussianMixture`. Fewer numbers take
         less noise. With ``"spherical"`` all columns are divided by one number,
@@ -70,11 +67,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         Number of k-means steps.
     mixture_steps : int, default=2
         Number of steps with covariances.
-    accountant : PrivacyAccountant, default=None
-        Budget that each fit is paid from.
-    random_state : int, RandomState instance, Generator or None, default=None
-        Of the noise. None draws from the operating system's entropy; a seed is
-        for tests and study only.
+    %(fit_accountant_and_random_state)s
 
     Attributes
     ----------
@@ -86,12 +79,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         Private covariances, in scikit-learn's shape for ``covariance_type``:
         (n_kept, n_features, n_features), (n_features, n_features),
         (n_kept, n_features) or (n_kept,).
-    privacy_guarantee_ : PrivacyGuarantee
-        What the fit promises.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where they have names.
+    %(fit_guarantee_and_columns)s
 
     See Also
     --------
@@ -213,16 +201,11 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         mixture.precisions_cholesky_ = np.swapaxes(density.factors, 1, 2)
         return mixture
 
+    @fill_doc
     def score_samples(self, X: ArrayLike) -> FloatArray:
         """Log density of each row under the private mixture.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
+        %(one_number_for_each_row)s
         """
         return self._given_mixture().score_samples(self._rows(X))
 
@@ -253,16 +236,11 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         """
         return self._given_mixture().predict_proba(self._rows(X))
 
+    @fill_doc
     def predict(self, X: ArrayLike) -> IntArray:
         """Likeliest component of each row.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
+        %(one_number_for_each_row)s
         """
         return self.predict_proba(X).argmax(axis=1)
 

@@ -1,19 +1,21 @@
 """A private mixture whose components are merged into clusters of any shape."""
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Literal
 
+from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, Bounds, CovarianceType, RandomStateLike
 from sklearn_dptda.cluster._dp_mog import DPMoG
 from sklearn_dptda.cluster._mixture._covariance_types import mixture_parameters
 from sklearn_dptda.cluster._morse._merged_mixture import MergedMixtureMixin
 from sklearn_dptda.privacy import PrivacyAccountant
-from sklearn_dptda.utils._sklearn import Interval, StrOptions
+from sklearn_dptda.utils._sklearn import Interval
 
 # Components beyond the number of clusters, so that clusters can have any shape.
 _SPARE_COMPONENTS = 4
 
 
+@fill_doc
 class DPMoGMorse(MergedMixtureMixin, DPMoG):
     """Private clusters of any shape: a private mixture, merged along density saddles.
 
@@ -38,12 +40,7 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
         The private mixture.
     modes_, saddles_, linkage_, mode_labels_, component_labels_, n_clusters_
         The merge tree and its cut, as in :class:`MorseMerging`.
-    privacy_guarantee_ : PrivacyGuarantee
-        What the fit promises.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where they have names.
+    %(fit_guarantee_and_columns)s
 
     See Also
     --------
@@ -76,11 +73,8 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
 
     _parameter_constraints = {
         **DPMoG._parameter_constraints,
-        "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
+        **MergedMixtureMixin._cut_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "merge_threshold": [Interval(Real, 0, None, closed="left"), None],
-        "min_cluster_weight": [Interval(Real, 0, 1, closed="left")],
-        "predict_method": [StrOptions({"responsibility", "flow"})],
     }
 
     def __init__(
@@ -133,8 +127,5 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
     def _n_start(self):
         if self.n_components is not None:
             return int(self.n_components)
-        return (
-            2 * _SPARE_COMPONENTS
-            if self.n_clusters is None
-            else (self.n_clusters + _SPARE_COMPONENTS)
-        )
+        n_clusters = _SPARE_COMPONENTS if self.n_clusters is None else self.n_clusters
+        return n_clusters + _SPARE_COMPONENTS

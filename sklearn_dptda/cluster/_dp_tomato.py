@@ -7,8 +7,10 @@ from numbers import Integral, Real
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, Bounds, IntArray, RandomStateLike
 from sklearn_dptda.cluster._peaks._grid_peaks import choose, smoothed_peaks
+from sklearn_dptda.cluster._peaks._peak_hierarchy import places_of
 from sklearn_dptda.cluster._private_rows import PrivateRowsEstimator
 from sklearn_dptda.privacy import PrivacyAccountant, Sensitivity
 from sklearn_dptda.utils._sklearn import Interval
@@ -18,6 +20,7 @@ _BINS = {1: 128, 2: 32, 3: 24, 4: 8}
 _MOST_FEATURES, _FEW_CELLS, _MOST_CELLS = 12, 1 << 12, 1 << 18
 
 
+@fill_doc
 class DPToMATo(PrivateRowsEstimator):
     """Clusters of any shape under differential privacy, from the peaks of a noisy histogram.
 
@@ -31,16 +34,13 @@ class DPToMATo(PrivateRowsEstimator):
     n_clusters : int, default=None
         Number of clusters. None: peaks that stand out by more than
         ``threshold``.
-    epsilon : float, default=1.0
-        Privacy loss of one fit. ``inf`` adds no noise.
+    %(epsilon)s
     bounds : pair of float or array-like, default=None
         Public lower and upper bounds of the columns; rows are clipped to
         them. Made for one to three columns; four are coarse, and up to twelve
         hardly more than a vote of quadrants. None computes them from the data,
         which leaks, and warns.
-    adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        Whether neighbours have one row more or less, the number of rows being
-        private, or the same public number and one row replaced.
+    %(row_adjacency)s
     n_bins : int, default=None
         Cells of each axis. None: 128, 32, 24 or 8 in one to four dimensions,
         and 4,096 in all beyond.
@@ -48,11 +48,7 @@ class DPToMATo(PrivateRowsEstimator):
         Prominence, in standard deviations, of what counts as a cluster where
         ``n_clusters`` is None. More of it is asked for at the finest scales,
         where noise has heavy tails, and in one dimension.
-    accountant : PrivacyAccountant, default=None
-        Budget that each fit is paid from.
-    random_state : int, RandomState instance, Generator or None, default=None
-        Of the noise. None draws from the operating system's entropy; a seed is
-        for tests and study only.
+    %(fit_accountant_and_random_state)s
 
     Attributes
     ----------
@@ -72,12 +68,7 @@ class DPToMATo(PrivateRowsEstimator):
         Centres of the cells of the peaks.
     scale_ : float
         Standard deviation of the chosen smoothing, in cells.
-    privacy_guarantee_ : PrivacyGuarantee
-        What the fit promises.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where they have names.
+    %(fit_guarantee_and_columns)s
 
     See Also
     --------
@@ -181,9 +172,7 @@ class DPToMATo(PrivateRowsEstimator):
         self.cell_labels_ = labels[best.peaks.owners].reshape(noisy.shape)
         edges = box.points(np.linspace(-1.0, 1.0, bins + 1)[:, None])
         self.edges_ = list(np.broadcast_to(edges, (bins + 1, d)).T.copy())
-        order = np.argsort(best.heights)
-        births = best.peaks.births[: self.n_clusters_]
-        tops = order[np.searchsorted(best.heights[order], births)]
+        tops = places_of(best.peaks.births[: self.n_clusters_], best.heights)
         cells = np.column_stack(np.unravel_index(tops, noisy.shape))
         self.cluster_centers_ = box.points((2 * cells + 1) / bins - 1)
 

@@ -5,25 +5,24 @@ from numbers import Integral
 import numpy as np
 from sklearn.cluster import KMeans
 
+from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, Bounds, CovarianceType, RandomStateLike
 from sklearn_dptda.cluster._kmeans._box_tree import default_depth, grow
-from sklearn_dptda.cluster._kmeans._lloyd_fit import finish
 from sklearn_dptda.cluster._kmeans._private_kmeans import PrivateKMeans
-from sklearn_dptda.cluster._mixture._component_steps import above_noise
-from sklearn_dptda.cluster._mixture._standardised import standardise
+from sklearn_dptda.cluster._mixture._standardised import STANDARD_SHARE, standardise
 from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
 from sklearn_dptda.cluster._moments._moment_release import hard_assignment
-from sklearn_dptda.cluster._moments._row_arithmetic import INSIDE, row_norms
-from sklearn_dptda.cluster._moments._shrinkage import floored_counts, shrunk_steps
+from sklearn_dptda.cluster._moments._row_arithmetic import in_norm, residuals_about
+from sklearn_dptda.cluster._moments._shrinkage import above_noise, floored_counts, shrunk_steps
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.utils._sklearn import Interval
 
-_STANDARD_SHARE = 0.05
-# Of what is left: for the tree; the rest is for the leaves.
+# Of what centre, scale and covariances leave: for the tree; the rest is for the leaves.
 _TREE_SHARE = 0.4
-_LEAF = {"add-remove": MomentWeights(0.5, 0.5), "replace-one": MomentWeights(0.5, 0.5)}
+_LEAF_WEIGHTS = MomentWeights(0.5, 0.5)
 
 
+@fill_doc
 class DPTree(PrivateKMeans):
     """K-means under differential privacy, of a coreset from a private tree.
 
@@ -36,54 +35,26 @@ class DPTree(PrivateKMeans):
     ----------
     n_clusters : int, default=8
         Number of clusters.
-    epsilon : float, default=1.0
-        Privacy loss of one fit. ``inf`` adds no noise.
-    delta : float, default=1e-6
-        Failure probability. 0: pure differential privacy, with Laplace noise;
-        otherwise Gaussian noise.
-    bounds : pair of float or array-like, default=None
-        Public lower and upper bounds of the columns; rows are clipped to them.
-        None computes them from the data, which leaks, and warns.
-    adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        Whether neighbours have one row more or less, the number of rows being
-        private, or the same public number and one row replaced.
+    %(epsilon)s
+    %(pure_or_gaussian_delta)s
+    %(row_bounds)s
+    %(row_adjacency)s
     max_depth : int, default=None
         Levels of the tree. None: enough for ten boxes per cluster, and two to
         spare.
-    covariance_share : float, default=0.0
-        Share of the budget for covariances of the clusters, which
-        :class:`MorseMerging` needs; clusters hardly above the noise are then
-        dropped. About a half serves well. 0 releases none.
-    covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
-        As in :class:`DPMoG`.
-    accountant : PrivacyAccountant, default=None
-        Budget that each fit is paid from.
-    random_state : int, RandomState instance, Generator or None, default=None
-        Of the noise. None draws from the operating system's entropy; a seed is
-        for tests and study only.
+    %(cluster_covariances)s
+    %(fit_accountant_and_random_state)s
 
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Private centres; fewer where the coreset has fewer points.
-    weights_ : ndarray of shape (n_clusters,)
-        Private shares of the rows.
-    scales_ : ndarray of shape (n_features,)
-        Half widths of the bounds. Distances are measured in these units, so
-        that columns of different ranges count alike.
-    covariances_ : ndarray
-        Private covariances, with a ``covariance_share``, in the shape for
-        ``covariance_type``.
+    %(cluster_weights_scales_and_covariances)s
     coreset_ : ndarray of shape (n_leaves, n_features)
         Private points.
     coreset_weights_ : ndarray of shape (n_leaves,)
         Their private numbers of rows.
-    privacy_guarantee_ : PrivacyGuarantee
-        What the fit promises.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where they have names.
+    %(fit_guarantee_and_columns)s
 
     See Also
     --------
@@ -149,11 +120,11 @@ class DPTree(PrivateKMeans):
         super()._learn(rows, budget, rng, box)
         self.coreset_ = box.points(self.coreset_)
 
-    def _fit_centres(self, rows, covariances, budget, rng):
+    def _fit_centres(self, rows, covariance_share, budget, rng):
         k = int(self.n_clusters)
         depth = default_depth(k) if self.max_depth is None else int(self.max_depth)
-        data = standardise(rows, budget, _STANDARD_SHARE)
-        share = 1 - _STANDARD_SHARE - covariances[0]
+        data = standardise(rows, budget, STANDARD_SHARE)
+        share = 1 - STANDARD_SHARE - covariance_share
         lengths = np.linalg.norm(data.axes, axis=0)
         tree = grow(data.rows, data.axes / lengths, lengths, k, depth, budget, _TREE_SHARE * share)
         points, weights = _coreset(data, tree, budget, (1 - _TREE_SHARE) * share)
@@ -161,7 +132,7 @@ class DPTree(PrivateKMeans):
         kmeans = KMeans(min(k, len(points)), n_init=10, random_state=0)
         labels = kmeans.fit(points, sample_weight=weights).labels_
         counts = np.bincount(labels, weights, minlength=kmeans.n_clusters)
-        return finish(data, counts, kmeans.cluster_centers_, covariances, budget)
+        return data, kmeans.cluster_centers_, counts
 
     def _released(self):
         return f"a coreset, {super()._released()}"
@@ -172,22 +143,10 @@ def _coreset(data, tree, budget, share):
     leaves = tree.leaves
     centres = tree.centres[leaves] @ tree.directions.T
     sides = tree.high[leaves] - tree.low[leaves]
-    radii = np.linalg.norm(sides / 2, axis=1)
-    if budget.norm == "l1":
-        radii = radii * data.n_features**0.5
-
-    def residuals(part, cells):
-        unit = (part - centres[cells]) / radii[cells, None]
-        return unit * (INSIDE / np.maximum(row_norms(unit, budget.norm), 1.0))[:, None]
-
-    moments = budget.release(
-        data.rows,
-        hard_assignment(tree.leaf_of, residuals),
-        len(leaves),
-        _LEAF[budget.adjacency],
-        share,
-    )
+    radii = in_norm(np.linalg.norm(sides / 2, axis=1), data.n_features, budget.norm)[:, None]
+    assign = hard_assignment(tree.leaf_of, residuals_about(centres, radii, budget.norm))
+    moments = budget.release(data.rows, assign, len(leaves), _LEAF_WEIGHTS, share)
     counts = floored_counts(moments)
     kept = above_noise(moments, counts)
-    points = centres + radii[:, None] * shrunk_steps(moments)
+    points = centres + radii * shrunk_steps(moments)
     return points[kept], counts[kept]

@@ -1,6 +1,6 @@
 """Sub-clusters of any mixture merged along density saddles."""
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Literal, Self
 
 from numpy.typing import ArrayLike
@@ -9,16 +9,18 @@ from sklearn.mixture import GaussianMixture
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
+from sklearn_dptda._docs import fill_doc
 from sklearn_dptda.cluster._mixture._covariance_types import mixture_parameters
 from sklearn_dptda.cluster._morse._merge_tree import SEARCHES
 from sklearn_dptda.cluster._morse._merged_mixture import MergedMixtureMixin
 from sklearn_dptda.cluster._morse._mixture_density import MixtureDensity
 from sklearn_dptda.utils._rows import check_rows
-from sklearn_dptda.utils._sklearn import HasMethods, Interval, StrOptions, _fit_context
+from sklearn_dptda.utils._sklearn import HasMethods, StrOptions, _fit_context
 
 _DEFAULT_COMPONENTS = 8
 
 
+@fill_doc
 class MorseMerging(MergedMixtureMixin, MetaEstimatorMixin, ClusterMixin, BaseEstimator):
     """Clusters of any shape from a mixture with more components than clusters.
 
@@ -70,10 +72,7 @@ class MorseMerging(MergedMixtureMixin, MetaEstimatorMixin, ClusterMixin, BaseEst
     labels_ : ndarray of shape (n_samples,)
         Clusters of the training rows; only where the mixture is not private,
         since they are functions of the rows.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where they have names.
+    %(columns)s
 
     See Also
     --------
@@ -107,11 +106,8 @@ class MorseMerging(MergedMixtureMixin, MetaEstimatorMixin, ClusterMixin, BaseEst
 
     _parameter_constraints = {
         "estimator": [HasMethods("fit"), None],
-        "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
-        "merge_threshold": [Interval(Real, 0, None, closed="left"), None],
-        "min_cluster_weight": [Interval(Real, 0, 1, closed="left")],
+        **MergedMixtureMixin._cut_constraints,
         "saddle_search": [StrOptions(set(SEARCHES))],
-        "predict_method": [StrOptions({"responsibility", "flow"})],
     }
 
     def __init__(
@@ -132,17 +128,11 @@ class MorseMerging(MergedMixtureMixin, MetaEstimatorMixin, ClusterMixin, BaseEst
         self.predict_method = predict_method
 
     @_fit_context(prefer_skip_nested_validation=False)
+    @fill_doc
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Fit the mixture and merge it.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : Ignored
-
-        Returns
-        -------
-        self
+        %(fit_rows)s
 
         Raises
         ------

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable
+from functools import partial
 from numbers import Real
 from typing import Self
 
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.cluster._fit_predict import FitPredictMixin
 from sklearn_dptda.cluster._moments._budget_shares import GaussianBudget, LaplaceBudget
@@ -49,17 +51,11 @@ class PrivateRowsEstimator(FitPredictMixin, PrivateEstimatorMixin, BaseEstimator
     }
     _gaussian_only = True
 
+    @fill_doc
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Pay, and learn from the rows.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : Ignored
-
-        Returns
-        -------
-        self
+        %(fit_rows)s
 
         Raises
         ------
@@ -103,10 +99,7 @@ class PrivateRowsEstimator(FitPredictMixin, PrivateEstimatorMixin, BaseEstimator
             raise ValueError("bounds must be given where rows come in chunks.")
         if len(getattr(chunks, "shape", ())) == 2:
             raise ValueError("chunks is one table: pass it to fit, or as [X].")
-        rows = open_chunks(
-            chunks,
-            lambda part: check_rows(self, part, ensure_min_samples=0),
-        )
+        rows = open_chunks(chunks, partial(check_rows, self, ensure_min_samples=0))
         return self._pay_and_learn(rows, *check_bounds(self.bounds, rows.n_features))
 
     def _check_parameters(self):
@@ -157,8 +150,10 @@ class PrivateRowsEstimator(FitPredictMixin, PrivateEstimatorMixin, BaseEstimator
     def _loss(self):
         """Parameter of the budget, and the zCDP that the fit costs."""
         epsilon, delta = float(self.epsilon), self._delta()
-        if delta == 0:
-            return epsilon, pure_rho(epsilon)
+        return (epsilon, pure_rho(epsilon)) if delta == 0 else self._gaussian_loss(epsilon, delta)
+
+    @staticmethod
+    def _gaussian_loss(epsilon, delta):
         mu = gaussian_mu(epsilon, delta)
         return mu, gaussian_rho(mu)
 

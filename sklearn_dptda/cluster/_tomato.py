@@ -1,6 +1,5 @@
 """Clusters of the peaks of a density on a neighbourhood graph."""
 
-import math
 import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
@@ -10,22 +9,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.neighbors import KernelDensity
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import IntArray, SparseLike
-from sklearn_dptda.cluster._peaks._nearest_rows import (
-    Neighbours,
-    PrecomputedNeighbours,
-    with_diagonal,
+from sklearn_dptda.cluster._peaks._nearest_rows import with_diagonal
+from sklearn_dptda.cluster._peaks._neighbour_choice import (
+    NeighbourChoice,
+    make_search,
+    with_themselves,
 )
-from sklearn_dptda.cluster._peaks._peak_hierarchy import find_peaks, strict
+from sklearn_dptda.cluster._peaks._peak_hierarchy import find_peaks, places_of, strict
+from sklearn_dptda.cluster._peaks._row_densities import row_densities
 from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
-_FEWEST, _MOST = 10, 100
 
-
+@fill_doc
 class ToMATo(ClusterMixin, BaseEstimator):
     """Topological mode analysis: clusters of any shape from the peaks of a density.
 
@@ -77,10 +77,7 @@ class ToMATo(ClusterMixin, BaseEstimator):
         Density of the training rows, ties broken.
     peak_indices_ : ndarray of shape (n_peaks,)
         Training row of each peak.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where they have names.
+    %(columns)s
 
     See Also
     --------
@@ -185,24 +182,23 @@ class ToMATo(ClusterMixin, BaseEstimator):
         self.density_ = self._weights[members]
         # By the rule of predict, also where a row does not find itself.
         self.labels_ = self._densest(near)[members]
-        order = np.argsort(self._weights)
-        self.peak_indices_ = nodes[order[np.searchsorted(self._weights[order], peaks.births)]]
+        self.peak_indices_ = nodes[places_of(peaks.births, self._weights)]
         return self
 
     def _landscape(self, X):
         """Nodes of the graph, the node of each row, and density and neighbours of the nodes."""
         everything = np.arange(X.shape[0])
-        self._search = self._make_search(X)
-        distances, near = self._graph(X, self._search)
+        self._search = make_search(X, self.metric, self.n_jobs)
+        near, distances = self._choice().near_and_distances(X)
+        weights = row_densities(X, self.density, distances, self.bandwidth, self.metric)
         if self.metric == "precomputed":
-            near = [_with_itself(row, i) for i, row in enumerate(near)]
+            near = with_themselves(near)
         elif self.radius is None and not (near == everything[:, None]).any(axis=1).all():
             # Rows with more copies than neighbours do not find themselves: copies become one.
             _, nodes, members = np.unique(X, axis=0, return_index=True, return_inverse=True)
-            weights = self._density(X, distances)[nodes]
-            self._search = self._make_search(X[nodes])
-            return nodes, members.ravel(), weights, self._near(X[nodes])
-        return everything, everything, self._density(X, distances), near
+            self._search = make_search(X[nodes], self.metric, self.n_jobs)
+            return nodes, members.ravel(), weights[nodes], self._choice().near(X[nodes])
+        return everything, everything, weights, near
 
     def predict(self, X: ArrayLike | SparseLike) -> IntArray:
         """Cluster of the densest of the nearest training rows.
@@ -220,7 +216,7 @@ class ToMATo(ClusterMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = self._validated(X, reset=False)
-        return self._densest(self._near(X))
+        return self._densest(self._choice().near(X))
 
     def _densest(self, near):
         """Cluster of the densest of the neighbours, -1 where there are none."""
@@ -251,58 +247,10 @@ class ToMATo(ClusterMixin, BaseEstimator):
         if self.n_clusters is not None and self.n_clusters > X.shape[0]:
             raise ValueError(f"n_clusters={self.n_clusters} is more than the {X.shape[0]} rows.")
 
-    def _make_search(self, X):
-        if self.metric == "precomputed":
-            return PrecomputedNeighbours(X.shape[0])
-        return Neighbours(X, self.metric, self.n_jobs)
-
-    def _k(self):
-        if self.n_neighbors != "sqrt":
-            return int(self.n_neighbors)
-        return min(max(_FEWEST, math.isqrt(self._search.n_rows)), _MOST)
-
-    def _graph(self, X, search):
-        """Distances for the density, and neighbours of each row."""
-        wanted = self._n_asked()
-        distances, near = search.nearest(X, wanted) if wanted else (None, None)
-        if self.density in ("dtm", "log_dtm"):
-            distances = _cut(distances, self.n_neighbors_density or self._k())
-        if self.radius is not None:
-            return distances, search.within(X, self.radius)
-        return distances, _cut(near, self._k())
-
-    def _n_asked(self):
-        """How many neighbours a search is asked for: the same always, since ties depend on it."""
-        k = self._k()
-        for_density = (self.n_neighbors_density or k) if self.density in ("dtm", "log_dtm") else 0
-        return max(k if self.radius is None else 0, for_density)
-
-    def _near(self, X):
-        if self.radius is not None:
-            return self._search.within(X, self.radius)
-        return _cut(self._search.nearest(X, self._n_asked())[1], self._k())
-
-    def _density(self, X, distances):
-        if callable(self.density):
-            values = np.asarray(self.density(X), dtype=float)
-            if values.shape != (X.shape[0],) or not np.isfinite(values).all():
-                raise ValueError("density must return one finite number for each row.")
-            return values
-        if self.density in ("kde", "log_kde"):
-            kde = KernelDensity(bandwidth=self.bandwidth, metric=self.metric)
-            logs = kde.fit(X).score_samples(X)
-        else:
-            logs = -0.5 * self._dimension() * _log_mean_squares(distances)
-        if not np.isfinite(logs).all():
-            raise ValueError(
-                f"density={self.density!r} is not finite: with metric={self.metric!r}, distances "
-                "of these rows are undefined or overflow."
-            )
-        return logs if self.density.startswith("log") else np.exp(logs - logs.max())
-
-    def _dimension(self):
-        """Exponent that makes a density of a distance."""
-        return 2 if self.metric == "precomputed" else self.n_features_in_
+    def _choice(self):
+        by_distances = self.density in ("dtm", "log_dtm")
+        n_distances = self.n_neighbors_density if by_distances else 0
+        return NeighbourChoice(self._search, self.n_neighbors, self.radius, n_distances)
 
     def _warn_of_number(self):
         if self.n_clusters is None or self.n_clusters == self.n_clusters_:
@@ -326,28 +274,3 @@ class ToMATo(ClusterMixin, BaseEstimator):
         tags.input_tags.pairwise = precomputed
         tags.input_tags.sparse = precomputed
         return tags
-
-
-def _with_itself(row, i):
-    return row if i in row else np.r_[i, row]
-
-
-def _cut(rows, k):
-    return rows[:, :k] if isinstance(rows, np.ndarray) else [row[:k] for row in rows]
-
-
-def _log_mean_squares(distances):
-    """Logarithms of the mean squares of the distances of each row.
-
-    Taken in units of the largest, whose square may overflow.
-    """
-    if isinstance(distances, np.ndarray):
-        largest = distances.max() or 1.0
-        means = np.square(distances / largest).mean(axis=1)
-    else:
-        largest = max(row.max() for row in distances) or 1.0
-        means = np.array([np.square(row / largest).mean() for row in distances])
-    positive = means[means > 0]
-    # Copies of a row are nearer than anything else, but not infinitely so.
-    floor = 0.25 * positive.min() if len(positive) else 1.0
-    return np.log(np.maximum(means, floor)) + 2 * np.log(largest)

@@ -45,10 +45,7 @@ class KNormMechanism(MetricMechanism):
     resolution_ : float
         Step of the lattice of points.
     %(promise_of_releases)s
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where they have names.
+    %(columns)s
 
     See Also
     --------

@@ -54,9 +54,7 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
         ``"hierarchical"``: noisy counts of ever smaller boxes, for the ordinary
         privacy of rows. ``"metric"``: noisy integrals, for the privacy of the
         whole measure in proportion to its Wasserstein distance from others.
-    adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        Whether neighbours have one row more or less, the number of rows being
-        private, or the same public number and one row replaced.
+    %(row_adjacency)s
     depth : int, default=None
         Number of halvings of the box. None: the binary logarithm of a quarter
         of ``epsilon`` times the number of rows, which a twentieth of the budget
@@ -66,11 +64,7 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
         maximum norm of the box scaled to the unit cube. None: ``epsilon`` times
         the number of rows, which must be public, so that replacing a row costs
         ``epsilon``.
-    accountant : PrivacyAccountant, default=None
-        Budget that each fit is paid from.
-    random_state : int, RandomState instance, Generator or None, default=None
-        Of the noise. None draws from the operating system's entropy; a seed is
-        for tests and study only.
+    %(fit_accountant_and_random_state)s
 
     Attributes
     ----------
@@ -86,10 +80,7 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
         ``alpha``.
     privacy_guarantee_ : PrivacyGuarantee or MetricPrivacyGuarantee
         What the fit promises.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where they have names.
+    %(columns)s
 
     See Also
     --------

@@ -255,8 +255,8 @@ def _labels_below(linkage, cut):
     """Clusters of the modes that passes up to the cut join, numbered by their first modes."""
     if len(linkage) == 0:
         return np.zeros(1, dtype=int)
-    found = fcluster(linkage, cut, criterion="distance")
-    _, first, inverse = np.unique(found, return_index=True, return_inverse=True)
+    clusters = fcluster(linkage, cut, criterion="distance")
+    _, first, inverse = np.unique(clusters, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse]
 
 

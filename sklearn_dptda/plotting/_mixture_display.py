@@ -171,14 +171,7 @@ class MixtureDensityDisplay:
         names = getattr(estimator, "feature_names_in_", None)
         drawn = {}
         if hasattr(estimator, "modes_"):
-            tree = estimator.modes_, estimator.saddles_, estimator.linkage_
-            drawn = {
-                "component_labels": estimator.component_labels_,
-                "modes": estimator.modes_[:, features],
-                "mode_labels": estimator.mode_labels_,
-                "saddles": estimator.saddles_[:, features],
-                "paths": [path[:, features] for path in tree_paths(density, *tree)],
-            }
+            drawn = _merge_tree(estimator, density, features)
             wanted = kwargs.get("show_regions", True)
             if wanted and density.n_features == 2 and estimator.n_clusters_ > 1:
                 regions = _predict(estimator, np.concatenate(lines)[:, features])
@@ -231,17 +224,7 @@ class MixtureDensityDisplay:
             self._draw_boundaries(ax)
         if show_components:
             self._draw_components(ax)
-        if show_tree:
-            for i, path in enumerate(self.paths):
-                label = None if i else "merge tree"
-                ax.plot(*path.T, ":", color="black", lw=1.5, label=label, zorder=3)
-        if len(self.saddles):
-            ax.plot(*self.saddles.T, "x", color="black", ms=7, mew=2, label="pass", zorder=4)
-        clusters = np.unique(self.mode_labels)
-        for k, name in zip(clusters, cluster_names(clusters), strict=True):
-            look = cluster_style(k) | {"linestyle": ""}
-            mine = self.modes[self.mode_labels == k]
-            ax.plot(*mine.T, **look, ms=8, mec="black", mew=1, label=name, zorder=5)
+        self._draw_critical_points(ax, show_tree)
         (left, right), (bottom, top) = (axis[[0, -1]] for axis in self.axes)
         ax.set(xlim=(left, right), ylim=(bottom, top))
         ax.set(xlabel=self.feature_names[0], ylabel=self.feature_names[1])
@@ -271,6 +254,19 @@ class MixtureDensityDisplay:
         if colorbar:
             ticks = image.levels[::-2]
             ax.figure.colorbar(image, ax=ax, label="log density", shrink=0.8, ticks=ticks)
+
+    def _draw_critical_points(self, ax, show_tree):
+        if show_tree:
+            for i, path in enumerate(self.paths):
+                label = None if i else "merge tree"
+                ax.plot(*path.T, ":", color="black", lw=1.5, label=label, zorder=3)
+        if len(self.saddles):
+            ax.plot(*self.saddles.T, "x", color="black", ms=7, mew=2, label="pass", zorder=4)
+        clusters = np.unique(self.mode_labels)
+        for k, name in zip(clusters, cluster_names(clusters), strict=True):
+            look = cluster_style(k) | {"linestyle": ""}
+            mine = self.modes[self.mode_labels == k]
+            ax.plot(*mine.T, **look, ms=8, mec="black", mew=1, label=name, zorder=5)
 
     def _at(self, points):
         """Log density at the grid nodes next to points, leaving out those off the grid."""
@@ -322,6 +318,18 @@ def _density(estimator):
     if hasattr(estimator, "_mixture"):
         return estimator._mixture()
     return MixtureDensity(*mixture_parameters(estimator))
+
+
+def _merge_tree(estimator, density, features):
+    """Modes, passes and ways between them, in two columns, and what belongs to which cluster."""
+    tree = estimator.modes_, estimator.saddles_, estimator.linkage_
+    return {
+        "component_labels": estimator.component_labels_,
+        "modes": estimator.modes_[:, features],
+        "mode_labels": estimator.mode_labels_,
+        "saddles": estimator.saddles_[:, features],
+        "paths": [path[:, features] for path in tree_paths(density, *tree)],
+    }
 
 
 def _check_features(features, n_features):

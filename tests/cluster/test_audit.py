@@ -69,7 +69,7 @@ def one_release(X, random_state, kind, factor=1.0):
         1.0,
         "full",
     )
-    return np.r_[moments.counts, moments.sums[0], moments.seconds[0][0]]
+    return np.r_[moments.counts, moments.sums[0], moments.second_moments[0][0]]
 
 
 @pytest.mark.parametrize(("kind", "delta"), [(GaussianBudget, 1e-2), (LaplaceBudget, 0.0)])

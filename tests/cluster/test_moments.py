@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from sklearn_dptda.cluster._mixture._centre_steps import _nearest_to
 from sklearn_dptda.cluster._mixture._component_steps import _responsibilities, log_joint
 from sklearn_dptda.cluster._moments import _moment_release
 from sklearn_dptda.cluster._moments._budget_shares import GaussianBudget, LaplaceBudget
@@ -15,7 +14,7 @@ from sklearn_dptda.cluster._moments._moment_release import (
     release_moments,
     soft_assignment,
 )
-from sklearn_dptda.cluster._moments._row_arithmetic import clip_norm
+from sklearn_dptda.cluster._moments._row_arithmetic import clip_norm, nearest_to
 from sklearn_dptda.cluster._moments._row_batches import Rows
 from sklearn_dptda.cluster._moments._second_moments import SecondMoments
 from sklearn_dptda.cluster._morse._mixture_density import MixtureDensity
@@ -73,20 +72,20 @@ def contribution(u, parts, weights, kind="full", norm="l2"):
         weights,
         {"l1": ExactL1, "l2": Exact}[norm](EXACT, "add-remove", None),
         1.0,
-        kind if weights.second else None,
+        kind if weights.second_moment else None,
         True,
     )
     w0, w1, w2 = weights.roots
     out = [w0 * moments.counts, w1 * moments.sums]
-    if weights.second:
+    if weights.second_moment:
         d = u.shape[1]
         seconds = SecondMoments(kind, d, norm)
         if kind in ("full", "tied"):
-            entries = seconds.stretch * moments.seconds[:, seconds.rows, seconds.columns]
+            entries = seconds.stretch * moments.second_moments[:, seconds.rows, seconds.columns]
         elif kind == "diag":
-            entries = np.diagonal(moments.seconds, axis1=1, axis2=2)
+            entries = np.diagonal(moments.second_moments, axis1=1, axis2=2)
         else:
-            entries = np.trace(moments.seconds, axis1=1, axis2=2)
+            entries = np.trace(moments.second_moments, axis1=1, axis2=2)
         out.append(w2 * entries)
     return np.concatenate([np.ravel(part) for part in out])
 
@@ -101,7 +100,7 @@ def worst_residuals(weights, norm, rng, n_random):
     sizes = np.maximum([[length(u, norm) for u in pair] for pair in units], 1e-9)
     units *= rng.uniform(0, 1, size=(n_random, 2, 1)) ** 0.2 / sizes[..., None]
     axis, other = np.eye(d)[:2]
-    ratio = weights.sum / (2 * weights.second) if weights.second else math.inf
+    ratio = weights.sum / (2 * weights.second_moment) if weights.second_moment else math.inf
     cosine = -min(1.0, ratio)
     turned = cosine * axis + math.sqrt(1 - cosine**2) * other
     pairs = [(axis, axis), (axis, -axis), (axis, other), (axis, 0 * axis)]
@@ -133,7 +132,7 @@ def test_joint_sensitivity_is_never_exceeded_and_reached(weights, kind, norm, rn
         # Tied seconds meet in one place, so that two records there are less than two cells.
         loose = kind == "tied" if adjacency == "replace-one" else False
         loose |= kind != "full" and norm == "l2" and within
-        if not (loose and weights.second):
+        if not (loose and weights.second_moment):
             assert found == pytest.approx(declared, rel=1e-9)
 
 
@@ -182,7 +181,7 @@ def test_moments_without_noise_are_moments(kind, rng):
     for cell in (0, 1):
         assert moments.sums[cell] == pytest.approx(X[cells == cell].sum(axis=0), abs=1e-5)
     own = [X.T @ X] if kind == "tied" else [X[cells == c].T @ X[cells == c] for c in (0, 1)]
-    for found, exact in zip(moments.seconds, own, strict=True):
+    for found, exact in zip(moments.second_moments, own, strict=True):
         if kind == "diag":
             exact = np.diag(np.diag(exact))
         elif kind == "spherical":
@@ -195,7 +194,7 @@ def test_no_row_changes_what_another_contributes(rng):
     Z, centres = rng.normal(size=(257, 7)), rng.normal(size=(5, 7))
     density = MixtureDensity(np.ones(5), centres, np.array([np.eye(7) * 0.3] * 5))
     functions = [
-        _nearest_to(centres),
+        nearest_to(centres),
         lambda part: log_joint(part, density),
         lambda part: _responsibilities(part, density),
         lambda part: clip_norm(part, 0.7),
@@ -232,8 +231,8 @@ def test_noise_of_a_release_has_its_scale(kind, norm):
 
     counts = np.concatenate([m.counts for m in found])
     sums = np.concatenate([m.sums for m in found])
-    seconds = np.concatenate([m.seconds for m in found])
+    seconds = np.concatenate([m.second_moments for m in found])
     close(counts**2, found[0].sd_count ** 2)
     close(sums.ravel() ** 2, found[0].sd_sum ** 2)
-    close((seconds**2).sum(axis=(1, 2)), found[0].var_second)
+    close((seconds**2).sum(axis=(1, 2)), found[0].var_second_moment)
     close(np.trace(seconds, axis1=1, axis2=2) ** 2, found[0].var_trace)

@@ -1,5 +1,5 @@
-"""What the private k-means estimators are made of: boxes of a tree, candidates, swaps, steps.
+"""What the private k-means estimators are made of: their base, boxes of a tree, swaps.
 
-Boxes, candidates and numbers of steps are public or private output; rows are met through noisy
+Boxes, candidates and numbers of swaps are public or private output; rows are met through noisy
 moments and private choices.
 """

@@ -9,7 +9,7 @@ from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
 from sklearn_dptda.cluster._moments._moment_release import hard_assignment
 from sklearn_dptda.cluster._moments._row_arithmetic import row_products
 
-_COUNT = MomentWeights(1.0)
+_COUNT_WEIGHTS = MomentWeights(1.0)
 # Boxes are not split below this part of the root: at the rim they hold what lies beyond.
 _LEAST_SIDE = 2.0**-12
 # Half-widths of the root, in standard deviations of its axes.
@@ -22,17 +22,11 @@ _PART = 0.1
 
 @dataclass
 class BoxTree:
-    """Boxes of a binary tree, in coordinates along given axes.
+    """Boxes of a binary tree, in coordinates along the columns of ``directions``.
 
-    Attributes
-    ----------
-    directions : ndarray of shape (n_features, n_axes)
-        Coordinates of a record are its inner products with the columns.
-    low, high : ndarray of shape (n_nodes, n_axes)
-        Boxes; those at the rim stand for all that lies beyond them.
-    axis, cut, left : ndarray of shape (n_nodes,)
-        Where a node is cut and its lower child, the upper one being next to
-        it; the child of a leaf is -1.
+    ``low`` and ``high``, of shape (n_nodes, n_axes), are the boxes; those at the rim stand for all
+    that lies beyond them. ``axis``, ``cut`` and ``left``, one for each node, say where a node is
+    cut and which is its lower child, the upper one being next to it; the child of a leaf is -1.
     """
 
     directions: np.ndarray
@@ -92,24 +86,10 @@ class BoxTree:
 
 
 def grow(rows, directions, half_widths, n_clusters, depth, budget, share):
-    """Grow a tree level by level from noisy counts of its leaves.
+    """Grow a tree level by level, so many public levels, from noisy counts of its leaves.
 
-    Parameters
-    ----------
-    rows : Rows
-    directions : ndarray of shape (n_features, n_axes)
-    half_widths : ndarray of shape (n_axes,)
-        In standard deviations of the axes, of the root box.
-    n_clusters : int
-        Says how small boxes have to be.
-    depth : int
-        Number of levels, public.
-    budget : GaussianBudget
-    share : float
-
-    Returns
-    -------
-    BoxTree
+    ``half_widths`` of the root box are in standard deviations of the axes; ``n_clusters`` says how
+    small boxes have to be.
     """
     tree = BoxTree.root(directions, _ROOT * np.asarray(half_widths))
     for _ in range(depth):
@@ -118,7 +98,7 @@ def grow(rows, directions, half_widths, n_clusters, depth, budget, share):
             rows,
             hard_assignment(tree.leaf_of, lambda part, cells: part),
             len(leaves),
-            _COUNT,
+            _COUNT_WEIGHTS,
             share / depth,
         )
         total = max(float(moments.counts.sum()), 1.0)

@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.utils.validation import check_is_fitted
 
+from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, IntArray
+from sklearn_dptda.cluster._mixture._component_steps import mixture_steps
 from sklearn_dptda.cluster._mixture._covariance_types import COVARIANCE_TYPES, compact
 from sklearn_dptda.cluster._private_rows import PrivateRowsEstimator
 from sklearn_dptda.utils._sklearn import Interval, Options, StrOptions
@@ -17,7 +18,7 @@ from sklearn_dptda.utils._sklearn import Interval, Options, StrOptions
 class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsEstimator):
     """Base of private k-means.
 
-    Children compute weights, centres and covariances in ``_fit_centres``.
+    Children return standardised rows, centres of these and noisy counts from ``_fit_centres``.
     """
 
     _gaussian_only = False
@@ -29,12 +30,16 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
     }
 
     def _learn(self, rows, budget, rng, box):
-        share = float(self.covariance_share), self.covariance_type
+        share, kind = float(self.covariance_share), self.covariance_type
         self.scales_ = box.unit
-        self.weights_, centres, covariances = self._fit_centres(rows, share, budget, rng)
-        self.cluster_centers_ = box.points(centres)
-        if covariances is not None:
-            self.covariances_ = compact(box.covariances(covariances), self.covariance_type)
+        data, centres, counts = self._fit_centres(rows, share, budget, rng)
+        if share == 0:
+            self.weights_, means = counts / counts.sum(), data.back(centres)
+        else:
+            self.weights_, *components = mixture_steps(data, centres, 1, budget, share, kind)
+            means, covariances = data.back(*components)
+            self.covariances_ = compact(box.covariances(covariances), kind)
+        self.cluster_centers_ = box.points(means)
 
     def _one_unit(self):
         return self.covariance_share > 0 and self.covariance_type == "spherical"
@@ -47,16 +52,11 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
     def _n_features_out(self):
         return len(self.cluster_centers_)
 
+    @fill_doc
     def predict(self, X: ArrayLike) -> IntArray:
         """Nearest centre of each row, in units of ``scales_``.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
+        %(one_number_for_each_row)s
         """
         return self.transform(X).argmin(axis=1)
 
@@ -73,10 +73,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
         -------
         ndarray of shape (n_samples, n_clusters)
         """
-        return self._distances(self._rows(X))
-
-    def _distances(self, X):
-        check_is_fitted(self)
+        X = self._rows(X)
         return euclidean_distances(X / self.scales_, self.cluster_centers_ / self.scales_)
 
     def score(self, X: ArrayLike, y: object = None) -> float:

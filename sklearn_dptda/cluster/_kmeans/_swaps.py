@@ -13,24 +13,16 @@ LARGEST_COST = _STEPS**2
 class Candidates:
     """Points that centres are chosen from, and what they cost a record.
 
-    Parameters
-    ----------
-    points : ndarray of shape (n_candidates, n_axes)
-    radius : float
-        Distance from which on a record's cost does not grow.
-
-    Notes
-    -----
-    Coordinates are rounded to whole steps first. From there on all numbers
-    are integers below 2**53, which floating-point arithmetic treats exactly,
-    in whatever order: costs of a record depend on no other one.
+    Beyond ``radius`` costs do not grow. Coordinates are rounded to whole steps first. From there
+    on all numbers are integers below 2**53, which floating-point arithmetic treats exactly, in
+    whatever order: costs of a record depend on no other one.
     """
 
     def __init__(self, points, radius):
         self.points, self.radius = points, radius
         steps = self._round(points)
-        squares = (steps**2).sum(axis=1, keepdims=True)
-        self._factors = np.hstack([-2 * steps, np.ones_like(squares), squares]).T
+        squared_norms = (steps**2).sum(axis=1, keepdims=True)
+        self._factors = np.hstack([-2 * steps, np.ones_like(squared_norms), squared_norms]).T
 
     def __len__(self):
         return len(self.points)
@@ -45,25 +37,16 @@ class Candidates:
         Whole numbers up to the largest cost, of shape (n, n_candidates).
         """
         steps = self._round(part)
-        squares = (steps**2).sum(axis=1, keepdims=True)
-        squared = np.hstack([steps, squares, np.ones_like(squares)]) @ self._factors
-        return np.minimum(squared, LARGEST_COST, out=squared)
+        squared_norms = (steps**2).sum(axis=1, keepdims=True)
+        factors = np.hstack([steps, squared_norms, np.ones_like(squared_norms)])
+        squared_distances = factors @ self._factors
+        return np.minimum(squared_distances, LARGEST_COST, out=squared_distances)
 
 
 def swap_costs(candidates, rows, chosen):
-    """Cost of each set that differs from a given one by one centre.
+    """Cost of each set that differs from the ``k`` chosen candidates by one centre.
 
-    Parameters
-    ----------
-    candidates : Candidates
-    rows : iterable of ndarray
-    chosen : ndarray of shape (k,)
-        Indices of the present centres.
-
-    Returns
-    -------
-    ndarray of shape (k, n_candidates), dtype int64
-        Entry (o, c): with c in the place of the o-th centre.
+    Integers of shape (k, n_candidates): entry (o, c) has c in the place of the o-th centre.
     """
     k = len(chosen)
     total = np.zeros((k, len(candidates)))
@@ -71,32 +54,21 @@ def swap_costs(candidates, rows, chosen):
         costs = candidates.costs(part)
         present = costs[:, chosen]
         nearest = present.argmin(axis=1)
-        first = present.min(axis=1)
+        nearest_cost = present.min(axis=1)
         # With its centre gone, a record goes to the second, or pays most.
         present[np.arange(len(part)), nearest] = LARGEST_COST
-        second = present.min(axis=1)
-        kept = np.minimum(costs, first[:, None])
+        second_cost = present.min(axis=1)
+        kept = np.minimum(costs, nearest_cost[:, None])
         total += kept.sum(axis=0)
-        # What the second adds, where the new centre is farther than the first.
-        added = np.minimum(costs, second[:, None], out=costs)
+        # What the second adds, where the new centre is farther than the nearest.
+        added = np.minimum(costs, second_cost[:, None], out=costs)
         added -= kept
         total += by_cell(nearest, k) @ added
     return total.astype(np.int64)
 
 
 def set_costs(candidates, rows, sets):
-    """Cost of each of some sets of candidates.
-
-    Parameters
-    ----------
-    candidates : Candidates
-    rows : iterable of ndarray
-    sets : list of ndarray of int
-
-    Returns
-    -------
-    list of int
-    """
+    """Cost of each of some sets of candidates, as a list of int."""
     total = np.zeros(len(sets))
     for part in small_batches(rows, len(candidates)):
         costs = candidates.costs(part)
@@ -105,22 +77,7 @@ def set_costs(candidates, rows, sets):
 
 
 def search(candidates, rows, start, n_swaps, budget, share):
-    """Swap centres privately, and choose the best set met on the way.
-
-    Parameters
-    ----------
-    candidates : Candidates
-    rows : iterable of ndarray
-    start : ndarray of shape (k,)
-    n_swaps : int
-    budget : GaussianBudget
-    share : float
-        Of all choices together.
-
-    Returns
-    -------
-    ndarray of shape (k,)
-    """
+    """Swap centres privately, and choose the best set met on the way, by a share of the budget."""
     each = share / (n_swaps + 1)
     sets = [np.array(start)]
     for _ in range(n_swaps):

@@ -2,27 +2,15 @@
 
 import numpy as np
 
-from sklearn_dptda.cluster._mixture._standardised import _RECORD_RADIUS
+from sklearn_dptda.cluster._mixture._standardised import RECORD_RADIUS
 from sklearn_dptda.cluster._moments._row_arithmetic import euclidean
 from sklearn_dptda.utils._farthest_first import farthest_first
 
 
 def split_light(centres, moments, spread, rng):
-    """Move the centres of light clusters next to the heaviest ones.
+    """Move the centres of light clusters, by noisy counts alone, next to the heaviest ones.
 
-    Parameters
-    ----------
-    centres : ndarray of shape (n_cells, n_features)
-    moments : Moments
-        Only its noisy counts are used.
-    spread : float
-        How far from the heavy centre the new one is put.
-    rng : numpy.random.Generator
-        Of directions, independent of the records.
-
-    Returns
-    -------
-    ndarray of shape (n_cells, n_features)
+    They go as far as ``spread``, in directions that ``rng`` draws independently of the records.
     """
     centres, counts = centres.copy(), np.maximum(moments.counts, 0.0)
     light = max(3 * moments.sd_count, 0.02 * counts.sum() / len(counts))
@@ -38,17 +26,7 @@ def split_light(centres, moments, spread, rng):
 
 
 def packed_points(n, n_features, rng):
-    """Points far apart in the unit ball, without looking at data: farthest points first.
-
-    Parameters
-    ----------
-    n, n_features : int
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray of shape (n, n_features)
-    """
+    """Points far apart in the unit ball, without looking at data: farthest points first."""
     candidates = rng.standard_normal((max(2000, 100 * n), n_features))
     candidates /= np.linalg.norm(candidates, axis=1, keepdims=True)
     candidates *= rng.uniform(size=(len(candidates), 1)) ** (1 / n_features)
@@ -65,7 +43,7 @@ def initial_centres(data, n, rng):
     return data.n_features**0.5 * packed_points(n, data.n_features, rng) @ data.axes.T
 
 
-def _inside(centres):
+def inside(centres):
     """Keep centres where records can be."""
-    limit = _RECORD_RADIUS * centres.shape[1] ** 0.5
+    limit = RECORD_RADIUS * centres.shape[1] ** 0.5
     return centres / np.maximum(euclidean(centres) / limit, 1.0)[:, None]

@@ -16,25 +16,10 @@ def compact(covariances, kind):
 
 
 def mixture_parameters(estimator):
-    """Weights, means and full covariances of a fitted mixture.
+    """Weights, means and full covariances of a fitted mixture, or of k-means with covariances.
 
-    Parameters
-    ----------
-    estimator : fitted estimator
-        With ``weights_``, ``covariances_``, and ``means_`` or
-        ``cluster_centers_``; ``covariance_type`` says how covariances are
-        stored, or their shape does.
-
-    Returns
-    -------
-    weights : ndarray of shape (n_components,)
-    means : ndarray of shape (n_components, n_features)
-    covariances : ndarray of shape (n_components, n_features, n_features)
-
-    Raises
-    ------
-    ValueError
-        If an attribute is missing, naming it.
+    ``covariance_type`` says how covariances are stored, in full where there is none. A ValueError
+    names an attribute that is missing.
     """
     centres = "means_" if hasattr(estimator, "means_") else "cluster_centers_"
     missing = [n for n in ("weights_", centres, "covariances_") if not hasattr(estimator, n)]

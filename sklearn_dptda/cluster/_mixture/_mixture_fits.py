@@ -4,46 +4,30 @@ import numpy as np
 
 from sklearn_dptda.cluster._mixture._centre_steps import kmeans_steps
 from sklearn_dptda.cluster._mixture._centres import initial_centres, packed_points
-from sklearn_dptda.cluster._mixture._component_steps import above_noise, log_joint, mixture_steps
-from sklearn_dptda.cluster._mixture._standardised import standardise
+from sklearn_dptda.cluster._mixture._component_steps import likeliest, mixture_steps
+from sklearn_dptda.cluster._mixture._standardised import STANDARD_SHARE, standardise
 from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
 from sklearn_dptda.cluster._moments._moment_release import hard_assignment
 from sklearn_dptda.cluster._moments._row_arithmetic import clip_norm
-from sklearn_dptda.cluster._moments._shrinkage import floored_counts
+from sklearn_dptda.cluster._moments._shrinkage import above_noise, clip_eigenvalues, floored_counts
 from sklearn_dptda.cluster._morse._mixture_density import MixtureDensity
 
-# Shares of the budget: centre and scale, k-means steps, mixture steps.
-_SHARES = (0.05, 0.45, 0.5)
+_KMEANS_SHARE, _MIXTURE_SHARE = 0.45, 0.5
 # In the cube: variances below it are noise.
 _RAW_FLOOR = 1e-3
 
 
 def fit_mixture(rows, n_components, n_kmeans, n_mixture, kind, soft, budget, rng):
-    """Fit a mixture: standardise, k-means steps, mixture steps.
+    """Fit a mixture to rows of the cube: standardise, k-means steps, mixture steps.
 
-    Parameters
-    ----------
-    rows : Rows
-        Records of the cube ``[-1, 1]**d``.
-    n_components : int
-    n_kmeans, n_mixture : int
-        Numbers of steps, public.
-    kind : {"full", "tied", "diag", "spherical"}
-    soft : bool
-    budget : GaussianBudget
-    rng : numpy.random.Generator
-        Of initial centres, independent of the records.
-
-    Returns
-    -------
-    weights, means, covariances : ndarray
-        In the units of the cube, covariances in full.
+    Numbers of steps are public, and initial centres, by ``rng``, independent of the records.
+    Returns weights, means and full covariances in the units of the cube.
     """
-    data = standardise(rows, budget, _SHARES[0])
+    data = standardise(rows, budget, STANDARD_SHARE)
     centres = initial_centres(data, n_components, rng)
-    centres, _ = kmeans_steps(data, centres, n_kmeans, budget, _SHARES[1], rng)
+    centres, _ = kmeans_steps(data, centres, n_kmeans, budget, _KMEANS_SHARE, rng)
     weights, means, covariances = mixture_steps(
-        data, centres, n_mixture, budget, _SHARES[2], kind, soft
+        data, centres, n_mixture, budget, _MIXTURE_SHARE, kind, soft
     )
     return weights, *data.back(means, covariances)
 
@@ -51,23 +35,9 @@ def fit_mixture(rows, n_components, n_kmeans, n_mixture, kind, soft, budget, rng
 def fit_raw_mixture(rows, n_components, n_steps, budget, rng):
     """Fit a mixture by raw moments in the cube: Algorithm 2 of Byun, Choi and Lee.
 
-    Parameters
-    ----------
-    rows : Rows
-    n_components, n_steps : int
-    budget : GaussianBudget
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    weights, means, covariances : ndarray
-
-    Notes
-    -----
-    The printed covariance step sums squares about noisy means and has no
-    bounded sensitivity. Here count, sum and raw second moment of a cell are
-    released together, and the covariance is computed from them: the reading
-    under which the paper's proposition holds.
+    The printed covariance step sums squares about noisy means and has no bounded sensitivity. Here
+    count, sum and raw second moment of a cell are released together, and the covariance is
+    computed from them: the reading under which the paper's proposition holds.
     """
     d = rows.n_features
     # Unit weights of raw moments, in units of the ball around the cube.
@@ -80,7 +50,7 @@ def fit_raw_mixture(rows, n_components, n_steps, budget, rng):
         density = MixtureDensity(counts, centres, covariances)
         moments = budget.release(
             rows,
-            hard_assignment(_likeliest(density), lambda part, cells: clip_norm(part, d**0.5)),
+            hard_assignment(likeliest(density), lambda part, cells: clip_norm(part, d**0.5)),
             n_components,
             weights,
             1 / n_steps,
@@ -88,18 +58,9 @@ def fit_raw_mixture(rows, n_components, n_steps, budget, rng):
         )
         counts = floored_counts(moments)
         centres = np.clip(d**0.5 * moments.sums / counts[:, None], -1.0, 1.0)
-        seconds = d * moments.seconds / counts[:, None, None]
-        covariances = _positive(seconds - centres[:, :, None] * centres[:, None, :])
+        second_moments = d * moments.second_moments / counts[:, None, None]
+        covariances = second_moments - centres[:, :, None] * centres[:, None, :]
+        # No variance in the cube is above one.
+        covariances = clip_eigenvalues(covariances, _RAW_FLOOR, 1.0)
     kept = above_noise(moments, counts)
     return counts[kept] / counts[kept].sum(), centres[kept], covariances[kept]
-
-
-def _likeliest(density):
-    return lambda part: log_joint(part, density).argmax(axis=1)
-
-
-def _positive(matrices):
-    values, vectors = np.linalg.eigh(matrices)
-    # No variance in the cube is above one.
-    values = np.clip(values, _RAW_FLOOR, 1.0)
-    return (vectors * values[..., None, :]) @ np.swapaxes(vectors, -1, -2)

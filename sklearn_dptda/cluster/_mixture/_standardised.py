@@ -9,9 +9,11 @@ from sklearn_dptda.cluster._moments._moment_release import hard_assignment
 from sklearn_dptda.cluster._moments._row_arithmetic import clip_norm
 from sklearn_dptda.cluster._moments._shrinkage import floored_counts
 
-_STANDARD = MomentWeights(0.2, 0.4, 0.4)
+# Share of a fit's budget.
+STANDARD_SHARE = 0.05
+_STANDARD_WEIGHTS = MomentWeights(0.2, 0.4, 0.4)
 # In root mean square radii of the standardised records.
-_RECORD_RADIUS, _RESIDUAL_RADIUS, _CELL_RADIUS = 2.0, 0.7, 1.3
+RECORD_RADIUS = 2.0
 # In more columns principal axes would be noise, and slow: the columns stand for them.
 _MOST_TURNED = 64
 # Of the mean variance: below it, the noise of a covariance says nothing on a direction.
@@ -22,14 +24,8 @@ _FLAT = 0.02
 class Standardised:
     """Records about a private centre, in units of one private scale.
 
-    Attributes
-    ----------
-    rows : Rows
-        Of norm at most ``2 * sqrt(n_features)``.
-    centre : ndarray of shape (n_features,)
-    scale : float
-    axes : ndarray of shape (n_features, n_features)
-        Private principal axes in columns, as long as the standard deviations.
+    ``rows`` have norm at most ``2 * sqrt(n_features)``; columns of ``axes`` are private principal
+    axes, as long as the standard deviations.
     """
 
     rows: object
@@ -51,21 +47,22 @@ class Standardised:
 def standardise(rows, budget, share):
     """Release centre, scale and principal axes of all records, and apply the first two."""
     d = rows.n_features
-    radius = _cube(d, budget)
+    # Of the ball, in the budget's norm, around the cube.
+    radius = float(d) if budget.norm == "l1" else d**0.5
     moments = budget.release(
         rows,
         hard_assignment(_one_cell, lambda part, _: clip_norm(part, radius, budget.norm)),
         1,
-        _STANDARD,
+        _STANDARD_WEIGHTS,
         share,
         kind="full" if d <= _MOST_TURNED else "diag",
     )
     count = floored_counts(moments)[0]
     centre = np.clip(radius * moments.sums[0] / count, -1.0, 1.0)
-    covariance = radius**2 * moments.seconds[0] / count - np.outer(centre, centre)
+    covariance = radius**2 * moments.second_moments[0] / count - np.outer(centre, centre)
     scale = float(np.sqrt(np.clip(np.trace(covariance) / d, 1e-4, 1.0)))
     values, vectors = np.linalg.eigh(covariance / scale**2)
-    limit = _RECORD_RADIUS * d**0.5
+    limit = RECORD_RADIUS * d**0.5
     return Standardised(
         rows.map(lambda part: clip_norm((part - centre) / scale, limit) * limit),
         centre,
@@ -76,8 +73,3 @@ def standardise(rows, budget, share):
 
 def _one_cell(part):
     return np.zeros(len(part), dtype=np.intp)
-
-
-def _cube(d, budget):
-    """Radius of the ball, in the budget's norm, around the cube."""
-    return float(d) if budget.norm == "l1" else d**0.5

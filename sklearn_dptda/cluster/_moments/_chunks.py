@@ -5,9 +5,12 @@ from collections.abc import Iterator
 import numpy as np
 from sklearn.utils import check_array
 
-from sklearn_dptda.cluster._moments._row_batches import _BATCH, Rows, slices
+from sklearn_dptda.cluster._moments._row_batches import BATCH, Rows, slices
 from sklearn_dptda.utils import refuse_lossy
 from sklearn_dptda.utils._rows import without_values
+
+# What has changed may be private.
+_CHANGED = "chunks have changed between two passes: all passes must see the same rows."
 
 
 class _Stream:
@@ -20,12 +23,8 @@ class _Stream:
                 "chunks can be read only once, and every step reads them: pass a list of arrays, "
                 "an object with __iter__, or a function that returns a new iterator."
             )
-        self._names, self._shape = None, None
-        self._shape = self._count()
-
-    @property
-    def n_features(self):
-        return self._shape[1]
+        self._names = None
+        self._n_rows, self.n_features = self._count()
 
     def _open(self):
         return iter(self._chunks() if callable(self._chunks) else self._chunks)
@@ -52,11 +51,11 @@ class _Stream:
         for chunk in self._open():
             part = _as_array(chunk)
             if part.shape[1] != self.n_features or _names(chunk) != self._names:
-                raise _changed()
+                raise ValueError(_CHANGED)
             n_rows += len(part)
-            yield from slices(part, _BATCH)
-        if n_rows != self._shape[0]:
-            raise _changed()
+            yield from slices(part, BATCH)
+        if n_rows != self._n_rows:
+            raise ValueError(_CHANGED)
 
 
 def _names(chunk):
@@ -64,11 +63,10 @@ def _names(chunk):
 
 
 def _as_array(chunk):
-    # Chunks without rows are no mistake of a reader.
-    options = {"ensure_min_samples": 0, "ensure_min_features": 0}
     refuse_lossy(chunk, "chunks", complex_too=False)
     try:
-        part = check_array(chunk, dtype=np.float64, **options)
+        # Chunks without rows are no mistake of a reader.
+        part = check_array(chunk, dtype=np.float64, ensure_min_samples=0, ensure_min_features=0)
     except ValueError as error:
         raise ValueError(without_values(str(error))) from None
     if not np.isfinite(part).all():
@@ -76,30 +74,11 @@ def _as_array(chunk):
     return part
 
 
-def _changed():
-    # A fixed message: what has changed may be private.
-    return ValueError("chunks have changed between two passes: all passes must see the same rows.")
-
-
 def open_chunks(chunks, first_check):
     """Read a stream once, to check it, and return it as rows.
 
-    Parameters
-    ----------
-    chunks : iterable of array-like, or callable that returns one
-        Can be read more than once.
-    first_check : callable
-        Applied to the first chunk, and returns it as an array.
-
-    Returns
-    -------
-    Rows
-
-    Raises
-    ------
-    ValueError
-        If the stream can be read only once, is empty, or has a chunk that is
-        refused.
+    ``first_check`` makes an array of the first chunk. A ValueError says that the stream can be
+    read only once, is empty, or has a chunk that is refused.
     """
     stream = _Stream(chunks, first_check)
     return Rows(stream.read, stream.n_features)

@@ -16,65 +16,54 @@ _FINEST = 4.0
 def release_moments(rows, assign, n_cells, weights, budget, share, kind=None, soft=False):
     """Sum the contributions of all records exactly and add noise.
 
-    Parameters
-    ----------
-    rows : iterable of ndarray
-        Batches of rows.
-    assign : callable
-        From a batch to an iterator of ``(cells, parts, residuals)``: the cell
-        of each row, the part of it that belongs there (1, or numbers whose
-        sum over the iterator is at most 1), and its residual of norm at most
-        one. A function of the row and of earlier releases.
-    n_cells : int
-    weights : MomentWeights
-    budget : GaussianBudget or LaplaceBudget
-    share : float
-    kind : {"full", "tied", "diag", "spherical"}, default=None
-        Of second moments; None releases none.
-    soft : bool, default=False
-        Whether a row can have parts in all cells.
-
-    Returns
-    -------
-    Moments
+    ``assign`` makes of a batch an iterator of ``(cells, parts, residuals)``: the cell of each row,
+    the part of it that belongs there (1, or numbers whose sum over the iterator is at most 1), and
+    its residual of norm at most one: functions of the row and of earlier releases. ``kind`` is
+    that of second moments, None releasing none; with ``soft``, a row can have parts in all cells.
     """
-    d = rows.n_features
-    seconds = SecondMoments(kind, d, budget.norm)
-    w0, w1, w2 = weights.roots
+    second_moments = SecondMoments(kind, rows.n_features, budget.norm)
     declared = weights.sensitivity(budget.adjacency, budget.norm)
     scale = budget.scale(declared, share)
     lattice = FixedPoint.for_scale(max(scale, _FINEST) if scale > 0 else 1.0)
-    first = 1 + d if w1 else 1
-    pooled = kind == "tied"
-    low = np.zeros((n_cells, first), dtype=np.int64)
-    high = np.zeros((1 if pooled else n_cells, seconds.width), dtype=np.int64)
-    for batch in small_batches(rows, first + seconds.width):
-        for cells, parts, u in assign(batch):
-            part = np.broadcast_to(np.asarray(parts, dtype=float), len(batch))[:, None]
-            moved = np.hstack([w0 * part, w1 * part * u]) if w1 else w0 * part
-            low += by_cell(cells, n_cells) @ lattice.encode(moved)
-            if kind is not None:
-                steps = lattice.encode(w2 * part * seconds.stack(u))
-                high += steps.sum(axis=0) if pooled else by_cell(cells, n_cells) @ steps
+    low, high = _exact_sums(rows, assign, n_cells, weights, second_moments, lattice)
     # Rounding to the lattice adds at most one step to each number that a record can move.
     touched = n_cells if soft else 2
-    # Pooled second moments are sums over all the cells that a record touches.
-    moves = touched * first + (touched**2 if pooled else touched) * seconds.width
+    # Tied second moments are sums over all the cells that a record touches.
+    touched_high = touched**2 if kind == "tied" else touched
+    moves = touched * low.shape[1] + touched_high * high.shape[1]
     grown = lattice.sum_sensitivity(declared, moves).value * lattice.step / declared.value
     noise = scale * grown / lattice.step
     low = lattice.decode(low + budget.draw(noise, low.shape))
     high = lattice.decode(high + budget.draw(noise, high.shape))
+    w0, w1, w2 = weights.roots
     deviation = budget.deviation(scale)
-    frobenius, trace = seconds.noise(deviation / w2) if kind is not None else (0.0, 0.0)
+    frobenius, trace = second_moments.noise(deviation / w2) if kind is not None else (0.0, 0.0)
     return Moments(
         counts=low[:, 0] / w0,
-        sums=low[:, 1:] / w1 if w1 else np.zeros((n_cells, d)),
-        seconds=seconds.matrices(high / w2) if kind is not None else None,
+        sums=low[:, 1:] / w1 if w1 else np.zeros((n_cells, rows.n_features)),
+        second_moments=second_moments.matrices(high / w2) if kind is not None else None,
         sd_count=deviation / w0,
         sd_sum=deviation / w1 if w1 else 0.0,
-        var_second=frobenius,
+        var_second_moment=frobenius,
         var_trace=trace,
     )
+
+
+def _exact_sums(rows, assign, n_cells, weights, second_moments, lattice):
+    """Weighted counts and sums of the cells, and second moments, in steps of the lattice."""
+    w0, w1, w2 = weights.roots
+    tied = second_moments.kind == "tied"
+    low = np.zeros((n_cells, 1 + rows.n_features if w1 else 1), dtype=np.int64)
+    high = np.zeros((1 if tied else n_cells, second_moments.width), dtype=np.int64)
+    for batch in small_batches(rows, low.shape[1] + high.shape[1]):
+        for cells, parts, u in assign(batch):
+            part = np.broadcast_to(np.asarray(parts, dtype=float), len(batch))[:, None]
+            contribution = np.hstack([w0 * part, w1 * part * u]) if w1 else w0 * part
+            low += by_cell(cells, n_cells) @ lattice.encode(contribution)
+            if second_moments.kind is not None:
+                steps = lattice.encode(w2 * part * second_moments.stack(u))
+                high += steps.sum(axis=0) if tied else by_cell(cells, n_cells) @ steps
+    return low, high
 
 
 def by_cell(cells, n_cells):
@@ -83,45 +72,24 @@ def by_cell(cells, n_cells):
     return csc_array((np.ones(n, np.int64), cells, np.arange(n + 1)), (n_cells, n))
 
 
-def hard_assignment(cells, residuals):
-    """Assign each row to one cell.
+def hard_assignment(cell_of, residuals):
+    """Assign each row to the cell that ``cell_of`` gives, as :func:`release_moments` takes it.
 
-    Parameters
-    ----------
-    cells : callable
-        From a batch to the cell of each row.
-    residuals : callable
-        From a batch and its cells to clipped residuals.
-
-    Returns
-    -------
-    callable
-        As :func:`release_moments` takes it.
+    ``residuals`` makes clipped residuals of a batch and its cells.
     """
 
     def assign(batch):
-        found = cells(batch)
-        yield found, 1.0, residuals(batch, found)
+        cells = cell_of(batch)
+        yield cells, 1.0, residuals(batch, cells)
 
     return assign
 
 
 def soft_assignment(parts, residuals, n_cells):
-    """Assign parts of each row to all cells.
+    """Assign ``parts`` of each row to all cells, as :func:`release_moments` takes it.
 
-    Parameters
-    ----------
-    parts : callable
-        From a batch to nonnegative numbers of shape (n, n_cells), rows of
-        which sum to one.
-    residuals : callable
-        From a batch and its cells to clipped residuals.
-    n_cells : int
-
-    Returns
-    -------
-    callable
-        As :func:`release_moments` takes it.
+    ``parts`` makes of a batch nonnegative numbers of shape (n, n_cells), rows of which sum to one;
+    ``residuals`` makes clipped residuals of a batch and its cells.
     """
 
     def assign(batch):

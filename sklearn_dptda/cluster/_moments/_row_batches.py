@@ -3,20 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-_BATCH = 1 << 15
+BATCH = 1 << 15
 # Numbers that one batch is worth, whatever is computed for each row: they fit a cache.
 _NUMBERS = 1 << 18
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Batches of rows, in memory or read anew at every pass.
-
-    Parameters
-    ----------
-    parts : list of ndarray, or callable that returns an iterator of them
-    n_features : int
-    """
+    """Batches of rows: a list in memory, or a function that reads them anew at every pass."""
 
     parts: list | Callable
     n_features: int
@@ -24,23 +18,13 @@ class Rows:
     @classmethod
     def of_array(cls, X):
         """Rows of one array."""
-        return cls(list(slices(X, _BATCH)), X.shape[1])
+        return cls(list(slices(X, BATCH)), X.shape[1])
 
     def __iter__(self):
         return iter(self.parts() if callable(self.parts) else self.parts)
 
     def map(self, function):
-        """Rows after a function that treats each row by itself.
-
-        Parameters
-        ----------
-        function : callable
-            From an array to an array with as many rows.
-
-        Returns
-        -------
-        Rows
-        """
+        """Rows after a function that treats each row by itself, and keeps their number."""
         if callable(self.parts):
             return Rows(lambda: (function(part) for part in self.parts()), self.n_features)
         return Rows([function(part) for part in self.parts], self.n_features)
@@ -48,7 +32,7 @@ class Rows:
 
 def small_batches(rows, width):
     """Batches for computations that need ``width`` numbers for each row."""
-    size = max(1, min(_BATCH, _NUMBERS // max(width, 1)))
+    size = max(1, min(BATCH, _NUMBERS // max(width, 1)))
     return (piece for part in rows for piece in slices(part, size))
 
 

@@ -6,15 +6,7 @@ from sklearn_dptda.cluster._moments._row_arithmetic import row_products
 
 
 class SecondMoments:
-    """How second moments of one kind are stacked, and read back as matrices.
-
-    Parameters
-    ----------
-    kind : {"full", "tied", "diag", "spherical"} or None
-        None has no second moments.
-    n_features : int
-    norm : {"l1", "l2"}
-    """
+    """How second moments of one kind, if any, are stacked, and read back as matrices."""
 
     def __init__(self, kind, n_features, norm):
         self.kind, self.n_features = kind, n_features
@@ -33,8 +25,6 @@ class SecondMoments:
 
     def stack(self, u):
         """Entries of the second moments of residuals, one row each."""
-        if self.kind is None:
-            return np.empty((len(u), 0))
         if self.kind == "spherical":
             return row_products(u, u)[:, None]
         if self.kind == "diag":
@@ -44,8 +34,6 @@ class SecondMoments:
     def matrices(self, entries):
         """Second moments of shape (n, n_features, n_features)."""
         d = self.n_features
-        if self.kind is None:
-            return None
         if self.kind == "spherical":
             return entries[:, :, None] / d * np.eye(d)
         if self.kind == "diag":
@@ -58,8 +46,6 @@ class SecondMoments:
     def noise(self, sd):
         """Expected squared Frobenius norm, and variance of the trace, of noise of entries."""
         d = self.n_features
-        if self.kind is None:
-            return 0.0, 0.0
         if self.kind == "spherical":
             return sd**2 / d, sd**2
         if self.kind == "diag":

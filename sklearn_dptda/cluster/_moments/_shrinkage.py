@@ -1,4 +1,4 @@
-"""Post-processing of noisy moments: shrunk means and covariances."""
+"""Post-processing of noisy moments: cells that are kept, shrunk means and covariances."""
 
 import numpy as np
 
@@ -12,22 +12,23 @@ def floored_counts(moments):
     return np.maximum(moments.counts, max(moments.sd_count, 0.5))
 
 
+def above_noise(moments, counts):
+    """Which cells are kept: by their noisy counts, and never none."""
+    kept = moments.counts > 3 * moments.sd_count
+    return kept if kept.any() else counts == counts.max()
+
+
 def shrunk_steps(moments):
     """Means of the residuals, shrunk by the noise that is known to be in them.
 
-    James and Stein: the expected squared norm of the noise is known, so the
-    part of a step that noise explains is taken off.
-
-    Returns
-    -------
-    ndarray of shape (n_cells, n_features)
+    James and Stein: the expected squared norm of the noise is known, so the part of a step that
+    noise explains is taken off.
     """
     counts = floored_counts(moments)
     steps = moments.sums / counts[:, None]
     d = steps.shape[1]
     noise = d * (moments.sd_sum / counts) ** 2
-    squared = np.maximum((steps**2).sum(axis=1), _TINY)
-    steps = steps * np.clip(1 - noise / squared, 0.0, 1.0)[:, None]
+    steps = steps * _signal(noise, (steps**2).sum(axis=1))[:, None]
     norms = np.linalg.norm(steps, axis=1)
     return steps / np.maximum(norms, 1.0)[:, None]
 
@@ -35,24 +36,15 @@ def shrunk_steps(moments):
 def shrunk_covariances(moments, steps, floor):
     """Covariances about the stepped centres, shrunk towards a scaled pooled one.
 
-    Parameters
-    ----------
-    moments : Moments
-    steps : ndarray of shape (n_cells, n_features)
-    floor : float
-        Smallest eigenvalue, as a share of the mean pooled variance.
-
-    Returns
-    -------
-    ndarray of shape (n_cells, n_features, n_features)
+    ``floor`` is the smallest eigenvalue, as a share of the mean pooled variance.
     """
     counts = floored_counts(moments)
     k, d = steps.shape
-    squares = steps[:, :, None] * steps[:, None, :]
-    if len(moments.seconds) < k:
-        return _tied(moments, counts, squares, floor)
-    raw = _like(moments.seconds, moments.seconds / counts[:, None, None] - squares)
-    pooled = _within(np.einsum("k,kij->ij", _shares(moments), raw), _LEAST_VARIANCE / d, 1.0)
+    outer = steps[:, :, None] * steps[:, None, :]
+    if len(moments.second_moments) < k:
+        return _tied(moments, counts, outer, floor)
+    raw = _like(moments.second_moments, moments.second_moments / counts[:, None, None] - outer)
+    pooled = _within(np.einsum("k,kij->ij", _shares(moments), raw), _LEAST_VARIANCE / d)
     pooled_trace = np.trace(pooled) / d
     # Mean variances of the cells, shrunk to the pooled one by the variance of their noise.
     traces = np.trace(raw, axis1=1, axis2=2) / d
@@ -60,30 +52,29 @@ def shrunk_covariances(moments, steps, floor):
     traces = np.clip(traces, floor * pooled_trace, None)
     target = pooled * (traces / pooled_trace)[:, None, None]
     deviation = raw - target
-    squared = np.maximum((deviation**2).sum(axis=(1, 2)), _TINY)
-    kept = np.clip(1 - moments.var_second / counts**2 / squared, 0.0, 1.0)
+    kept = _signal(moments.var_second_moment / counts**2, (deviation**2).sum(axis=(1, 2)))
     mixed = target + kept[:, None, None] * deviation
-    return _within(mixed, floor * pooled_trace, 1.0)
+    return _within(mixed, floor * pooled_trace)
 
 
-def _tied(moments, counts, squares, floor):
+def _tied(moments, counts, outer, floor):
     """One covariance for all cells."""
-    k, d = squares.shape[:2]
+    k, d = outer.shape[:2]
     total = counts.sum()
-    raw = moments.seconds[0] / total - np.einsum("k,kij->ij", counts / total, squares)
-    pooled = _within(raw, _LEAST_VARIANCE / d, 1.0)
-    pooled = _within(pooled, floor * np.trace(pooled) / d, 1.0)
+    raw = moments.second_moments[0] / total - np.einsum("k,kij->ij", counts / total, outer)
+    pooled = _within(raw, _LEAST_VARIANCE / d)
+    pooled = _within(pooled, floor * np.trace(pooled) / d)
     return np.tile(pooled, (k, 1, 1))
 
 
-def _like(seconds, raw):
+def _like(second_moments, raw):
     """Covariances with the structure of the second moments: diagonal, or isotropic."""
     d = raw.shape[1]
     off = ~np.eye(d, dtype=bool)
-    if d == 1 or (seconds[:, off] != 0).any():
+    if d == 1 or (second_moments[:, off] != 0).any():
         return raw
     diagonals = np.diagonal(raw, axis1=1, axis2=2)
-    seen = np.diagonal(seconds, axis1=1, axis2=2)
+    seen = np.diagonal(second_moments, axis1=1, axis2=2)
     if (seen == seen[:, :1]).all():
         diagonals = np.repeat(diagonals.mean(axis=1, keepdims=True), d, axis=1)
     return diagonals[:, :, None] * np.eye(d)
@@ -97,12 +88,22 @@ def _shares(moments):
 
 def _towards(values, centre, noise):
     deviation = values - centre
-    return centre + deviation * np.clip(1 - noise / np.maximum(deviation**2, _TINY), 0, 1)
+    return centre + deviation * _signal(noise, deviation**2)
 
 
-def _within(matrices, least, most):
-    """Clip eigenvalues; residuals have norm at most one, so no variance is above one."""
+def _signal(noise, squared):
+    """Part of a squared deviation that its expected noise does not explain."""
+    return np.clip(1 - noise / np.maximum(squared, _TINY), 0.0, 1.0)
+
+
+def clip_eigenvalues(matrices, least, most):
+    """Symmetric matrices with eigenvalues from ``least`` to ``most``."""
     values, vectors = np.linalg.eigh(matrices)
     values = np.clip(values, least, most)
-    clipped = (vectors * values[..., None, :]) @ np.swapaxes(vectors, -1, -2)
+    return (vectors * values[..., None, :]) @ np.swapaxes(vectors, -1, -2)
+
+
+def _within(matrices, least):
+    """Covariances of residuals, which have norm at most one, so that no variance is above one."""
+    clipped = clip_eigenvalues(matrices, least, 1.0)
     return 0.5 * (clipped + np.swapaxes(clipped, -1, -2))

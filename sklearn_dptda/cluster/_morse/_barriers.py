@@ -23,21 +23,10 @@ _MOST_HIDDEN = 4
 class BarrierGraph:
     """Modes of a mixture density, and the lowest known barrier between each two.
 
-    Parameters
-    ----------
-    density : MixtureDensity
-    modes : ndarray of shape (n_modes, n_features)
-        Those that centres climb to. Others are added as they are met: a path
-        can lead by way of them.
-    owners : ndarray of shape (n_components,)
-
-    Attributes
-    ----------
-    heights, places : list of ndarray
-        Barriers and where they are, at first the tops of ridgelines.
-    found : ndarray of bool
-        Whether a barrier is a saddle of index one whose two descents end at
-        these modes.
+    The modes are those that centres climb to, with ``owners`` the mode of each component; others
+    are added as they are met: a path can lead by way of them. ``heights`` and ``places`` of
+    barriers are at first the tops of ridgelines; ``settled`` says which are saddles of index one
+    whose two descents end at these modes, or stand as they are.
     """
 
     def __init__(self, density, modes, owners):
@@ -46,7 +35,7 @@ class BarrierGraph:
         self.modes = np.array(modes)
         self.heights = np.full((n, n), np.inf)
         self.places = np.zeros((n, n, density.n_features))
-        self.found = np.zeros((n, n), dtype=bool)
+        self.settled = np.zeros((n, n), dtype=bool)
         self._ridge, self._sharp = {}, set()
         pairs, tops, points = ridgeline_barriers(density)
         for pair, top, point in zip(pairs, tops, points, strict=True):
@@ -58,7 +47,7 @@ class BarrierGraph:
 
     def _sharpen(self, edge):
         """Look at the top of a ridgeline to the last digits, before a saddle is compared to it."""
-        if edge in self._ridge and not self.found[edge] and edge not in self._sharp:
+        if edge in self._ridge and not self.settled[edge] and edge not in self._sharp:
             self._sharp.add(edge)
             self._set(*edge, *top_of(self.density, self._ridge[edge]))
 
@@ -69,23 +58,14 @@ class BarrierGraph:
     def add_saddle(self, start, ceiling=np.inf):
         """Search a saddle from a point and enter it between the modes of its two descents.
 
-        Parameters
-        ----------
-        start : ndarray of shape (n_features,)
-        ceiling : float, default=inf
-            Height above which a saddle is none of those that are looked for.
-
-        Returns
-        -------
-        ends : tuple of two int, or None
-            None if there is none, or both descents end at the same mode; else
-            the barrier between the two is this saddle, or is lower.
+        Returns these two: the barrier between them is this saddle, or is lower. None if there is
+        no saddle below ``ceiling``, or both descents end at the same mode.
         """
         saddle, direction = find_saddle(self.density, start)
         if saddle is None:
             return None
         height = self.density.height(saddle[None])[0]
-        slack = _ROUNDING * max(1.0, abs(height))
+        slack = _slack(height)
         if height > ceiling + slack:
             return None
         ends = self.modes_of(saddle + np.array([[1e-3], [-1e-3]]) * direction)
@@ -93,28 +73,18 @@ class BarrierGraph:
         if i < 0 or i == j:
             return None
         self._sharpen((i, j))
-        if height <= self.heights[i, j] + (0.0 if self.found[i, j] else slack):
+        if height <= self.heights[i, j] + (0.0 if self.settled[i, j] else slack):
             self._set(i, j, height, saddle)
-            self.found[i, j] = self.found[j, i] = True
+            self.settled[i, j] = self.settled[j, i] = True
         return i, j
 
     def modes_of(self, points):
-        """Index of the mode that each point climbs to; new ones are entered.
-
-        Parameters
-        ----------
-        points : ndarray of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of int of shape (n,)
-            -1 where a climb ends at no mode.
-        """
-        found = np.full(len(points), -1)
+        """Index of the mode that each point climbs to, or -1 for none; new modes are entered."""
+        labels = np.full(len(points), -1)
         for row, end in enumerate(climb(self.density, points, polish=False)):
             index = nearest_mode(self.density, end, self.modes)
-            found[row] = self._enter(polished(self.density, end)) if index is None else index
-        return found
+            labels[row] = self._enter(polished(self.density, end)) if index is None else index
+        return labels
 
     def _enter(self, point):
         index = nearest_mode(self.density, point, self.modes)
@@ -132,7 +102,7 @@ class BarrierGraph:
         self.heights = np.pad(self.heights, wider, constant_values=np.inf)
         self.heights[n, n] = self.density.height(point[None])[0]
         self.places = np.pad(self.places, (*wider, (0, 0)))
-        self.found = np.pad(self.found, wider)
+        self.settled = np.pad(self.settled, wider)
         return n
 
     def edges(self):
@@ -144,21 +114,21 @@ class BarrierGraph:
 
     def refine(self):
         """Replace the tops of ridgelines in the tree by the saddles beneath them."""
-        while edges := [edge for edge in self.edges() if not self.found[edge]]:
+        while edges := [edge for edge in self.edges() if not self.settled[edge]]:
             for edge in edges:
-                if self.found[edge] or self._top(edge) == edge:
-                    self.found[edge] = True
+                if self.settled[edge] or self._top(edge) == edge:
+                    self.settled[edge] = True
                     continue
                 others = self._spared(*edge) or self._follow(self._ridge[edge])
-                if others and not self.found[edge] and self._joined(*edge, np.inf, True):
+                if others and not self.settled[edge] and self._joined(*edge, np.inf, True):
                     # Other modes are on the way, and what leads by them is no higher.
                     self.heights[edge] = self.heights[edge[::-1]] = np.inf
-                self.found[edge] = self.found[edge[::-1]] = True
+                self.settled[edge] = self.settled[edge[::-1]] = True
 
     def _spared(self, i, j):
         """Whether saddles that are no higher join two modes."""
         height = self.heights[i, j]
-        return self._joined(i, j, height + _ROUNDING * max(1.0, abs(height)), self.found)
+        return self._joined(i, j, height + _slack(height), self.settled)
 
     def _joined(self, i, j, height, known):
         """Whether barriers up to a height join two modes, without the one between them."""
@@ -172,7 +142,7 @@ class BarrierGraph:
         return self.add_saddle(self.places[edge], self.heights[edge])
 
     def _follow(self, pair):
-        """Enter a saddle for each step of a ridgeline between basins; whether all were found."""
+        """Enter a saddle for each step of a ridgeline between basins; whether all were there."""
         path = ridgeline(self.density, pair)
         labels = self.modes_of(path)
         close = _CLOSE * np.linalg.norm(path[-1] - path[0])
@@ -180,7 +150,7 @@ class BarrierGraph:
         return (labels >= 0).all() and all(
             self._slide(path[s], path[s + 1], labels[s], labels[s + 1], close)
             for s in _last_steps(labels)
-            if not self.found[labels[s], labels[s + 1]]
+            if not self.settled[labels[s], labels[s + 1]]
         )
 
     def _slide(self, first, last, label, other, close):
@@ -221,6 +191,10 @@ class BarrierGraph:
         return False
 
 
+def _slack(height):
+    return _ROUNDING * max(1.0, abs(height))
+
+
 def _last_steps(labels):
     """Where a path leaves each basin for the last time."""
     steps, here = [], 0
@@ -233,19 +207,9 @@ def _last_steps(labels):
 def join(graph):
     """Barriers between the modes that centres climb to, whatever other ones lie between.
 
-    Parameters
-    ----------
-    graph : BarrierGraph
-
-    Returns
-    -------
-    heights : ndarray of shape (n_modes, n_modes)
-        Height of the highest pass of the lowest path; the diagonal is the
-        height of the mode.
-    edges : ndarray of shape (n_modes - 1, 2)
-        The modes that each pass joins, the lowest pass first.
-    saddles : ndarray of shape (n_modes - 1, n_features)
-        The passes.
+    Returns, with n modes: the height of the highest pass of the lowest path between each two, the
+    diagonal being heights of modes; the two modes that each of the n - 1 passes joins, the lowest
+    pass first; the places of the passes.
     """
     n = graph.n_known
     heights = np.full((n, n), np.inf)

@@ -11,18 +11,7 @@ _NEAR = 1e-8
 
 
 def climb(density, starts, polish=True):
-    """Follow mean shift from each start to its mode, and polish by Newton steps.
-
-    Parameters
-    ----------
-    density : MixtureDensity
-    starts : ndarray of shape (n, n_features)
-    polish : bool, default=True
-
-    Returns
-    -------
-    ndarray of shape (n, n_features)
-    """
+    """Follow mean shift from each start to its mode, and polish by Newton steps."""
     points = np.array(starts, dtype=float)
     moving = np.arange(len(points))
     spread = np.linalg.inv(np.einsum("k,kij->ij", density.weights, density.covariances))
@@ -30,7 +19,7 @@ def climb(density, starts, polish=True):
         moved = density.mean_shift(points[moving])
         step = moved - points[moving]
         points[moving] = moved
-        moving = moving[np.einsum("ni,ij,nj->n", step, spread, step) > _SETTLED]
+        moving = moving[_squared_lengths(step, spread) > _SETTLED]
         if len(moving) == 0:
             break
     return np.array([polished(density, point) for point in points]) if polish else points
@@ -54,30 +43,13 @@ def polished(density, point):
 
 
 def find_modes(density):
-    """Modes that the components' centres climb to.
-
-    Parameters
-    ----------
-    density : MixtureDensity
-
-    Returns
-    -------
-    modes : ndarray of shape (n_modes, n_features)
-        Highest density first.
-    owners : ndarray of shape (n_components,)
-        Index of the mode that each centre climbs to.
-    """
+    """Modes that the components' centres climb to, densest first, and the mode of each centre."""
     ends = climb(density, density.means)
-    scales = [_scale(density, end) for end in ends]
-    close = np.array(
-        [np.einsum("ni,ij,nj->n", ends - x, m, ends - x) for x, m in zip(ends, scales, strict=True)]
-    )
-    n, labels = connected_components((close < _SAME) | (close.T < _SAME), directed=False)
+    squared = np.array([_squared_lengths(ends - end, _scale(density, end)) for end in ends])
+    n, labels = connected_components((squared < _SAME) | (squared.T < _SAME), directed=False)
     first = np.array([np.flatnonzero(labels == i)[0] for i in range(n)])
     order = np.argsort(density.height(ends[first]), kind="stable")
-    rank = np.empty(n, dtype=int)
-    rank[order] = np.arange(n)
-    return ends[first[order]], rank[labels]
+    return ends[first[order]], np.argsort(order)[labels]
 
 
 def _scale(density, point):
@@ -87,23 +59,17 @@ def _scale(density, point):
     return (vectors * np.maximum(values, floor)) @ vectors.T
 
 
+def _squared_lengths(offsets, scale):
+    """Squared lengths of rows in the metric of a positive definite matrix."""
+    return np.einsum("ni,ij,nj->n", offsets, scale, offsets)
+
+
 def find_saddle(density, start):
     """Walk to a saddle of index one by eigenvector following.
 
-    Each step climbs along the direction of least curvature and descends along
-    all others.
-
-    Parameters
-    ----------
-    density : MixtureDensity
-    start : ndarray of shape (n_features,)
-
-    Returns
-    -------
-    saddle : ndarray of shape (n_features,) or None
-        None if the walk ends elsewhere.
-    direction : ndarray of shape (n_features,) or None
-        Unit vector along which the height falls to both sides.
+    Each step climbs along the direction of least curvature and descends along all others. Returns
+    the saddle and the vector, of length one in the curvature's units, along which the height falls
+    to both sides; None twice if the walk ends elsewhere.
     """
     point = np.array(start, dtype=float)
     for _ in range(100):
@@ -126,35 +92,20 @@ def find_saddle(density, start):
 
 
 def basins(density, starts, modes):
-    """Index of the mode that each start climbs to, or -1.
-
-    Parameters
-    ----------
-    density : MixtureDensity
-    starts : ndarray of shape (n, n_features)
-    modes : ndarray of shape (n_modes, n_features)
-
-    Returns
-    -------
-    ndarray of shape (n,)
-    """
+    """Index of the mode that each start climbs to, or -1."""
     ends = climb(density, starts, polish=False)
-    found = np.full(len(ends), -1)
+    labels = np.full(len(ends), -1)
     for index, mode in enumerate(modes):
-        offsets = ends - mode
-        squared = np.einsum("ni,ij,nj->n", offsets, _scale(density, mode), offsets)
-        found[squared < _NEAR] = index
+        labels[_squared_lengths(ends - mode, _scale(density, mode)) < _NEAR] = index
     # Where a mode is flat, mean shift stops before it.
-    for row in np.flatnonzero(found < 0):
+    for row in np.flatnonzero(labels < 0):
         index = nearest_mode(density, polished(density, ends[row]), modes)
-        found[row] = -1 if index is None else index
-    return found
+        labels[row] = -1 if index is None else index
+    return labels
 
 
 def nearest_mode(density, point, modes):
     """Index of the mode that a point coincides with, or None."""
-    scale = _scale(density, point)
-    offsets = modes - point
-    squared = np.einsum("ni,ij,nj->n", offsets, scale, offsets)
+    squared = _squared_lengths(modes - point, _scale(density, point))
     best = int(np.argmin(squared))
     return best if squared[best] < 100 * _SAME else None

@@ -1,17 +1,20 @@
 """What estimators share whose clusters are merged components."""
 
 import warnings
+from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.cluster._fit_predict import FitPredictMixin
 from sklearn_dptda.cluster._morse._critical_points import basins
 from sklearn_dptda.cluster._morse._merge_tree import morse_linkage
 from sklearn_dptda.utils._rows import check_rows
+from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
 # Rows that are labelled together, so that memory does not grow with their number.
 _BATCH = 1 << 14
@@ -20,10 +23,16 @@ _BATCH = 1 << 14
 class MergedMixtureMixin(FitPredictMixin):
     """What estimators share whose clusters are merged components.
 
-    They have the parameters ``n_clusters``, ``merge_threshold``,
-    ``min_cluster_weight`` and ``predict_method``, and a method ``_mixture``
-    that returns the density.
+    They have the parameters ``n_clusters``, ``merge_threshold``, ``min_cluster_weight`` and
+    ``predict_method``, and a method ``_mixture`` that returns the density.
     """
+
+    _cut_constraints = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
+        "merge_threshold": [Interval(Real, 0, None, closed="left"), None],
+        "min_cluster_weight": [Interval(Real, 0, 1, closed="left")],
+        "predict_method": [StrOptions({"responsibility", "flow"})],
+    }
 
     def _check_cut(self, n_components):
         if self.n_clusters is not None and self.merge_threshold is not None:
@@ -45,16 +54,11 @@ class MergedMixtureMixin(FitPredictMixin):
         self.component_labels_ = self.mode_labels_[tree.owners]
         self.n_clusters_ = int(self.mode_labels_.max()) + 1
 
+    @fill_doc
     def predict(self, X: ArrayLike) -> IntArray:
         """Assign rows to clusters.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
+        %(one_number_for_each_row)s
         """
         check_is_fitted(self)
         return self._assign(check_rows(self, X, reset=False))
@@ -91,6 +95,6 @@ class MergedMixtureMixin(FitPredictMixin):
         # Where a climb stalls on a plateau the likeliest cluster is taken.
         labels = self._probabilities(X).argmax(axis=1)
         for rows in gen_batches(len(X), _BATCH):
-            found = basins(density, np.asarray(X[rows], dtype=float), self.modes_)
-            labels[rows] = np.where(found < 0, labels[rows], self.mode_labels_[found])
+            modes = basins(density, np.asarray(X[rows], dtype=float), self.modes_)
+            labels[rows] = np.where(modes < 0, labels[rows], self.mode_labels_[modes])
         return labels

@@ -13,23 +13,11 @@ _FEW = 64
 class MixtureDensity:
     """Density of a Gaussian mixture, from its parameters alone.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (n_components,)
-        Positive; normalised here.
-    means : ndarray of shape (n_components, n_features)
-    covariances : ndarray of shape (n_components, n_features, n_features)
-
-    Raises
-    ------
-    ValueError
-        If shapes disagree, weights are not positive, or a covariance is not
-        positive definite.
-
-    Notes
-    -----
-    The landscape is ``f = -log p``: modes are its minima, and the barrier
-    between two modes is the least height that a path between them must climb.
+    Covariances have shape (n_components, n_features, n_features); weights are normalised here, and
+    ``pulls`` are precisions times means. The landscape is ``f = -log p``: modes are its minima, and
+    the barrier between two modes is the least height that a path between them must climb. A
+    ValueError says that shapes disagree, weights are not positive, or a covariance is not positive
+    definite.
     """
 
     weights: np.ndarray
@@ -37,6 +25,7 @@ class MixtureDensity:
     covariances: np.ndarray
     precisions: np.ndarray = field(init=False, repr=False)
     factors: np.ndarray = field(init=False, repr=False)
+    pulls: np.ndarray = field(init=False, repr=False)
     _log_scales: np.ndarray = field(init=False, repr=False)
 
     def __post_init__(self):
@@ -57,15 +46,16 @@ class MixtureDensity:
         factors = np.linalg.solve(lower, np.broadcast_to(np.eye(d), (k, d, d)))
         log_determinants = np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
         log_scales = np.log(weights) - log_determinants - 0.5 * d * np.log(2 * np.pi)
-        for name, value in (
-            ("weights", weights),
-            ("means", means),
-            ("covariances", covariances),
-            ("precisions", np.swapaxes(factors, 1, 2) @ factors),
-            ("factors", factors),
-            ("_log_scales", log_scales),
-        ):
-            object.__setattr__(self, name, value)
+        precisions = np.swapaxes(factors, 1, 2) @ factors
+        vars(self).update(
+            weights=weights,
+            means=means,
+            covariances=covariances,
+            precisions=precisions,
+            factors=factors,
+            pulls=np.einsum("kij,kj->ki", precisions, means),
+            _log_scales=log_scales,
+        )
 
     @property
     def n_components(self):
@@ -82,49 +72,22 @@ class MixtureDensity:
         return zip(self.means, self.factors, self._log_scales, strict=True)
 
     def log_joint(self, X):
-        """Log of weight times component density.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n, n_components)
-        """
+        """Log of weight times component density, of shape (n, n_components)."""
         if len(X) <= _FEW:
             residuals = np.einsum("kij,nkj->nki", self.factors, X[:, None] - self.means)
             return self._log_scales - 0.5 * np.einsum("nki,nki->nk", residuals, residuals)
         out = np.empty((len(X), self.n_components))
-        for k in range(self.n_components):
-            residuals = (X - self.means[k]) @ self.factors[k].T
-            out[:, k] = self._log_scales[k] - 0.5 * np.einsum("ij,ij->i", residuals, residuals)
+        for k, (mean, factor, log_scale) in enumerate(self.parts()):
+            residuals = (X - mean) @ factor.T
+            out[:, k] = log_scale - 0.5 * np.einsum("ij,ij->i", residuals, residuals)
         return out
 
     def height(self, X):
-        """Minus the log density.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
+        """Minus the log density of each row."""
         return -logsumexp(self.log_joint(X), axis=1)
 
     def responsibilities(self, X):
-        """Posterior probabilities of the components.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n, n_components)
-        """
+        """Posterior probabilities of the components, of shape (n, n_components)."""
         joint = self.log_joint(X)
         joint -= joint.max(axis=1, keepdims=True)
         np.exp(joint, out=joint)
@@ -134,34 +97,14 @@ class MixtureDensity:
     def mean_shift(self, X):
         """One step uphill in density, to the fixed point of the present responsibilities.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n, n_features)
-
-        References
-        ----------
         M. Carreira-Perpinan, "Gaussian mean-shift is an EM algorithm", 2007.
         """
         shares = self.responsibilities(X)
         matrices = np.einsum("nk,kij->nij", shares, self.precisions)
-        pulled = np.einsum("kij,kj->ki", self.precisions, self.means)
-        return np.linalg.solve(matrices, (shares @ pulled)[..., None])[..., 0]
+        return np.linalg.solve(matrices, (shares @ self.pulls)[..., None])[..., 0]
 
     def slope_and_curvature(self, x):
-        """Gradient and Hessian of the height at one point.
-
-        Parameters
-        ----------
-        x : ndarray of shape (n_features,)
-
-        Returns
-        -------
-        ndarray of shape (n_features,), ndarray of shape (n_features, n_features)
-        """
+        """Gradient and Hessian of the height at one point."""
         shares = self.responsibilities(x[None])[0]
         pulls = np.einsum("kij,kj->ki", self.precisions, x - self.means)
         slope = shares @ pulls

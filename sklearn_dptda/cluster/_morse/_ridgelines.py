@@ -11,27 +11,11 @@ _BATCH = 1 << 16
 
 
 def ridgeline_barriers(density):
-    """Greatest height on the ridgeline between the centres of each two components.
+    """Pairs of components, and height and place of the highest point of the ridgeline between them.
 
-    The ridgeline contains all critical points of the two components alone;
-    its greatest height bounds the barrier in the whole mixture from above, and
-    is always finite.
-
-    Parameters
-    ----------
-    density : MixtureDensity
-
-    Returns
-    -------
-    pairs : ndarray of shape (n_pairs, 2)
-    heights : ndarray of shape (n_pairs,)
-    places : ndarray of shape (n_pairs, n_features)
-        Where the greatest height is.
-
-    References
-    ----------
-    S. Ray, B. Lindsay, "The topography of multivariate normal mixtures",
-    Annals of Statistics 33, 2005.
+    The ridgeline contains all critical points of the two components alone; its greatest height
+    bounds the barrier in the whole mixture from above, and is always finite: S. Ray, B. Lindsay,
+    "The topography of multivariate normal mixtures", Annals of Statistics 33, 2005.
     """
     pairs = np.column_stack(np.triu_indices(density.n_components, 1))
     size = max(1, _BATCH // _N_POINTS)
@@ -42,33 +26,13 @@ def ridgeline_barriers(density):
 
 
 def top_of(density, pair):
-    """Height and place of the top of a ridgeline, to the last digits.
-
-    Parameters
-    ----------
-    density : MixtureDensity
-    pair : array-like of two int
-
-    Returns
-    -------
-    float, ndarray of shape (n_features,)
-    """
+    """Height and place of the top of the ridgeline of a pair, to the last digits."""
     (height,), (place,) = _highest(density, np.array([pair]), _MOST_ZOOMS)
     return height, place
 
 
 def ridgeline(density, pair):
-    """Points of the ridgeline from the centre of one component to that of another.
-
-    Parameters
-    ----------
-    density : MixtureDensity
-    pair : array-like of two int
-
-    Returns
-    -------
-    ndarray of shape (48, n_features)
-    """
+    """Points, 48 of them, of the ridgeline from the centre of one component to that of another."""
     return _ridgelines(density, np.array([pair]), np.linspace(0, 1, _N_POINTS)[None])[0]
 
 
@@ -93,8 +57,7 @@ def _ridgelines(density, pairs, times):
     scales = np.exp((logs - logs.max()) / density.n_features)
     wide, narrow = times * scales[pairs[:, :1]], (1 - times) * scales[pairs[:, 1:]]
     times = wide / (wide + narrow)
-    pulled = np.einsum("kij,kj->ki", density.precisions, density.means)
     t = times[..., None]
     matrices = (1 - t)[..., None] * first[:, None] + t[..., None] * second[:, None]
-    right = (1 - t) * pulled[pairs[:, 0]][:, None] + t * pulled[pairs[:, 1]][:, None]
+    right = (1 - t) * density.pulls[pairs[:, 0]][:, None] + t * density.pulls[pairs[:, 1]][:, None]
     return np.linalg.solve(matrices, right[..., None])[..., 0]

@@ -10,24 +10,14 @@ _STEP = 0.5
 def add_tops_of_strings(graph, n_neighbours=None):
     """Enter the saddle above the string between each two modes, by the string method.
 
-    For each two modes: images on a string between them slide downhill and are
-    spaced evenly again; from the highest image Newton steps lead to a saddle
-    of index one, and the modes that its two descents end at are joined.
+    Images on a string between two modes slide downhill and are spaced evenly again; from the
+    highest image Newton steps lead to a saddle of index one, and the modes that its two descents
+    end at are joined. There are strings from each mode to ``n_neighbours`` others, those across
+    the lowest barriers known, or to all.
 
-    Parameters
-    ----------
-    graph : BarrierGraph
-    n_neighbours : int, default=None
-        Strings from each mode to so many others, those across the lowest
-        barriers known. None: to all.
-
-    References
-    ----------
-    J. Byun, Y. Choi, J. Lee, "Improving the utility of differentially private
-    clustering through dynamical processing", Algorithm 3.
-
-    W. E, W. Ren, E. Vanden-Eijnden, "Simplified and improved string method",
-    2007.
+    J. Byun, Y. Choi, J. Lee, "Improving the utility of differentially private clustering through
+    dynamical processing", Algorithm 3; W. E, W. Ren, E. Vanden-Eijnden, "Simplified and improved
+    string method", 2007.
     """
     modes = graph.modes
     # Each mode is its own first neighbour.

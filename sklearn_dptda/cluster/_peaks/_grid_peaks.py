@@ -25,17 +25,9 @@ SCALES = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
 
 @dataclass(frozen=True)
 class SmoothedPeaks:
-    """Peaks at one scale.
+    """Peaks at one scale, the standard deviation of the kernel in cells of an ``n_dims`` grid.
 
-    Attributes
-    ----------
-    scale : float
-        Standard deviation of the kernel, in cells.
-    n_dims : int
-        Of the grid.
-    peaks : Peaks
-        In standard deviations of the noise.
-    heights : ndarray of shape (n_cells,)
+    ``peaks``, and the ``heights`` of the cells, are in standard deviations of the noise.
     """
 
     scale: float
@@ -45,12 +37,10 @@ class SmoothedPeaks:
 
     def gap(self, n_clusters):
         """How far the last of so many peaks stands out from the next."""
-        found = self.peaks.prominences.copy()
-        found[0] = self.heights.max() - self.heights.min()
-        last, following = (
-            found[i] if i < len(found) else 0.0 for i in (n_clusters - 1, n_clusters)
-        )
-        return last - following
+        prominences = np.zeros(max(n_clusters + 1, len(self.peaks.diagram)))
+        prominences[: len(self.peaks.diagram)] = self.peaks.prominences
+        prominences[0] = self.heights.max() - self.heights.min()
+        return prominences[n_clusters - 1] - prominences[n_clusters]
 
     def contrast(self, threshold):
         """Largest ratio of successive prominences, and the number of peaks above it.
@@ -61,36 +51,20 @@ class SmoothedPeaks:
         threshold = threshold * _HEAVY_TAILS.get(self.scale, 1.0)
         if self.n_dims == 1:
             threshold = threshold * _ON_A_LINE
-        found = np.r_[self.peaks.prominences[1:], 0.0]
-        found = found[: int((found > threshold).sum()) + 1]
-        if len(found) == 1:
+        prominences = np.r_[self.peaks.prominences[1:], 0.0]
+        prominences = prominences[: int((prominences > threshold).sum()) + 1]
+        if len(prominences) == 1:
             return 0.0, 1
-        ratios = found[:-1] / np.maximum(found[1:], max(_NOISE * threshold, _TINY))
+        ratios = prominences[:-1] / np.maximum(prominences[1:], max(_NOISE * threshold, _TINY))
         return ratios.max(), int(ratios.argmax()) + 2
 
 
 def stabilised(noisy, scale, variance):
-    """Smooth a noisy histogram, and transform it to unit variance.
+    """Smooth a histogram whose counts have noise of a variance, and transform it to unit variance.
 
-    Parameters
-    ----------
-    noisy : ndarray
-        Counts with noise.
-    scale : float
-        Of the Gaussian kernel, in cells.
-    variance : float
-        Of the noise of one count.
-
-    Returns
-    -------
-    ndarray of the same shape
-
-    Notes
-    -----
-    A smoothed count ``S`` with kernel ``k`` has variance about
-    ``kappa E S + k2 variance``, with ``k2`` the sum of squares of the kernel
-    and ``kappa = k2 / k1``: that of sampling, and that of the noise. The
-    transform is Anscombe's with this variance, linear below zero.
+    A smoothed count ``S`` with kernel ``k`` has variance about ``kappa E S + k2 variance``, with
+    ``k2`` the sum of squares of the kernel and ``kappa = k2 / k1``: that of sampling, and that of
+    the noise. The transform is Anscombe's with this variance, linear below zero.
     """
     smooth = gaussian_filter(noisy.astype(float), scale, mode="constant")
     spike = np.zeros(int(2 * math.ceil(4 * scale) + 3))
@@ -104,80 +78,53 @@ def stabilised(noisy, scale, variance):
 
 
 def grid_neighbours(shape):
-    """Cells that touch each cell, itself where it lies at the rim.
+    """Cells that touch each cell, itself where it lies at the rim; one row for each cell.
 
     Beyond four dimensions, cells that share a face.
-
-    Parameters
-    ----------
-    shape : tuple of int
-
-    Returns
-    -------
-    ndarray of shape (n_cells, 3**n_dims - 1), or (n_cells, 2 * n_dims)
     """
     cells = np.indices(shape, dtype=np.int32).reshape(len(shape), -1)
     if len(shape) <= _MOST_CORNERS:
         steps = [step for step in product((-1, 0, 1), repeat=len(shape)) if any(step)]
     else:
         steps = np.vstack([np.eye(len(shape), dtype=int), -np.eye(len(shape), dtype=int)]).tolist()
-    found = np.empty((cells.shape[1], len(steps)), dtype=np.int32)
+    neighbours = np.empty((cells.shape[1], len(steps)), dtype=np.int32)
     limits = np.array(shape, dtype=np.int32)[:, None]
     # One step at a time: all moved cells together would not fit.
-    for column, step in zip(found.T, steps, strict=True):
+    for column, step in zip(neighbours.T, steps, strict=True):
         moved = cells + np.array(step, dtype=np.int32)[:, None]
         inside = ((moved >= 0) & (moved < limits)).all(axis=0)
         column[:] = np.arange(cells.shape[1])
         column[inside] = np.ravel_multi_index(tuple(moved[:, inside]), shape)
-    return found
+    return neighbours
 
 
 def smoothed_peaks(noisy, variance):
-    """Peaks at every scale.
-
-    Parameters
-    ----------
-    noisy : ndarray
-    variance : float
-
-    Returns
-    -------
-    list of SmoothedPeaks
-    """
+    """Peaks of a noisy histogram at every scale."""
     neighbours = grid_neighbours(noisy.shape)
-    found = []
-    for scale in SCALES:
-        heights = strict(stabilised(noisy, scale, variance).ravel())
-        found.append(SmoothedPeaks(scale, noisy.ndim, find_peaks(neighbours, heights), heights))
-    return found
+    smoothed = [strict(stabilised(noisy, scale, variance).ravel()) for scale in SCALES]
+    return [
+        SmoothedPeaks(scale, noisy.ndim, find_peaks(neighbours, heights), heights)
+        for scale, heights in zip(SCALES, smoothed, strict=True)
+    ]
 
 
 def choose(candidates, n_clusters, threshold):
-    """Scale and number of clusters.
+    """Scale and number of clusters, of peaks above a threshold in standard deviations.
 
-    Parameters
-    ----------
-    candidates : list of SmoothedPeaks
-    n_clusters : int or None
-        None: at each scale, the number at which the last peak stands out most
-        from the next, as a ratio of prominences; over the scales, the largest
-        number that stands out clearly, or else what stands out most.
-    threshold : float
-        Peaks below it, in standard deviations, are no clusters.
-
-    Returns
-    -------
-    SmoothedPeaks, int
+    Without ``n_clusters``: at each scale, the number at which the last peak stands out most from
+    the next, as a ratio of prominences; over the scales, the largest number that stands out
+    clearly, or else what stands out most.
     """
     if n_clusters is None:
-        found = [(*c.contrast(threshold), c) for c in candidates]
-        clear = [one for one in found if one[0] >= _CLEAR]
+        contrasts = [c.contrast(threshold) for c in candidates]
+        clear = [i for i, (ratio, _) in enumerate(contrasts) if ratio >= _CLEAR]
         # Coarse scales stand out most, and fine ones see more.
-        best = (
-            max(clear, key=lambda one: one[1::-1]) if clear else max(found, key=lambda one: one[0])
-        )
-        if best[0] > 0:
-            return best[2], best[1]
+        if clear:
+            best = max(clear, key=lambda i: contrasts[i][::-1])
+        else:
+            best = max(range(len(contrasts)), key=lambda i: contrasts[i][0])
+        if contrasts[best][0] > 0:
+            return candidates[best], contrasts[best][1]
         n_clusters = 1
     best = max(candidates, key=lambda c: (len(c.peaks.diagram) >= n_clusters, c.gap(n_clusters)))
     return best, min(n_clusters, len(best.peaks.diagram))

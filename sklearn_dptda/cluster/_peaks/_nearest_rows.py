@@ -13,15 +13,7 @@ _LEAF_SIZE = 40
 
 
 class Neighbours:
-    """Nearest rows among those of a table.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, n_features)
-    metric : str
-        Any of scikit-learn's.
-    n_jobs : int or None
-    """
+    """Nearest rows among those of a table, in any metric of scikit-learn's."""
 
     def __init__(self, X, metric, n_jobs):
         self.n_rows, self.n_jobs = len(X), n_jobs
@@ -35,17 +27,7 @@ class Neighbours:
             self._index = NearestNeighbors(metric=metric, n_jobs=n_jobs).fit(X)
 
     def nearest(self, X, k):
-        """Distances and indices of the nearest rows, the nearest first.
-
-        Parameters
-        ----------
-        X : ndarray of shape (m, n_features)
-        k : int
-
-        Returns
-        -------
-        ndarray of shape (m, k), ndarray of shape (m, k)
-        """
+        """Distances and indices of the ``k`` nearest rows, the nearest first."""
         k, X = min(k, self.n_rows), X - self._middle
         if not isinstance(self._index, KDTree):
             return self._index.kneighbors(X, k)
@@ -61,17 +43,7 @@ class Neighbours:
         return distances, near
 
     def within(self, X, radius):
-        """Indices of the rows within a radius.
-
-        Parameters
-        ----------
-        X : ndarray of shape (m, n_features)
-        radius : float
-
-        Returns
-        -------
-        list of ndarray of int
-        """
+        """Indices of the rows within a radius, a list of arrays."""
         X = X - self._middle
         if not isinstance(self._index, KDTree):
             return list(self._index.radius_neighbors(X, radius, return_distance=False))
@@ -90,12 +62,7 @@ class PrecomputedNeighbours:
         self.n_rows = n_rows
 
     def nearest(self, D, k):
-        """Distances and indices, the nearest first; rows may run short of neighbours.
-
-        Returns
-        -------
-        list of ndarray of float, list of ndarray of int
-        """
+        """Distances and indices, the nearest first, as two lists of arrays: rows may run short."""
         if issparse(D):
             rows = [slice(*D.indptr[i : i + 2]) for i in range(D.shape[0])]
             pairs = [(D.data[row], D.indices[row]) for row in rows]
@@ -109,27 +76,13 @@ class PrecomputedNeighbours:
         )
 
     def within(self, D, radius):
-        """Indices of the training rows within a radius.
-
-        Returns
-        -------
-        list of ndarray of int
-        """
+        """Indices of the training rows within a radius, a list of arrays."""
         distances, indices = self.nearest(D, self.n_rows)
         return [j[d <= radius] for d, j in zip(distances, indices, strict=True)]
 
 
 def with_diagonal(D):
-    """Sparse distances with a stored distance of each row from itself.
-
-    Parameters
-    ----------
-    D : sparse matrix of shape (n, n)
-
-    Returns
-    -------
-    csr_array of shape (n, n)
-    """
+    """Sparse distances with a stored distance of each row from itself."""
     entries = D.tocoo()
     missing = np.setdiff1d(np.arange(D.shape[0]), entries.row[entries.row == entries.col])
     data = np.r_[entries.data, np.zeros(len(missing))]

@@ -10,19 +10,12 @@ from gudhi.clustering.tomato import Tomato
 class Peaks:
     """Peaks in the order of their prominence, and what they merge into.
 
-    Attributes
-    ----------
-    diagram : ndarray of shape (n_peaks, 2)
-        Birth and death: the density of the peak, and that of the pass to a
-        higher one; ``-inf`` for the highest of a connected component. The most
-        prominent first, components before all others.
-    into : ndarray of shape (n_peaks,)
-        The more prominent peak that each merges into; itself, if none.
-    owners : ndarray of shape (n_nodes,)
-        Peak that each node climbs to.
-    children : ndarray of shape (n_peaks - n_components, 2)
-        Merges in the order of prominence, in scikit-learn's format: node ``i``
-        is a peak if smaller than ``n_peaks``, and merge ``i - n_peaks`` else.
+    ``diagram``, of shape (n_peaks, 2): birth and death, the density of the peak and that of the
+    pass to a higher one, ``-inf`` for the highest of a connected component; the most prominent
+    first, components before all others. ``into``: the more prominent peak that each merges into,
+    or itself. ``owners``: the peak that each node climbs to. ``children``: merges in the order of
+    prominence, in scikit-learn's format: node ``i`` is a peak if smaller than ``n_peaks``, and
+    merge ``i - n_peaks`` else.
     """
 
     diagram: np.ndarray
@@ -46,19 +39,10 @@ class Peaks:
         return int(np.isinf(self.prominences).sum())
 
     def number(self, n_clusters=None, threshold=None):
-        """Number of clusters of a cut.
+        """Number of clusters of a cut, within the number of components and that of peaks.
 
-        Parameters
-        ----------
-        n_clusters : int, default=None
-            Kept within the number of components and that of peaks.
-        threshold : float, default=None
-            Peaks of at most this prominence are merged. With neither, the cut
-            is made in the largest gap between successive prominences.
-
-        Returns
-        -------
-        int
+        Peaks of a prominence up to the threshold are merged. Without number and threshold, the cut
+        is made in the largest gap between successive prominences.
         """
         if n_clusters is not None:
             return int(np.clip(n_clusters, self.n_components, len(self.diagram)))
@@ -75,16 +59,7 @@ class Peaks:
         return self.n_components + int(np.argmax(gaps))
 
     def cut(self, n_clusters):
-        """Cluster of each peak, numbered by prominence.
-
-        Parameters
-        ----------
-        n_clusters : int
-
-        Returns
-        -------
-        ndarray of shape (n_peaks,)
-        """
+        """Cluster of each peak, numbered by prominence."""
         labels = np.arange(len(self.into))
         for peak in range(n_clusters, len(labels)):
             labels[peak] = labels[self.into[peak]]
@@ -94,43 +69,29 @@ class Peaks:
 def strict(weights):
     """Weights without ties: of equal ones the first node's is the highest.
 
-    Whoever asks for the highest of some nodes then gets the same answer as the
-    hierarchy. Searches list the first of equally near nodes, so that the copies
-    of a row all find the highest of them.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (n,)
-
-    Returns
-    -------
-    ndarray of shape (n,)
+    Whoever asks for the highest of some nodes then gets the same answer as the hierarchy. Searches
+    list the first of equally near nodes, so that the copies of a row all find the highest of them.
     """
     order = np.lexsort((-np.arange(len(weights)), weights))
-    out = weights[order].astype(float)
-    for i in np.flatnonzero(np.diff(out) <= 0) + 1:
+    rising = weights[order].astype(float)
+    for i in np.flatnonzero(np.diff(rising) <= 0) + 1:
         # Runs of ties move up one float at a time, and push what they meet.
-        while i < len(out) and out[i] <= out[i - 1]:
-            out[i] = np.nextafter(out[i - 1], np.inf)
+        while i < len(rising) and rising[i] <= rising[i - 1]:
+            rising[i] = np.nextafter(rising[i - 1], np.inf)
             i += 1
-    result = np.empty_like(out)
-    result[order] = out
-    return result
+    without_ties = np.empty_like(rising)
+    without_ties[order] = rising
+    return without_ties
+
+
+def places_of(wanted, values):
+    """Indices of the wanted ones among values without ties."""
+    order = np.argsort(values)
+    return order[np.searchsorted(values, wanted, sorter=order)]
 
 
 def find_peaks(neighbours, weights):
-    """Peaks of weights on a graph, by GUDHI.
-
-    Parameters
-    ----------
-    neighbours : ndarray of shape (n, k) or list of arrays of int
-    weights : ndarray of shape (n,)
-        Without ties.
-
-    Returns
-    -------
-    Peaks
-    """
+    """Peaks of weights without ties on a graph, an array or a list of neighbours, by GUDHI."""
     tomato = Tomato(graph_type="manual", density_type="manual").fit(neighbours, weights=weights)
     leaves, children = tomato.leaf_labels_, np.asarray(tomato.children_).reshape(-1, 2)
     n_leaves = int(tomato.n_leaves_)
@@ -138,8 +99,7 @@ def find_peaks(neighbours, weights):
     np.maximum.at(births, leaves, weights)
     deaths = np.full(n_leaves, -np.inf)
     pairs = np.asarray(tomato.diagram_).reshape(-1, 2)
-    order = np.argsort(births)
-    deaths[order[np.searchsorted(births[order], pairs[:, 0])]] = pairs[:, 1]
+    deaths[places_of(pairs[:, 0], births)] = pairs[:, 1]
     into = np.arange(n_leaves)
     # The highest leaf of each node of the merge tree.
     tops = list(range(n_leaves))
@@ -153,8 +113,7 @@ def find_peaks(neighbours, weights):
 def _by_prominence(births, deaths, into, leaves, children):
     n = len(births)
     order = np.lexsort((-births, -(births - deaths)))
-    rank = np.empty(n, dtype=int)
-    rank[order] = np.arange(n)
+    rank = np.argsort(order)
     renamed = np.r_[rank, np.arange(n, n + len(children))]
     return Peaks(
         diagram=np.column_stack([births, deaths])[order],
