@@ -228,20 +228,10 @@ def audit_epsilon(
 
 
 def lower_bound(likelier, other, n_runs, delta, confidence):
-    """Lower confidence bound of epsilon from the counts of one event on two sides.
+    """Lower confidence bound of epsilon, -inf where nothing can be said.
 
-    Parameters
-    ----------
-    likelier, other : int or array-like of int
-        Occurrences on the side where the event is likelier, and on the other.
-    n_runs : int
-        Runs per side.
-    delta, confidence : float
-
-    Returns
-    -------
-    float or ndarray
-        ``-inf`` where nothing can be said.
+    From the counts of one event among ``n_runs`` on the side where it is likelier, and on the
+    other: numbers or arrays.
     """
     tail = (1 - confidence) / 2
     return _log_ratio(_low(likelier, n_runs, tail), _high(other, n_runs, tail), delta)
@@ -277,43 +267,38 @@ def _log_ratio(p, q, delta):
 
 def _run(mechanism, data, seeds, n_jobs, verbose):
     """Run in chunks, so that workers are not drowned in small tasks."""
-    draw = _as_callable(mechanism)
-    if isinstance(draw, _CallableRun) and not draw.takes_seed:
+    draw = _way_to_run(mechanism)
+    if draw is _call_without_seed:
         # It may hold a generator, and copies of that in workers would repeat each other.
         n_jobs = 1
     workers = effective_n_jobs(n_jobs) if n_jobs is not None else cpu_count()
     size = max(1, len(seeds) // (8 * workers))
     chunks = Parallel(n_jobs=n_jobs, verbose=verbose)(
-        delayed(_run_chunk)(draw, data, seeds[start : start + size])
+        delayed(_run_chunk)(draw, mechanism, data, seeds[start : start + size])
         for start in range(0, len(seeds), size)
     )
     return [output for chunk in chunks for output in chunk]
 
 
-def _run_chunk(draw, data, seeds):
-    return [draw(data, seed) for seed in seeds]
+def _run_chunk(draw, mechanism, data, seeds):
+    return [draw(mechanism, data, seed) for seed in seeds]
 
 
-@dataclass(frozen=True)
-class _EstimatorRun:
-    estimator: BaseEstimator
-
-    def __call__(self, data, seed):
-        return release(seeded_clone(self.estimator, seed), data)
+def _fit_clone(estimator, data, seed):
+    return release(seeded_clone(estimator, seed), data)
 
 
-@dataclass(frozen=True)
-class _CallableRun:
-    function: Callable
-    takes_seed: bool
-
-    def __call__(self, data, seed):
-        return self.function(data, random_state=seed) if self.takes_seed else self.function(data)
+def _call_with_seed(function, data, seed):
+    return function(data, random_state=seed)
 
 
-def _as_callable(mechanism):
+def _call_without_seed(function, data, seed):
+    return function(data)
+
+
+def _way_to_run(mechanism):
     if hasattr(mechanism, "get_params") and hasattr(mechanism, "fit"):
-        return _EstimatorRun(mechanism)
+        return _fit_clone
     if not callable(mechanism):
         raise ValueError("mechanism must be a callable or an estimator.")
     try:
@@ -321,4 +306,4 @@ def _as_callable(mechanism):
     except ValueError:
         parameter = None
     takes_seed = parameter is not None and parameter.kind is not parameter.POSITIONAL_ONLY
-    return _CallableRun(mechanism, takes_seed)
+    return _call_with_seed if takes_seed else _call_without_seed
