@@ -10,13 +10,8 @@ from joblib import Memory
 from sklearn.base import clone
 
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded
-from sklearn_dptda.privacy._release import as_arrays, release, state
-from sklearn_dptda.utils._privacy_checks._check_tools import (
-    equal,
-    refusal,
-    releases_in_transform,
-    watched_noise,
-)
+from sklearn_dptda.privacy._release import as_arrays, release, releases_in_transform, state
+from sklearn_dptda.utils._privacy_checks._check_tools import equal, refusal, watched_noise
 
 
 class _NoEntropy(Exception):

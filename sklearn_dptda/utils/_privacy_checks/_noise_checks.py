@@ -11,13 +11,12 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from sklearn_dptda.privacy import audit_epsilon
-from sklearn_dptda.privacy._release import release, state
+from sklearn_dptda.privacy._release import release, releases_in_transform, state
 from sklearn_dptda.utils._privacy_checks._check_tools import (
     close,
     distance,
     equal,
     released,
-    releases_in_transform,
     tags_of,
 )
 

@@ -5,13 +5,12 @@ import pickle
 import numpy as np
 from sklearn.base import clone
 
-from sklearn_dptda.privacy._release import as_arrays, release, state
+from sklearn_dptda.privacy._release import as_arrays, release, releases_in_transform, state
 from sklearn_dptda.utils._privacy_checks._check_tools import (
     equal,
     fitted,
     refusal,
     released,
-    releases_in_transform,
     tags_of,
 )
 
