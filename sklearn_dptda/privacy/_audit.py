@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -194,33 +195,38 @@ def audit_epsilon(
     first = _run(mechanism, D, seeds[:n_runs], n_jobs, verbose)
     second = _run(mechanism, D_neighbour, seeds[n_runs:], n_jobs, verbose)
     if event is not None:
-        hits = [sum(bool(event(output)) for output in side) for side in (first, second)]
-        return AuditResult(
-            epsilon=_bound_of_event(*hits, n_runs, delta, confidence),
-            confidence=confidence,
-            delta=delta,
-            n_runs=n_runs,
-            counts=tuple(hits),
-            event=getattr(event, "__name__", type(event).__name__),
-        )
-    half = n_runs // 2
-    learnt = learn_event(
-        first[:half],
-        second[:half],
-        summary,
-        lambda a, b: lower_bound(a, b, half, delta, confidence),
-        learner_seed,
-    )
-    scores = (learnt.scores(first[half:]), learnt.scores(second[half:]))
-    hits = [int(learnt.occurs(side).sum()) for side in scores]
-    likelier, other = hits if learnt.likelier_on_first else hits[::-1]
-    counted = n_runs - half
+        return _count(event, first, second, delta, confidence)
+    return _learn_and_count(first, second, summary, learner_seed, delta, confidence)
+
+
+def _count(event, first, second, delta, confidence):
+    """Audit by a given event, which all runs count."""
+    counts = tuple(sum(bool(event(output)) for output in side) for side in (first, second))
     return AuditResult(
-        epsilon=float(max(lower_bound(likelier, other, counted, delta, confidence), 0.0)),
+        epsilon=_bound_of_event(*counts, len(first), delta, confidence),
         confidence=confidence,
         delta=delta,
-        n_runs=counted,
-        counts=tuple(hits),
+        n_runs=len(first),
+        counts=counts,
+        event=getattr(event, "__name__", type(event).__name__),
+    )
+
+
+def _learn_and_count(first, second, summary, seed, delta, confidence):
+    """Audit by an event that is learnt from half of the runs; the others count it."""
+    half = len(first) // 2
+    n_runs = len(first) - half
+    bound = partial(lower_bound, n_runs=half, delta=delta, confidence=confidence)
+    learnt = learn_event(first[:half], second[:half], summary, bound, seed)
+    scores = (learnt.scores(first[half:]), learnt.scores(second[half:]))
+    counts = tuple(int(learnt.occurs(side).sum()) for side in scores)
+    likelier, other = counts if learnt.likelier_on_first else counts[::-1]
+    return AuditResult(
+        epsilon=float(max(lower_bound(likelier, other, n_runs, delta, confidence), 0.0)),
+        confidence=confidence,
+        delta=delta,
+        n_runs=n_runs,
+        counts=counts,
         event=learnt.name,
         scores=scores,
         threshold=learnt.threshold,

@@ -2,6 +2,7 @@
 
 import warnings
 from contextlib import contextmanager
+from functools import partial
 from unittest import mock
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from sklearn_dptda.privacy import NoiseSource
-from sklearn_dptda.privacy._release import as_arrays, release
+from sklearn_dptda.privacy._release import as_arrays, release, state
 
 
 def tags_of(estimator):
@@ -30,21 +31,29 @@ def fitted(estimator, X, **parameters):
     return estimator
 
 
+def release_and_state(estimator, X, random_state=None, **parameters):
+    """Release of a clone with some parameters changed, and all that it holds afterwards."""
+    estimator = clone(estimator).set_params(random_state=random_state, **parameters)
+    return [release(estimator, X), state(estimator)]
+
+
+def _agree(a, b, same):
+    a, b = as_arrays(a), as_arrays(b)
+    return len(a) == len(b) and all(map(same, a, b))
+
+
 def equal(a, b):
     """Whether two releases agree, number by number."""
-    a, b = as_arrays(a), as_arrays(b)
-    return len(a) == len(b) and all(
-        np.array_equal(one, other, equal_nan=True) for one, other in zip(a, b, strict=True)
-    )
+    return _agree(a, b, partial(np.array_equal, equal_nan=True))
 
 
 def close(a, b):
     """Whether two releases agree up to rounding."""
-    a, b = as_arrays(a), as_arrays(b)
-    return len(a) == len(b) and all(
-        one.shape == other.shape and np.allclose(one, other, rtol=1e-7, atol=1e-7, equal_nan=True)
-        for one, other in zip(a, b, strict=True)
-    )
+
+    def same(one, other):
+        return one.shape == other.shape and np.allclose(one, other, 1e-7, 1e-7, equal_nan=True)
+
+    return _agree(a, b, same)
 
 
 def distance(a, b):

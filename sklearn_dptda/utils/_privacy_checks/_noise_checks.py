@@ -11,11 +11,12 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from sklearn_dptda.privacy import audit_epsilon
-from sklearn_dptda.privacy._release import release, releases_in_transform, state
+from sklearn_dptda.privacy._release import releases_in_transform
 from sklearn_dptda.utils._privacy_checks._check_tools import (
     close,
     distance,
     equal,
+    release_and_state,
     released,
     tags_of,
 )
@@ -148,7 +149,7 @@ def check_short_audits_find_nothing(estimator, data):
     runs = [(pair, 0) for pair in data.neighbours] + [(data.neighbours[0], None)]
     for pair, seed in runs:
         result = audit_epsilon(
-            partial(_release_and_state, claimed),
+            partial(release_and_state, claimed),
             pair.first,
             pair.second,
             delta=delta,
@@ -157,9 +158,3 @@ def check_short_audits_find_nothing(estimator, data):
             random_state=seed,
         )
         assert not result.refutes(claimed.epsilon), f"{pair.name}: {result}"
-
-
-def _release_and_state(estimator, X, random_state=None):
-    private = clone(estimator).set_params(random_state=random_state)
-    output = release(private, X)
-    return [output, state(private)]
