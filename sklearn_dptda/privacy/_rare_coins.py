@@ -100,24 +100,24 @@ class Octets:
     def draw(self, noise, size):
         """Coins, eight to a byte: of shape (size,), dtype uint8."""
         cells = noise.words(-(-size // 4)).view(np.uint16)[:size]
-        out = self.table[cells]
-        open_ = np.flatnonzero(out < 0)
-        if len(open_):
-            out[open_] = self._decide(noise, cells[open_])
-        return out.astype(np.uint8)
+        outcomes = self.table[cells]
+        undecided = np.flatnonzero(outcomes < 0)
+        if len(undecided):
+            outcomes[undecided] = self._decide(noise, cells[undecided])
+        return outcomes.astype(np.uint8)
 
     def _decide(self, noise, cells):
         words = noise.words(len(cells))
-        out = np.empty(len(cells), dtype=np.int16)
+        outcomes = np.empty(len(cells), dtype=np.int16)
         order = np.argsort(cells, kind="stable")
         starts = np.flatnonzero(np.r_[True, np.diff(cells[order]) != 0, True])
         for start, stop in pairwise(starts):
             mine = order[start:stop]
             before, bounds = self.split[int(cells[mine[0]])]
-            out[mine] = before + np.searchsorted(bounds, words[mine], side="right")
+            outcomes[mine] = before + np.searchsorted(bounds, words[mine], side="right")
             for i in mine[np.isin(words[mine], bounds)]:
-                out[i] = self._exactly(noise, int(cells[i]) << 64 | int(words[i]))
-        return out
+                outcomes[i] = self._exactly(noise, int(cells[i]) << 64 | int(words[i]))
+        return outcomes
 
     def _exactly(self, noise, start):
         number = start << _REST - 64 | noise.below(1 << _REST - 64)

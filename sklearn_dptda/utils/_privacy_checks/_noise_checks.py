@@ -148,7 +148,7 @@ def check_short_audits_find_nothing(estimator, data):
     delta = claimed.get_params(deep=False).get("delta", 0.0)
     runs = [(pair, 0) for pair in data.neighbours] + [(data.neighbours[0], None)]
     for pair, seed in runs:
-        result = audit_epsilon(
+        audit = audit_epsilon(
             partial(release_and_state, claimed),
             pair.first,
             pair.second,
@@ -157,4 +157,4 @@ def check_short_audits_find_nothing(estimator, data):
             confidence=1 - 1e-6,
             random_state=seed,
         )
-        assert not result.refutes(claimed.epsilon), f"{pair.name}: {result}"
+        assert not audit.refutes(claimed.epsilon), f"{pair.name}: {audit}"
