@@ -4,7 +4,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import groupby, pairwise
+from itertools import accumulate, groupby, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,12 +60,6 @@ def _thrown(noise, numerator, n):
         yield start + at[at < size]
 
 
-@lru_cache(maxsize=8)
-def _octets(numerator):
-    """The table of a probability, which is public, is made once."""
-    return Octets(numerator)
-
-
 class Octets:
     """Eight independent coins at a time, exactly, from little more than 16 random bits.
 
@@ -77,9 +71,8 @@ class Octets:
     def __init__(self, numerator):
         misses = (1 << 64) - numerator
         chances = [numerator**k * misses ** (8 - k) for k in range(9)]
-        self.bounds = [0]
-        for outcome in range(256):
-            self.bounds.append(self.bounds[-1] + chances[outcome.bit_count()])
+        outcomes = (chances[outcome.bit_count()] for outcome in range(256))
+        self.bounds = list(accumulate(outcomes, initial=0))
         firsts = np.array([bound >> _REST for bound in self.bounds[:-1]])
         # The last outcome whose boundary is not above the first number of each cell.
         self.table = (np.searchsorted(firsts, np.arange(1 << 16), side="right") - 1).astype(
@@ -122,6 +115,10 @@ class Octets:
     def _exactly(self, noise, start):
         number = start << _REST - 64 | noise.below(1 << _REST - 64)
         return bisect_right(self.bounds, number) - 1
+
+
+# The table of a probability, which is public, is made once.
+_octets = lru_cache(maxsize=8)(Octets)
 
 
 def positions(octets):
