@@ -1,4 +1,7 @@
-"""Noise, calibration, guarantees, budgets and audits: the ground floor."""
+"""Noise, calibration, guarantees, budgets and audits.
+
+The ground floor: it imports nothing from the rest of the package but types.
+"""
 
 from sklearn_dptda.privacy import neighbours
 from sklearn_dptda.privacy._accountant import PrivacyAccountant, default_accountant

@@ -7,7 +7,7 @@ from numbers import Real
 from typing import Literal, Self
 
 from sklearn_dptda._typing import Adjacency, PathLike
-from sklearn_dptda.privacy._composition_rules import COMPOSITIONS, Charge, PrivacyLoss
+from sklearn_dptda.privacy._composition_rules import COMPOSITIONS, Budget, Charge, PrivacyLoss
 from sklearn_dptda.privacy._ledger import Ledger
 from sklearn_dptda.privacy._ledger_stores import MemoryStore, make_store, process_lock
 from sklearn_dptda.privacy._sensitivity import check_adjacency
@@ -119,12 +119,12 @@ class PrivacyAccountant:
             raise ValueError(
                 f"composition must be one of {sorted(COMPOSITIONS)}; got {composition!r}."
             )
-        budget = (float(epsilon), float(delta), composition)
+        budget = Budget(float(epsilon), float(delta), composition)
         # A budget that its rule refuses makes no file.
-        COMPOSITIONS[composition](*budget[:2])
+        budget.rule()
         with process_lock:
             ledger = Ledger(MemoryStore() if path is None else make_store(path))
-            ledger.create(*budget)
+            ledger.create(budget)
         self._set(ledger, budget, None if path is None else os.fsdecode(path))
 
     @classmethod
@@ -166,33 +166,33 @@ class PrivacyAccountant:
         """
         with process_lock:
             ledger = Ledger(make_store(path))
-            found = ledger.attach()
+            budget = ledger.attach()
         stated = (epsilon, delta, composition)
-        if any(s is not None and s != f for s, f in zip(stated, found, strict=True)):
+        if any(s is not None and s != b for s, b in zip(stated, budget, strict=True)):
             raise ValueError(
-                f"The ledger {ledger.store.describe()} has the budget epsilon={found[0]:g}, "
-                f"delta={found[1]:g}, composition={found[2]!r}: leave them out to adopt it, or "
-                "choose another path."
+                f"The ledger {ledger.store.place} has the budget epsilon={budget.epsilon:g}, "
+                f"delta={budget.delta:g}, composition={budget.composition!r}: leave them out to "
+                "adopt it, or choose another path."
             )
         accountant = object.__new__(cls)
-        accountant._set(ledger, found, os.fsdecode(path))
+        accountant._set(ledger, budget, os.fsdecode(path))
         return accountant
 
     def _set(self, ledger, budget, path):
         self._ledger = ledger
-        self._epsilon, self._delta, self._composition = budget
+        self._budget = budget
         self._path = path
         _HANDLES[ledger.id] = self
 
     @property
     def epsilon(self) -> float:
         """Budget."""
-        return self._epsilon
+        return self._budget.epsilon
 
     @property
     def delta(self) -> float:
         """Budget of failure probabilities."""
-        return self._delta
+        return self._budget.delta
 
     @property
     def path(self) -> str | None:
@@ -202,7 +202,7 @@ class PrivacyAccountant:
     @property
     def composition(self) -> str:
         """How losses add up."""
-        return self._composition
+        return self._budget.composition
 
     def spend(
         self,
@@ -321,16 +321,15 @@ class PrivacyAccountant:
 
     def __reduce__(self):
         self._ledger.share()
-        budget = (self._epsilon, self._delta, self._composition)
-        return _attach, (self._ledger.store.location, self._ledger.id, budget, self._path)
+        return _attach, (self._ledger.store.location, self._ledger.id, self._budget, self._path)
 
     def __repr__(self):
-        where = None if self._path is None else self._ledger.store.describe().strip("'")
-        text = f"PrivacyAccountant(epsilon={self._epsilon!r}, delta={self._delta!r}"
-        if where is not None:
+        text = f"PrivacyAccountant(epsilon={self.epsilon!r}, delta={self.delta!r}"
+        if self._path is not None:
+            where = self._ledger.store.place.strip("'")
             text += f", path={where!r}"
-        if self._composition != "basic":
-            text += f", composition={self._composition!r}"
+        if self.composition != "basic":
+            text += f", composition={self.composition!r}"
         return text + ")"
 
 

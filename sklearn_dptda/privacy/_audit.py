@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -159,33 +160,38 @@ def audit_epsilon(
     first = _run(mechanism, D, seeds[:n_runs], n_jobs, verbose)
     second = _run(mechanism, D_neighbour, seeds[n_runs:], n_jobs, verbose)
     if event is not None:
-        hits = [sum(bool(event(output)) for output in side) for side in (first, second)]
-        return AuditResult(
-            epsilon=_bound_of_event(*hits, n_runs, delta, confidence),
-            confidence=confidence,
-            delta=delta,
-            n_runs=n_runs,
-            counts=tuple(hits),
-            event=getattr(event, "__name__", type(event).__name__),
-        )
-    half = n_runs // 2
-    learnt = learn_event(
-        first[:half],
-        second[:half],
-        summary,
-        lambda a, b: lower_bound(a, b, half, delta, confidence),
-        learner_seed,
-    )
-    scores = (learnt.scores(first[half:]), learnt.scores(second[half:]))
-    hits = [int(learnt.occurs(side).sum()) for side in scores]
-    likelier, other = hits if learnt.likelier_on_first else hits[::-1]
-    counted = n_runs - half
+        return _count(event, first, second, delta, confidence)
+    return _learn_and_count(first, second, summary, learner_seed, delta, confidence)
+
+
+def _count(event, first, second, delta, confidence):
+    """Audit by a given event, which all runs count."""
+    counts = tuple(sum(bool(event(output)) for output in side) for side in (first, second))
     return AuditResult(
-        epsilon=float(max(lower_bound(likelier, other, counted, delta, confidence), 0.0)),
+        epsilon=_bound_of_event(*counts, len(first), delta, confidence),
         confidence=confidence,
         delta=delta,
-        n_runs=counted,
-        counts=tuple(hits),
+        n_runs=len(first),
+        counts=counts,
+        event=getattr(event, "__name__", type(event).__name__),
+    )
+
+
+def _learn_and_count(first, second, summary, seed, delta, confidence):
+    """Audit by an event that is learnt from half of the runs; the others count it."""
+    half = len(first) // 2
+    n_runs = len(first) - half
+    bound = partial(lower_bound, n_runs=half, delta=delta, confidence=confidence)
+    learnt = learn_event(first[:half], second[:half], summary, bound, seed)
+    scores = (learnt.scores(first[half:]), learnt.scores(second[half:]))
+    counts = tuple(int(learnt.occurs(side).sum()) for side in scores)
+    likelier, other = counts if learnt.likelier_on_first else counts[::-1]
+    return AuditResult(
+        epsilon=float(max(lower_bound(likelier, other, n_runs, delta, confidence), 0.0)),
+        confidence=confidence,
+        delta=delta,
+        n_runs=n_runs,
+        counts=counts,
         event=learnt.name,
         scores=scores,
         threshold=learnt.threshold,
@@ -193,20 +199,10 @@ def audit_epsilon(
 
 
 def lower_bound(likelier, other, n_runs, delta, confidence):
-    """Lower confidence bound of epsilon from the counts of one event on two sides.
+    """Lower confidence bound of epsilon, -inf where nothing can be said.
 
-    Parameters
-    ----------
-    likelier, other : int or array-like of int
-        Occurrences on the side where the event is likelier, and on the other.
-    n_runs : int
-        Runs per side.
-    delta, confidence : float
-
-    Returns
-    -------
-    float or ndarray
-        ``-inf`` where nothing can be said.
+    From the counts of one event among ``n_runs`` on the side where it is likelier, and on the
+    other: numbers or arrays.
     """
     tail = (1 - confidence) / 2
     return _log_ratio(_low(likelier, n_runs, tail), _high(other, n_runs, tail), delta)
@@ -242,43 +238,38 @@ def _log_ratio(p, q, delta):
 
 def _run(mechanism, data, seeds, n_jobs, verbose):
     """Run in chunks, so that workers are not drowned in small tasks."""
-    draw = _as_callable(mechanism)
-    if isinstance(draw, _CallableRun) and not draw.takes_seed:
+    draw = _way_to_run(mechanism)
+    if draw is _call_without_seed:
         # It may hold a generator, and copies of that in workers would repeat each other.
         n_jobs = 1
     workers = effective_n_jobs(n_jobs) if n_jobs is not None else cpu_count()
     size = max(1, len(seeds) // (8 * workers))
     chunks = Parallel(n_jobs=n_jobs, verbose=verbose)(
-        delayed(_run_chunk)(draw, data, seeds[start : start + size])
+        delayed(_run_chunk)(draw, mechanism, data, seeds[start : start + size])
         for start in range(0, len(seeds), size)
     )
     return [output for chunk in chunks for output in chunk]
 
 
-def _run_chunk(draw, data, seeds):
-    return [draw(data, seed) for seed in seeds]
+def _run_chunk(draw, mechanism, data, seeds):
+    return [draw(mechanism, data, seed) for seed in seeds]
 
 
-@dataclass(frozen=True)
-class _EstimatorRun:
-    estimator: BaseEstimator
-
-    def __call__(self, data, seed):
-        return release(seeded_clone(self.estimator, seed), data)
+def _fit_clone(estimator, data, seed):
+    return release(seeded_clone(estimator, seed), data)
 
 
-@dataclass(frozen=True)
-class _CallableRun:
-    function: Callable
-    takes_seed: bool
-
-    def __call__(self, data, seed):
-        return self.function(data, random_state=seed) if self.takes_seed else self.function(data)
+def _call_with_seed(function, data, seed):
+    return function(data, random_state=seed)
 
 
-def _as_callable(mechanism):
+def _call_without_seed(function, data, seed):
+    return function(data)
+
+
+def _way_to_run(mechanism):
     if hasattr(mechanism, "get_params") and hasattr(mechanism, "fit"):
-        return _EstimatorRun(mechanism)
+        return _fit_clone
     if not callable(mechanism):
         raise ValueError("mechanism must be a callable or an estimator.")
     try:
@@ -286,4 +277,4 @@ def _as_callable(mechanism):
     except ValueError:
         parameter = None
     takes_seed = parameter is not None and parameter.kind is not parameter.POSITIONAL_ONLY
-    return _CallableRun(mechanism, takes_seed)
+    return _call_with_seed if takes_seed else _call_without_seed

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from scipy.special import gammaln
 
-from sklearn_dptda.privacy._calibration import bounded_range_rho, zcdp_epsilon
+from sklearn_dptda.privacy._calibration import bounded_range_rho, largest_valid, zcdp_epsilon
 
 
 def bounded_range_delta(rate: float, n_releases: int, epsilon: float) -> float:
@@ -83,20 +83,10 @@ def bounded_range_rate(epsilon: float, delta: float, n_releases: int) -> float:
     pure = epsilon / n_releases
     if delta <= 0 or n_releases == 1:
         return pure
-    tight = _largest(lambda r: bounded_range_delta(r, n_releases, epsilon) <= delta, pure, epsilon)
-    zcdp = _largest(
+    tight = largest_valid(
+        lambda r: bounded_range_delta(r, n_releases, epsilon) <= delta, pure, epsilon
+    )
+    zcdp = largest_valid(
         lambda r: zcdp_epsilon(n_releases * bounded_range_rho(r), delta) <= epsilon, pure, epsilon
     )
     return max(pure, tight, zcdp)
-
-
-def _largest(valid, low, high):
-    """Largest valid number in [low, high], by bisection, rounded down."""
-    if valid(high):
-        return high
-    if not valid(low):
-        return low
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if valid(middle) else (low, middle)
-    return low

@@ -92,7 +92,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     0.2681
     """
     _check_delta(delta)
-    _check_epsilon(epsilon)
+    check_epsilon(epsilon)
     if math.isinf(epsilon):
         return math.inf
     target = math.log(delta)
@@ -189,7 +189,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     -------
     float
     """
-    _check_epsilon(epsilon)
+    check_epsilon(epsilon)
     _check_delta(delta)
     return math.inf if math.isinf(epsilon) else _largest_rho(float(epsilon), float(delta))
 
@@ -205,14 +205,23 @@ def _largest_rho(epsilon, delta):
         low /= 2
         if low < 1e-300:
             return 0.0
-    high = 2 * low
+    return largest_valid(lambda rho: zcdp_epsilon(rho, delta) <= epsilon, low, 2 * low)
+
+
+def largest_valid(valid, low, high):
+    """Largest valid number in [low, high], by bisection, rounded down; low if it is not valid."""
+    if valid(high):
+        return high
+    if not valid(low):
+        return low
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if zcdp_epsilon(middle, delta) <= epsilon else (low, middle)
+        low, high = (middle, high) if valid(middle) else (low, middle)
     return low
 
 
-def _check_epsilon(epsilon):
+def check_epsilon(epsilon):
+    """Refuse what is negative or undefined."""
     if not epsilon >= 0:
         raise ValueError(f"epsilon must be non-negative; got {epsilon!r}.")
 

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sklearn_dptda.privacy._calibration import pure_rho, zcdp_epsilon, zcdp_rho
+from sklearn_dptda.privacy._calibration import check_epsilon, pure_rho, zcdp_epsilon, zcdp_rho
 
 # Ten losses of 0.1 must fit a budget of 1, although their floats add up to a little more.
 _SLACK = 1 + 1e-12
@@ -22,15 +22,10 @@ _UNLIMITED = PrivacyLoss(math.inf, 1.0)
 
 @dataclass(frozen=True)
 class Charge:
-    """What one release costs, under each rule.
+    """What one release costs: epsilon and delta under basic composition, rho under zCDP.
 
-    Parameters
-    ----------
-    epsilon, delta : float
-        Cost under basic composition.
-    rho : float or None, default=None
-        zCDP parameter where the mechanism has a better one than
-        ``epsilon**2 / 2``, for example Gaussian or exponential mechanisms.
+    None stands for ``epsilon**2 / 2``, than which Gaussian or exponential mechanisms, for
+    example, have a better rho.
     """
 
     epsilon: float
@@ -38,8 +33,7 @@ class Charge:
     rho: float | None = None
 
     def __post_init__(self):
-        if not self.epsilon >= 0:
-            raise ValueError(f"epsilon must be non-negative; got {self.epsilon!r}.")
+        check_epsilon(self.epsilon)
         if not 0 <= self.delta < 1:
             raise ValueError(f"delta must be in [0, 1); got {self.delta!r}.")
         if self.rho is not None and not self.rho >= 0:
@@ -123,29 +117,41 @@ class ZCDPComposition:
         """Return one charge in the terms of :meth:`remaining`."""
         return PrivacyLoss(math.sqrt(2 * charge.concentrated), 0.0)
 
-    def _sum(self, charges):
+    def _rho(self, charges):
         return _sum(count * charge.concentrated for charge, count in charges)
 
     def total(self, charges):
         """Return the loss of all charges together, at the delta of the budget."""
-        rho = self._sum(charges)
+        rho = self._rho(charges)
         return PrivacyLoss(zcdp_epsilon(rho, self.delta), self.delta if rho > 0 else 0.0)
 
     def fits(self, charges):
         """Whether the charges together stay within the budget."""
         if math.isinf(self.epsilon):
             return True
-        return self._sum(charges) <= zcdp_rho(self.epsilon, self.delta) * _SLACK
+        return self._rho(charges) <= zcdp_rho(self.epsilon, self.delta) * _SLACK
 
     def remaining(self, charges):
         """Largest pure loss that still fits."""
         if math.isinf(self.epsilon):
             return _UNLIMITED
-        left = max(zcdp_rho(self.epsilon, self.delta) - self._sum(charges), 0.0)
+        left = max(zcdp_rho(self.epsilon, self.delta) - self._rho(charges), 0.0)
         return PrivacyLoss(math.sqrt(2 * left), 0.0)
 
 
 COMPOSITIONS = {"basic": BasicComposition, "zcdp": ZCDPComposition}
+
+
+class Budget(NamedTuple):
+    """What a ledger may spend, and the name of the rule by which losses add up in it."""
+
+    epsilon: float
+    delta: float
+    composition: str
+
+    def rule(self):
+        """Return the rule, or raise ValueError where it cannot have such a budget."""
+        return COMPOSITIONS[self.composition](self.epsilon, self.delta)
 
 
 def _sum(values):

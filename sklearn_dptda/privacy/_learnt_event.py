@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -20,21 +21,10 @@ _LARGEST = 1e300
 
 @dataclass(frozen=True)
 class LearntEvent:
-    """A score of releases and a threshold that it reaches, or stays below.
+    """A score of releases and a threshold that it reaches, if ``above``, or stays below.
 
-    Attributes
-    ----------
-    name : str
-        For humans.
-    score : callable
-        From summaries, one per row, to numbers.
-    summarise : callable
-        From a list of releases to summaries.
-    threshold : float
-    above : bool
-        Whether the event is to reach the threshold.
-    likelier_on_first : bool
-        Which side the event speaks for.
+    ``summarise`` turns a list of releases into rows, ``score`` rows into numbers. The name is
+    for humans; ``likelier_on_first`` says which side the event speaks for.
     """
 
     name: str
@@ -56,26 +46,13 @@ class LearntEvent:
 def learn_event(first, second, summary, bound, seed):
     """Find the event with the best bound among thresholds of several scores.
 
-    The scores are each of the first 50 varying coordinates of the summary, and
-    the probability that a gradient boosting gives to the first data set.
-
-    Parameters
-    ----------
-    first, second : list
-        Releases of the two data sets.
-    summary : callable or None
-        From one release to a vector.
-    bound : callable
-        From counts on the likelier side and on the other to a bound; takes arrays.
-    seed : int or None
-        Of the learner.
-
-    Returns
-    -------
-    LearntEvent
+    The scores are each of the first 50 varying coordinates of the summary (a function from one
+    release to a vector, or None), and the probability that a gradient boosting of the given seed
+    gives to the first data set. ``bound`` takes arrays of counts, on the likelier side and on
+    the other.
     """
-    summarise = Summary.fit(first + second) if summary is None else _Rows(summary)
-    summarise = _Finite.fit(summarise, first + second)
+    summarise = _summariser(first + second) if summary is None else _row_by_row(summary)
+    summarise = _finite(summarise, first + second)
     features = np.concatenate([summarise(first), summarise(second)])
     on_first = np.arange(len(features)) < len(first)
     learner = HistGradientBoostingClassifier(max_iter=50, max_leaf_nodes=15, random_state=seed)
@@ -86,15 +63,12 @@ def learn_event(first, second, summary, bound, seed):
         learner.fit(features, on_first)
     candidates = [("score of a classifier", unseen, lambda rows: learner.predict_proba(rows)[:, 1])]
     for i in range(min(features.shape[1], _MOST_COORDINATES)):
-        candidates.append((f"coordinate {i}", features[:, i], _Coordinate(i)))
-    best = max(
-        (
-            (*_best_threshold(values, on_first, bound), name, score)
-            for name, values, score in candidates
-        ),
-        key=lambda found: found[0],
-    )
-    _, threshold, above, likelier_on_first, name, score = best
+        candidates.append((f"coordinate {i}", features[:, i], itemgetter((slice(None), i))))
+    bounded = [
+        (*_best_threshold(values, on_first, bound), name, score)
+        for name, values, score in candidates
+    ]
+    _, threshold, above, likelier_on_first, name, score = max(bounded, key=itemgetter(0))
     sign = ">=" if above else "<"
     return LearntEvent(
         f"{name} {sign} {threshold:.4g}", score, summarise, threshold, above, likelier_on_first
@@ -122,87 +96,52 @@ def _best_threshold(values, on_first, bound):
     return best
 
 
-@dataclass(frozen=True)
-class _Finite:
+def _finite(summarise, examples):
     """Summaries in finite numbers: what is missing becomes a column, what never varies goes."""
 
-    summarise: Callable
-    varies: np.ndarray
-
-    @classmethod
-    def fit(cls, summarise, outputs):
-        columns = cls(summarise, np.array([]))._all(outputs)
-        varies = (columns != columns[:1]).any(axis=0)
-        varies[0] |= not varies.any()
-        return cls(summarise, varies)
-
-    def __call__(self, outputs):
-        return self._all(outputs)[:, self.varies]
-
-    def _all(self, outputs):
-        rows = self.summarise(outputs)
+    def columns(outputs):
+        rows = summarise(outputs)
         numbers = np.nan_to_num(rows, nan=0.0, posinf=_LARGEST, neginf=-_LARGEST)
         return np.hstack([np.clip(numbers, -_LARGEST, _LARGEST), np.isnan(rows)])
 
-
-@dataclass(frozen=True)
-class _Coordinate:
-    index: int
-
-    def __call__(self, rows):
-        return rows[:, self.index]
+    known = columns(examples)
+    varies = (known != known[:1]).any(axis=0)
+    varies[0] |= not varies.any()
+    return lambda outputs: columns(outputs)[:, varies]
 
 
-@dataclass(frozen=True)
-class _Rows:
-    summary: Callable
-
-    def __call__(self, outputs):
-        return np.array([np.ravel(self.summary(output)) for output in outputs], dtype=float)
+def _row_by_row(summary):
+    return lambda outputs: np.array([np.ravel(summary(o)) for o in outputs], dtype=float)
 
 
-@dataclass(frozen=True)
-class Summary:
-    """Turns releases of one kind into vectors of one length.
-
-    Attributes
-    ----------
-    shapes : tuple
-        Per array of a release its shape, or None where shapes vary.
-    """
-
-    shapes: tuple
-
-    @classmethod
-    def fit(cls, outputs):
-        """See which arrays a release has, and which of them vary in shape."""
-        shapes = [[part.shape for part in as_arrays(output)] for output in outputs]
-        if len({len(row) for row in shapes}) != 1:
-            raise ValueError(
-                "releases have varying numbers of arrays: pass summary, a function from a "
-                "release to a vector."
-            )
-        columns = zip(*shapes, strict=True)
-        return cls(tuple(column[0] if len(set(column)) == 1 else None for column in columns))
-
-    def __call__(self, outputs):
-        """Return one row per release."""
-        return np.array([self._row(as_arrays(output)) for output in outputs])
-
-    def _row(self, parts):
-        # A release unlike all that were learnt from has nothing to compare.
-        parts = parts[: len(self.shapes)] + [np.empty((0, 0))] * (len(self.shapes) - len(parts))
-        return np.concatenate(
-            [
-                _describe(part)
-                if shape is None
-                else part.ravel()
-                if part.shape == shape
-                else np.full(math.prod(shape), np.nan)
-                for part, shape in zip(parts, self.shapes, strict=True)
-            ]
-            or [np.zeros(1)]
+def _summariser(examples):
+    """From releases of one kind to rows of one length: which arrays vary in shape, examples say."""
+    shapes = [[part.shape for part in as_arrays(output)] for output in examples]
+    if len({len(row) for row in shapes}) != 1:
+        raise ValueError(
+            "releases have varying numbers of arrays: pass summary, a function from a "
+            "release to a vector."
         )
+    columns = zip(*shapes, strict=True)
+    fixed = [column[0] if len(set(column)) == 1 else None for column in columns]
+    return lambda outputs: np.array([_row(as_arrays(output), fixed) for output in outputs])
+
+
+def _row(parts, shapes):
+    """Arrays of a release in one vector, by their shapes, None where these vary."""
+    # A release unlike all that were learnt from has nothing to compare.
+    parts = parts[: len(shapes)] + [np.empty((0, 0))] * (len(shapes) - len(parts))
+    return np.concatenate(
+        [
+            _describe(part)
+            if shape is None
+            else part.ravel()
+            if part.shape == shape
+            else np.full(math.prod(shape), np.nan)
+            for part, shape in zip(parts, shapes, strict=True)
+        ]
+        or [np.zeros(1)]
+    )
 
 
 def _describe(part):

@@ -8,11 +8,11 @@ import shutil
 import tempfile
 import uuid
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 
-from sklearn_dptda.privacy._composition_rules import COMPOSITIONS, Charge
-from sklearn_dptda.privacy._ledger_stores import MemoryStore, process_lock
+from sklearn_dptda.privacy._composition_rules import Budget, Charge
+from sklearn_dptda.privacy._ledger_stores import MemoryStore, process_lock, taken
 from sklearn_dptda.privacy._warnings import PrivacyBudgetExceeded, PrivacyLedgerError
 
 _CREATE_BUDGET = """
@@ -36,36 +36,12 @@ CREATE TABLE IF NOT EXISTS privacy_spend (
     estimator TEXT NOT NULL,
     parameters TEXT NOT NULL)
 """
-_INSERT_SPEND = """
-INSERT INTO privacy_spend VALUES
-    (:id, :number, :time, :epsilon, :delta, :rho, :adjacency, :what, :estimator, :parameters)
-"""
 _LEDGERS: weakref.WeakSet["Ledger"] = weakref.WeakSet()
 
 
 @dataclass(frozen=True)
 class Spend:
-    """One line of the history; never data.
-
-    Attributes
-    ----------
-    number : int
-        Position in the ledger, from 1.
-    time : str
-        ISO 8601, UTC.
-    epsilon, delta : float
-        Cost under basic composition.
-    rho : float or None
-        Cost under zCDP, where the mechanism states one.
-    adjacency : str
-        Which neighbours the cost refers to.
-    what : str
-        What was released.
-    estimator : str
-        Name of the class that released it.
-    parameters : dict
-        Its public parameters, as text.
-    """
+    """One line of the history, never data; :class:`SpendHistory` explains its columns."""
 
     number: int
     time: str
@@ -78,15 +54,15 @@ class Spend:
     parameters: dict[str, str]
 
 
-class Ledger:
-    """A budget and its spends in a store.
+COLUMNS = tuple(column.name for column in fields(Spend))
+_INSERT_SPEND = (
+    f"INSERT INTO privacy_spend (id, {', '.join(COLUMNS)}) "
+    f"VALUES (:id, {', '.join(f':{name}' for name in COLUMNS)})"
+)
 
-    Parameters
-    ----------
-    store : MemoryStore, SqliteStore or ServerStore
-    ledger_id : str or None, default=None
-        Identity that the store must have; None accepts any.
-    """
+
+class Ledger:
+    """A budget and its spends in a store, whose identity must be the given one, if any."""
 
     def __init__(self, store, ledger_id=None):
         self.store = store
@@ -94,65 +70,38 @@ class Ledger:
         with process_lock:
             _LEDGERS.add(self)
 
-    def create(self, epsilon, delta, composition):
-        """Write the budget into a store that has none.
-
-        Raises
-        ------
-        PrivacyLedgerError
-            If the store has one, or holds anything else.
-        """
+    def create(self, budget):
+        """Write the budget into a store; PrivacyLedgerError if that holds anything already."""
         identity = uuid.uuid4().hex
         with process_lock, self.store.creation() as execute:
             execute(_CREATE_BUDGET)
             execute(_CREATE_SPEND)
             if self._read_budget(execute) is not None:
-                raise self.store.taken()
+                raise taken(self.store.place)
             execute(
                 "INSERT INTO privacy_budget VALUES (1, :id, :epsilon, :delta, :composition)",
-                {"id": identity, "epsilon": epsilon, "delta": delta, "composition": composition},
+                {"id": identity, **budget._asdict()},
             )
         self.id = identity
 
     def attach(self):
-        """Adopt the budget that the store has.
-
-        Returns
-        -------
-        tuple of (float, float, str)
-            Epsilon, delta and composition.
-
-        Raises
-        ------
-        PrivacyLedgerError
-            If the store has none.
-        """
+        """Adopt and return the budget of the store; PrivacyLedgerError if that has none."""
         with process_lock, self.store.transaction() as execute:
-            found = self._read_budget(execute) if self.store.has_ledger(execute) else None
-        if found is None:
+            row = self._read_budget(execute) if self.store.has_ledger(execute) else None
+        if row is None:
             raise PrivacyLedgerError(
-                f"{self.store.describe()} is no privacy ledger, or one that has lost its budget: "
+                f"{self.store.place} is no privacy ledger, or one that has lost its budget: "
                 "nothing can be spent from it. PrivacyAccountant(epsilon, path=...) makes a new "
                 "one where there is nothing."
             )
-        self.id = found[0]
-        return found[1:]
+        self.id, *budget = row
+        return Budget(*budget)
 
     def spend(self, charge, **line):
-        """Check and write in one transaction.
+        """Check a charge and write it in one transaction, with the other columns of its line.
 
-        Parameters
-        ----------
-        charge : Charge
-        **line
-            ``adjacency``, ``what``, ``estimator``, ``parameters``.
-
-        Raises
-        ------
-        PrivacyBudgetExceeded
-            If the charge does not fit; nothing is written.
-        PrivacyLedgerError
-            If the store cannot be used.
+        Nothing is written where it raises PrivacyBudgetExceeded, since the charge does not fit,
+        or PrivacyLedgerError, since the store cannot be used.
         """
         with process_lock, self.store.transaction() as execute:
             rule = self._rule(execute, lock=True)
@@ -184,21 +133,17 @@ class Ledger:
         """Return all spends in their order."""
         with process_lock, self.store.transaction() as execute:
             self._rule(execute)
-            rows = execute(
-                "SELECT number, time, epsilon, delta, rho, adjacency, what, estimator, parameters "
-                "FROM privacy_spend ORDER BY number"
-            )
+            rows = execute(f"SELECT {', '.join(COLUMNS)} FROM privacy_spend ORDER BY number")
         return [Spend(*row[:-1], json.loads(row[-1])) for row in rows]
 
     def _rule(self, execute, lock=False):
-        found = self._read_budget(execute, lock)
-        if found is None or self.id not in (None, found[0]):
+        row = self._read_budget(execute, lock)
+        if row is None or self.id not in (None, row[0]):
             raise PrivacyLedgerError(
-                f"The privacy ledger {self.store.describe()} is not the one that this accountant "
+                f"The privacy ledger {self.store.place} is not the one that this accountant "
                 "was made for: nothing was released."
             )
-        _, epsilon, delta, composition = found
-        return COMPOSITIONS[composition](epsilon, delta)
+        return Budget(*row[1:]).rule()
 
     def _read_budget(self, execute, lock=False):
         rows = execute(
@@ -214,10 +159,10 @@ class Ledger:
         return [(Charge(*row[:3]), row[3]) for row in rows]
 
     def _refuse_mixed_adjacency(self, execute, adjacency):
-        found = execute("SELECT DISTINCT adjacency FROM privacy_spend")
-        if found and found[0][0] != adjacency:
+        rows = execute("SELECT DISTINCT adjacency FROM privacy_spend")
+        if rows and rows[0][0] != adjacency:
             raise ValueError(
-                f"This ledger counts losses under {found[0][0]!r} adjacency; a loss under "
+                f"This ledger counts losses under {rows[0][0]!r} adjacency; a loss under "
                 f"{adjacency!r} adjacency cannot be added to them. Give all estimators the same "
                 "adjacency: adjacency='replace-one' is the one that diagrams and graphs have."
             )

@@ -15,7 +15,6 @@ from sklearn_dptda.privacy._warnings import PrivacyLedgerError
 # Seconds that a writer waits for its turn.
 _PATIENCE = 60.0
 _SQLITE_URL = re.compile(r"sqlite(\+\w+)?:///")
-_ONE_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'privacy_budget'"
 
 
 class ProcessLock:
@@ -44,19 +43,10 @@ process_lock = ProcessLock()
 
 
 def make_store(location):
-    """Store for a file name, or for a SQLAlchemy URL.
-
-    Parameters
-    ----------
-    location : str or os.PathLike
-
-    Returns
-    -------
-    SqliteStore or ServerStore
-    """
+    """SqliteStore for a path or its SQLite URL, ServerStore for another SQLAlchemy URL."""
     location = os.fsdecode(location)
-    if found := _SQLITE_URL.match(location):
-        location = location[found.end() :]
+    if prefix := _SQLITE_URL.match(location):
+        location = location[prefix.end() :]
         if not location or location.startswith(":") or "?" in location:
             raise ValueError(
                 "path is no usable SQLite URL: it takes the name of a file, and no options."
@@ -70,6 +60,7 @@ def make_store(location):
 class MemoryStore:
     """A ledger of this process and its threads."""
 
+    place = "in memory"
     lock_clause = ""
 
     def __init__(self):
@@ -94,7 +85,7 @@ class MemoryStore:
             with closing(sqlite3.connect(path)) as target:
                 self._connection.backup(target)
         except sqlite3.Error as error:
-            raise _unusable(path, error) from None
+            raise _unusable(repr(path), error) from None
         return SqliteStore(path)
 
     def _refuse_strangers(self):
@@ -104,10 +95,6 @@ class MemoryStore:
                 "This budget lived in the memory of another process and could not be shared: "
                 "nothing was released. Give the accountant a path."
             )
-
-    def describe(self):
-        """Words for an error message."""
-        return "in memory"
 
 
 class SqliteStore:
@@ -121,6 +108,7 @@ class SqliteStore:
 
     def __init__(self, location):
         self.location = location
+        self.place = repr(location)
 
     @contextmanager
     def transaction(self):
@@ -132,7 +120,7 @@ class SqliteStore:
             ):
                 yield execute
         except sqlite3.Error as error:
-            raise _unusable(self.location, error) from None
+            raise _unusable(self.place, error) from None
 
     @contextmanager
     def creation(self):
@@ -140,9 +128,9 @@ class SqliteStore:
         try:
             os.close(os.open(self.location, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666))
         except FileExistsError:
-            raise self.taken() from None
+            raise taken(self.place) from None
         except OSError as error:
-            raise _unusable(self.location, error.strerror or error) from None
+            raise _unusable(self.place, error.strerror or error) from None
         try:
             self._log_ahead()
             with self.transaction() as execute:
@@ -157,18 +145,15 @@ class SqliteStore:
     def _committed(self):
         try:
             with closing(self._connect()) as connection:
-                return bool(connection.execute(_ONE_TABLE).fetchall())
+                return self.has_ledger(_executor(connection))
         except sqlite3.Error:
             # Who cannot tell removes nothing.
             return True
 
-    def taken(self):
-        """Error for a place where there is something already."""
-        return _taken(self.describe())
-
     def has_ledger(self, execute):
         """Whether this is the file of a ledger; an empty one, cut off, is none."""
-        return bool(execute(_ONE_TABLE))
+        tables = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'privacy_budget'"
+        return bool(execute(tables))
 
     def _connect(self):
         # Never makes a file: a ledger that vanished must not come back empty.
@@ -191,21 +176,11 @@ class SqliteStore:
         except sqlite3.Error as error:
             # Somebody is at work on it already. The rollback journal is as safe, only slower.
             if "locked" not in str(error):
-                raise _unusable(self.location, error) from None
-
-    def describe(self):
-        """Words for an error message."""
-        return repr(self.location)
+                raise _unusable(self.place, error) from None
 
 
 class ServerStore:
-    """A ledger in a database server, for teams and clusters.
-
-    Parameters
-    ----------
-    location : str
-        SQLAlchemy URL, such as ``"postgresql://user@host/database"``.
-    """
+    """A ledger in a database server at a SQLAlchemy URL, for teams and clusters."""
 
     lock_clause = " FOR UPDATE"
 
@@ -232,8 +207,8 @@ class ServerStore:
             raise ValueError(
                 f"path is no usable SQLAlchemy URL ({type(error).__name__})."
             ) from None
-        # Passwords may stand in the query as well.
-        self._shown = url.set(query={}).render_as_string(hide_password=True)
+        # For error messages: passwords may stand in the query as well.
+        self.place = repr(url.set(query={}).render_as_string(hide_password=True))
 
     @contextmanager
     def transaction(self):
@@ -242,37 +217,30 @@ class ServerStore:
             with self._engine.begin() as connection:
 
                 def execute(statement, parameters=None):
-                    result = connection.execute(self._sqlalchemy.text(statement), parameters or {})
-                    return [tuple(row) for row in result] if result.returns_rows else []
+                    cursor = connection.execute(self._sqlalchemy.text(statement), parameters or {})
+                    return [tuple(row) for row in cursor] if cursor.returns_rows else []
 
                 yield execute
         except self._sqlalchemy.exc.SQLAlchemyError as error:
-            raise _unusable(self._shown, getattr(error, "orig", None) or error) from None
+            raise _unusable(self.place, getattr(error, "orig", None) or error) from None
 
     # Of two that create at once, one violates the other's keys and is refused.
     creation = transaction
-
-    def taken(self):
-        """Error for a database that has a ledger already."""
-        return _taken(self.describe())
 
     def has_ledger(self, execute):
         """Leave it to the server to complain of a table that is missing."""
         return True
 
-    def describe(self):
-        """Words for an error message, without the password."""
-        return repr(self._shown)
+
+def _executor(connection):
+    return lambda statement, parameters=(): connection.execute(statement, parameters).fetchall()
 
 
 @contextmanager
 def _sqlite_transaction(connection):
-    def execute(statement, parameters=None):
-        return connection.execute(statement, parameters or {}).fetchall()
-
     connection.execute("BEGIN IMMEDIATE")
     try:
-        yield execute
+        yield _executor(connection)
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
@@ -280,15 +248,16 @@ def _sqlite_transaction(connection):
         raise
 
 
-def _taken(place):
+def taken(place):
+    """Error for a place, in words, where there is something already."""
     return PrivacyLedgerError(
         f"There is something at {place} already, and a new ledger would hide what was spent from "
         "an old one: PrivacyAccountant.open(path) attaches to a ledger."
     )
 
 
-def _unusable(location, error):
+def _unusable(place, error):
     reason = str(error).strip().splitlines()[:1] or [type(error).__name__]
     return PrivacyLedgerError(
-        f"The privacy ledger {location!r} cannot be used ({reason[0]}): nothing was released."
+        f"The privacy ledger {place} cannot be used ({reason[0]}): nothing was released."
     )

@@ -4,7 +4,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import pairwise
+from itertools import accumulate, groupby, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,102 +56,73 @@ def _thrown(noise, numerator, n):
     octets = _octets(numerator)
     for start in range(0, n, 8 * _CHUNK):
         size = min(8 * _CHUNK, n - start)
-        found = positions(octets.draw(noise, -(-size // 8)))
-        yield start + found[found < size]
-
-
-@lru_cache(maxsize=8)
-def _octets(numerator):
-    """The table of a probability, which is public, is made once."""
-    return Octets(numerator)
+        at = positions(octets.draw(noise, -(-size // 8)))
+        yield start + at[at < size]
 
 
 class Octets:
     """Eight independent coins at a time, exactly, from little more than 16 random bits.
 
-    A uniform number picks one of the 256 outcomes by their cumulative
-    probabilities, which are multiples of ``2**-512``. Its first 16 bits mostly
-    decide; where a boundary has the same ones, the next 64 do, and in the end
-    all of them.
-
-    Parameters
-    ----------
-    numerator : int
-        Each coin succeeds with probability ``numerator / 2**64``.
+    Each succeeds with probability ``numerator / 2**64``. A uniform number picks one of the 256
+    outcomes by their cumulative probabilities, which are multiples of ``2**-512``. Its first 16
+    bits mostly decide; where a boundary has the same ones, the next 64 do, and in the end all.
     """
 
     def __init__(self, numerator):
         misses = (1 << 64) - numerator
         chances = [numerator**k * misses ** (8 - k) for k in range(9)]
-        self.bounds = [0]
-        for outcome in range(256):
-            self.bounds.append(self.bounds[-1] + chances[outcome.bit_count()])
+        outcomes = (chances[outcome.bit_count()] for outcome in range(256))
+        self.bounds = list(accumulate(outcomes, initial=0))
         firsts = np.array([bound >> _REST for bound in self.bounds[:-1]])
         # The last outcome whose boundary is not above the first number of each cell.
         self.table = (np.searchsorted(firsts, np.arange(1 << 16), side="right") - 1).astype(
             np.int16
         )
         inner = [i for i in range(1, 256) if self.bounds[i] % (1 << _REST)]
-        self.split = {}
-        for i in inner:
-            cell = self.bounds[i] >> _REST
-            if cell < 1 << 16:
-                self.split.setdefault(cell, []).append(i)
-        for cell, inside in self.split.items():
-            self.table[cell] = -1
-            self.split[cell] = (
-                inside[0] - 1,
-                np.array([self.bounds[i] >> _REST - 64 & _ONES for i in inside], dtype=np.uint64),
-            )
+        self.split = {
+            cell: self._before_and_bounds(list(inside))
+            for cell, inside in groupby(inner, key=lambda i: self.bounds[i] >> _REST)
+        }
+        self.table[list(self.split)] = -1
+
+    def _before_and_bounds(self, inside):
+        """The outcome before the boundaries inside a cell, and the next 64 bits of these."""
+        bounds = [self.bounds[i] >> _REST - 64 & _ONES for i in inside]
+        return inside[0] - 1, np.array(bounds, dtype=np.uint64)
 
     def draw(self, noise, size):
-        """Coins, eight to a byte.
-
-        Parameters
-        ----------
-        noise : NoiseSource
-        size : int
-
-        Returns
-        -------
-        ndarray of shape (size,), dtype uint8
-        """
+        """Coins, eight to a byte: of shape (size,), dtype uint8."""
         cells = noise.words(-(-size // 4)).view(np.uint16)[:size]
-        out = self.table[cells]
-        open_ = np.flatnonzero(out < 0)
-        if len(open_):
-            out[open_] = self._decide(noise, cells[open_])
-        return out.astype(np.uint8)
+        outcomes = self.table[cells]
+        undecided = np.flatnonzero(outcomes < 0)
+        if len(undecided):
+            outcomes[undecided] = self._decide(noise, cells[undecided])
+        return outcomes.astype(np.uint8)
 
     def _decide(self, noise, cells):
         words = noise.words(len(cells))
-        out = np.empty(len(cells), dtype=np.int16)
+        outcomes = np.empty(len(cells), dtype=np.int16)
         order = np.argsort(cells, kind="stable")
         starts = np.flatnonzero(np.r_[True, np.diff(cells[order]) != 0, True])
         for start, stop in pairwise(starts):
             mine = order[start:stop]
             before, bounds = self.split[int(cells[mine[0]])]
-            out[mine] = before + np.searchsorted(bounds, words[mine], side="right")
+            outcomes[mine] = before + np.searchsorted(bounds, words[mine], side="right")
             for i in mine[np.isin(words[mine], bounds)]:
-                out[i] = self._exactly(noise, int(cells[i]) << 64 | int(words[i]))
-        return out
+                outcomes[i] = self._exactly(noise, int(cells[i]) << 64 | int(words[i]))
+        return outcomes
 
     def _exactly(self, noise, start):
         number = start << _REST - 64 | noise.below(1 << _REST - 64)
         return bisect_right(self.bounds, number) - 1
 
 
+# The table of a probability, which is public, is made once.
+_octets = lru_cache(maxsize=8)(Octets)
+
+
 def positions(octets):
-    """Indices of set bits, those of a byte from its lowest on.
-
-    Parameters
-    ----------
-    octets : ndarray of uint8
-
-    Returns
-    -------
-    ndarray of int64
-    """
+    """Indices of set bits in bytes, those of a byte from its lowest on."""
     some = np.flatnonzero(octets != 0)
     bits = np.unpackbits(octets[some], bitorder="little")
     at = np.flatnonzero(bits.view(bool))

@@ -19,20 +19,10 @@ _EXACT = 2**53
 
 
 def release(estimator, X):
-    """Fit an estimator and return what it releases.
+    """Fit an estimator in place and return what it releases.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted in place.
-    X : object
-        Its input.
-
-    Returns
-    -------
-    object
-        What ``transform`` returns for estimators that release there; what it
-        has learnt, by name, for those that release in ``fit``.
+    Of estimators that release in ``transform``, what that returns; of those that release in
+    ``fit``, what they have learnt, by name.
     """
     if releases_in_transform(estimator):
         return estimator.fit_transform(X)
@@ -40,18 +30,9 @@ def release(estimator, X):
 
 
 def seeded_clone(estimator, seed):
-    """Clone an estimator, and give each of its steps a seed of its own.
+    """Clone an estimator, and give each ``random_state``, nested ones too, a seed of its own.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Parameters ``random_state`` of nested estimators are reached as well.
-    seed : int or None
-        None stands for the operating system's entropy.
-
-    Returns
-    -------
-    estimator
+    None stands for the operating system's entropy.
     """
     copy = clone(estimator)
     names = [name for name in copy.get_params() if name.split("__")[-1] == "random_state"]
@@ -75,16 +56,7 @@ def releases_in_transform(estimator):
 
 
 def learnt(estimator):
-    """Public attributes that an estimator has learnt, of a pipeline its last step.
-
-    Parameters
-    ----------
-    estimator : fitted estimator
-
-    Returns
-    -------
-    dict
-    """
+    """Public attributes that an estimator, of a pipeline its last step, has learnt, by name."""
     if isinstance(estimator, Pipeline):
         estimator = estimator[-1]
     return {
@@ -95,39 +67,17 @@ def learnt(estimator):
 
 
 def state(estimator):
-    """Everything that a fitted estimator holds besides its parameters, hidden or not.
-
-    Parameters
-    ----------
-    estimator : fitted estimator
-
-    Returns
-    -------
-    dict
-    """
+    """Everything that a fitted estimator holds besides its parameters, hidden or not, by name."""
     parameters = estimator.get_params(deep=False)
     return {name: value for name, value in vars(estimator).items() if name not in parameters}
 
 
 def as_arrays(value):
-    """Turn any release into arrays of finite-width numbers; nothing is dropped.
+    """Turn any release into a list of arrays of floats; nothing is dropped.
 
-    Containers are walked, sparse matrices and linear operators made dense,
-    complex numbers and long integers split, text and whatever else pickles
-    replaced by a checksum. Guarantees are no release.
-
-    Parameters
-    ----------
-    value : object
-
-    Returns
-    -------
-    list of ndarray of float
-
-    Raises
-    ------
-    ValueError
-        If an object can neither be walked nor pickled.
+    Containers are walked, sparse matrices and linear operators made dense, complex numbers and
+    long integers split, text and whatever else pickles replaced by a checksum; ValueError where
+    an object can neither be walked nor pickled. Guarantees are no release.
     """
     if isinstance(value, PrivacyGuarantee):
         return []

@@ -18,10 +18,10 @@ def discrete_gaussian(rng, scale, size):
     """Integers with probabilities ~ exp(-x**2 / (2 scale**2))."""
     if scale < _TABLE_SCALE:
         return _gaussian_by_table(rng, scale, size)
-    out = np.empty(0, dtype=np.int64)
-    while len(out) < size:
-        out = np.concatenate([out, _gaussian_by_rejection(rng, scale, size - len(out))])
-    return out
+    drawn = np.empty(0, dtype=np.int64)
+    while len(drawn) < size:
+        drawn = np.concatenate([drawn, _gaussian_by_rejection(rng, scale, size - len(drawn))])
+    return drawn
 
 
 def _gaussian_by_table(rng, scale, size):

@@ -1,14 +1,14 @@
 """The spends of a ledger as a table."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, fields
+from dataclasses import astuple
 from html import escape
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_dptda.privacy._ledger import Spend
+from sklearn_dptda.privacy._ledger import COLUMNS, Spend
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -24,8 +24,12 @@ class SpendHistory(Sequence[Spend]):
     Attributes
     ----------
     columns : tuple of str
-        ``number``, ``time``, ``epsilon``, ``delta``, ``rho``, ``adjacency``,
-        ``what``, ``estimator``, ``parameters``.
+        ``number``, position in the ledger, from 1; ``time``, in ISO 8601, UTC;
+        ``epsilon`` and ``delta``, cost under basic composition; ``rho``, cost
+        under zCDP, where the mechanism states one, or None; ``adjacency``,
+        which neighbours the cost refers to; ``what``, what was released;
+        ``estimator``, name of the class that released it; ``parameters``, its
+        public parameters, as text, by name.
 
     Examples
     --------
@@ -39,7 +43,7 @@ class SpendHistory(Sequence[Spend]):
     'a histogram'
     """
 
-    columns = tuple(field.name for field in fields(Spend))
+    columns = COLUMNS
 
     def __init__(self, spends: Iterable[Spend]) -> None:
         self._spends = tuple(spends)
@@ -78,8 +82,7 @@ class SpendHistory(Sequence[Spend]):
         """
         import pandas
 
-        rows = [[getattr(spend, name) for name in self.columns] for spend in self._spends]
-        return pandas.DataFrame(rows, columns=list(self.columns))
+        return pandas.DataFrame(map(astuple, self._spends), columns=list(self.columns))
 
     def _cells(self):
         for spend in self._spends:

@@ -1,4 +1,7 @@
-"""Validation, containers and the door to scikit-learn's private helpers."""
+"""Validation, containers, the privacy checks, the door to scikit-learn's private helpers.
+
+Everything above uses it; it uses ``privacy`` alone.
+"""
 
 from sklearn_dptda.utils._bounds import bounds_from_data, check_bounds, diameter, public_bounds
 from sklearn_dptda.utils._box import Box

@@ -15,11 +15,8 @@ _LARGEST = 1e300
 def check_diagram(diagram: ArrayLike, name: str = "diagram") -> FloatArray:
     """Return a diagram as an (n, 2) float array without points on the diagonal.
 
-    Raises
-    ------
-    ValueError
-        If the shape is wrong, a coordinate is NaN, or a death precedes its
-        birth.
+    ValueError if the shape is wrong, a coordinate is NaN or too large, or a death precedes its
+    birth.
     """
     array = as_diagram(diagram, name)
     if (array[:, 1] < array[:, 0]).any():
@@ -112,15 +109,7 @@ def wasserstein_distance(first: ArrayLike, second: ArrayLike) -> float:
 def power_of_two(*diagrams: FloatArray) -> float:
     """Power of two near the longest bar, by which division rounds nothing.
 
-    Parameters
-    ----------
-    *diagrams : ndarray of shape (n, 2)
-
-    Returns
-    -------
-    float
-        Of endless bars alone, near the extent of their births; one, where
-        there is none.
+    Of endless bars alone, near the extent of their births; one, where there is none.
     """
     lengths = np.concatenate([np.diff(diagram)[:, 0] for diagram in diagrams])
     longest = lengths[np.isfinite(lengths)].max(initial=0.0)

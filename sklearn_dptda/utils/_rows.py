@@ -22,23 +22,9 @@ _QUOTING = (
 
 
 def check_rows(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> FloatArray:
-    """Validate a table as scikit-learn does, and keep its values out of errors.
+    """Validate a table by scikit-learn's ``validate_data``, and keep its values out of errors.
 
-    Parameters
-    ----------
-    estimator : estimator
-    X : array-like of shape (n_samples, n_features)
-    **options
-        Of :func:`sklearn.utils.validation.validate_data`.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_features), dtype float64
-
-    Raises
-    ------
-    ValueError
-        If the table is refused, NaN and infinity included.
+    Returns it as float64; ValueError if it is refused, NaN and infinity included.
     """
     refuse_lossy(X, complex_too=False)
     try:

@@ -7,7 +7,8 @@ import pkgutil
 from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
-import sklearn_dptda
+# The floors above are found by name when asked for, and never imported from here.
+_ROOT = __name__.partition(".")[0]
 
 
 def all_estimators(*, private: bool | None = None) -> list[tuple[str, type[BaseEstimator]]]:
@@ -30,18 +31,18 @@ def all_estimators(*, private: bool | None = None) -> list[tuple[str, type[BaseE
     >>> "PrivatePersistence" in dict(all_estimators(private=True))
     True
     """
-    found = {}
-    for module in pkgutil.walk_packages(sklearn_dptda.__path__, "sklearn_dptda."):
+    kinds = {}
+    for module in pkgutil.walk_packages(importlib.import_module(_ROOT).__path__, f"{_ROOT}."):
         if module.name.split(".")[-1].startswith("_"):
             continue
         public = importlib.import_module(module.name)
         for name in getattr(public, "__all__", ()):
             value = getattr(public, name)
             if inspect.isclass(value) and issubclass(value, BaseEstimator):
-                found[name] = value
+                kinds[name] = value
     return [
         (name, kind)
-        for name, kind in sorted(found.items())
+        for name, kind in sorted(kinds.items())
         if private is None or is_private(kind()) == private
     ]
 

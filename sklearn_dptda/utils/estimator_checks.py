@@ -107,9 +107,8 @@ def _run(check, estimator, data):
         data = make_check_data(
             tags_of(estimator), parameters.get("upper"), parameters.get("sensitivity")
         )
-    with warnings.catch_warnings(record=True) as caught:
-        # Checks ask for noise that drowns everything, which estimators warn of.
-        warnings.simplefilter("always")
+    # Checks ask for noise that drowns everything, which estimators warn of.
+    with warnings.catch_warnings(record=True, action="always") as caught:
         check(clone(estimator), data)
     for warning in caught:
         if issubclass(warning.category, PrivacyLeakWarning):

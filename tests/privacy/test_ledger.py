@@ -415,7 +415,7 @@ def test_password_is_not_shown():
     pytest.importorskip("psycopg")
     from sklearn_dptda.privacy._ledger_stores import make_store
 
-    assert "secret" not in make_store("postgresql://me:secret@127.0.0.1/none").describe()
+    assert "secret" not in make_store("postgresql://me:secret@127.0.0.1/none").place
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,7 @@
-"""What a private estimator is held to, in four groups of checks."""
+"""What a private estimator is held to, in four groups of checks.
+
+``CHECKS`` collects them by name; ``make_check_data`` makes the inputs on which they run.
+"""
 
 from sklearn_dptda.utils._privacy_checks import (
     _budget_checks,

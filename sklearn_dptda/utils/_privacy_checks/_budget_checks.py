@@ -10,13 +10,8 @@ from joblib import Memory
 from sklearn.base import clone
 
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded
-from sklearn_dptda.privacy._release import as_arrays, release, state
-from sklearn_dptda.utils._privacy_checks._check_tools import (
-    equal,
-    refusal,
-    releases_in_transform,
-    watched_noise,
-)
+from sklearn_dptda.privacy._release import as_arrays, release, releases_in_transform, state
+from sklearn_dptda.utils._privacy_checks._check_tools import equal, refusal, watched_noise
 
 
 class _NoEntropy(Exception):
@@ -64,12 +59,16 @@ def check_budget_is_spent_before_noise_is_drawn(estimator, data):
     assert all(count == 1 for count in seen)
 
 
-def _failed_state(estimator, X, accountant, action):
-    """Error of a release, and all that the estimator holds after it."""
-    private = clone(estimator).set_params(accountant=accountant, random_state=0)
-    with watched_noise(action):
-        error, _ = refusal(private, X)
-    return error, as_arrays(state(private))
+def _failed_alike(estimator, pair, accountant, action):
+    """Errors of the releases of neighbours, after which the estimator holds the same."""
+    errors, states = [], []
+    for X in (pair.first, pair.second):
+        private = clone(estimator).set_params(accountant=accountant, random_state=0)
+        with watched_noise(action):
+            errors.append(refusal(private, X)[0])
+        states.append(as_arrays(state(private)))
+    assert equal(*states), pair.name
+    return errors
 
 
 def check_budget_stays_spent_when_the_release_fails(estimator, data):
@@ -80,23 +79,18 @@ def check_budget_stays_spent_when_the_release_fails(estimator, data):
 
     for pair in data.neighbours:
         accountant = PrivacyAccountant(math.inf)
-        first, left = _failed_state(estimator, pair.first, accountant, fail)
-        second, right = _failed_state(estimator, pair.second, accountant, fail)
-        assert isinstance(first, _NoEntropy) and isinstance(second, _NoEntropy)
+        for error in _failed_alike(estimator, pair, accountant, fail):
+            assert isinstance(error, _NoEntropy)
         assert len(accountant) == 2
-        assert equal(left, right), pair.name
 
 
 def check_over_budget_releases_nothing(estimator, data):
     """An exhausted budget stops the release before any noise is drawn."""
     for pair in data.neighbours:
         accountant, drawn = PrivacyAccountant(estimator.epsilon / 2, 0.5), []
-        first, left = _failed_state(estimator, pair.first, accountant, partial(drawn.append, 1))
-        second, right = _failed_state(estimator, pair.second, accountant, partial(drawn.append, 1))
-        assert isinstance(first, PrivacyBudgetExceeded)
-        assert isinstance(second, PrivacyBudgetExceeded)
+        for error in _failed_alike(estimator, pair, accountant, partial(drawn.append, 1)):
+            assert isinstance(error, PrivacyBudgetExceeded)
         assert not drawn and len(accountant) == 0
-        assert equal(left, right), pair.name
 
 
 def check_a_cache_replays_no_release(estimator, data):

@@ -2,6 +2,7 @@
 
 import warnings
 from contextlib import contextmanager
+from functools import partial
 from unittest import mock
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from sklearn_dptda.privacy import NoiseSource
-from sklearn_dptda.privacy._release import as_arrays, release, releases_in_transform
+from sklearn_dptda.privacy._release import as_arrays, release, state
 
 
 def tags_of(estimator):
@@ -30,21 +31,29 @@ def fitted(estimator, X, **parameters):
     return estimator
 
 
+def release_and_state(estimator, X, random_state=None, **parameters):
+    """Release of a clone with some parameters changed, and all that it holds afterwards."""
+    estimator = clone(estimator).set_params(random_state=random_state, **parameters)
+    return [release(estimator, X), state(estimator)]
+
+
+def _agree(a, b, same):
+    a, b = as_arrays(a), as_arrays(b)
+    return len(a) == len(b) and all(map(same, a, b))
+
+
 def equal(a, b):
     """Whether two releases agree, number by number."""
-    a, b = as_arrays(a), as_arrays(b)
-    return len(a) == len(b) and all(
-        np.array_equal(one, other, equal_nan=True) for one, other in zip(a, b, strict=True)
-    )
+    return _agree(a, b, partial(np.array_equal, equal_nan=True))
 
 
 def close(a, b):
     """Whether two releases agree up to rounding."""
-    a, b = as_arrays(a), as_arrays(b)
-    return len(a) == len(b) and all(
-        one.shape == other.shape and np.allclose(one, other, rtol=1e-7, atol=1e-7, equal_nan=True)
-        for one, other in zip(a, b, strict=True)
-    )
+
+    def same(one, other):
+        return one.shape == other.shape and np.allclose(one, other, 1e-7, 1e-7, equal_nan=True)
+
+    return _agree(a, b, same)
 
 
 def distance(a, b):
@@ -87,23 +96,23 @@ def watched_noise(action):
         yield
 
 
-def observed(estimator, X):
-    """Everything but the numbers that an onlooker sees of one release.
-
-    Returns
-    -------
-    dict
-        Error, warnings, attribute names and the structure of the release.
-    """
-    estimator, error, output = clone(estimator), None, None
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+def _attempt(estimator, X):
+    """What a release gives and the error that it raises, one of them None; and its warnings."""
+    output = error = None
+    with warnings.catch_warnings(record=True, action="always") as caught:
         try:
             output = release(estimator, X)
         except Exception as exception:
-            error = (type(exception).__name__, str(exception))
+            error = exception
+    return output, error, caught
+
+
+def observed(estimator, X):
+    """Error, warnings, attribute names, structure: what an onlooker sees but the numbers."""
+    estimator = clone(estimator)
+    output, error, caught = _attempt(estimator, X)
     return {
-        "error": error,
+        "error": None if error is None else (type(error).__name__, str(error)),
         "warnings": [(w.category.__name__, str(w.message)) for w in caught],
         "attributes": sorted(vars(estimator)),
         "structure": structure(output, tags_of(estimator).ragged),
@@ -112,25 +121,5 @@ def observed(estimator, X):
 
 def refusal(estimator, X):
     """Error that a release raises, or None; and the texts of its warnings."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            release(estimator, X)
-        except Exception as exception:
-            return exception, [str(w.message) for w in caught]
-    return None, [str(w.message) for w in caught]
-
-
-__all__ = [
-    "close",
-    "distance",
-    "equal",
-    "fitted",
-    "observed",
-    "refusal",
-    "released",
-    "releases_in_transform",
-    "structure",
-    "tags_of",
-    "watched_noise",
-]
+    _, error, caught = _attempt(estimator, X)
+    return error, [str(w.message) for w in caught]

@@ -8,12 +8,12 @@ import warnings
 from sklearn.base import clone
 
 from sklearn_dptda.privacy import PrivacyGuarantee, PrivacyLeakWarning
+from sklearn_dptda.privacy._release import releases_in_transform
 from sklearn_dptda.utils._privacy_checks._check_tools import (
     fitted,
     observed,
     refusal,
     released,
-    releases_in_transform,
     tags_of,
 )
 
@@ -92,8 +92,7 @@ def check_tags(estimator, data):
 
 def check_no_warnings_with_public_parameters(estimator, data):
     """When everything public is given there is nothing to warn of."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         released(estimator, data.X)
     assert not caught
 
@@ -105,8 +104,7 @@ def check_missing_bounds_warn(estimator, data):
     error, _ = refusal(clone(estimator).set_params(bounds=None), data.X)
     if isinstance(error, ValueError) and "bounds" in str(error):
         return
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         private = fitted(estimator, data.X, bounds=None)
     assert any(issubclass(w.category, PrivacyLeakWarning) for w in caught)
     assert not private.privacy_guarantee_.public_parameters

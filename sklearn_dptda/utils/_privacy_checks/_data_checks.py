@@ -16,6 +16,7 @@ from sklearn_dptda.privacy.neighbours import (
 
 # Digits that no computation will produce by chance, and that fit the box [0, 1].
 CANARY = 0.7364528190183746
+_BOX = (np.zeros(2), np.ones(2))
 
 
 @dataclass(frozen=True)
@@ -58,9 +59,13 @@ def _with(values, index, value):
     return values
 
 
+def _beside(item, pairs):
+    """Collections of two: the same item, and one of a pair of neighbours."""
+    return [pair._replace(first=[item, pair.first], second=[item, pair.second]) for pair in pairs]
+
+
 def _rows(adjacency, upper, sensitivity):
     rng = np.random.default_rng(0)
-    box = (np.zeros(2), np.ones(2))
     X = rng.uniform(size=(60, 2))
     outside = _with(X, 0, [-3.0, 7.0])
     invalid = {
@@ -77,7 +82,7 @@ def _rows(adjacency, upper, sensitivity):
         X=X,
         larger=rng.uniform(size=(600, 2)),
         canary=_with(X, [0, 5, 30, -1], CANARY),
-        neighbours=row_neighbours(30, box, adjacency=adjacency),
+        neighbours=row_neighbours(30, _BOX, adjacency=adjacency),
         invalid=invalid,
         outside=outside,
         clipped=np.clip(outside, 0, 1),
@@ -86,15 +91,11 @@ def _rows(adjacency, upper, sensitivity):
 
 def _clouds(adjacency, upper, sensitivity):
     table = _rows(adjacency, upper, sensitivity)
-    box = (np.zeros(2), np.ones(2))
     return CheckData(
         X=[table.X, table.X[::-1] / 2],
         larger=[table.larger, table.larger[::-1] / 2],
         canary=[table.X, table.canary],
-        neighbours=[
-            pair._replace(first=[table.X, pair.first], second=[table.X, pair.second])
-            for pair in cloud_neighbours(30, box, adjacency=adjacency)
-        ],
+        neighbours=_beside(table.X, cloud_neighbours(30, _BOX, adjacency=adjacency)),
         invalid={
             **{name: [table.canary, bad] for name, bad in table.invalid.items()},
             "no clouds": [],
@@ -114,10 +115,7 @@ def _functions(adjacency, upper, sensitivity):
         X=X,
         larger=[rng.uniform(0, upper, size=(25, 24)) for _ in range(4)],
         canary=[X[0], canary],
-        neighbours=[
-            pair._replace(first=[X[0], pair.first], second=[X[0], pair.second])
-            for pair in function_neighbours((4, 3), sensitivity, upper)
-        ],
+        neighbours=_beside(X[0], function_neighbours((4, 3), sensitivity, upper)),
         invalid={
             "NaN": [X[0], _with(canary, (0, 0), np.nan)],
             "infinity": [X[0], _with(canary, (0, 0), np.inf)],
@@ -172,18 +170,10 @@ _MAKERS: dict[str, Callable] = {
 
 
 def make_check_data(tags, upper=None, sensitivity=None):
-    """Build the inputs that fit an estimator's privacy tags.
+    """Build the CheckData that fits an estimator's privacy tags.
 
-    Parameters
-    ----------
-    tags : PrivacyTags
-    upper, sensitivity : float or None
-        Range of functions, 1 by default, and how far neighbours are apart, a
-        tenth of it.
-
-    Returns
-    -------
-    CheckData
+    Functions are at most ``upper``, 1 by default, and neighbours ``sensitivity`` apart, a tenth
+    of that by default.
     """
     if tags.input not in _MAKERS:
         raise ValueError(f"the tag input must be one of {sorted(_MAKERS)}; got {tags.input!r}.")

@@ -11,13 +11,13 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from sklearn_dptda.privacy import audit_epsilon
-from sklearn_dptda.privacy._release import release, state
+from sklearn_dptda.privacy._release import releases_in_transform
 from sklearn_dptda.utils._privacy_checks._check_tools import (
     close,
     distance,
     equal,
+    release_and_state,
     released,
-    releases_in_transform,
     tags_of,
 )
 
@@ -148,8 +148,8 @@ def check_short_audits_find_nothing(estimator, data):
     delta = claimed.get_params(deep=False).get("delta", 0.0)
     runs = [(pair, 0) for pair in data.neighbours] + [(data.neighbours[0], None)]
     for pair, seed in runs:
-        result = audit_epsilon(
-            partial(_release_and_state, claimed),
+        audit = audit_epsilon(
+            partial(release_and_state, claimed),
             pair.first,
             pair.second,
             delta=delta,
@@ -157,10 +157,4 @@ def check_short_audits_find_nothing(estimator, data):
             confidence=1 - 1e-6,
             random_state=seed,
         )
-        assert not result.refutes(claimed.epsilon), f"{pair.name}: {result}"
-
-
-def _release_and_state(estimator, X, random_state=None):
-    private = clone(estimator).set_params(random_state=random_state)
-    output = release(private, X)
-    return [output, state(private)]
+        assert not audit.refutes(claimed.epsilon), f"{pair.name}: {audit}"

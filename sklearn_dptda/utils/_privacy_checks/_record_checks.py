@@ -5,13 +5,13 @@ import pickle
 import numpy as np
 from sklearn.base import clone
 
-from sklearn_dptda.privacy._release import as_arrays, release, state
+from sklearn_dptda.privacy._release import as_arrays, releases_in_transform, state
 from sklearn_dptda.utils._privacy_checks._check_tools import (
     equal,
     fitted,
     refusal,
+    release_and_state,
     released,
-    releases_in_transform,
     tags_of,
 )
 
@@ -55,12 +55,8 @@ def check_what_noise_does_not_touch_is_public(estimator, data):
 
 def _constants(estimator, X):
     """Arrays of release and state, and where they are the same under all seeds."""
-    runs = []
     # Little epsilon: a noisy bit stays the same 20 times with probability below 1e-5.
-    for seed in range(20):
-        private = clone(estimator).set_params(random_state=seed, epsilon=0.05)
-        output = release(private, X)
-        runs.append(as_arrays([output, state(private)]))
+    runs = [as_arrays(release_and_state(estimator, X, seed, epsilon=0.05)) for seed in range(20)]
     constants = []
     for parts in zip(*runs, strict=False):
         if len({part.shape for part in parts}) > 1:
