@@ -1,0 +1,124 @@
+"""The house: rooms import from rooms below, modules in no circle, names of files are used once."""
+
+import ast
+from collections import Counter
+from functools import cache
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import sklearn_dptda
+
+ROOT = Path(sklearn_dptda.__file__).parent
+# From the ground up; a room imports from itself and from floors below its own.
+FLOORS = (
+    {"_typing", "_docs"},
+    {"privacy"},
+    {"utils"},
+    {"filtration", "metric_privacy"},
+    {"persistence", "features"},
+    {"cluster", "graph"},
+    {"model_selection"},
+    {"plotting", "datasets"},
+    {"sklearn_dptda"},
+    {"_cli"},
+    {"__main__"},
+)
+# Sub-packages of the clusterings, from the ground up; estimators stand above them.
+CLUSTER_FLOORS = (
+    {"_fit_predict"},
+    {"_moments", "_morse", "_peaks"},
+    {"_mixture", "_private_rows"},
+    {"_kmeans"},
+)
+LONGEST = 400
+
+
+def module_name(path):
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+PATHS = {module_name(path): path for path in sorted(ROOT.rglob("*.py"))}
+
+
+@cache
+def imports(module):
+    """Modules of the package that one imports, also within functions and for types alone."""
+    taken = set()
+    for node in ast.walk(ast.parse(PATHS[module].read_text())):
+        if isinstance(node, ast.Import):
+            taken |= {alias.name for alias in node.names}
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module} has a relative import"
+            submodules = {f"{node.module}.{alias.name}" for alias in node.names}
+            # Of a package the names that are no modules come from its __init__.
+            taken |= submodules & PATHS.keys() or {node.module}
+    return {name for name in taken if name in PATHS}
+
+
+def room(module):
+    return [*module.split("."), "sklearn_dptda"][1]
+
+
+def floor_of(name, floors):
+    return next((i for i, names in enumerate(floors) if name in names), len(floors))
+
+
+@pytest.mark.parametrize("module", PATHS)
+def test_rooms_import_from_below(module):
+    mine = floor_of(room(module), FLOORS)
+    assert mine < len(FLOORS), "a room that the map does not know"
+    for other in imports(module):
+        if room(other) != room(module):
+            assert floor_of(room(other), FLOORS) < mine, f"{module} imports {other}"
+
+
+@pytest.mark.parametrize("module", [name for name in PATHS if ".cluster._" in name])
+def test_clusterings_stand_on_their_sub_packages(module):
+    part = module.split(".")[2]
+    mine = floor_of(part, CLUSTER_FLOORS)
+    for other in imports(module):
+        if room(other) == "cluster" and other.split(".")[2] != part:
+            below = floor_of(other.split(".")[2], CLUSTER_FLOORS)
+            assert below < mine or mine == len(CLUSTER_FLOORS), f"{module} imports {other}"
+
+
+def test_no_circles():
+    # Raises CycleError, naming one. What a package's __init__ takes is taken by name.
+    TopologicalSorter({module: imports(module) - {module} for module in PATHS}).prepare()
+
+
+def test_names_of_files_are_used_once():
+    names = Counter(path.name for path in PATHS.values() if path.name != "__init__.py")
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+@pytest.mark.parametrize("module", PATHS)
+def test_no_file_is_long(module):
+    assert len(PATHS[module].read_text().splitlines()) <= LONGEST
+
+
+@pytest.mark.parametrize(
+    "package", [name for name, path in PATHS.items() if path.name == "__init__.py"]
+)
+def test_folders_say_what_they_are(package):
+    text = ast.get_docstring(ast.parse(PATHS[package].read_text()))
+    assert len([part for part in text.replace("\n", " ").split(". ") if part.strip()]) >= 2
+
+
+def test_the_map_of_contributors_is_this_one():
+    text = (ROOT.parent / "CONTRIBUTING.md").read_text()
+    block = next(part for part in text.split("```") if "noise, calibration" in part)
+    lines = [line.split("  ")[0].split(", ") for line in block.strip().splitlines()]
+    rooms = [set(names) & set.union(*FLOORS) for names in lines]
+    assert rooms == [floor for floor in reversed(FLOORS) if floor != {"_typing", "_docs"}]
+
+
+def test_a_wrong_import_is_seen(monkeypatch, tmp_path):
+    upward = tmp_path / "_upward.py"
+    upward.write_text("def late():\n    from sklearn_dptda.cluster import ToMATo\n")
+    monkeypatch.setitem(PATHS, "sklearn_dptda.privacy._upward", upward)
+    with pytest.raises(AssertionError, match=r"_upward imports sklearn_dptda\.cluster"):
+        test_rooms_import_from_below("sklearn_dptda.privacy._upward")
