@@ -16,6 +16,7 @@ FLOORS = (
     {"_typing", "_docs"},
     {"privacy"},
     {"utils"},
+    {"preprocessing"},
     {"filtration", "metric_privacy"},
     {"persistence", "features"},
     {"cluster", "graph"},

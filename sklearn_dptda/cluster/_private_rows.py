@@ -15,8 +15,6 @@ from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.cluster._fit_predict import FitPredictMixin
 from sklearn_dptda.cluster._moments._budget_shares import GaussianBudget, LaplaceBudget
-from sklearn_dptda.cluster._moments._chunks import open_chunks
-from sklearn_dptda.cluster._moments._row_batches import Rows
 from sklearn_dptda.privacy import (
     NoiseSource,
     PrivacyAccountant,
@@ -27,6 +25,8 @@ from sklearn_dptda.privacy import (
     pure_rho,
 )
 from sklearn_dptda.utils import Box, check_bounds, public_bounds
+from sklearn_dptda.utils._chunks import open_chunks
+from sklearn_dptda.utils._row_batches import Rows
 from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 

@@ -9,13 +9,14 @@ from typing import Any, Self
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda.filtration._distributed import histogram_of_parts, is_distributed
 from sklearn_dptda.filtration._grid_filtration import GridFiltration, grid_axes
 from sklearn_dptda.filtration._lattice import LatticeHistogram
 from sklearn_dptda.filtration._resolution import check_resolution
+from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.utils import (
     ListOutputMixin,
     bounds_from_data,
@@ -41,7 +42,7 @@ class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
     """
 
     _parameter_constraints = {
-        "bounds": ["array-like", None],
+        "bounds": ["array-like", PrivateBounds, None],
         "resolution": [Interval(Integral, 2, None, closed="left"), "array-like", None],
         "method": [StrOptions({"auto", "exact", "lattice"})],
         "refinement": [Interval(Integral, 1, None, closed="left"), None],
@@ -72,20 +73,32 @@ class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
         """
         clouds = self._check(X)
         d = _n_features(clouds[0])
-        if self.bounds is None:
-            points = [c for c in clouds if not isinstance(c, LatticeHistogram)]
-            if len(points) < len(clouds):
-                raise ValueError("bounds must be given where histograms stand for clouds.")
-            low, high = bounds_from_data(points, type(self).__name__)
-        else:
-            low, high = check_bounds(self.bounds, d)
+        shape = check_resolution(self.resolution, d, self.memory)
+        low, high = self._box(clouds, d)
         _warn_of_unequal_sides(low, high)
-        self.axes_ = grid_axes(low, high, check_resolution(self.resolution, d, self.memory))
+        self.axes_ = grid_axes(low, high, shape)
         self.bounds_ = (low, high)
         self.refinement_ = self.refinement or _REFINEMENT.get(d, 1)
         self.n_features_in_ = d
         self._check_scale()
         return self
+
+    def _box(self, clouds, d):
+        """Lower and upper bounds: given, or found and paid for, or computed with a warning."""
+        self.bounds_guarantee_ = None
+        if self.bounds is not None and not isinstance(self.bounds, PrivateBounds):
+            return check_bounds(self.bounds, d)
+        if any(isinstance(cloud, LatticeHistogram) for cloud in clouds):
+            raise ValueError("bounds must be given where histograms stand for clouds.")
+        if self.bounds is None:
+            return bounds_from_data(clouds, type(self).__name__, stacklevel=4)
+        if self.bounds.adjacency != "replace-one":
+            raise ValueError(
+                "bounds must have adjacency='replace-one': the sizes of clouds are public here."
+            )
+        found = clone(self.bounds).fit(clouds)
+        self.bounds_guarantee_ = found.privacy_guarantee_
+        return found.bounds_
 
     def transform(self, X: Iterable[ArrayLike | LatticeHistogram]) -> list[GridFiltration]:
         """Compute the filtration of each cloud.
@@ -194,6 +207,7 @@ class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
             statistic=self._statistic(),
             approximation_error=error,
             public_bounds=self.bounds is not None,
+            bounds_guarantee=self.bounds_guarantee_,
         )
 
     def _method(self, n):

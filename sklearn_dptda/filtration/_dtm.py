@@ -35,10 +35,12 @@ class DTMFiltration(BaseGridFiltration):
         Mass: the share of the points that each value looks at, in (0, 1].
     p : float, default=1
         Order of the mean, at least 1. ``p=1`` has the smallest sensitivity.
-    bounds : tuple (low, high), default=None
+    bounds : tuple (low, high) or PrivateBounds, default=None
         Public bounding box, numbers or one per coordinate. Points outside are
-        clipped to it. None computes it from the data and warns, because this
-        is not private.
+        clipped to it. A :class:`~sklearn_dptda.preprocessing.PrivateBounds` is
+        fitted to the clouds of ``fit``, which pays for it; private diagrams
+        add its guarantee to theirs. None computes the box from the data and
+        warns, because this is not private.
     resolution : int or tuple of int, default=None
         Grid nodes along each axis. None: 1001, 101, 41 or 17 in dimensions 1
         to 4.
@@ -63,7 +65,9 @@ class DTMFiltration(BaseGridFiltration):
     Attributes
     ----------
     bounds_ : tuple of two ndarray of shape (d,)
-        The public box.
+        The box, public or paid for.
+    bounds_guarantee_ : PrivacyGuarantee or None
+        What was paid for a private box.
     axes_ : tuple of ndarray
         The public grid.
     refinement_ : int

@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 
 from sklearn_dptda._typing import FloatArray
+from sklearn_dptda.privacy import PrivacyGuarantee
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +35,9 @@ class GridFiltration:
         beyond floating point: half the diagonal of a lattice cell where the
         points were first moved to a lattice.
     public_bounds : bool, default=True
-        False when the box was computed from the data.
+        False when the box was computed from the data, at no price.
+    bounds_guarantee : PrivacyGuarantee, default=None
+        What was paid for a private box; a release of diagrams adds its own.
 
     Raises
     ------
@@ -51,6 +54,7 @@ class GridFiltration:
     statistic: str
     approximation_error: float = 0.0
     public_bounds: bool = True
+    bounds_guarantee: PrivacyGuarantee | None = None
 
     def __post_init__(self):
         object.__setattr__(self, "values", np.array(self.values, dtype=float))

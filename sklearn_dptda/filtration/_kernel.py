@@ -34,7 +34,9 @@ class KernelDistanceFiltration(BaseGridFiltration):
     Attributes
     ----------
     bounds_ : tuple of two ndarray of shape (d,)
-        The public box.
+        The box, public or paid for.
+    bounds_guarantee_ : PrivacyGuarantee or None
+        What was paid for a private box.
     axes_ : tuple of ndarray
         The public grid.
     refinement_ : int

@@ -45,3 +45,19 @@ def guarantee_of_diagrams(estimator, public_bounds):
         public_parameters=public_bounds,
         rho=n_draws * bounded_range_rho(rate),
     )
+
+
+def have_public_bounds(X):
+    """Whether no filtration says that its box was computed from the data."""
+    return all(getattr(item, "public_bounds", True) for item in X)
+
+
+def paid_bounds(X):
+    """What was paid for the private box of the filtrations, or None; one box for all."""
+    paid = [item for item in X if getattr(item, "bounds_guarantee", None) is not None]
+    if not paid:
+        return None
+    boxes = {(item.bounds_guarantee, *((a[0], a[-1]) for a in item.axes)) for item in paid}
+    if len(boxes) > 1 or len(paid) < len(X):
+        raise ValueError("X has filtrations in several boxes, and a private one among them.")
+    return paid[0].bounds_guarantee

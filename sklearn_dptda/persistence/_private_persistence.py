@@ -16,7 +16,12 @@ from sklearn_dptda.filtration import GridFiltration
 from sklearn_dptda.persistence._base_measure import BASE_MEASURES
 from sklearn_dptda.persistence._base_persistence import BaseGridPersistence, check_dimensions
 from sklearn_dptda.persistence._cubical import CubicalPersistence
-from sklearn_dptda.persistence._diagram_guarantee import guarantee_of_diagrams, rate_of_draw
+from sklearn_dptda.persistence._diagram_guarantee import (
+    guarantee_of_diagrams,
+    have_public_bounds,
+    paid_bounds,
+    rate_of_draw,
+)
 from sklearn_dptda.persistence._mechanisms import ExactMechanism, MarkovChainMechanism
 from sklearn_dptda.persistence._sublevel_diagrams import sublevel_diagrams
 from sklearn_dptda.privacy import PrivacyAccountant, PrivateEstimatorMixin
@@ -34,11 +39,6 @@ def _release(values, sensitivity, upper, dimensions, mechanism, seed):
     if mechanism is None:
         return exact
     return mechanism.release(exact, dimensions, sensitivity, upper, seed)
-
-
-def _have_public_bounds(X):
-    """Whether no filtration says that its box was computed from the data."""
-    return all(getattr(item, "public_bounds", True) for item in X)
 
 
 def _exact_sibling(estimator):
@@ -255,7 +255,9 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
                 "Raise epsilon, or m, or take more points.",
                 stacklevel=3,
             )
-        self._promise(guarantee_of_diagrams(self, _have_public_bounds(X)))
+        own = guarantee_of_diagrams(self, have_public_bounds(X))
+        self._bounds_at_fit = paid = paid_bounds(X)
+        self._promise(own if paid is None else own + paid)
         return self
 
     def _check_homology(self, read):
@@ -298,10 +300,15 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
         if math.isfinite(self.epsilon):
             refuse_repeated([x.values if isinstance(x, GridFiltration) else x for x in X])
         self._check_homology(read)
-        if self.privacy_guarantee_.public_parameters and not _have_public_bounds(X):
+        if self.privacy_guarantee_.public_parameters and not have_public_bounds(X):
             raise ValueError(
                 "X has filtrations whose bounds were computed from the data, which those in fit "
                 "had not: privacy_guarantee_ would not be true."
+            )
+        if paid_bounds(X) != self._bounds_at_fit:
+            raise ValueError(
+                "X has filtrations in another private box than those in fit: privacy_guarantee_ "
+                "would not be true."
             )
         mechanism = self._mechanism()
         # Whatever public numbers can make fail, fails before the payment.
@@ -309,7 +316,9 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
         if mechanism is not None:
             for _, sensitivity, upper in read:
                 mechanism.check(sensitivity, upper)
-        seeds = self._pay(self.privacy_guarantee_, len(read))
+        # The box has been paid for already.
+        own = guarantee_of_diagrams(self, self.privacy_guarantee_.public_parameters)
+        seeds = self._pay(own, len(read))
         return self._shape(
             Parallel(n_jobs=self.n_jobs)(
                 delayed(_release)(*item, self.homology_dimensions_, mechanism, seed)

@@ -10,8 +10,10 @@ from sklearn_dptda.privacy import _secure_draws
 from sklearn_dptda.privacy._noise import NoiseSource
 from sklearn_dptda.privacy._rounding import ROUND_UP
 
-# Of seeded draws: the least weight in units of the largest, and bits of the largest.
+# The least weight in units of the largest, and bits of the largest.
 _LEAST, _BITS = 1e-60, 300
+# What the rounding of two weights and of their sums can add to a loss, with room.
+_ROUNDING = 2.0**-47
 # Costs beyond it are cut off, which brings no two of them further apart.
 _LARGEST = 2**62
 
@@ -79,6 +81,41 @@ def private_choice(
         return _secure_draws.noisy_min(cut, scale, bounded_range)
     weights = _weights([float(cost - least) for cost in costs], rate)
     return (_exponential if bounded_range else _permute_and_flip)(weights, noise)
+
+
+def choose_member(
+    costs: Sequence[int], sizes: Sequence[int], rate: float, noise: NoiseSource
+) -> tuple[int, int]:
+    """Draw from groups of candidates of equal cost, by the exponential mechanism.
+
+    Parameters
+    ----------
+    costs, sizes : list of int
+        Cost of each member, and number of members, of each group; of any size.
+    rate : float
+        Positive; ``inf`` takes the first member of the first group of least cost.
+    noise : NoiseSource
+
+    Returns
+    -------
+    group, member : int
+
+    Notes
+    -----
+    As :func:`private_choice` with ``bounded_range`` for the list of all
+    members, which is never made. Weights are integers, drawn exactly; their
+    own rounding is paid for by a rate that is lower by 2**-47, which covers
+    it where costs move by at least one.
+    """
+    least = min(cost for cost, size in zip(costs, sizes, strict=True) if size > 0)
+    if math.isinf(rate):
+        return next(
+            i for i, (c, m) in enumerate(zip(costs, sizes, strict=True)) if c == least and m
+        ), 0
+    excesses = [float(cost - least) for cost in costs]
+    members = _weights(np.maximum(excesses, 0.0), max(rate - _ROUNDING, 0.0))
+    group = _exponential([w * m for w, m in zip(members, sizes, strict=True)], noise)
+    return group, noise.below(sizes[group])
 
 
 def _exponential(weights, noise):

@@ -67,8 +67,39 @@ class PrivacyGuarantee:
     rho: float | None = None
 
     def __post_init__(self):
-        Charge(self.epsilon, self.delta, self.rho)
+        self._charge()
         check_adjacency(self.adjacency)
+
+    def __add__(self, other: object) -> "PrivacyGuarantee":
+        """Promise of two releases of the same records together, by basic composition.
+
+        Raises
+        ------
+        ValueError
+            If the two speak of other neighbours or of other records.
+        """
+        if not isinstance(other, PrivacyGuarantee):
+            return NotImplemented
+        if (self.adjacency, self.unit) != (other.adjacency, other.unit):
+            raise ValueError(
+                f"guarantees for {self.adjacency} of {self.unit} and for {other.adjacency} of "
+                f"{other.unit} do not add."
+            )
+        return PrivacyGuarantee(
+            epsilon=self.epsilon + other.epsilon,
+            delta=self.delta + other.delta,
+            adjacency=self.adjacency,
+            unit=self.unit,
+            mechanism=f"{self.mechanism}, after the {other.mechanism}",
+            released=f"{self.released}; {other.released}",
+            seeded=self.seeded or other.seeded,
+            exact=self.exact and other.exact,
+            public_parameters=self.public_parameters and other.public_parameters,
+            rho=self._charge().concentrated + other._charge().concentrated,
+        )
+
+    def _charge(self):
+        return Charge(self.epsilon, self.delta, self.rho)
 
     @property
     def holds(self) -> bool:

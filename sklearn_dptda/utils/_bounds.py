@@ -68,12 +68,12 @@ def public_bounds(
 ) -> tuple[FloatArray, FloatArray]:
     """Bounds as given, or from the data with a warning."""
     if bounds is None:
-        return bounds_from_data(clouds, estimator_name)
+        return bounds_from_data(clouds, estimator_name, stacklevel=4)
     return check_bounds(bounds, clouds[0].shape[1])
 
 
 def bounds_from_data(
-    clouds: Sequence[FloatArray], estimator_name: str
+    clouds: Sequence[FloatArray], estimator_name: str, stacklevel: int = 3
 ) -> tuple[FloatArray, FloatArray]:
     """Compute a bounding box from the data, and warn that this leaks."""
     warnings.warn(
@@ -81,7 +81,7 @@ def bounds_from_data(
         "privacy guarantee does not cover. Pass bounds=(low, high) that you know without "
         "looking at the data.",
         PrivacyLeakWarning,
-        stacklevel=3,
+        stacklevel=stacklevel,
     )
     low = np.min([cloud.min(axis=0) for cloud in clouds], axis=0)
     high = np.max([cloud.max(axis=0) for cloud in clouds], axis=0)

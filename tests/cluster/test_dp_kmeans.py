@@ -15,7 +15,6 @@ from sklearn_dptda.cluster._kmeans._swaps import LARGEST_COST, Candidates, set_c
 from sklearn_dptda.cluster._moments import _budget_shares
 from sklearn_dptda.cluster._moments._budget_shares import GaussianBudget
 from sklearn_dptda.cluster._moments._moment_release import release_moments
-from sklearn_dptda.cluster._moments._row_batches import Rows
 from sklearn_dptda.privacy import (
     NoiseSource,
     PrivacyAccountant,
@@ -24,6 +23,7 @@ from sklearn_dptda.privacy import (
     pure_rho,
     zcdp_rho,
 )
+from sklearn_dptda.utils._row_batches import Rows
 
 KINDS = [DPLloyd, DPTree, DPCube]
 BOX = (-15, 15)

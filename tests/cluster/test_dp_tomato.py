@@ -10,10 +10,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda.cluster import DPToMATo
 from sklearn_dptda.cluster._dp_tomato import _histogram, _variance
-from sklearn_dptda.cluster._moments._row_batches import Rows
 from sklearn_dptda.cluster._peaks._grid_peaks import grid_neighbours, stabilised
 from sklearn_dptda.datasets import make_rings, make_shapes, make_spirals
 from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant
+from sklearn_dptda.utils._row_batches import Rows
 
 
 def box(X):

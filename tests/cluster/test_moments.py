@@ -15,10 +15,10 @@ from sklearn_dptda.cluster._moments._moment_release import (
     soft_assignment,
 )
 from sklearn_dptda.cluster._moments._row_arithmetic import clip_norm, nearest_to
-from sklearn_dptda.cluster._moments._row_batches import Rows
 from sklearn_dptda.cluster._moments._second_moments import SecondMoments
 from sklearn_dptda.cluster._morse._mixture_density import MixtureDensity
 from sklearn_dptda.privacy import NoiseSource
+from sklearn_dptda.utils._row_batches import Rows
 
 WEIGHTS = [
     MomentWeights(0.3, 0.7),

@@ -3,7 +3,7 @@
 import numpy as np
 
 from sklearn_dptda.cluster._moments._moment_release import by_cell
-from sklearn_dptda.cluster._moments._row_batches import small_batches
+from sklearn_dptda.utils._row_batches import small_batches
 
 # Steps of the radius, and so the largest cost of one record, in whole numbers.
 _STEPS = 1 << 10

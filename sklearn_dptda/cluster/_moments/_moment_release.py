@@ -5,9 +5,9 @@ from scipy.sparse import csc_array
 
 from sklearn_dptda.cluster._moments._joint_moments import Moments
 from sklearn_dptda.cluster._moments._row_arithmetic import INSIDE
-from sklearn_dptda.cluster._moments._row_batches import small_batches
 from sklearn_dptda.cluster._moments._second_moments import SecondMoments
 from sklearn_dptda.privacy import FixedPoint
+from sklearn_dptda.utils._row_batches import small_batches
 
 # The lattice is no finer than for this scale, so that sums of 2**35 records stay within 64 bits.
 _FINEST = 4.0

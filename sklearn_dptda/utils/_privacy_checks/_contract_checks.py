@@ -92,8 +92,10 @@ def check_tags(estimator, data):
 
 def check_no_warnings_with_public_parameters(estimator, data):
     """When everything public is given there is nothing to warn of."""
+    # What is warned of in a release may depend on its noise: that of one seed.
+    seeded = clone(estimator).set_params(random_state=0)
     with warnings.catch_warnings(record=True, action="always") as caught:
-        released(estimator, data.X)
+        released(seeded, data.X)
     assert not caught
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 from sklearn.utils import check_array
 
-from sklearn_dptda.cluster._moments._row_batches import BATCH, Rows, slices
 from sklearn_dptda.utils import refuse_lossy
+from sklearn_dptda.utils._row_batches import BATCH, Rows, slices
 from sklearn_dptda.utils._rows import without_values
 
 # What has changed may be private.

@@ -1,0 +1,300 @@
+"""Private boxes: their law between worst-case neighbours, what they find, what they refuse."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from sklearn_dptda import (
+    DTMFiltration,
+    KernelDistanceFiltration,
+    PrivacyAccountant,
+    PrivacyBudgetExceeded,
+    PrivatePersistence,
+    audit_epsilon,
+)
+from sklearn_dptda.datasets import make_two_circles
+from sklearn_dptda.preprocessing import PrivateBounds, _cubes, _private_bounds
+from sklearn_dptda.privacy import NoiseSource
+from sklearn_dptda.privacy._choice import choose_member
+from sklearn_dptda.privacy.neighbours import row_neighbours
+
+
+class Law:
+    """Takes the place of a draw: keeps the weights of all candidates, and raises."""
+
+    def __init__(self):
+        self.logs = None
+
+    def __call__(self, costs, sizes, rate, noise):
+        logs = -rate * np.array(costs, dtype=float)
+        self.logs = logs - np.log(sum(m * math.exp(x) for m, x in zip(sizes, logs, strict=True)))
+        raise StopIteration
+
+
+def log_law(monkeypatch, draw, X, rate, n):
+    """Log probability of every cube, by level and corner, from the groups of one draw."""
+    law = Law()
+    monkeypatch.setattr(_cubes, "choose_member", law)
+    with pytest.raises(StopIteration):
+        draw(X, rate, n)
+    return law.logs
+
+
+def by_cube(X, low, width, n_levels):
+    """Points in each cube, cube by cube: brute force."""
+    out = []
+    for level in range(n_levels):
+        cubes = _cubes._Level(low, width, level, 4 if len(low) < 4 else 2)
+        corners, counts = cubes.inside([X])
+        full = np.zeros((cubes.n_corners,) * len(low), dtype=int)
+        full[tuple(corners.T)] = counts
+        out.append(full.ravel())
+    return out
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("d", [1, 2])
+def test_one_row_moves_each_count_by_one(adjacency, d):
+    box = np.zeros(d), np.ones(d)
+    for pair in row_neighbours(8, box, adjacency=adjacency):
+        first, second = (by_cube(X, *_start(d), 5) for X in (pair.first, pair.second))
+        moves = np.concatenate([a - b for a, b in zip(first, second, strict=True)])
+        assert np.abs(moves).max() <= 1, pair.name
+        if adjacency == "add-remove":
+            # All the same way: no factor of two is needed.
+            assert moves.min() >= 0 or moves.max() <= 0, pair.name
+
+
+def _start(d):
+    return np.full(d, -0.5), 2.0
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_loss_of_shifted_cubes_between_neighbours(adjacency):
+    # Exact laws: no sampling. The rate is half of epsilon where a row is replaced.
+    epsilon, n_levels, worst = 1.0, 5, 0.0
+    rate = epsilon if adjacency == "add-remove" else epsilon / 2
+    for pair in row_neighbours(8, (np.zeros(2), np.ones(2)), adjacency=adjacency):
+        logs = []
+        for X in (pair.first, pair.second):
+            levels = by_cube(X, *_start(2), n_levels)
+            costs = np.concatenate([2 * (n_levels - 1 - i) - c for i, c in enumerate(levels)])
+            logs.append(-rate * costs - np.log(np.exp(-rate * costs).sum()))
+        worst = max(worst, np.abs(logs[0] - logs[1]).max())
+        assert worst <= epsilon + 1e-12, pair.name
+    # The bound is about reached: half the rate would be seen to be safe, twice would not.
+    assert worst > 0.5 * epsilon
+
+
+def test_loss_of_nested_cubes_between_neighbours(monkeypatch):
+    # Replaced rows move all costs the same way: the rate is the loss.
+    rate, worst = 1.0, 0.0
+    ends = [0.0, 1.0, 1.5, -3.0, 2.0**-31, 2.0**40, -(2.0**61), 1e300]
+    for old in ends:
+        for new in ends:
+            first, second = ([[0.3], [old], [-5.0]], [[0.3], [new], [-5.0]])
+            laws = [
+                log_law(
+                    monkeypatch,
+                    lambda X, r, n: _cubes.nested_cube([X], r, n, None),
+                    np.array(X),
+                    rate,
+                    3,
+                )
+                for X in (first, second)
+            ]
+            worst = max(worst, np.abs(laws[0] - laws[1]).max())
+    assert 0.8 * rate < worst <= rate + 1e-12
+
+
+@pytest.mark.parametrize("seed", [0, None])
+def test_groups_have_the_law_of_their_members(seed):
+    # 20,000 draws, chi-squared at a false-alarm rate of 1e-6.
+    costs, sizes, rate = [3, 0, 5], [4, 1, 40], 0.5
+    noise = NoiseSource(seed)
+    draws = [choose_member(costs, sizes, rate, noise) for _ in range(20_000)]
+    flat = [(g, m) for g, size in enumerate(sizes) for m in range(size)]
+    weights = np.array([math.exp(-rate * costs[g]) for g, _ in flat])
+    counts = np.array([draws.count(one) for one in flat])
+
+    def refuted(weights):
+        expected = 20_000 * weights / weights.sum()
+        return ((counts - expected) ** 2 / expected).sum() > chi2.isf(1e-6, len(flat) - 1)
+
+    assert not refuted(weights)
+    assert refuted(weights**1.1)
+    # Of a number that no list could hold.
+    group, member = choose_member([10**6, 0], [10**40, 1], 1.0, noise)
+    assert (group, member) == (1, 0)
+
+
+@pytest.mark.parametrize("start", [(-27.5, 27.5), (-2000, 3500), None])
+@pytest.mark.parametrize("shape", ["cube", "box"])
+def test_a_wide_start_costs_little(shape, start):
+    # Intervals of columns of different units where no start has to be known.
+    unit = 0.01 if shape == "box" and start is None else 1.0
+    X = make_two_circles(4000, random_state=0) * [1.0, unit]
+    extent = np.ptp(X, axis=0)
+    for seed in range(5):
+        private = PrivateBounds(0.4, shape=shape, start=start, random_state=seed).fit(X)
+        low, high = private.bounds_
+        assert (low < high).all() and private.clipped_share_ < 0.1
+        assert np.mean(((low <= X) & (high >= X)).all(axis=1)) > 0.97
+        assert ((high - low) / extent).max() < 3.0
+        if shape == "cube":
+            assert high[0] - low[0] == pytest.approx(high[1] - low[1])
+
+
+def test_without_noise_the_least_and_the_largest():
+    X = make_two_circles(500, random_state=0)
+    low, high = PrivateBounds(math.inf, shape="box").fit(X).bounds_
+    assert np.array_equal(low, X.min(axis=0)) and np.array_equal(high, X.max(axis=0))
+    exact = PrivateBounds(math.inf).fit(X)
+    assert (exact.bounds_[0] <= low).all() and (exact.bounds_[1] >= high).all()
+    assert exact.clipped_share_ == 0 and not exact.privacy_guarantee_.holds
+
+
+def test_clouds_chunks_and_frames_are_rows_together():
+    pandas = pytest.importorskip("pandas")
+    X = make_two_circles(600, random_state=0)
+    expected = PrivateBounds(1.0, random_state=0).fit(X)
+    others = [
+        PrivateBounds(1.0, random_state=0).fit([X[:200], X[200:]]),
+        PrivateBounds(1.0, random_state=0).fit(X.reshape(3, 200, 2)),
+        PrivateBounds(1.0, random_state=0).fit_chunks([X[:7], X[7:]]),
+        PrivateBounds(1.0, random_state=0).fit(pandas.DataFrame(X, columns=["a", "b"])),
+    ]
+    for other in others:
+        assert np.array_equal(expected.bounds_, other.bounds_)
+        assert expected.clipped_share_ == other.clipped_share_
+    assert others[0].privacy_guarantee_.unit == "one point of a cloud"
+    assert list(others[3].feature_names_in_) == ["a", "b"]
+
+
+def test_a_start_that_misses_all_points_says_so():
+    X = make_two_circles(2000, random_state=0)
+    with pytest.warns(UserWarning, match="100% of the rows lie beyond"):
+        private = PrivateBounds(2.0, start=(100, 200), random_state=0).fit(X)
+    assert private.clipped_share_ > 0.99
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("start", [None, (-9, 9)])
+@pytest.mark.parametrize("shape", ["cube", "box"])
+def test_parts_spend_the_budget(shape, start, adjacency, monkeypatch):
+    spent = []
+    honest = {name: getattr(_private_bounds, name) for name in ("nested_cube", "shifted_cube")}
+    ways = 1 if adjacency == "add-remove" else 2
+
+    def nested(rows, rate, n, noise):
+        spent.append(rate)
+        return honest["nested_cube"](rows, rate, n, noise)
+
+    def shifted(rows, low, width, rate, n, noise):
+        spent.append(ways * rate)
+        return honest["shifted_cube"](rows, low, width, rate, n, noise)
+
+    class Counting(NoiseSource):
+        def discrete_laplace(self, scale, size):
+            spent.append(1 / scale)
+            return super().discrete_laplace(scale, size)
+
+    monkeypatch.setattr(_private_bounds, "nested_cube", nested)
+    monkeypatch.setattr(_private_bounds, "shifted_cube", shifted)
+    monkeypatch.setattr(_private_bounds, "NoiseSource", Counting)
+    X = make_two_circles(200, random_state=0)
+    private = PrivateBounds(0.7, shape=shape, start=start, adjacency=adjacency, random_state=0).fit(
+        X
+    )
+    assert sum(spent) == pytest.approx(0.7) and sum(spent) <= 0.7 * (1 + 1e-15)
+    assert private.privacy_guarantee_.rho <= 0.7**2 / 2
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*lie beyond the private bounds")
+@pytest.mark.parametrize("factor", [1.0, 4.0])
+def test_audit(factor, monkeypatch):
+    # 3,000 runs a side; a draw at four times the rate is caught. False alarm below 1e-6.
+    honest = _private_bounds.shifted_cube
+    monkeypatch.setattr(
+        _private_bounds,
+        "shifted_cube",
+        lambda rows, low, width, rate, n, noise: honest(rows, low, width, factor * rate, n, noise),
+    )
+    private = PrivateBounds(1.0, start=(0, 64), shape="box")
+    first, second = np.array([[1.0], [1.0]]), np.array([[1.0], [60.0]])
+    result = audit_epsilon(private, first, second, n_runs=3000, confidence=1 - 1e-6, random_state=0)
+    assert result.refutes(1.0) == (factor > 1), str(result)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "X", "message"),
+    [
+        ({"epsilon": 0.0}, [[0.0], [1.0]], "epsilon"),
+        ({"epsilon": 1e-9}, [[0.0], [1.0]], "epsilon"),
+        ({"shape": "ball"}, [[0.0], [1.0]], "shape"),
+        ({"start": (1, 0)}, [[0.0], [1.0]], "crossed"),
+        ({"start": (0, np.inf)}, [[0.0], [1.0]], "finite"),
+        ({}, np.empty((0, 2)), "0 sample"),
+        ({}, [[0.0], [np.nan]], "NaN"),
+        ({}, [[[0.0], [np.inf]]], "NaN or infinity"),
+        ({}, [[[0.0], [1.0]], [[0.0, 1.0]]], "2 features"),
+    ],
+)
+def test_bad_input(parameters, X, message):
+    accountant = PrivacyAccountant(epsilon=1.0)
+    with pytest.raises(ValueError, match=message):
+        PrivateBounds(**parameters, accountant=accountant).fit(X)
+    assert len(accountant) == 0
+
+
+def test_one_row_and_constant_columns_have_a_box():
+    for X in ([[3.0, 4.0]], [[0.0, 5.0]] * 50):
+        low, high = PrivateBounds(1.0, random_state=0).fit(X).bounds_
+        assert np.isfinite(low).all() and (low < high).all()
+
+
+@pytest.mark.parametrize("kind", [DTMFiltration, KernelDistanceFiltration])
+def test_filtrations_in_a_private_box(kind):
+    X = [make_two_circles(2000, random_state=seed) for seed in range(2)]
+    with PrivacyAccountant(1.0) as accountant:
+        filtration = kind(bounds=PrivateBounds(0.25, start=(-1000, 1000), random_state=0))
+        functions = filtration.fit_transform(X)
+        assert accountant.total().epsilon == 0.25
+        private = PrivatePersistence(0.75, random_state=0).fit(functions)
+        private.transform(functions)
+        # The box has been paid for already.
+        assert accountant.total().epsilon == 1.0
+        with pytest.raises(PrivacyBudgetExceeded):
+            filtration.fit(X)
+    guarantee = private.privacy_guarantee_
+    assert guarantee.epsilon == 1.0 and "a box" in guarantee.released
+    assert functions[0].public_bounds and functions[0].bounds_guarantee.epsilon == 0.25
+    assert filtration.get_params()["bounds__epsilon"] == 0.25
+
+
+def test_filtrations_in_several_boxes_are_no_one_release():
+    X = [make_two_circles(500, random_state=0)]
+    start = {"start": (-50, 50), "random_state": 0}
+    one = DTMFiltration(bounds=PrivateBounds(1.0, **start), resolution=11).fit_transform(X)
+    other = DTMFiltration(bounds=(-3, 4), resolution=11).fit_transform(X)
+    with pytest.raises(ValueError, match="several boxes"):
+        PrivatePersistence().fit([*one, *other])
+    with pytest.raises(ValueError, match="another private box"):
+        PrivatePersistence(random_state=0).fit(other).transform(one)
+
+
+def test_boxes_that_a_filtration_refuses():
+    X = [make_two_circles(500, random_state=0)]
+    accountant = PrivacyAccountant(1.0)
+    private = PrivateBounds(0.5, adjacency="add-remove", accountant=accountant)
+    with pytest.raises(ValueError, match="adjacency='replace-one'"):
+        DTMFiltration(bounds=private).fit(X)
+    counted = DTMFiltration(bounds=(-3, 4)).fit(X).make_histogram(X[0])
+    with pytest.raises(ValueError, match="histograms"):
+        DTMFiltration(bounds=PrivateBounds(0.5, accountant=accountant)).fit([counted])
+    with pytest.raises(ValueError, match="resolution"):
+        DTMFiltration(resolution=1, bounds=PrivateBounds(0.5, accountant=accountant)).fit(X)
+    assert len(accountant) == 0
