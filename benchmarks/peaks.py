@@ -75,7 +75,7 @@ def _times(quick):
                 f"{times[0]}",
                 f"{times[1]}",
                 f"{times[2]}" if len(times) > 2 else "-",
-                at_most(ratio, 1.2) if n == 100_000 else ratio,
+                at_most(ratio, 1.05) if n == 100_000 else ratio,
             )
         )
     return Table(

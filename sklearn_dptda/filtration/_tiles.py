@@ -15,7 +15,7 @@ from scipy.spatial import KDTree
 from sklearn_dptda.filtration._nearest import tree_is_cheaper
 
 # Nodes of a tile: more make the ring wider, fewer make more tiles.
-_NODES = 100
+_NODES = 64
 # What rounding of distances may move a point across the edge of a ring, relatively.
 _SLACK = 1e-9
 _CACHE = 16 * 2**20
