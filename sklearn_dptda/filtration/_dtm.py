@@ -46,9 +46,9 @@ class DTMFiltration(BaseGridFiltration):
         to 4.
     max_distance : float, default=None
         Public cap: longer distances count as this one. The sensitivity is
-        proportional to it. None stands for half the diagonal of the box,
-        beyond which no finite feature of the distance-to-measure lives;
-        ``inf`` does not cap.
+        proportional to it. None: half the longest side of the box, which cuts
+        hardly a feature but components in opposite corners; ``inf`` does not
+        cap.
     method : {"auto", "exact", "lattice"}, default="auto"
         ``"exact"`` uses the points. ``"lattice"`` moves each point to the
         nearest node of a public lattice first and works with counts: the cost
@@ -102,7 +102,7 @@ class DTMFiltration(BaseGridFiltration):
     >>> X = make_two_circles(1000, random_state=0)
     >>> filtration, = DTMFiltration(m=0.2, bounds=(-3, 3.5)).fit_transform([X])
     >>> filtration.shape, round(filtration.sensitivity, 4)
-    ((101, 101), 0.023)
+    ((101, 101), 0.0163)
     """
 
     _parameter_constraints = {
@@ -144,7 +144,8 @@ class DTMFiltration(BaseGridFiltration):
 
     def _cap(self):
         if self.max_distance is None:
-            return self._diameter() / 2
+            low, high = self.bounds_
+            return float((high - low).max()) / 2
         return min(float(self.max_distance), self._diameter())
 
     def _power(self, n):
