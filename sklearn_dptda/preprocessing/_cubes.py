@@ -18,7 +18,7 @@ _EXPONENTS = np.arange(-30, 61)
 _N_LEVELS = 24
 # What one level of size is worth, in nats for each axis: larger cubes have more places around the
 # same points, and must not be drawn for that.
-_NATS = 1.5
+_NATS = 2.5
 # Shifts of a cube for each of its lengths, along all axes together.
 _MOST_SHIFTS = 64
 
