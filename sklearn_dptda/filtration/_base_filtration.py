@@ -96,9 +96,9 @@ class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
             raise ValueError(
                 "bounds must have adjacency='replace-one': the sizes of clouds are public here."
             )
-        found = clone(self.bounds).fit(clouds)
-        self.bounds_guarantee_ = found.privacy_guarantee_
-        return found.bounds_
+        private = clone(self.bounds).fit(clouds)
+        self.bounds_guarantee_ = private.privacy_guarantee_
+        return private.bounds_
 
     def transform(self, X: Iterable[ArrayLike | LatticeHistogram]) -> list[GridFiltration]:
         """Compute the filtration of each cloud.

@@ -60,7 +60,7 @@ def _assignment(centres, density, radius, norm, soft):
     return hard_assignment(likeliest(density), residuals)
 
 
-def log_joint(part, density):
+def log_joint_by_rows(part, density):
     """Log of weight times component density, row by row."""
     scores = np.empty((len(part), density.n_components))
     for k, (mean, factor, log_scale) in enumerate(density.parts()):
@@ -72,10 +72,10 @@ def log_joint(part, density):
 
 def likeliest(density):
     """From rows to the index of the component that is likeliest for each."""
-    return lambda part: log_joint(part, density).argmax(axis=1)
+    return lambda part: log_joint_by_rows(part, density).argmax(axis=1)
 
 
 def _responsibilities(part, density):
-    joint = log_joint(part, density)
+    joint = log_joint_by_rows(part, density)
     joint = np.exp(joint - joint.max(axis=1, keepdims=True))
     return joint / row_products(joint, np.ones(joint.shape[1]))[:, None]

@@ -48,8 +48,8 @@ class Neighbours:
         if not isinstance(self._index, KDTree):
             return list(self._index.radius_neighbors(X, radius, return_distance=False))
         workers = effective_n_jobs(self.n_jobs)
-        found = self._index.query_ball_point(X, radius, workers=workers)
-        return [np.asarray(near, dtype=np.int64) for near in found]
+        inside = self._index.query_ball_point(X, radius, workers=workers)
+        return [np.asarray(near, dtype=np.int64) for near in inside]
 
 
 class PrecomputedNeighbours:
