@@ -19,8 +19,8 @@ from sklearn_dptda.cluster._moments._shrinkage import floored_counts, shrunk_ste
 from sklearn_dptda.privacy import PrivacyAccountant, zcdp_rho
 from sklearn_dptda.utils._sklearn import Interval
 
-# Shares of what the covariances leave: centre and scale, tree, swaps, recovery.
-_SHARES = (0.05, 0.25, 0.35, 0.35)
+# Shares of what standardising and the covariances leave: tree, swaps, recovery.
+_SHARES = (0.25 / 0.95, 0.35 / 0.95, 0.35 / 0.95)
 _RECOVERY_WEIGHTS = MomentWeights(0.4, 0.6)
 # In root mean square radii: where a record's cost and its residual are cut off.
 _COST_RADIUS, _RECOVERY_RADIUS = 1.5, 1.4
@@ -138,8 +138,9 @@ class DPCube(PrivateKMeans):
 
     def _fit_centres(self, rows, covariance_share, budget, rng):
         k, d = int(self.n_clusters), rows.n_features
-        standard, grown, swapped, recovered = (1 - covariance_share) * np.array(_SHARES)
-        data = standardise(rows, budget, standard)
+        grown, swapped, recovered = (1 - covariance_share) * np.array(_SHARES)
+        data = standardise(rows, budget)
+        budget = data.budget
         n_axes = min(d, self.n_projections or _MOST_AXES)
         directions = np.eye(d) if n_axes == d else _orthogonal(d, n_axes, rng)
         half_widths = np.linalg.norm(data.axes.T @ directions, axis=0)

@@ -7,7 +7,7 @@ from sklearn_dptda._typing import Adjacency, Bounds, CovarianceType, RandomState
 from sklearn_dptda.cluster._kmeans._private_kmeans import PrivateKMeans
 from sklearn_dptda.cluster._mixture._centre_steps import kmeans_steps
 from sklearn_dptda.cluster._mixture._centres import initial_centres
-from sklearn_dptda.cluster._mixture._standardised import STANDARD_SHARE, standardise
+from sklearn_dptda.cluster._mixture._standardised import standardise
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.utils._sklearn import Interval
 
@@ -102,7 +102,7 @@ class DPLloyd(PrivateKMeans):
         self.random_state = random_state
 
     def _fit_centres(self, rows, covariance_share, budget, rng):
-        data = standardise(rows, budget, STANDARD_SHARE)
+        data = standardise(rows, budget)
         centres = initial_centres(data, int(self.n_clusters), rng)
-        share = 1 - STANDARD_SHARE - covariance_share
-        return data, *kmeans_steps(data, centres, int(self.n_iter), budget, share, rng)
+        share = 1 - covariance_share
+        return data, *kmeans_steps(data, centres, int(self.n_iter), data.budget, share, rng)

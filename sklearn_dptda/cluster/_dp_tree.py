@@ -9,7 +9,7 @@ from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, Bounds, CovarianceType, RandomStateLike
 from sklearn_dptda.cluster._kmeans._box_tree import default_depth, grow
 from sklearn_dptda.cluster._kmeans._private_kmeans import PrivateKMeans
-from sklearn_dptda.cluster._mixture._standardised import STANDARD_SHARE, standardise
+from sklearn_dptda.cluster._mixture._standardised import standardise
 from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
 from sklearn_dptda.cluster._moments._moment_release import hard_assignment
 from sklearn_dptda.cluster._moments._row_arithmetic import in_norm, residuals_about
@@ -123,8 +123,8 @@ class DPTree(PrivateKMeans):
     def _fit_centres(self, rows, covariance_share, budget, rng):
         k = int(self.n_clusters)
         depth = default_depth(k) if self.max_depth is None else int(self.max_depth)
-        data = standardise(rows, budget, STANDARD_SHARE)
-        share = 1 - STANDARD_SHARE - covariance_share
+        data = standardise(rows, budget)
+        budget, share = data.budget, 1 - covariance_share
         lengths = np.linalg.norm(data.axes, axis=0)
         tree = grow(data.rows, data.axes / lengths, lengths, k, depth, budget, _TREE_SHARE * share)
         points, weights = _coreset(data, tree, budget, (1 - _TREE_SHARE) * share)

@@ -24,6 +24,7 @@ from sklearn_dptda.privacy import (
     zcdp_rho,
 )
 from sklearn_dptda.utils._row_batches import Rows
+from tests.cluster.test_dp_mog import spy_on_localisation
 
 KINDS = [DPLloyd, DPTree, DPCube]
 BOX = (-15, 15)
@@ -86,6 +87,7 @@ def spy_on_budget(monkeypatch):
         spent["choice"].append(rate * LARGEST_COST)
         return honest_choice(costs, rate, noise, bounded_range=bounded_range)
 
+    spy_on_localisation(monkeypatch, spent["release"].append)
     honest_choice = _budget_shares.private_choice
     monkeypatch.setattr(_budget_shares, "release_moments", spy)
     monkeypatch.setattr(_budget_shares, "private_choice", choice)

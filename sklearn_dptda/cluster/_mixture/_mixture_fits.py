@@ -5,14 +5,15 @@ import numpy as np
 from sklearn_dptda.cluster._mixture._centre_steps import kmeans_steps
 from sklearn_dptda.cluster._mixture._centres import initial_centres, packed_points
 from sklearn_dptda.cluster._mixture._component_steps import likeliest, mixture_steps
-from sklearn_dptda.cluster._mixture._standardised import STANDARD_SHARE, standardise
+from sklearn_dptda.cluster._mixture._standardised import standardise
 from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
 from sklearn_dptda.cluster._moments._moment_release import hard_assignment
 from sklearn_dptda.cluster._moments._row_arithmetic import clip_norm
 from sklearn_dptda.cluster._moments._shrinkage import above_noise, clip_eigenvalues, floored_counts
 from sklearn_dptda.cluster._morse._mixture_density import MixtureDensity
 
-_KMEANS_SHARE, _MIXTURE_SHARE = 0.45, 0.5
+# Of what standardising leaves.
+_KMEANS_SHARE = 0.45 / 0.95
 # In the cube: variances below it are noise.
 _RAW_FLOOR = 1e-3
 
@@ -23,11 +24,11 @@ def fit_mixture(rows, n_components, n_kmeans, n_mixture, kind, soft, budget, rng
     Numbers of steps are public, and initial centres, by ``rng``, independent of the records.
     Returns weights, means and full covariances in the units of the cube.
     """
-    data = standardise(rows, budget, STANDARD_SHARE)
+    data = standardise(rows, budget)
     centres = initial_centres(data, n_components, rng)
-    centres, _ = kmeans_steps(data, centres, n_kmeans, budget, _KMEANS_SHARE, rng)
+    centres, _ = kmeans_steps(data, centres, n_kmeans, data.budget, _KMEANS_SHARE, rng)
     weights, means, covariances = mixture_steps(
-        data, centres, n_mixture, budget, _MIXTURE_SHARE, kind, soft
+        data, centres, n_mixture, data.budget, 1 - _KMEANS_SHARE, kind, soft
     )
     return weights, *data.back(means, covariances)
 

@@ -4,13 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sklearn_dptda.cluster._mixture._localisation import localise
+from sklearn_dptda.cluster._moments._budget_shares import Budget
 from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
 from sklearn_dptda.cluster._moments._moment_release import hard_assignment
-from sklearn_dptda.cluster._moments._row_arithmetic import clip_norm
+from sklearn_dptda.cluster._moments._row_arithmetic import clip_norm, in_norm
 from sklearn_dptda.cluster._moments._shrinkage import floored_counts
 
-# Share of a fit's budget.
-STANDARD_SHARE = 0.05
+# Share of what localisation has left of a fit's budget.
+_STANDARD_SHARE = 0.08
 _STANDARD_WEIGHTS = MomentWeights(0.2, 0.4, 0.4)
 # In root mean square radii of the standardised records.
 RECORD_RADIUS = 2.0
@@ -25,13 +27,14 @@ class Standardised:
     """Records about a private centre, in units of one private scale.
 
     ``rows`` have norm at most ``2 * sqrt(n_features)``; columns of ``axes`` are private principal
-    axes, as long as the standard deviations.
+    axes, as long as the standard deviations; ``budget`` is what is left for all that follows.
     """
 
     rows: object
     centre: np.ndarray
     scale: float
     axes: np.ndarray
+    budget: Budget
 
     @property
     def n_features(self):
@@ -44,23 +47,29 @@ class Standardised:
         return means if covariances is None else (means, self.scale**2 * covariances)
 
 
-def standardise(rows, budget, share):
-    """Release centre, scale and principal axes of all records, and apply the first two."""
+def standardise(rows, budget):
+    """Release centre, scale and principal axes of all records, and apply the first two.
+
+    Noise of moments is relative to the ball that records are clipped to: a private one first.
+    """
     d = rows.n_features
-    # Of the ball, in the budget's norm, around the cube.
-    radius = float(d) if budget.norm == "l1" else d**0.5
+    middle, ball, spent = localise(rows, budget)
+    budget = budget.rest(spent)
+    radius = in_norm(ball, d, budget.norm)
     moments = budget.release(
         rows,
-        hard_assignment(_one_cell, lambda part, _: clip_norm(part, radius, budget.norm)),
+        hard_assignment(_one_cell, lambda part, _: clip_norm(part - middle, radius, budget.norm)),
         1,
         _STANDARD_WEIGHTS,
-        share,
+        _STANDARD_SHARE,
         kind="full" if d <= _MOST_TURNED else "diag",
     )
     count = floored_counts(moments)[0]
-    centre = np.clip(radius * moments.sums[0] / count, -1.0, 1.0)
-    covariance = radius**2 * moments.second_moments[0] / count - np.outer(centre, centre)
-    scale = float(np.sqrt(np.clip(np.trace(covariance) / d, 1e-4, 1.0)))
+    offset = radius * moments.sums[0] / count
+    offset = offset / max(float(np.linalg.norm(offset)) / ball, 1.0)
+    covariance = radius**2 * moments.second_moments[0] / count - np.outer(offset, offset)
+    centre, most = middle + offset, ball**2 / d
+    scale = float(np.sqrt(np.clip(np.trace(covariance) / d, 1e-4 * most, most)))
     values, vectors = np.linalg.eigh(covariance / scale**2)
     limit = RECORD_RADIUS * d**0.5
     return Standardised(
@@ -68,6 +77,7 @@ def standardise(rows, budget, share):
         centre,
         scale,
         vectors * np.sqrt(np.clip(values, _FLAT, d)),
+        budget.rest(_STANDARD_SHARE),
     )
 
 

@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sklearn_dptda.cluster._moments._moment_release import release_moments
 from sklearn_dptda.privacy import NoiseSource, private_choice
@@ -38,6 +38,10 @@ class Budget(ABC):
     def choice_epsilon(self, share):
         """Loss of a choice."""
 
+    @abstractmethod
+    def rest(self, spent):
+        """What is left after a share; shares may follow from what earlier ones have released."""
+
     def release(self, rows, assign, n_cells, weights, share, kind=None, soft=False):
         """Release moments; see :func:`release_moments`."""
         return release_moments(rows, assign, n_cells, weights, self, share, kind, soft)
@@ -65,6 +69,9 @@ class GaussianBudget(Budget):
     def draw(self, scale, size):
         return self.noise.discrete_gaussian(scale, size)
 
+    def rest(self, spent):
+        return replace(self, total=self.total * math.sqrt(1 - spent))
+
     @staticmethod
     def deviation(scale):
         return scale
@@ -85,6 +92,9 @@ class LaplaceBudget(Budget):
 
     def draw(self, scale, size):
         return self.noise.discrete_laplace(scale, size)
+
+    def rest(self, spent):
+        return replace(self, total=self.total * (1 - spent))
 
     @staticmethod
     def deviation(scale):
