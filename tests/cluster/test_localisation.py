@@ -12,7 +12,7 @@ from sklearn_dptda.cluster import DPLloyd, DPMoGMorse, DPTree
 from sklearn_dptda.cluster._mixture import _localisation
 from sklearn_dptda.cluster._mixture._localisation import _of_columns, _of_distances, localise
 from sklearn_dptda.cluster._moments._budget_shares import GaussianBudget, LaplaceBudget
-from sklearn_dptda.privacy import NoiseSource
+from sklearn_dptda.privacy import FixedPoint, NoiseSource
 from sklearn_dptda.privacy.neighbours import row_neighbours
 from sklearn_dptda.utils._row_batches import Rows
 
@@ -57,6 +57,23 @@ def test_noise_has_the_declared_scale(norm, adjacency):
     expected = math.sqrt(2) * scale if norm == "l1" else scale
     assert sd == pytest.approx(expected)
     assert noisy.std() == pytest.approx(expected, rel=0.03 if norm == "l1" else 0.015)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("total", [1e-9, 1e-3, 1.0, math.inf])
+def test_counts_are_on_the_lattice_of_their_noise(norm, total, monkeypatch):
+    # A count that is rounded after it was made could move by more than a row does.
+    steps = {}
+    encode = FixedPoint.encode
+    monkeypatch.setattr(
+        _localisation.FixedPoint,
+        "encode",
+        lambda self, values: steps.setdefault(self.step, encode(self, values)),
+    )
+    counts = np.arange(64)[None]
+    _localisation._noisy(counts, 64, seeded(norm, 0, total=total), 0.01)
+    ((step, encoded),) = steps.items()
+    assert np.array_equal(encoded * step, counts)
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])

@@ -60,9 +60,9 @@ def _noisy(counts, touched, budget, share):
     moves = touched if budget.adjacency == "add-remove" else 2 * touched
     value = float(moves) if budget.norm == "l1" else math.sqrt(moves)
     scale = budget.scale(Sensitivity(value, budget.norm, budget.adjacency), share)
-    lattice = FixedPoint.for_scale(max(scale, _FINEST))
+    # Steps of one at most: counts are whole multiples of them, and rounding moves nothing.
+    lattice = FixedPoint(min(FixedPoint.for_scale(max(scale, _FINEST)).exponent, 0))
     noise = budget.draw(scale / lattice.step, counts.shape)
-    # Counts are whole multiples of the step: rounding moves nothing.
     return lattice.decode(lattice.encode(counts) + noise), budget.deviation(scale)
 
 
