@@ -158,6 +158,14 @@ FRAGMENTS = {
         -------
         self
     """,
+    "refused_or_not_paid": """
+        Raises
+        ------
+        ValueError
+            If a parameter or the input is refused. Nothing is spent.
+        PrivacyBudgetExceeded
+            If the accountant's budget does not cover the fit.
+    """,
     "one_number_for_each_row": """
         Parameters
         ----------

@@ -24,6 +24,7 @@ from sklearn_dptda.privacy import (
     gaussian_rho,
     pure_rho,
 )
+from sklearn_dptda.privacy._estimator import without_sizes
 from sklearn_dptda.utils import Box, check_bounds, public_bounds
 from sklearn_dptda.utils._chunks import open_chunks
 from sklearn_dptda.utils._row_batches import Rows
@@ -57,12 +58,7 @@ class PrivateRowsEstimator(FitPredictMixin, PrivateEstimatorMixin, BaseEstimator
 
         %(fit_rows)s
 
-        Raises
-        ------
-        ValueError
-            If a parameter or the input is refused. Nothing is spent.
-        PrivacyBudgetExceeded
-            If the accountant's budget does not cover the fit.
+        %(refused_or_not_paid)s
         """
         self._check_parameters()
         X = check_rows(self, X)
@@ -128,12 +124,11 @@ class PrivateRowsEstimator(FitPredictMixin, PrivateEstimatorMixin, BaseEstimator
         budget = kind(total, self.adjacency, NoiseSource(seed))
         self._forget()
         try:
-            self._learn(rows.map(box.to_cube), budget, np.random.default_rng(_PUBLIC_SEED), box)
-        except BaseException as error:
+            with without_sizes():
+                self._learn(rows.map(box.to_cube), budget, np.random.default_rng(_PUBLIC_SEED), box)
+        except BaseException:
             # Half of a release carries no guarantee.
             self._forget()
-            if isinstance(error, MemoryError):
-                raise MemoryError("there is too little memory for this fit.") from None
             raise
         self.privacy_guarantee_ = guarantee
         return self

@@ -74,31 +74,30 @@ class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
         clouds = self._check(X)
         d = _n_features(clouds[0])
         shape = check_resolution(self.resolution, d, self.memory)
-        low, high = self._box(clouds, d)
+        low, high, paid = self._box(clouds, d)
         _warn_of_unequal_sides(low, high)
         self.axes_ = grid_axes(low, high, shape)
-        self.bounds_ = (low, high)
+        self.bounds_, self.bounds_guarantee_ = (low, high), paid
+        self._is_public = self.bounds is not None
         self.refinement_ = self.refinement or _REFINEMENT.get(d, 1)
         self.n_features_in_ = d
         self._check_scale()
         return self
 
     def _box(self, clouds, d):
-        """Lower and upper bounds: given, or found and paid for, or computed with a warning."""
-        self.bounds_guarantee_ = None
+        """Lower and upper bounds, and what was paid for them; those of the data with a warning."""
         if self.bounds is not None and not isinstance(self.bounds, PrivateBounds):
-            return check_bounds(self.bounds, d)
+            return *check_bounds(self.bounds, d), None
         if any(isinstance(cloud, LatticeHistogram) for cloud in clouds):
             raise ValueError("bounds must be given where histograms stand for clouds.")
         if self.bounds is None:
-            return bounds_from_data(clouds, type(self).__name__, stacklevel=4)
+            return *bounds_from_data(clouds, type(self).__name__, stacklevel=4), None
         if self.bounds.adjacency != "replace-one":
             raise ValueError(
                 "bounds must have adjacency='replace-one': the sizes of clouds are public here."
             )
         private = clone(self.bounds).fit(clouds)
-        self.bounds_guarantee_ = private.privacy_guarantee_
-        return private.bounds_
+        return *private.bounds_, private.privacy_guarantee_
 
     def transform(self, X: Iterable[ArrayLike | LatticeHistogram]) -> list[GridFiltration]:
         """Compute the filtration of each cloud.
@@ -206,7 +205,7 @@ class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
             n_points=n,
             statistic=self._statistic(),
             approximation_error=error,
-            public_bounds=self.bounds is not None,
+            public_bounds=self._is_public,
             bounds_guarantee=self.bounds_guarantee_,
         )
 

@@ -29,6 +29,7 @@ from sklearn_dptda.privacy import (
     PrivateEstimatorMixin,
     pure_rho,
 )
+from sklearn_dptda.privacy._estimator import without_sizes
 from sklearn_dptda.utils import Box, public_bounds
 from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
@@ -156,12 +157,7 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
         X : array-like of shape (n_samples, n_features)
         %(ignored_y_and_self)s
 
-        Raises
-        ------
-        ValueError
-            If a parameter or the input is refused. Nothing is spent.
-        PrivacyBudgetExceeded
-            If the accountant's budget does not cover the fit.
+        %(refused_or_not_paid)s
         """
         self._check_choices()
         X = check_rows(self, X)
@@ -170,7 +166,8 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
         guarantee = self._guarantee(*X.shape)
         (seed,) = self._pay(guarantee)
         # All at once: half of a release carries no guarantee.
-        support, weights, cells, n = release(box.to_cube(X), NoiseSource(seed), guarantee)
+        with without_sizes():
+            support, weights, cells, n = release(box.to_cube(X), NoiseSource(seed), guarantee)
         self.support_, self.weights_ = box.points(support), weights
         self.widths_, self.n_samples_ = cells * box.unit, n
         self.privacy_guarantee_ = guarantee

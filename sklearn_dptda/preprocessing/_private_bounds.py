@@ -21,8 +21,10 @@ from sklearn_dptda.privacy import (
     bounded_range_rho,
     pure_rho,
 )
+from sklearn_dptda.privacy._estimator import without_sizes
 from sklearn_dptda.privacy._rounding import ROUND_UP
-from sklearn_dptda.utils import check_bounds, check_cloud
+from sklearn_dptda.utils import check_bounds, check_cloud, first_places
+from sklearn_dptda.utils._bounds import exact_bounds
 from sklearn_dptda.utils._chunks import open_chunks
 from sklearn_dptda.utils._row_batches import Rows
 from sklearn_dptda.utils._rows import check_rows
@@ -128,6 +130,7 @@ class PrivateBounds(PrivateEstimatorMixin, BaseEstimator):
         self.accountant = accountant
         self.random_state = random_state
 
+    @fill_doc
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Pay, and release a box.
@@ -142,21 +145,17 @@ class PrivateBounds(PrivateEstimatorMixin, BaseEstimator):
         -------
         self
 
-        Raises
-        ------
-        ValueError
-            If a parameter or the input is refused. Nothing is spent.
-        PrivacyBudgetExceeded
-            If the accountant's budget does not cover the fit.
+        %(refused_or_not_paid)s
         """
         self._check_epsilon()
         if not _are_clouds(X):
             return self._pay_and_learn(Rows.of_array(check_rows(self, X)), "one row")
         given: Any = X
         clouds: list[FloatArray] = []
-        for i, cloud in enumerate(given):
+        # A cloud that stands in several places is one: its points would count several times.
+        for i in sorted(set(first_places(given))):
             d = clouds[0].shape[1] if clouds else None
-            clouds.append(check_cloud(cloud, f"X[{i}]", d, min_points=1))
+            clouds.append(check_cloud(given[i], f"X[{i}]", d, min_points=1))
         self.n_features_in_ = clouds[0].shape[1]
         return self._pay_and_learn(Rows(clouds, self.n_features_in_), "one point of a cloud")
 
@@ -188,22 +187,10 @@ class PrivateBounds(PrivateEstimatorMixin, BaseEstimator):
     def _pay_and_learn(self, rows, unit):
         d = rows.n_features
         start = None if self.start is None else check_bounds(self.start, d)
-        epsilon = float(self.epsilon)
         guarantee = self._guarantee(unit, d)
         (seed,) = self._pay(guarantee)
-        noise = NoiseSource(seed)
-        if math.isinf(epsilon):
-            n = sum(map(len, rows))
-            bounds = _exact(rows, self.shape == "cube")
-        else:
-            n = self._number(rows, noise)
-            parts = self._columns(d)
-            each = self._box_share() * epsilon / len(parts)
-            ends = [self._interval(rows, columns, start, each, n, noise) for columns in parts]
-            bounds = tuple(np.concatenate(side) for side in zip(*ends, strict=True))
-        outside = sum(int(((x < bounds[0]) | (x > bounds[1])).any(axis=1).sum()) for x in rows)
-        scale = ROUND_UP / (_CLIPPED_SHARE * epsilon)
-        outside += int(noise.discrete_laplace(scale, 1)[0])
+        with without_sizes():
+            bounds, outside, scale, n = self._release(rows, start, NoiseSource(seed))
         # All at once: half of a release carries no guarantee.
         self.bounds_, self.clipped_share_ = bounds, float(np.clip(outside / n, 0.0, 1.0))
         self.privacy_guarantee_ = guarantee
@@ -215,6 +202,22 @@ class PrivateBounds(PrivateEstimatorMixin, BaseEstimator):
                 stacklevel=2,
             )
         return self
+
+    def _release(self, rows, start, noise):
+        """Bounds, the noisy number of rows beyond and the scale of its noise, number of rows."""
+        epsilon = float(self.epsilon)
+        if math.isinf(epsilon):
+            n = sum(map(len, rows))
+            bounds = _exact(rows, self.shape == "cube")
+        else:
+            n = self._number(rows, noise)
+            parts = self._columns(rows.n_features)
+            each = self._box_share() * epsilon / len(parts)
+            ends = [self._interval(rows, columns, start, each, n, noise) for columns in parts]
+            bounds = tuple(np.concatenate(side) for side in zip(*ends, strict=True))
+        outside = sum(int(((x < bounds[0]) | (x > bounds[1])).any(axis=1).sum()) for x in rows)
+        scale = ROUND_UP / (_CLIPPED_SHARE * epsilon)
+        return bounds, outside + int(noise.discrete_laplace(scale, 1)[0]), scale, n
 
     def _columns(self, d):
         """Columns that one draw is for."""
@@ -276,11 +279,7 @@ def _are_clouds(X):
 
 
 def _exact(rows, cube):
-    low = np.min([part.min(axis=0) for part in rows], axis=0)
-    high = np.max([part.max(axis=0) for part in rows], axis=0)
-    flat = high <= low
-    pad = np.where(flat, np.maximum(np.abs(low), 1.0) * 1e-3, 0.0)
-    low, high = low - pad, high + pad
+    low, high = exact_bounds(rows)
     if cube:
         half = float((high - low).max()) / 2
         middle = (low + high) / 2

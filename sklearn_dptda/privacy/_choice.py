@@ -12,8 +12,9 @@ from sklearn_dptda.privacy._rounding import ROUND_UP
 
 # The least weight in units of the largest, and bits of the largest.
 _LEAST, _BITS = 1e-60, 300
-# What the rounding of two weights and of their sums can add to a loss, with room.
-_ROUNDING = 2.0**-47
+# Weights of down to 1e-60 have exponents of up to 139 nats, rounded to 2**-53 of that: each is off
+# by less than 2**-45 of itself, and two of them and two sums move a loss by less than this.
+_ROUNDING = 2.0**-43
 # Costs beyond it are cut off, which brings no two of them further apart.
 _LARGEST = 2**62
 
@@ -104,7 +105,7 @@ def choose_member(
     -----
     As :func:`private_choice` with ``bounded_range`` for the list of all
     members, which is never made. Weights are integers, drawn exactly; their
-    own rounding is paid for by a rate that is lower by 2**-47, which covers
+    own rounding is paid for by a rate that is lower by 2**-43, which covers
     it where costs move by at least one.
     """
     least = min(cost for cost, size in zip(costs, sizes, strict=True) if size > 0)

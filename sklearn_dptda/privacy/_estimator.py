@@ -5,6 +5,7 @@ import inspect
 import math
 import secrets
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from numbers import Real
 from typing import Any, Literal
@@ -71,10 +72,9 @@ class AccountedMixin:
     The estimator has the parameters ``accountant`` and ``random_state``. It
     either pays in ``fit``, by ``_pay``, or promises there what each later
     release will cost, by ``_promise``, which ``_check_promise`` compares with
-    the parameters before it pays. Two
-    pickles of an estimator that takes its noise from the operating system
-    differ, so that ``Pipeline(memory=...)`` and :class:`joblib.Memory` never
-    return an old release for a new one.
+    the parameters before it pays. Two pickles of an estimator that takes its
+    noise from the operating system differ, so that ``Pipeline(memory=...)``
+    and :class:`joblib.Memory` never return an old release for a new one.
     """
 
     _not_compared = frozenset({"accountant", "random_state", "n_jobs", "verbose"})
@@ -182,6 +182,15 @@ class PrivateEstimatorMixin(AccountedMixin):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         return PrivateTags(**{f.name: getattr(tags, f.name) for f in fields(tags)})
+
+
+@contextmanager
+def without_sizes():
+    """Keep the shapes of arrays that do not fit, which records may decide, out of the error."""
+    try:
+        yield
+    except MemoryError:
+        raise MemoryError("there is too little memory for this fit.") from None
 
 
 def comparable(value):

@@ -1,7 +1,7 @@
 """Public boxes: parsing, and the warning when the caller gives none."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -83,8 +83,13 @@ def bounds_from_data(
         PrivacyLeakWarning,
         stacklevel=stacklevel,
     )
-    low = np.min([cloud.min(axis=0) for cloud in clouds], axis=0)
-    high = np.max([cloud.max(axis=0) for cloud in clouds], axis=0)
+    return exact_bounds(clouds)
+
+
+def exact_bounds(clouds: Iterable[FloatArray]) -> tuple[FloatArray, FloatArray]:
+    """Least and largest numbers of each column, *not* private; a constant gets some room."""
+    ends = np.array([(cloud.min(axis=0), cloud.max(axis=0)) for cloud in clouds if len(cloud)])
+    low, high = ends[:, 0].min(axis=0), ends[:, 1].max(axis=0)
     flat = high <= low
     pad = np.where(flat, np.maximum(np.abs(low), 1.0) * 1e-3, 0.0)
     return low - pad, high + pad

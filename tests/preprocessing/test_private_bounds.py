@@ -11,6 +11,7 @@ from sklearn_dptda import (
     KernelDistanceFiltration,
     PrivacyAccountant,
     PrivacyBudgetExceeded,
+    PrivacyLeakWarning,
     PrivatePersistence,
     audit_epsilon,
 )
@@ -298,3 +299,40 @@ def test_boxes_that_a_filtration_refuses():
     with pytest.raises(ValueError, match="resolution"):
         DTMFiltration(resolution=1, bounds=PrivateBounds(0.5, accountant=accountant)).fit(X)
     assert len(accountant) == 0
+
+
+def test_a_fit_that_is_refused_takes_no_guarantee_off_an_earlier_box():
+    X = [make_two_circles(500, random_state=0)]
+    private = PrivateBounds(0.75, start=(-50, 50), accountant=PrivacyAccountant(1.0))
+    filtration = DTMFiltration(bounds=private, resolution=11).fit(X)
+    with pytest.raises(PrivacyBudgetExceeded):
+        filtration.fit(X)
+    assert filtration.transform(X)[0].bounds_guarantee.epsilon == 0.75
+
+
+def test_a_box_of_the_data_does_not_become_public_by_a_parameter():
+    X = [make_two_circles(500, random_state=0)]
+    with pytest.warns(PrivacyLeakWarning):
+        filtration = DTMFiltration(resolution=11).fit(X)
+    assert not filtration.set_params(bounds=(-3, 4)).transform(X)[0].public_bounds
+
+
+def test_a_cloud_in_several_places_is_one():
+    X = make_two_circles(300, random_state=0)
+    once = PrivateBounds(1.0, random_state=0).fit([X])
+    again = PrivateBounds(1.0, random_state=0).fit([X, X, X])
+    assert np.array_equal(once.bounds_, again.bounds_)
+    assert once.clipped_share_ == again.clipped_share_
+
+
+def test_errors_of_memory_tell_no_sizes(monkeypatch):
+    def fail(*arguments):
+        raise MemoryError("Unable to allocate an array with shape (4321, 2)")
+
+    monkeypatch.setattr(_private_bounds, "shifted_cube", fail)
+    accountant = PrivacyAccountant(1.0)
+    private = PrivateBounds(0.5, start=(0, 1), accountant=accountant)
+    with pytest.raises(MemoryError, match="too little memory") as caught:
+        private.fit(np.zeros((5, 2)))
+    assert "4321" not in str(caught.value) and caught.value.__cause__ is None
+    assert caught.value.__suppress_context__ and accountant.total().epsilon == 0.5

@@ -1,6 +1,7 @@
 """The exponential mechanism: its law, and its privacy by exact weights."""
 
 import math
+from decimal import Decimal, localcontext
 from itertools import permutations
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from scipy.stats import chi2
 
 from sklearn_dptda.privacy import NoiseSource, private_choice
-from sklearn_dptda.privacy._choice import _weights
+from sklearn_dptda.privacy._choice import _ROUNDING, _weights
 
 COSTS, RATE, N = [0, 3, 5, 50], 0.3, 20_000
 
@@ -134,3 +135,16 @@ def test_extremes_of_secure_draws():
                 for _ in range(60)
             }
             assert draws == {0, 1}
+
+
+def test_weights_are_as_exact_as_the_rate_pays_for():
+    # Against 60 digits, over all that is not raised to the floor.
+    rng = np.random.default_rng(0)
+    for rate in (1e-9, 0.0123, 0.5, 3.7):
+        excesses = np.floor(rng.uniform(0, 138 / rate, 300))
+        with localcontext() as context:
+            context.prec = 60
+            for excess, weight in zip(excesses, _weights(excesses, rate), strict=True):
+                exact = (-Decimal(rate) * Decimal(excess)).exp() * 2**300
+                assert abs(Decimal(weight) / exact - 1) < Decimal(2) ** -45
+    assert _ROUNDING >= 4 * 2.0**-45

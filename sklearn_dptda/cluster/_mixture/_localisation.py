@@ -81,10 +81,11 @@ def _of_distances(rows, centre, reach):
     """Counts of parts of octaves of the distances, from the largest down."""
     n_cells = _PER_OCTAVE * _OCTAVES
     counts = np.zeros(n_cells, dtype=np.int64)
+    # Comparisons, not logarithms: these may be rounded otherwise at another place of an array.
+    ends = 2.0 ** (-np.arange(n_cells - 1, 0, -1) / _PER_OCTAVE)
     for part in rows:
-        distances = np.maximum(euclidean(part - centre) / reach, 1e-300)
-        cells = np.clip(np.floor(-_PER_OCTAVE * np.log2(distances)), 0, n_cells - 1)
-        counts += np.bincount(cells.astype(np.int64), minlength=n_cells)
+        cells = n_cells - 1 - np.searchsorted(ends, euclidean(part - centre) / reach)
+        counts += np.bincount(cells, minlength=n_cells)
     return counts
 
 
