@@ -100,9 +100,18 @@ FRAGMENTS = {
             otherwise Gaussian noise.
     """,
     "row_bounds": """
-        bounds : pair of float or array-like, default=None
+        bounds : pair of float or array-like, or dict, default=None
             Public lower and upper bounds of the columns; rows are clipped to them.
-            None computes them from the data, which leaks, and warns.
+            A dict has a pair for each of some columns, by name. What is missing is
+            found privately, and paid for.
+        bounds_share : float, default=0.2
+            Share of the budget for bounds that are missing, at most.
+    """,
+    "bounds_of_rows": """
+        bounds_ : tuple of two ndarray of shape (n_features,)
+            Bounds that rows were clipped to, public or private.
+        clipped_share_ : float
+            Private share of the rows beyond them.
     """,
     "row_adjacency": """
         adjacency : {"add-remove", "replace-one"}, default="add-remove"

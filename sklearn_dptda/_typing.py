@@ -1,7 +1,7 @@
 """Types that many signatures share."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -15,6 +15,8 @@ SparseLike: TypeAlias = sparray | spmatrix
 ListLike: TypeAlias = Sequence[Any] | NDArray[Any]
 # Lower and upper ends: a pair of numbers or of arrays, or an array of two rows.
 Bounds: TypeAlias = Sequence[ArrayLike] | NDArray[Any]
+# The same, or such a pair for each of some columns, by their names.
+RowBounds: TypeAlias = Bounds | Mapping[str, Bounds]
 PathLike: TypeAlias = str | os.PathLike[str]
 
 # Where noise is private, a generator serves as well.

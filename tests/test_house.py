@@ -30,7 +30,8 @@ FLOORS = (
 CLUSTER_FLOORS = (
     {"_fit_predict"},
     {"_moments", "_morse", "_peaks"},
-    {"_mixture", "_private_rows"},
+    {"_mixture"},
+    {"_private_rows"},
     {"_kmeans"},
 )
 LONGEST = 400

@@ -170,7 +170,7 @@ def test_message_says_what_to_do(mistake, cloud):
 
 def test_missing_bounds_are_said(cloud):
     with pytest.warns(PrivacyLeakWarning, match="Pass bounds=.* without looking at the data"):
-        DPLloyd(2, random_state=0).fit(cloud)
+        DTMFiltration().fit([cloud])
 
 
 def test_more_clusters_than_components_are_said(cloud):

@@ -6,7 +6,7 @@ from numbers import Integral
 import numpy as np
 
 from sklearn_dptda._docs import fill_doc
-from sklearn_dptda._typing import Adjacency, Bounds, CovarianceType, RandomStateLike
+from sklearn_dptda._typing import Adjacency, CovarianceType, RandomStateLike, RowBounds
 from sklearn_dptda.cluster._kmeans._box_tree import default_depth, grow
 from sklearn_dptda.cluster._kmeans._private_kmeans import PrivateKMeans
 from sklearn_dptda.cluster._kmeans._swaps import Candidates, search
@@ -57,6 +57,7 @@ class DPCube(PrivateKMeans):
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Private centres.
     %(cluster_weights_scales_and_covariances)s
+    %(bounds_of_rows)s
     %(fit_guarantee_and_columns)s
 
     See Also
@@ -68,7 +69,7 @@ class DPCube(PrivateKMeans):
     -----
     .. rubric:: Privacy
 
-    One fit releases centres, weights and perhaps covariances, and is
+    One fit releases bounds, centres, weights and perhaps covariances, and is
     (``epsilon``, ``delta``)-differentially private for adding or removing one
     row, or for replacing one. Noisy sums and choices compose as zCDP, or add
     up with ``delta=0``. The cost of a row is cut off at a public distance, and
@@ -103,8 +104,9 @@ class DPCube(PrivateKMeans):
         n_clusters: int = 8,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        bounds: Bounds | None = None,
+        bounds: RowBounds | None = None,
         *,
+        bounds_share: float = 0.2,
         adjacency: Adjacency = "add-remove",
         n_projections: int | None = None,
         n_swaps: int | None = None,
@@ -117,6 +119,7 @@ class DPCube(PrivateKMeans):
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
+        self.bounds_share = bounds_share
         self.adjacency = adjacency
         self.n_projections = n_projections
         self.n_swaps = n_swaps

@@ -3,7 +3,7 @@
 from numbers import Integral
 
 from sklearn_dptda._docs import fill_doc
-from sklearn_dptda._typing import Adjacency, Bounds, CovarianceType, RandomStateLike
+from sklearn_dptda._typing import Adjacency, CovarianceType, RandomStateLike, RowBounds
 from sklearn_dptda.cluster._kmeans._private_kmeans import PrivateKMeans
 from sklearn_dptda.cluster._mixture._centre_steps import kmeans_steps
 from sklearn_dptda.cluster._mixture._centres import initial_centres
@@ -39,6 +39,7 @@ class DPLloyd(PrivateKMeans):
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Private centres.
     %(cluster_weights_scales_and_covariances)s
+    %(bounds_of_rows)s
     %(fit_guarantee_and_columns)s
 
     See Also
@@ -50,7 +51,7 @@ class DPLloyd(PrivateKMeans):
     -----
     .. rubric:: Privacy
 
-    One fit releases centres, weights and perhaps covariances, and is
+    One fit releases bounds, centres, weights and perhaps covariances, and is
     (``epsilon``, ``delta``)-differentially private for adding or removing one
     row, or for replacing one. Steps compose: pure losses add, Gaussian ones
     compose exactly. ``score``, and what ``predict`` and ``transform`` return
@@ -81,8 +82,9 @@ class DPLloyd(PrivateKMeans):
         n_clusters: int = 8,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        bounds: Bounds | None = None,
+        bounds: RowBounds | None = None,
         *,
+        bounds_share: float = 0.2,
         adjacency: Adjacency = "add-remove",
         n_iter: int = 8,
         covariance_share: float = 0.0,
@@ -94,6 +96,7 @@ class DPLloyd(PrivateKMeans):
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
+        self.bounds_share = bounds_share
         self.adjacency = adjacency
         self.n_iter = n_iter
         self.covariance_share = covariance_share

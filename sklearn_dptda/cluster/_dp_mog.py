@@ -13,12 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import (
     Adjacency,
-    Bounds,
     CovarianceType,
     FloatArray,
     IntArray,
     LegacyRandomStateLike,
     RandomStateLike,
+    RowBounds,
 )
 from sklearn_dptda.cluster._mixture._covariance_types import (
     COVARIANCE_TYPES,
@@ -79,6 +79,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         Private covariances, in scikit-learn's shape for ``covariance_type``:
         (n_kept, n_features, n_features), (n_features, n_features),
         (n_kept, n_features) or (n_kept,).
+    %(bounds_of_rows)s
     %(fit_guarantee_and_columns)s
 
     See Also
@@ -89,9 +90,9 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
     -----
     .. rubric:: Privacy
 
-    One fit releases weights, means and covariances, and is (``epsilon``,
-    ``delta``)-differentially private for adding or removing one row, or for
-    replacing one. The steps compose exactly as Gaussian mechanisms. The
+    One fit releases bounds, weights, means and covariances, and is
+    (``epsilon``, ``delta``)-differentially private for adding or removing one
+    row, or for replacing one. The steps compose exactly as Gaussian mechanisms. The
     numbers of steps and the initial centres are public. ``score`` and what
     ``predict`` returns for private rows are *not* private. Scaling or
     projecting the rows by other rows beforehand is not covered.
@@ -127,8 +128,9 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         n_components: int = 8,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        bounds: Bounds | None = None,
+        bounds: RowBounds | None = None,
         *,
+        bounds_share: float = 0.2,
         adjacency: Adjacency = "add-remove",
         covariance_type: CovarianceType = "full",
         assignment: Literal["hard", "soft"] = "hard",
@@ -142,6 +144,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
+        self.bounds_share = bounds_share
         self.adjacency = adjacency
         self.covariance_type = covariance_type
         self.assignment = assignment

@@ -4,7 +4,7 @@ from numbers import Integral
 from typing import Literal
 
 from sklearn_dptda._docs import fill_doc
-from sklearn_dptda._typing import Adjacency, Bounds, CovarianceType, RandomStateLike
+from sklearn_dptda._typing import Adjacency, CovarianceType, RandomStateLike, RowBounds
 from sklearn_dptda.cluster._dp_mog import DPMoG
 from sklearn_dptda.cluster._mixture._covariance_types import mixture_parameters
 from sklearn_dptda.cluster._morse._merged_mixture import MergedMixtureMixin
@@ -25,7 +25,7 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
         Number of clusters. None cuts the merge tree in its largest gap.
     n_components : int, default=None
         Components of the mixture. None: four more than clusters, or eight.
-    epsilon, delta, bounds, adjacency, covariance_type, assignment, method
+    epsilon, delta, bounds, bounds_share, adjacency, covariance_type, assignment, method
         As in :class:`DPMoG`.
     kmeans_steps, mixture_steps
         As in :class:`DPMoG`.
@@ -40,6 +40,7 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
         The private mixture.
     modes_, saddles_, linkage_, mode_labels_, component_labels_, n_clusters_
         The merge tree and its cut, as in :class:`MorseMerging`.
+    %(bounds_of_rows)s
     %(fit_guarantee_and_columns)s
 
     See Also
@@ -83,8 +84,9 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
         n_components: int | None = None,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        bounds: Bounds | None = None,
+        bounds: RowBounds | None = None,
         *,
+        bounds_share: float = 0.2,
         adjacency: Adjacency = "add-remove",
         covariance_type: CovarianceType = "full",
         assignment: Literal["hard", "soft"] = "hard",
@@ -102,6 +104,7 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
             epsilon,
             delta,
             bounds,
+            bounds_share=bounds_share,
             adjacency=adjacency,
             covariance_type=covariance_type,
             assignment=assignment,

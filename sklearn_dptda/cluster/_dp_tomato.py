@@ -8,15 +8,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_dptda._docs import fill_doc
-from sklearn_dptda._typing import Adjacency, Bounds, IntArray, RandomStateLike
+from sklearn_dptda._typing import Adjacency, IntArray, RandomStateLike, RowBounds
 from sklearn_dptda.cluster._peaks._grid_peaks import choose, smoothed_peaks
 from sklearn_dptda.cluster._peaks._peak_hierarchy import places_of
 from sklearn_dptda.cluster._private_rows import PrivateRowsEstimator
+from sklearn_dptda.preprocessing._cubes import private_cubes
 from sklearn_dptda.privacy import PrivacyAccountant, Sensitivity
 from sklearn_dptda.utils._sklearn import Interval
 
 # Cells per axis, by dimension.
 _BINS = {1: 128, 2: 32, 3: 24, 4: 8}
+# Of ``bounds_share``, for intervals within bounds that are given; of that, for the number of rows.
+_WITHIN, _NUMBER = 0.5, 0.1
 _MOST_FEATURES, _FEW_CELLS, _MOST_CELLS = 12, 1 << 12, 1 << 18
 
 
@@ -24,7 +27,8 @@ _MOST_FEATURES, _FEW_CELLS, _MOST_CELLS = 12, 1 << 12, 1 << 18
 class DPToMATo(PrivateRowsEstimator):
     """Clusters of any shape under differential privacy, from the peaks of a noisy histogram.
 
-    The histogram of a public grid is released with discrete Laplace noise.
+    The histogram of a grid in private bounds is released with discrete Laplace
+    noise.
     All else is post-processing: smoothing at several scales, a transform to
     unit variance, and ToMATo on the grid, so that prominences are z-scores
     against the noise of sampling and of privacy.
@@ -35,11 +39,14 @@ class DPToMATo(PrivateRowsEstimator):
         Number of clusters. None: peaks that stand out by more than
         ``threshold``.
     %(epsilon)s
-    bounds : pair of float or array-like, default=None
+    bounds : pair of float or array-like, or dict, default=None
         Public lower and upper bounds of the columns; rows are clipped to
-        them. Made for one to three columns; four are coarse, and up to twelve
-        hardly more than a vote of quadrants. None computes them from the data,
-        which leaks, and warns.
+        narrower ones, found privately in between. A dict has a pair for each
+        of some columns, by name. Made for one to three columns; four are
+        coarse, and up to twelve hardly more than a vote of quadrants.
+    bounds_share : float, default=0.2
+        Share of ``epsilon`` for bounds that are missing, at most; half of it
+        for narrower ones within bounds that are given.
     %(row_adjacency)s
     n_bins : int, default=None
         Cells of each axis. None: 128, 32, 24 or 8 in one to four dimensions,
@@ -55,7 +62,7 @@ class DPToMATo(PrivateRowsEstimator):
     counts_ : ndarray of shape (n_bins,) * n_features
         The private histogram: whole numbers, some negative.
     edges_ : list of ndarray of shape (n_bins + 1,)
-        Public edges of the cells.
+        Edges of the cells.
     diagram_ : ndarray of shape (n_peaks, 2)
         Birth and death of the peaks in standard deviations, the most prominent
         first: row ``i`` belongs to cluster ``i``, for the first
@@ -68,6 +75,7 @@ class DPToMATo(PrivateRowsEstimator):
         Centres of the cells of the peaks.
     scale_ : float
         Standard deviation of the chosen smoothing, in cells.
+    %(bounds_of_rows)s
     %(fit_guarantee_and_columns)s
 
     See Also
@@ -79,11 +87,12 @@ class DPToMATo(PrivateRowsEstimator):
     -----
     .. rubric:: Privacy
 
-    One fit releases the noisy histogram, of which everything else is a
-    function, and is ``epsilon``-differentially private for adding or removing
-    one row, or for replacing one. One row is in one cell: the L1 sensitivity
-    of the counts is 1, or 2 for a replaced row. Labels of private rows are
-    *not* private: each is a function of its row.
+    One fit releases bounds, the share of the rows beyond them, and a noisy
+    histogram, of which everything else is a function, and is
+    ``epsilon``-differentially private for adding or removing one row, or for
+    replacing one. One row is in one cell: the L1 sensitivity of the counts is
+    1, or 2 for a replaced row. Labels of private rows are *not* private: each
+    is a function of its row.
 
     References
     ----------
@@ -102,6 +111,7 @@ class DPToMATo(PrivateRowsEstimator):
     """
 
     _gaussian_only = False
+    _always_finds_bounds = True
     _learns_mixture = False
     _parameter_constraints = {
         name: values
@@ -117,8 +127,9 @@ class DPToMATo(PrivateRowsEstimator):
         self,
         n_clusters: int | None = None,
         epsilon: float = 1.0,
-        bounds: Bounds | None = None,
+        bounds: RowBounds | None = None,
         *,
+        bounds_share: float = 0.2,
         adjacency: Adjacency = "add-remove",
         n_bins: int | None = None,
         threshold: float = 4.5,
@@ -128,6 +139,7 @@ class DPToMATo(PrivateRowsEstimator):
         self.n_clusters = n_clusters
         self.epsilon = epsilon
         self.bounds = bounds
+        self.bounds_share = bounds_share
         self.adjacency = adjacency
         self.n_bins = n_bins
         self.threshold = threshold
@@ -154,6 +166,26 @@ class DPToMATo(PrivateRowsEstimator):
         if self.n_bins is not None:
             return int(self.n_bins)
         return _BINS.get(n_features, max(2, int(_FEW_CELLS ** (1 / n_features))))
+
+    def _find_bounds(self, rows, low, high, budget):
+        """Private bounds where there are none, and intervals within those that are given."""
+        given = np.flatnonzero(~np.isnan(low))
+        low, high, budget = super()._find_bounds(rows, low, high, budget)
+        if len(given) == 0:
+            return low, high, budget
+        share = _WITHIN * float(self.bounds_share)
+        counts, _ = budget.counts(np.array([sum(map(len, rows))]), 1, _NUMBER * share)
+        ends = private_cubes(
+            rows.columns(given),
+            [[j] for j in range(len(given))],
+            (low[given], high[given]),
+            budget.choice_epsilon((1 - _NUMBER) * share / len(given)),
+            1 if self.adjacency == "add-remove" else 2,
+            max(int(counts[0]), 1),
+            budget.noise,
+        )
+        low[given], high[given] = ends
+        return low, high, budget.rest(share)
 
     def _learn(self, rows, budget, rng, box):
         d, bins = rows.n_features, self._bins(rows.n_features)
@@ -187,7 +219,8 @@ class DPToMATo(PrivateRowsEstimator):
             )
 
     def _mechanism(self):
-        return "discrete Laplace mechanism"
+        given = "" if self.bounds is None else "exponential mechanism and "
+        return f"{given}discrete Laplace mechanism, composed"
 
     def _released(self):
         return "a histogram, and the clusters of its peaks"

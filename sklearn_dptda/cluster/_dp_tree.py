@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from sklearn_dptda._docs import fill_doc
-from sklearn_dptda._typing import Adjacency, Bounds, CovarianceType, RandomStateLike
+from sklearn_dptda._typing import Adjacency, CovarianceType, RandomStateLike, RowBounds
 from sklearn_dptda.cluster._kmeans._box_tree import default_depth, grow
 from sklearn_dptda.cluster._kmeans._private_kmeans import PrivateKMeans
 from sklearn_dptda.cluster._mixture._standardised import standardise
@@ -54,6 +54,7 @@ class DPTree(PrivateKMeans):
         Private points.
     coreset_weights_ : ndarray of shape (n_leaves,)
         Their private numbers of rows.
+    %(bounds_of_rows)s
     %(fit_guarantee_and_columns)s
 
     See Also
@@ -65,7 +66,7 @@ class DPTree(PrivateKMeans):
     -----
     .. rubric:: Privacy
 
-    One fit releases the coreset, from which centres and weights follow, and
+    One fit releases bounds and the coreset, from which centres and weights follow, and
     perhaps covariances; it is (``epsilon``, ``delta``)-differentially private
     for adding or removing one row, or for replacing one. A row lies in one box
     of each level. ``score``, and what ``predict`` and ``transform`` return for
@@ -96,8 +97,9 @@ class DPTree(PrivateKMeans):
         n_clusters: int = 8,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        bounds: Bounds | None = None,
+        bounds: RowBounds | None = None,
         *,
+        bounds_share: float = 0.2,
         adjacency: Adjacency = "add-remove",
         max_depth: int | None = None,
         covariance_share: float = 0.0,
@@ -109,6 +111,7 @@ class DPTree(PrivateKMeans):
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
+        self.bounds_share = bounds_share
         self.adjacency = adjacency
         self.max_depth = max_depth
         self.covariance_share = covariance_share

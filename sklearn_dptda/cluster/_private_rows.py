@@ -1,6 +1,7 @@
 """What private clusterings of rows share: bounds, payment, units, streams."""
 
 import math
+import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
 from numbers import Real
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.cluster._fit_predict import FitPredictMixin
+from sklearn_dptda.cluster._mixture._private_box import private_box
 from sklearn_dptda.cluster._moments._budget_shares import GaussianBudget, LaplaceBudget
 from sklearn_dptda.privacy import (
     NoiseSource,
@@ -25,13 +27,19 @@ from sklearn_dptda.privacy import (
     pure_rho,
 )
 from sklearn_dptda.privacy._estimator import without_sizes
-from sklearn_dptda.utils import Box, check_bounds, public_bounds
+from sklearn_dptda.utils import Box
+from sklearn_dptda.utils._bounds import bounds_by_column
 from sklearn_dptda.utils._chunks import open_chunks
 from sklearn_dptda.utils._row_batches import Rows
 from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
 _PUBLIC_SEED = 0
+# Of what the bounds leave: for the share of the rows beyond them.
+_CLIPPED_SHARES = {"l2": 0.005, "l1": 0.015}
+# Share of the rows beyond the bounds from which on a fit says so, and standard deviations of noise
+# that are hardly ever exceeded.
+_MANY, _CERTAIN = 0.05, 7.0
 _OF_INPUT = {"n_features_in_", "feature_names_in_"}
 
 
@@ -45,12 +53,14 @@ class PrivateRowsEstimator(FitPredictMixin, PrivateEstimatorMixin, BaseEstimator
     _parameter_constraints = {
         "epsilon": [Interval(Real, 0, None, closed="right")],
         "delta": [Interval(Real, 0, 1, closed="left")],
-        "bounds": ["array-like", None],
+        "bounds": ["array-like", dict, None],
+        "bounds_share": [Interval(Real, 0, 1, closed="neither")],
         "adjacency": [StrOptions({"add-remove", "replace-one"})],
         "accountant": [PrivacyAccountant, None],
         "random_state": ["random_state", np.random.Generator],
     }
     _gaussian_only = True
+    _always_finds_bounds = False
 
     @fill_doc
     def fit(self, X: ArrayLike, y: object = None) -> Self:
@@ -62,8 +72,7 @@ class PrivateRowsEstimator(FitPredictMixin, PrivateEstimatorMixin, BaseEstimator
         """
         self._check_parameters()
         X = check_rows(self, X)
-        bounds = public_bounds(self.bounds, [X], type(self).__name__)
-        return self._pay_and_learn(Rows.of_array(X), *bounds)
+        return self._pay_and_learn(Rows.of_array(X))
 
     def fit_chunks(self, chunks: Iterable[ArrayLike] | Callable[[], Iterable[ArrayLike]]) -> Self:
         """Pay, and learn from rows that come in chunks.
@@ -85,18 +94,16 @@ class PrivateRowsEstimator(FitPredictMixin, PrivateEstimatorMixin, BaseEstimator
         Raises
         ------
         ValueError
-            If a parameter or a chunk is refused, if ``bounds`` are missing, or
-            if ``chunks`` is an iterator. Nothing is spent.
+            If a parameter or a chunk is refused, or if ``chunks`` is an
+            iterator. Nothing is spent.
         PrivacyBudgetExceeded
             If the accountant's budget does not cover the fit.
         """
         self._check_parameters()
-        if self.bounds is None:
-            raise ValueError("bounds must be given where rows come in chunks.")
         if len(getattr(chunks, "shape", ())) == 2:
             raise ValueError("chunks is one table: pass it to fit, or as [X].")
         rows = open_chunks(chunks, partial(check_rows, self, ensure_min_samples=0))
-        return self._pay_and_learn(rows, *check_bounds(self.bounds, rows.n_features))
+        return self._pay_and_learn(rows)
 
     def _check_parameters(self):
         self._validate_params()
@@ -114,24 +121,60 @@ class PrivateRowsEstimator(FitPredictMixin, PrivateEstimatorMixin, BaseEstimator
     def _check_features(self, n_features):
         """Refuse rows of the wrong width, before anything is paid."""
 
-    def _pay_and_learn(self, rows, low, high):
+    def _pay_and_learn(self, rows):
         self._check_features(rows.n_features)
-        box = Box.centred(low, high, self._one_unit())
+        low, high = bounds_by_column(self.bounds, self)
+        private = np.isnan(low)
+        # A box that no number fits is refused before the payment.
+        self._box(np.where(private, -1.0, low), np.where(private, 1.0, high))
         total, rho = self._loss()
-        guarantee = self._guarantee(rho)
+        guarantee = self._guarantee(rho, private.any() or self._always_finds_bounds)
         (seed,) = self._pay(guarantee)
         kind = LaplaceBudget if self._delta() == 0 else GaussianBudget
         budget = kind(total, self.adjacency, NoiseSource(seed))
         self._forget()
         try:
             with without_sizes():
-                self._learn(rows.map(box.to_cube), budget, np.random.default_rng(_PUBLIC_SEED), box)
+                low, high, budget = self._find_bounds(rows, low, high, budget)
+                budget = self._count_clipped(rows, low, high, budget)
+                box = self._box(low, high)
+                rng = np.random.default_rng(_PUBLIC_SEED)
+                self._learn(rows.map(box.to_cube), budget, rng, box)
         except BaseException:
             # Half of a release carries no guarantee.
             self._forget()
             raise
-        self.privacy_guarantee_ = guarantee
+        self.bounds_, self.privacy_guarantee_ = (low, high), guarantee
         return self
+
+    def _box(self, low, high):
+        return Box.centred(low, high, self._one_unit())
+
+    def _find_bounds(self, rows, low, high, budget):
+        """Bounds with private ones where they are NaN, and the budget that is left."""
+        private = np.flatnonzero(np.isnan(low))
+        if len(private) == 0:
+            return low, high, budget
+        *ends, spent = private_box(rows.columns(private), budget, float(self.bounds_share))
+        low[private], high[private] = ends
+        return low, high, budget.rest(spent)
+
+    def _count_clipped(self, rows, low, high, budget):
+        """Release the share of the rows beyond the bounds."""
+        outside = sum(int(((low > X) | (high < X)).any(axis=1).sum()) for X in rows)
+        counts = np.array([sum(map(len, rows)) - outside, outside])
+        share = _CLIPPED_SHARES[budget.norm]
+        noisy, sd = budget.counts(counts, 1, share)
+        n = max(noisy.sum(), 1.0)
+        self.clipped_share_ = float(np.clip(noisy[1] / n, 0.0, 1.0))
+        if noisy[1] - _CERTAIN * sd > _MANY * n:
+            warnings.warn(
+                f"{self.clipped_share_:.0%} of the rows lie beyond the bounds and are clipped to "
+                "them: give wider bounds, or none.",
+                UserWarning,
+                stacklevel=4,
+            )
+        return budget.rest(share)
 
     def _forget(self):
         """Remove what an earlier fit learnt."""
@@ -152,17 +195,17 @@ class PrivateRowsEstimator(FitPredictMixin, PrivateEstimatorMixin, BaseEstimator
         mu = gaussian_mu(epsilon, delta)
         return mu, gaussian_rho(mu)
 
-    def _guarantee(self, rho):
+    def _guarantee(self, rho, finds_bounds):
         exact = math.isinf(self.epsilon)
+        bounds = "bounds, " if finds_bounds else ""
         return PrivacyGuarantee(
             epsilon=float(self.epsilon),
             delta=0.0 if exact else self._delta(),
             adjacency=self.adjacency,
             unit="one row",
             mechanism=self._mechanism(),
-            released=self._released(),
+            released=f"{bounds}the share of rows beyond the bounds, {self._released()}",
             seeded=self.random_state is not None,
-            public_parameters=self.bounds is not None,
             rho=rho,
         )
 

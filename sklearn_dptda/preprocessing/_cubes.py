@@ -14,6 +14,8 @@ from sklearn_dptda.privacy._choice import choose_member
 
 # Powers of two between which cubes around the origin are nested.
 _EXPONENTS = np.arange(-30, 61)
+# Of a draw's epsilon, for the cubes around the origin where there is no start.
+NESTED_SHARE = 1 / 3
 # Levels of size, by a factor of the root of two each.
 _N_LEVELS = 24
 # What one level of size is worth, in nats for each axis: larger cubes have more places around the
@@ -21,6 +23,26 @@ _N_LEVELS = 24
 _NATS = 2.5
 # Shifts of a cube for each of its lengths, along all axes together.
 _MOST_SHIFTS = 64
+
+
+def private_cubes(rows, parts, start, epsilon, ways, n, noise):
+    """Lower and upper bounds of all columns: a cube for each part of them, at ``epsilon`` each.
+
+    ``start`` are bounds, or None; a replaced row moves costs both ways, ``ways`` being two, one row
+    more or less moves all the same way.
+    """
+    low, high = np.empty((2, rows.n_features))
+    for columns in parts:
+        part, left = rows.columns(columns), epsilon
+        if start is None:
+            half = nested_cube(part, NESTED_SHARE * epsilon, n, noise)
+            corner, width = np.full(len(columns), -half), 2 * half
+            left *= 1 - NESTED_SHARE
+        else:
+            corner, width = start[0][columns], float((start[1] - start[0])[columns].max())
+        low[columns], side = shifted_cube(part, corner, width, left / ways, n, noise)
+        high[columns] = low[columns] + side
+    return low, high
 
 
 def _price(rate, n, n_levels, n_axes):

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, Bounds, FloatArray, RandomStateLike
-from sklearn_dptda.preprocessing._cubes import nested_cube, shifted_cube
+from sklearn_dptda.preprocessing._cubes import NESTED_SHARE, private_cubes
 from sklearn_dptda.privacy import (
     NoiseSource,
     PrivacyAccountant,
@@ -30,9 +30,8 @@ from sklearn_dptda.utils._row_batches import Rows
 from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
-# Of the budget: the share that is cut, the number of rows where it is private, and, of the rest,
-# the cubes around the origin where there is no start.
-_CLIPPED_SHARE, _SIZE_SHARE, _NESTED_SHARE = 0.1, 0.05, 1 / 3
+# Of the budget: the share that is cut, and the number of rows where it is private.
+_CLIPPED_SHARE, _SIZE_SHARE = 0.1, 0.05
 # Share of the rows beyond the bounds from which on a fit says so, and scales of Laplace noise that
 # are hardly ever exceeded.
 _MANY, _CERTAIN = 0.05, 10.0
@@ -211,17 +210,16 @@ class PrivateBounds(PrivateEstimatorMixin, BaseEstimator):
             bounds = _exact(rows, self.shape == "cube")
         else:
             n = self._number(rows, noise)
-            parts = self._columns(rows.n_features)
+            parts, ways = self._columns(rows.n_features), 1 if self.adjacency == "add-remove" else 2
             each = self._box_share() * epsilon / len(parts)
-            ends = [self._interval(rows, columns, start, each, n, noise) for columns in parts]
-            bounds = tuple(np.concatenate(side) for side in zip(*ends, strict=True))
+            bounds = private_cubes(rows, parts, start, each, ways, n, noise)
         outside = sum(int(((x < bounds[0]) | (x > bounds[1])).any(axis=1).sum()) for x in rows)
         scale = ROUND_UP / (_CLIPPED_SHARE * epsilon)
         return bounds, outside + int(noise.discrete_laplace(scale, 1)[0]), scale, n
 
     def _columns(self, d):
         """Columns that one draw is for."""
-        return [slice(0, d)] if self.shape == "cube" else [slice(j, j + 1) for j in range(d)]
+        return [list(range(d))] if self.shape == "cube" else [[j] for j in range(d)]
 
     def _box_share(self):
         return 1 - _CLIPPED_SHARE - (_SIZE_SHARE if self.adjacency == "add-remove" else 0.0)
@@ -233,25 +231,11 @@ class PrivateBounds(PrivateEstimatorMixin, BaseEstimator):
             n += int(noise.discrete_laplace(ROUND_UP / (_SIZE_SHARE * self.epsilon), 1)[0])
         return max(n, 1)
 
-    def _interval(self, rows, columns, start, epsilon, n, noise):
-        """Lower and upper ends of one draw."""
-        part = rows.map(lambda X: X[:, columns])
-        # One row more or less moves all costs the same way, a replaced one both ways.
-        ways = 1 if self.adjacency == "add-remove" else 2
-        if start is None:
-            half = nested_cube(part, _NESTED_SHARE * epsilon, n, noise)
-            low, width = np.full(columns.stop - columns.start, -half), 2 * half
-            epsilon *= 1 - _NESTED_SHARE
-        else:
-            low, width = start[0][columns], float((start[1] - start[0])[columns].max())
-        low, side = shifted_cube(part, low, width, epsilon / ways, n, noise)
-        return low, low + side
-
     def _guarantee(self, unit, d):
         epsilon, exact = float(self.epsilon), math.isinf(self.epsilon)
         counts = [_CLIPPED_SHARE] + [_SIZE_SHARE] * (self.adjacency == "add-remove")
         box = self._box_share() * epsilon / len(self._columns(d))
-        draws = [1.0] if self.start is not None else [_NESTED_SHARE, 1 - _NESTED_SHARE]
+        draws = [1.0] if self.start is not None else [NESTED_SHARE, 1 - NESTED_SHARE]
         rho = len(self._columns(d)) * sum(bounded_range_rho(share * box) for share in draws)
         return PrivacyGuarantee(
             epsilon=epsilon,

@@ -1,12 +1,13 @@
 """Public boxes: parsing, and the warning when the caller gives none."""
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
-from sklearn_dptda._typing import Bounds, FloatArray
+from sklearn_dptda._typing import Bounds, FloatArray, RowBounds
 from sklearn_dptda.privacy import PrivacyLeakWarning
 from sklearn_dptda.privacy._rounding import ROUND_UP
 
@@ -48,6 +49,40 @@ def check_bounds(bounds: Bounds, n_features: int) -> tuple[FloatArray, FloatArra
             "bounds are crossed: they are (low, high), each a number or one number per coordinate, "
             f"and every low must be below its high; got {bounds!r}.{_advice(bounds, n_features)}"
         )
+    return low, high
+
+
+def bounds_by_column(
+    bounds: RowBounds | None, estimator: BaseEstimator
+) -> tuple[FloatArray, FloatArray]:
+    """Bounds of the columns that ``estimator`` has seen; NaN where there are none.
+
+    Parameters
+    ----------
+    bounds : tuple (low, high), mapping of names of columns to such pairs, or None
+        A column that a mapping does not name has no bounds.
+    estimator : estimator
+        Has ``n_features_in_`` and, for a mapping, ``feature_names_in_``.
+
+    Returns
+    -------
+    low, high : ndarray of shape (n_features,)
+
+    Raises
+    ------
+    ValueError
+        If bounds are refused by :func:`check_bounds`, or name a column that is not there.
+    """
+    d = estimator.n_features_in_
+    if bounds is not None and not isinstance(bounds, Mapping):
+        return check_bounds(bounds, d)
+    low, high = np.full(d, np.nan), np.full(d, np.nan)
+    names = list(getattr(estimator, "feature_names_in_", ()))
+    for name, pair in (bounds or {}).items():
+        if name not in names:
+            raise ValueError(f"bounds name a column that X does not have: {name!r}.")
+        j = names.index(name)
+        low[j : j + 1], high[j : j + 1] = check_bounds(pair, 1)
     return low, high
 
 

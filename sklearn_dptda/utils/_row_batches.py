@@ -1,7 +1,7 @@
 """Rows of a table, a batch at a time, as often as an algorithm reads them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 BATCH = 1 << 15
 # Numbers that one batch is worth, whatever is computed for each row: they fit a cache.
@@ -28,6 +28,10 @@ class Rows:
         if callable(self.parts):
             return Rows(lambda: (function(part) for part in self.parts()), self.n_features)
         return Rows([function(part) for part in self.parts], self.n_features)
+
+    def columns(self, chosen):
+        """Some of the columns, by their indices."""
+        return replace(self.map(lambda X: X[:, chosen]), n_features=len(chosen))
 
 
 def small_batches(rows, width):

@@ -9,8 +9,7 @@ from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
 from sklearn_dptda.cluster import DPLloyd, DPMoGMorse, DPTree
-from sklearn_dptda.cluster._mixture import _localisation
-from sklearn_dptda.cluster._mixture._localisation import _of_columns, _of_distances, localise
+from sklearn_dptda.cluster._mixture._localisation import _of_distances, localise, of_columns
 from sklearn_dptda.cluster._moments._budget_shares import GaussianBudget, LaplaceBudget
 from sklearn_dptda.privacy import FixedPoint, NoiseSource
 from sklearn_dptda.privacy.neighbours import row_neighbours
@@ -35,7 +34,7 @@ def test_a_row_moves_one_cell_of_each_histogram(adjacency, d):
     for pair in row_neighbours(12, box, adjacency=adjacency):
         first, second = (Rows.of_array(np.clip(X, -1, 1)) for X in (pair.first, pair.second))
         for centre, half in ((np.zeros(d), 1.0), (np.full(d, 0.3), 0.01)):
-            columns = _of_columns(first, centre, half) - _of_columns(second, centre, half)
+            columns = of_columns(first, centre, half) - of_columns(second, centre, half)
             distances = _of_distances(first, centre, 4.0) - _of_distances(second, centre, 4.0)
             norms = [np.abs(columns).sum(), (columns**2).sum()]
             norms += [np.abs(distances).sum(), (distances**2).sum()]
@@ -51,7 +50,7 @@ def test_noise_has_the_declared_scale(norm, adjacency):
     # 64,000 draws: the standard deviation is known to 1.5 % at a false-alarm rate of 1e-6.
     budget = seeded(norm, 0, adjacency=adjacency)
     counts = np.zeros((1000, 64), dtype=np.int64)
-    noisy, sd = _localisation._noisy(counts, 3, budget, 0.1)
+    noisy, sd = budget.counts(counts, 3, 0.1)
     moves = 3 if adjacency == "add-remove" else 6
     scale = moves / (5.0 * 0.1) if norm == "l1" else math.sqrt(moves) / math.sqrt(0.1)
     expected = math.sqrt(2) * scale if norm == "l1" else scale
@@ -66,12 +65,12 @@ def test_counts_are_on_the_lattice_of_their_noise(norm, total, monkeypatch):
     steps = {}
     encode = FixedPoint.encode
     monkeypatch.setattr(
-        _localisation.FixedPoint,
+        FixedPoint,
         "encode",
         lambda self, values: steps.setdefault(self.step, encode(self, values)),
     )
     counts = np.arange(64)[None]
-    _localisation._noisy(counts, 64, seeded(norm, 0, total=total), 0.01)
+    seeded(norm, 0, total=total).counts(counts, 64, 0.01)
     ((step, encoded),) = steps.items()
     assert np.array_equal(encoded * step, counts)
 

@@ -89,7 +89,7 @@ def test_every_pass_reads_the_stream_anew(X):
         ([np.zeros((0, 2))], BOX, "empty"),
         ([np.zeros((3, 2)), np.zeros((3, 1))], BOX, "columns"),
         ([np.zeros((3, 2)), np.full((3, 2), np.nan)], BOX, "NaN"),
-        ([np.zeros((3, 2))], None, "bounds"),
+        ([np.zeros((3, 2))], {"a": (0, 1)}, "'a'"),
         ([np.zeros((3, 2))], (1, 0), "bounds"),
         ([np.zeros(3)], BOX, "2D"),
     ],

@@ -186,7 +186,7 @@ def test_a_start_that_misses_all_points_says_so():
 @pytest.mark.parametrize("shape", ["cube", "box"])
 def test_parts_spend_the_budget(shape, start, adjacency, monkeypatch):
     spent = []
-    honest = {name: getattr(_private_bounds, name) for name in ("nested_cube", "shifted_cube")}
+    honest = {name: getattr(_cubes, name) for name in ("nested_cube", "shifted_cube")}
     ways = 1 if adjacency == "add-remove" else 2
 
     def nested(rows, rate, n, noise):
@@ -202,8 +202,8 @@ def test_parts_spend_the_budget(shape, start, adjacency, monkeypatch):
             spent.append(1 / scale)
             return super().discrete_laplace(scale, size)
 
-    monkeypatch.setattr(_private_bounds, "nested_cube", nested)
-    monkeypatch.setattr(_private_bounds, "shifted_cube", shifted)
+    monkeypatch.setattr(_cubes, "nested_cube", nested)
+    monkeypatch.setattr(_cubes, "shifted_cube", shifted)
     monkeypatch.setattr(_private_bounds, "NoiseSource", Counting)
     X = make_two_circles(200, random_state=0)
     private = PrivateBounds(0.7, shape=shape, start=start, adjacency=adjacency, random_state=0).fit(
@@ -218,9 +218,9 @@ def test_parts_spend_the_budget(shape, start, adjacency, monkeypatch):
 @pytest.mark.parametrize("factor", [1.0, 4.0])
 def test_audit(factor, monkeypatch):
     # 3,000 runs a side; a draw at four times the rate is caught. False alarm below 1e-6.
-    honest = _private_bounds.shifted_cube
+    honest = _cubes.shifted_cube
     monkeypatch.setattr(
-        _private_bounds,
+        _cubes,
         "shifted_cube",
         lambda rows, low, width, rate, n, noise: honest(rows, low, width, factor * rate, n, noise),
     )
@@ -329,7 +329,7 @@ def test_errors_of_memory_tell_no_sizes(monkeypatch):
     def fail(*arguments):
         raise MemoryError("Unable to allocate an array with shape (4321, 2)")
 
-    monkeypatch.setattr(_private_bounds, "shifted_cube", fail)
+    monkeypatch.setattr(_cubes, "shifted_cube", fail)
     accountant = PrivacyAccountant(1.0)
     private = PrivateBounds(0.5, start=(0, 1), accountant=accountant)
     with pytest.raises(MemoryError, match="too little memory") as caught:

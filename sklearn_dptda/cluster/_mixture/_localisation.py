@@ -10,17 +10,17 @@ import math
 
 import numpy as np
 
+from sklearn_dptda.cluster._moments._noisy_runs import mean_place
 from sklearn_dptda.cluster._moments._row_arithmetic import euclidean
-from sklearn_dptda.privacy import FixedPoint, Sensitivity
 
 # Of the budget, for the columns and for the distances of one stage. Losses of pure noise add
 # without squares: it takes more of them to be heard.
 _SHARES = {"l2": (0.015, 0.005), "l1": (0.04, 0.015)}
 _MOST_STAGES = 5
 _CELLS, _PER_OCTAVE, _OCTAVES = 64, 4, 8
-# Standard deviations of noise above which a run of cells, a first run, a tail stand out. A tail of
-# noise alone does so with a probability of 1e-3 at most, by the union over cells.
-_GROWN, _FIRST, _TAIL = 3.0, 4.5, 4.0
+# Standard deviations of noise above which a tail stands out. A tail of noise alone does so with a
+# probability of 1e-3 at most, by the union over cells.
+_TAIL = 4.0
 # Share of the rows that may lie outside of the ball.
 _OUTSIDE = 0.02
 # Share of the rows that noise may hide where the ball is less than three times smaller than the
@@ -30,8 +30,6 @@ _HIDDEN, _GAIN = 0.1, 1 / 3
 _RESOLVED = 1 / 8
 # Beyond what is looked at rows are only missing where the noise hid them.
 _ROOM = 1.1
-# No finer lattice than for this scale: sums of 2**35 rows stay within 64 bits.
-_FINEST = 4.0
 
 
 def localise(rows, budget):
@@ -40,10 +38,10 @@ def localise(rows, budget):
     for_columns, for_distances = _SHARES[budget.norm]
     centre, half, spent = np.zeros(d), 1.0, 0.0
     for _ in range(_MOST_STAGES):
-        counts, sd = _noisy(_of_columns(rows, centre, half), d, budget, for_columns)
-        centre = centre + half * np.array([_mean(column, sd) for column in counts])
+        counts, sd = budget.counts(of_columns(rows, centre, half), d, for_columns)
+        centre = centre + half * np.array([mean_place(column, sd) for column in counts])
         reach = 2 * d**0.5 * half
-        counts, sd = _noisy(_of_distances(rows, centre, reach), 1, budget, for_distances)
+        counts, sd = budget.counts(_of_distances(rows, centre, reach), 1, for_distances)
         spent += for_columns + for_distances
         radius = reach * _outer(counts, sd)
         if not radius <= reach / 2 or (half == 1.0 and _in_doubt(counts, sd, radius / d**0.5)):
@@ -55,18 +53,7 @@ def localise(rows, budget):
     return centre, radius, spent
 
 
-def _noisy(counts, touched, budget, share):
-    """Counts with noise, and its standard deviation; one row is in ``touched`` of the cells."""
-    moves = touched if budget.adjacency == "add-remove" else 2 * touched
-    value = float(moves) if budget.norm == "l1" else math.sqrt(moves)
-    scale = budget.scale(Sensitivity(value, budget.norm, budget.adjacency), share)
-    # Steps of one at most: counts are whole multiples of them, and rounding moves nothing.
-    lattice = FixedPoint(min(FixedPoint.for_scale(max(scale, _FINEST)).exponent, 0))
-    noise = budget.draw(scale / lattice.step, counts.shape)
-    return lattice.decode(lattice.encode(counts) + noise), budget.deviation(scale)
-
-
-def _of_columns(rows, centre, half):
+def of_columns(rows, centre, half):
     """Counts of the cells of each column; the cells at the ends hold what lies beyond."""
     counts = np.zeros((rows.n_features, _CELLS), dtype=np.int64)
     for part in rows:
@@ -101,36 +88,3 @@ def _in_doubt(counts, sd, part):
     """Whether noise can hide a tenth of the rows, and a ball of this part gains little anyway."""
     hidden = _TAIL * sd * math.sqrt(2 * _PER_OCTAVE)
     return part > _GAIN and hidden > _HIDDEN * max(counts.sum(), 1.0)
-
-
-def _mean(counts, sd):
-    """Mean of the run of cells that stands out, from -1 to 1."""
-    start, stop = _run(counts, sd)
-    middles = (2 * np.arange(start, stop) + 1) / len(counts) - 1
-    weights = counts[start:stop]
-    mean = (weights * middles).sum() / max(weights.sum(), 3 * sd, 1.0)
-    return float(np.clip(mean, 2 * start / len(counts) - 1, 2 * stop / len(counts) - 1))
-
-
-def _run(counts, sd):
-    """Cells from the shortest dyadic run that stands out, grown by neighbouring runs that do."""
-    sums, n = np.r_[0.0, np.cumsum(counts)], len(counts)
-    length = 1
-    while length < n:
-        runs = sums[length:] - sums[:-length]
-        start = int(runs.argmax())
-        if runs[start] > _FIRST * sd * math.sqrt(length):
-            break
-        length *= 2
-    else:
-        return 0, n
-    stop, grown = start + length, True
-    while grown:
-        grown = False
-        for length in (2**i for i in range(n.bit_length())):
-            below, above = max(start - length, 0), min(stop + length, n)
-            if sums[start] - sums[below] > _GROWN * sd * math.sqrt(start - below) + 0.5:
-                start, grown = below, True
-            if sums[above] - sums[stop] > _GROWN * sd * math.sqrt(above - stop) + 0.5:
-                stop, grown = above, True
-    return start, stop

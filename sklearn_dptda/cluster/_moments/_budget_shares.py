@@ -5,8 +5,11 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
 from sklearn_dptda.cluster._moments._moment_release import release_moments
-from sklearn_dptda.privacy import NoiseSource, private_choice
+from sklearn_dptda.privacy import FixedPoint, NoiseSource, Sensitivity, private_choice
 from sklearn_dptda.privacy._rounding import ROUND_DOWN, ROUND_UP
+
+# No finer lattice than for this scale: sums of 2**35 rows stay within 64 bits.
+_FINEST = 4.0
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,16 @@ class Budget(ABC):
     def release(self, rows, assign, n_cells, weights, share, kind=None, soft=False):
         """Release moments; see :func:`release_moments`."""
         return release_moments(rows, assign, n_cells, weights, self, share, kind, soft)
+
+    def counts(self, counts, touched, share):
+        """Counts with noise, and its standard deviation; one row is in ``touched`` of the cells."""
+        moves = touched if self.adjacency == "add-remove" else 2 * touched
+        value = float(moves) if self.norm == "l1" else math.sqrt(moves)
+        scale = self.scale(Sensitivity(value, self.norm, self.adjacency), share)
+        # Steps of one at most: counts are whole multiples of them, and rounding moves nothing.
+        lattice = FixedPoint(min(FixedPoint.for_scale(max(scale, _FINEST)).exponent, 0))
+        noise = self.draw(scale / lattice.step, counts.shape)
+        return lattice.decode(lattice.encode(counts) + noise), self.deviation(scale)
 
     def choose(self, costs, largest, share):
         """Choose an index of small cost, each cost a sum over records of costs in 0..largest."""

@@ -1,0 +1,133 @@
+"""An interval for each column that has no public one.
+
+Three releases, or a few more: the sizes of the numbers of each column, by powers of two; its cells,
+looked at closer as long as few of them hold the rows; its distances from their mean, by parts of
+octaves. As wide as a normal column's extremes are, extrapolated from quantiles that the noise lets
+one see: a stand-in for minimum and maximum.
+"""
+
+import math
+
+import numpy as np
+from scipy.stats import norm
+
+from sklearn_dptda.cluster._mixture._localisation import of_columns
+from sklearn_dptda.cluster._moments._noisy_runs import mean_place, standing_out
+
+# Of the share for the box: sizes, each closer look, distances.
+_SIZES, _LOOK, _DISTANCES = 0.15, 0.1, 0.45
+_MOST_LOOKS = 4
+# Powers of two of the numbers; smaller ones count as zero, larger ones as the largest.
+_LEAST, _MOST = -40, 60
+# Standard deviations of noise above which sizes are no noise: a false one would be far out.
+_TAIL = 4.0
+# A look is closer where the rows are in less than this part of the cells; cells to spare.
+_FEW, _SPARE = 1 / 4, 4
+_PER_OCTAVE, _OCTAVES = 3, 24
+# Shares of the rows beyond quantiles: of the far ones, at least and at most, as the noise lets one
+# see them, and of a normal column beyond one standard deviation.
+_FAR_SHARES, _NEAR_SHARES = (0.01, 0.08), (0.16, 0.16)
+# Standard deviations of noise that the rows beyond a far quantile are worth.
+_WORTH = 3.0
+# Half width of a box, in standard deviations of a normal column: one row in 5,000 is beyond.
+_HALF_WIDTH = 3.55
+# Growth of quantiles in those of the normal law, as exponents: bounded, and heavy, tails.
+_EXPONENTS = (0.3, 1.6)
+
+
+def private_box(rows, budget, share):
+    """Lower and upper bounds of all columns, and what they have cost of at most ``share``."""
+    d = rows.n_features
+    rows = rows.map(lambda X: np.clip(X, -(2.0**_MOST), 2.0**_MOST))
+    counts, sd = budget.counts(_of_sizes(rows), d, _SIZES * share)
+    largest = np.array([_largest(column, sd) for column in counts])
+    middle, n_looks = _middle(rows, largest, budget, _LOOK * share)
+    reach = largest + np.abs(middle)
+    counts, sd = budget.counts(_of_distances(rows, middle, reach), d, _DISTANCES * share)
+    ends = np.array([_ends(column, sd, counts.sum() / d) for column in counts])
+    low, high = middle + reach * ends[:, 0], middle + reach * ends[:, 1]
+    return low, high, (_SIZES + n_looks * _LOOK + _DISTANCES) * share
+
+
+def _middle(rows, largest, budget, share):
+    """Means of the rows that stand out in each column, and the number of looks at them."""
+    centre, half, active = np.zeros(len(largest)), largest.copy(), np.arange(len(largest))
+    n_looks = 0
+    while len(active) and n_looks < _MOST_LOOKS:
+        n_looks += 1
+        counts = of_columns(rows.columns(active), centre[active], half[active])
+        counts, sd = budget.counts(counts, len(active), share)
+        again = []
+        for column, j in zip(counts, active, strict=True):
+            # Cells at the ends hold what is not looked at any more.
+            run = standing_out(column[1:-1], sd)
+            centre[j] += half[j] * (1 - 2 / len(column)) * mean_place(column[1:-1], sd)
+            if np.diff(run) < _FEW * len(column):
+                half[j] *= (np.diff(run).item() + _SPARE) / len(column)
+                again.append(j)
+        active = np.array(again, dtype=int)
+    return centre, n_looks
+
+
+def _of_sizes(rows):
+    """Counts of the powers of two that numbers are below, from the largest down."""
+    counts = np.zeros((rows.n_features, _MOST - _LEAST + 1), dtype=np.int64)
+    for part in rows:
+        mantissas, exponents = np.frexp(part)
+        exponents = np.where(mantissas == 0, _LEAST, np.clip(exponents, _LEAST, _MOST))
+        for column, mine in zip(counts, _MOST - exponents.T, strict=True):
+            column += np.bincount(mine, minlength=counts.shape[1])
+    return counts
+
+
+def _largest(counts, sd):
+    """Power of two that hardly a number is above; one where all is noise."""
+    start, stop = standing_out(counts, sd, _TAIL)
+    # An octave to spare: noise may have hidden some.
+    return 2.0 ** (_MOST + 1 - start) if stop - start < len(counts) else 1.0
+
+
+def _of_distances(rows, middle, reach):
+    """Counts of parts of octaves of signed distances, from far below to far above."""
+    n = _PER_OCTAVE * _OCTAVES
+    counts = np.zeros((rows.n_features, 2 * n), dtype=np.int64)
+    # Comparisons, not logarithms: these may be rounded otherwise at another place of an array.
+    ends = _sizes_of_parts()[1:-1][::-1]
+    for part in rows:
+        offsets = (part - middle) / reach
+        cells = n - 1 - np.searchsorted(ends, np.abs(offsets))
+        cells = np.where(offsets < 0, cells, 2 * n - 1 - cells)
+        for column, mine in zip(counts, cells.T, strict=True):
+            column += np.bincount(mine, minlength=2 * n)
+    return counts
+
+
+def _sizes_of_parts():
+    """Ends of the parts of octaves, from one down to zero."""
+    return np.r_[2.0 ** (-np.arange(_PER_OCTAVE * _OCTAVES) / _PER_OCTAVE), 0.0]
+
+
+def _ends(counts, sd, n):
+    """Ends of a column's interval, in units of the reach."""
+    n, sizes = max(n, 3 * sd, 1.0), _sizes_of_parts()
+    start, stop = standing_out(counts, sd)
+    counts, edges = counts[start:stop], np.r_[-sizes, sizes[-2::-1]][start : stop + 1]
+    sides = (counts, edges), (counts[::-1], -edges[::-1])
+    (low, below), (high, above) = (_quantile(*side, _FAR_SHARES, sd, n) for side in sides)
+    inner = -sum(_quantile(*side, _NEAR_SHARES, sd, n)[0] for side in sides) / 2
+    outer = max(-(low + high) / 2, sizes[-2])
+    z = norm.isf((below + above) / 2)
+    exponent = math.log(outer / np.clip(inner, sizes[-2], outer)) / math.log(z)
+    half = outer * (_HALF_WIDTH / z) ** np.clip(exponent, *_EXPONENTS)
+    return (low - high) / 2 - half, (low - high) / 2 + half
+
+
+def _quantile(counts, edges, shares, sd, n):
+    """Where rows begin to be seen: below it lies a share, in bounds, that is returned as well."""
+    sums, noise = np.cumsum(counts), _WORTH * sd * np.sqrt(np.arange(1, len(counts) + 1))
+    wanted = np.clip(noise, shares[0] * n, shares[1] * n)
+    enough = sums >= wanted
+    cell = int(enough.argmax()) if enough.any() else len(counts) - 1
+    part = (wanted[cell] - sums[cell] + counts[cell]) / max(counts[cell], 1e-9)
+    place = edges[cell] + np.clip(part, 0.0, 1.0) * (edges[cell + 1] - edges[cell])
+    return place, wanted[cell] / n

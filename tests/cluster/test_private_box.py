@@ -1,0 +1,207 @@
+"""Bounds of columns that nobody has given: what a row can move, what is found, what it costs."""
+
+import math
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import make_blobs
+from sklearn.metrics import adjusted_rand_score
+
+from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG, DPMoGMorse, DPToMATo, DPTree
+from sklearn_dptda.cluster._mixture._private_box import _of_distances, _of_sizes, private_box
+from sklearn_dptda.cluster._moments._budget_shares import Budget, GaussianBudget, LaplaceBudget
+from sklearn_dptda.preprocessing import _cubes
+from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, audit_epsilon
+from sklearn_dptda.privacy.neighbours import row_neighbours
+from sklearn_dptda.utils._row_batches import Rows
+
+BUDGETS = {
+    "l1": LaplaceBudget(5.0, "add-remove", None),
+    "l2": GaussianBudget(1.0, "add-remove", None),
+}
+KINDS = [DPMoG, DPMoGMorse, DPLloyd, DPTree, DPCube, DPToMATo]
+
+
+def seeded(norm, seed, **changes):
+    return replace(BUDGETS[norm], noise=NoiseSource(seed), **changes)
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("d", [1, 3])
+def test_a_row_moves_one_cell_of_each_column(adjacency, d):
+    ways = 1 if adjacency == "add-remove" else 2
+    reached = np.zeros(2)
+    for pair in row_neighbours(12, (-1e9 * np.ones(d), 1e9 * np.ones(d)), adjacency=adjacency):
+        first, second = Rows.of_array(pair.first), Rows.of_array(pair.second)
+        for histogram in (
+            _of_sizes,
+            lambda rows: _of_distances(rows, np.full(d, 0.3), np.full(d, 1e3)),
+            lambda rows: _of_distances(rows, np.zeros(d), np.full(d, 2.0**61)),
+        ):
+            moved = histogram(first) - histogram(second)
+            norms = np.array([np.abs(moved).sum(), (moved**2).sum()])
+            assert (norms <= d * ways).all(), pair.name
+            reached = np.maximum(reached, norms)
+    assert np.array_equal(reached, [d * ways] * 2)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize(
+    ("middle", "unit"), [(0.0, 1.0), (1e6, 1.0), (-3.0, 1e-4), (2024.0, 5.0), (0.0, 1e12)]
+)
+def test_boxes_are_as_wide_as_the_rows(norm, middle, unit):
+    rng = np.random.default_rng(0)
+    X = middle + unit * np.column_stack(
+        [rng.standard_normal(20_000), rng.uniform(-1, 1, 20_000), rng.exponential(size=20_000)]
+    )
+    for seed in range(5):
+        low, high, spent = private_box(Rows.of_array(X), seeded(norm, seed), 0.2)
+        width = (high - low) / (X.max(axis=0) - X.min(axis=0))
+        assert (width > 0.3).all() and (width < 3).all()
+        assert ((low > X) | (high < X)).any(axis=1).mean() < 0.1
+        assert 0.2 * 0.7 <= spent <= 0.2
+
+
+def test_without_noise_columns_reach_beyond_a_normal_quantile():
+    X = np.random.default_rng(0).standard_normal((50_000, 1))
+    low, high, _ = private_box(Rows.of_array(X), seeded("l2", 0, total=math.inf), 0.2)
+    # One row in 5,000 is beyond 3.55 on one side.
+    assert low == pytest.approx(-3.55, abs=0.35) and high == pytest.approx(3.55, abs=0.35)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_columns_of_one_value_and_of_extreme_numbers(norm):
+    X = np.column_stack([np.full(3000, 7.0), np.zeros(3000), np.resize([-1e308, 1e308], 3000)])
+    low, high, _ = private_box(Rows.of_array(X), seeded(norm, 0), 0.2)
+    assert np.isfinite([low, high]).all() and (low < high).all()
+    assert low[0] <= 7.0 <= high[0] and high[0] - low[0] < 7.0
+    assert low[1] <= 0.0 <= high[1] and high[1] - low[1] < 1e-6
+
+
+def test_cells_at_the_ends_do_not_pull():
+    # Half of the rows lie beyond the closer look: its mean stays with the others.
+    rng = np.random.default_rng(0)
+    X = np.r_[rng.normal(0, 1e-3, 3000), rng.uniform(500, 1000, 2900)][:, None]
+    low, high, _ = private_box(Rows.of_array(X), seeded("l2", 0), 0.2)
+    assert low < 0 and high > 900
+
+
+def quiet_fit(estimator, X):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*lie beyond the bounds", UserWarning)
+        return estimator.fit(X)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_clusters_are_found_without_bounds(kind, adjacency):
+    X, y = make_blobs(5000, centers=4, n_features=3, random_state=3, cluster_std=0.6)
+    X = X * [1.0, 100.0, 0.01] + [0.0, 1e4, 0.0]
+    private = kind(4, epsilon=4.0, adjacency=adjacency, random_state=0).fit(X)
+    assert adjusted_rand_score(y, private.predict(X)) > 0.95
+    low, high = private.bounds_
+    inside = ((low <= X) & (high >= X)).all(axis=1).mean()
+    assert private.clipped_share_ == pytest.approx(1 - inside, abs=0.02)
+    guarantee = private.privacy_guarantee_
+    assert guarantee.epsilon == 4.0 and guarantee.public_parameters
+    assert guarantee.released.startswith("bounds, ")
+
+
+def test_named_columns_keep_their_bounds():
+    X, _ = make_blobs(5000, centers=3, random_state=0)
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    private = DPMoG(3, 2.0, bounds={"b": (-20, 30)}, random_state=0).fit(frame)
+    low, high = private.bounds_
+    assert (low[1], high[1]) == (-20.0, 30.0) and -20 < low[0] < high[0] < 20
+    assert "bounds" in private.privacy_guarantee_.released
+    both = DPMoG(3, 2.0, bounds={"b": (-20, 30), "a": (-15, 15)}, random_state=0).fit(frame)
+    pair = DPMoG(3, 2.0, bounds=([-15, -20], [15, 30]), random_state=0).fit(frame)
+    assert np.array_equal(both.means_, pair.means_)
+    assert not both.privacy_guarantee_.released.startswith("bounds, ")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_unknown_names_cost_nothing(kind):
+    X, _ = make_blobs(100, random_state=0)
+    accountant = PrivacyAccountant(1.0, 1e-5)
+    for rows, bounds, message in (
+        (X, {"a": (0, 1)}, "'a'"),
+        (pd.DataFrame(X, columns=["a", "b"]), {"c": (0, 1)}, "'c'"),
+        (pd.DataFrame(X, columns=["a", "b"]), {"a": (1, 0)}, "crossed"),
+        (pd.DataFrame(X, columns=["a", "b"]), {"a": 3}, "pair"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            kind(bounds=bounds, accountant=accountant, random_state=0).fit(rows)
+    assert len(accountant) == 0
+
+
+def test_chunks_and_rows_find_the_same_bounds():
+    X, _ = make_blobs(3000, centers=3, random_state=0)
+    whole = DPLloyd(3, random_state=0).fit(X)
+    parts = DPLloyd(3, random_state=0).fit_chunks(np.array_split(X, 7))
+    assert np.array_equal(whole.bounds_, parts.bounds_)
+    assert np.array_equal(whole.cluster_centers_, parts.cluster_centers_)
+
+
+def test_many_clipped_rows_are_said():
+    X, _ = make_blobs(3000, centers=3, random_state=0)
+    with pytest.warns(UserWarning, match="% of the rows lie beyond the bounds"):
+        private = DPLloyd(3, bounds=(-1, 1), random_state=0).fit(X)
+    assert private.clipped_share_ > 0.5
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_intervals_within_a_box_spend_their_share(adjacency, monkeypatch):
+    spent = []
+
+    def counts(budget, values, touched, share):
+        spent.append(share * budget.total)
+        return honest_counts(budget, values, touched, share)
+
+    def choice(costs, sizes, rate, noise):
+        spent.append(rate if adjacency == "add-remove" else 2 * rate)
+        return honest_choice(costs, sizes, rate, noise)
+
+    def scale(budget, sensitivity, share):
+        if share == 1.0:
+            spent.append(budget.total)
+        return honest_scale(budget, sensitivity, share)
+
+    honest_counts, honest_choice = Budget.counts, _cubes.choose_member
+    honest_scale = LaplaceBudget.scale
+    monkeypatch.setattr(Budget, "counts", counts)
+    monkeypatch.setattr(_cubes, "choose_member", choice)
+    monkeypatch.setattr(LaplaceBudget, "scale", scale)
+    X, _ = make_blobs(500, centers=3, random_state=0)
+    for bounds in ((-15, 15), (-1000, 1000)):
+        spent.clear()
+        DPToMATo(3, 1.0, bounds, adjacency=adjacency, random_state=0).fit(X)
+        assert sum(spent) == pytest.approx(1.0, rel=1e-9) and len(spent) == 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [DPLloyd, DPToMATo])
+def test_bounds_end_to_end(kind, monkeypatch):
+    # One row far out, or not; 600 runs a side, read off the ends of the box.
+    parameters = {"delta": 1e-5} if kind is DPLloyd else {}
+    X = np.random.default_rng(0).uniform(-1, 1, (60, 1))
+    sides = np.vstack([X, [[1e6]]]), X
+
+    def widest(rows, random_state):
+        private = quiet_fit(kind(1, 2.0, random_state=random_state, **parameters), rows)
+        return np.r_[np.log(np.abs(np.r_[private.bounds_]).max()), private.clipped_share_]
+
+    def audit():
+        delta = parameters.get("delta", 0.0)
+        return audit_epsilon(widest, *sides, n_runs=600, delta=delta, random_state=0)
+
+    assert not audit().refutes(2.0)
+    # Of so many histograms none costs the whole: the twin has a fiftieth of the noise.
+    honest = Budget.counts
+    monkeypatch.setattr(
+        Budget, "counts", lambda self, c, t, share: honest(self, c, t, 50**2 * share)
+    )
+    assert audit().refutes(2.0)
