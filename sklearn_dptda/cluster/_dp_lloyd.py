@@ -5,9 +5,9 @@ from numbers import Integral
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, CovarianceType, RandomStateLike, RowBounds
 from sklearn_dptda.cluster._kmeans._private_kmeans import PrivateKMeans
-from sklearn_dptda.cluster._mixture._centre_steps import kmeans_steps
-from sklearn_dptda.cluster._mixture._centres import initial_centres
 from sklearn_dptda.cluster._mixture._standardised import standardise
+from sklearn_dptda.cluster._mixture._starts import moved_centres
+from sklearn_dptda.cluster._moments._shrinkage import floored_counts
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.utils._sklearn import Interval
 
@@ -16,9 +16,9 @@ from sklearn_dptda.utils._sklearn import Interval
 class DPLloyd(PrivateKMeans):
     """K-means under differential privacy, by noisy Lloyd steps.
 
-    A noisy centre and scale of all rows, then ``n_iter`` steps from public
-    initial centres; each releases count and sum of every cluster jointly, of
-    residuals that are clipped.
+    A noisy centre and scale of all rows; cells, whose k-means clusters are
+    initial centres; then ``n_iter`` steps. Each releases count and sum of every
+    cluster jointly, of residuals that are clipped.
 
     Parameters
     ----------
@@ -29,8 +29,9 @@ class DPLloyd(PrivateKMeans):
     %(row_bounds)s
     %(row_adjacency)s
     n_iter : int, default=8
-        Number of steps. There is no stopping rule: it would have to look at
-        the data.
+        Number of steps. The first three find initial centres, as clusters of
+        many small cells, where noise allows for them, and more steps follow.
+        There is no stopping rule: it would have to look at the data.
     %(cluster_covariances)s
     %(fit_accountant_and_random_state)s
 
@@ -106,6 +107,8 @@ class DPLloyd(PrivateKMeans):
 
     def _fit_centres(self, rows, covariance_share, budget, rng):
         data = standardise(rows, budget)
-        centres = initial_centres(data, int(self.n_clusters), rng)
-        share = 1 - covariance_share
-        return data, *kmeans_steps(data, centres, int(self.n_iter), data.budget, share, rng)
+        share, merged = 1 - covariance_share, covariance_share > 0
+        centres, moments = moved_centres(
+            data, int(self.n_clusters), int(self.n_iter), data.budget, share, rng, merged
+        )
+        return data, centres, floored_counts(moments)

@@ -31,15 +31,19 @@ from sklearn_dptda.cluster._private_rows import PrivateRowsEstimator
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
+# Mixture steps of the published algorithm, where nobody says how many.
+_RAW_STEPS = 2
+
 
 @fill_doc
 class DPMoG(DensityMixin, PrivateRowsEstimator):
     """Gaussian mixture under differential privacy, by hard assignment.
 
-    A noisy centre and scale of all rows, k-means steps from public initial
-    centres, and mixture steps with covariances. Each step releases count, sum
-    and second moment of every cluster jointly, of residuals that are clipped,
-    with Gaussian noise; everything else is post-processing.
+    A noisy centre and scale of all rows, cells whose k-means clusters are
+    initial centres, k-means steps, and mixture steps with covariances. Each
+    step releases count, sum and second moment of every cluster jointly, of
+    residuals that are clipped, with Gaussian noise; everything else is
+    post-processing.
 
     Parameters
     ----------
@@ -51,10 +55,11 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         Failure probability; positive, since the noise is Gaussian.
     %(row_bounds)s
     %(row_adjacency)s
-    covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
+    covariance_type : {"auto", "full", "tied", "diag", "spherical"}, default="auto"
         As in :class:`~sklearn.mixture.GaussianMixture`. Fewer numbers take
-        less noise. With ``"spherical"`` all columns are divided by one number,
-        the widest of the bounds.
+        less noise: ``"auto"`` begins with full covariances, and makes them one
+        when their differences turn out to be noise. With ``"spherical"`` all
+        columns are divided by one number, the widest of the bounds.
     assignment : {"hard", "soft"}, default="hard"
         Whether a row counts for its likeliest component, or in parts for all
         (the steps of EM), from the second mixture step on. The sensitivity is
@@ -64,9 +69,13 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         box, in ``kmeans_steps + mixture_steps`` steps; full covariances and
         hard assignment only.
     kmeans_steps : int, default=8
-        Number of k-means steps.
-    mixture_steps : int, default=2
-        Number of steps with covariances.
+        Number of k-means steps. The first three find initial centres, as
+        clusters of many small cells, where noise allows for them, and more
+        steps follow.
+    mixture_steps : int or "auto", default="auto"
+        Number of steps with covariances. ``"auto"``: from 2 to 20, by the
+        private number of rows for each column of each component, and the
+        budget; 2 where components are merged.
     %(fit_accountant_and_random_state)s
 
     Attributes
@@ -77,8 +86,8 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         Private means.
     covariances_ : ndarray
         Private covariances, in scikit-learn's shape for ``covariance_type``:
-        (n_kept, n_features, n_features), (n_features, n_features),
-        (n_kept, n_features) or (n_kept,).
+        (n_kept, n_features, n_features), also for ``"auto"``, (n_features,
+        n_features), (n_kept, n_features) or (n_kept,).
     %(bounds_of_rows)s
     %(fit_guarantee_and_columns)s
 
@@ -92,8 +101,8 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
 
     One fit releases bounds, weights, means and covariances, and is
     (``epsilon``, ``delta``)-differentially private for adding or removing one
-    row, or for replacing one. The steps compose exactly as Gaussian mechanisms. The
-    numbers of steps and the initial centres are public. ``score`` and what
+    row, or for replacing one. The steps compose exactly as Gaussian
+    mechanisms. Their numbers follow from parameters and earlier releases. ``score`` and what
     ``predict`` returns for private rows are *not* private. Scaling or
     projecting the rows by other rows beforehand is not covered.
 
@@ -116,11 +125,11 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
     _parameter_constraints = {
         **PrivateRowsEstimator._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "covariance_type": [StrOptions(set(COVARIANCE_TYPES))],
+        "covariance_type": [StrOptions({"auto", *COVARIANCE_TYPES})],
         "assignment": [StrOptions({"hard", "soft"})],
         "method": [StrOptions({"clipped", "paper"})],
         "kmeans_steps": [Interval(Integral, 1, None, closed="left")],
-        "mixture_steps": [Interval(Integral, 1, None, closed="left")],
+        "mixture_steps": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
     }
 
     def __init__(
@@ -132,11 +141,11 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         *,
         bounds_share: float = 0.2,
         adjacency: Adjacency = "add-remove",
-        covariance_type: CovarianceType = "full",
+        covariance_type: CovarianceType | Literal["auto"] = "auto",
         assignment: Literal["hard", "soft"] = "hard",
         method: Literal["clipped", "paper"] = "clipped",
         kmeans_steps: int = 8,
-        mixture_steps: int = 2,
+        mixture_steps: int | Literal["auto"] = "auto",
         accountant: PrivacyAccountant | None = None,
         random_state: RandomStateLike = None,
     ) -> None:
@@ -154,9 +163,13 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         self.accountant = accountant
         self.random_state = random_state
 
+    _merges_components = False
+
     def _check_parameters(self):
         super()._check_parameters()
-        if self.method == "paper" and (self.covariance_type, self.assignment) != ("full", "hard"):
+        if self.method == "paper" and (
+            self.covariance_type not in ("auto", "full") or self.assignment != "hard"
+        ):
             raise ValueError(
                 'method="paper" has covariance_type="full" and assignment="hard"; got '
                 f"{self.covariance_type!r} and {self.assignment!r}."
@@ -165,7 +178,8 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
     def _learn(self, rows, budget, rng, box):
         n_components = self._n_start()
         if self.method == "paper":
-            n_steps = self.kmeans_steps + self.mixture_steps
+            last = _RAW_STEPS if self.mixture_steps == "auto" else int(self.mixture_steps)
+            n_steps = int(self.kmeans_steps) + last
             mixture = fit_raw_mixture(rows, n_components, n_steps, budget, rng)
         else:
             mixture = fit_mixture(
@@ -175,6 +189,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
                 self.mixture_steps,
                 self.covariance_type,
                 self.assignment == "soft",
+                self._merges_components,
                 budget,
                 rng,
             )

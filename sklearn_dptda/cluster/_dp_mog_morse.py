@@ -88,11 +88,11 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
         *,
         bounds_share: float = 0.2,
         adjacency: Adjacency = "add-remove",
-        covariance_type: CovarianceType = "full",
+        covariance_type: CovarianceType | Literal["auto"] = "auto",
         assignment: Literal["hard", "soft"] = "hard",
         method: Literal["clipped", "paper"] = "clipped",
         kmeans_steps: int = 8,
-        mixture_steps: int = 2,
+        mixture_steps: int | Literal["auto"] = "auto",
         merge_threshold: float | None = None,
         min_cluster_weight: float = 0.0,
         predict_method: Literal["responsibility", "flow"] = "responsibility",
@@ -118,6 +118,8 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
         self.merge_threshold = merge_threshold
         self.min_cluster_weight = min_cluster_weight
         self.predict_method = predict_method
+
+    _merges_components = True
 
     def _check_parameters(self):
         super()._check_parameters()

@@ -34,7 +34,6 @@ from sklearn_dptda.utils._row_batches import Rows
 from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
-_PUBLIC_SEED = 0
 # Of what the bounds leave: for the share of the rows beyond them.
 _CLIPPED_SHARES = {"l2": 0.005, "l1": 0.015}
 # Share of the rows beyond the bounds from which on a fit says so, and standard deviations of noise
@@ -129,7 +128,7 @@ class PrivateRowsEstimator(FitPredictMixin, PrivateEstimatorMixin, BaseEstimator
         self._box(np.where(private, -1.0, low), np.where(private, 1.0, high))
         total, rho = self._loss()
         guarantee = self._guarantee(rho, private.any() or self._always_finds_bounds)
-        (seed,) = self._pay(guarantee)
+        seed, public_seed = self._pay(guarantee, 2)
         kind = LaplaceBudget if self._delta() == 0 else GaussianBudget
         budget = kind(total, self.adjacency, NoiseSource(seed))
         self._forget()
@@ -138,7 +137,7 @@ class PrivateRowsEstimator(FitPredictMixin, PrivateEstimatorMixin, BaseEstimator
                 low, high, budget = self._find_bounds(rows, low, high, budget)
                 budget = self._count_clipped(rows, low, high, budget)
                 box = self._box(low, high)
-                rng = np.random.default_rng(_PUBLIC_SEED)
+                rng = np.random.default_rng(public_seed)
                 self._learn(rows.map(box.to_cube), budget, rng, box)
         except BaseException:
             # Half of a release carries no guarantee.

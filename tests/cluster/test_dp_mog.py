@@ -73,7 +73,8 @@ def test_steps_spend_exactly_the_budget(adjacency, bounds, options, monkeypatch)
         # With so few rows bounds are a guess.
         warnings.filterwarnings("ignore", ".*lie beyond the bounds", UserWarning)
         private.fit(X)
-    steps = private.kmeans_steps + private.mixture_steps
+    # "auto" takes two mixture steps at least.
+    steps = private.kmeans_steps + (2 if private.mixture_steps == "auto" else private.mixture_steps)
     # Bounds, rows beyond them; two histograms a stage, and the moments of all rows.
     least = steps + 1 + (3 if bounds is None else 0) + (0 if private.method == "paper" else 3)
     assert len(spent) >= least
@@ -109,9 +110,13 @@ def test_spherical_components_are_round_in_unequal_bounds():
 
 
 def test_the_paper_is_reproduced_with_raw_moments():
-    X, y = make_blobs(5000, centers=3, random_state=0)
-    paper = DPMoG(3, math.inf, bounds=(-15, 15), method="paper").fit(X)
-    assert paper.means_.shape == (3, 2) and adjusted_rand_score(y, paper.predict(X)) > 0.7
+    X, y = make_blobs(5000, centers=[[-9, -9], [9, -9], [0, 9]], random_state=0)
+    scores = []
+    for seed in range(5):
+        paper = DPMoG(3, math.inf, bounds=(-15, 15), method="paper", random_state=seed).fit(X)
+        scores.append(adjusted_rand_score(y, paper.predict(X)))
+    # Some public starts put two centres into one cluster, which raw moments do not mend.
+    assert np.median(scores) > 0.99
     with pytest.raises(ValueError, match='method="paper"'):
         DPMoG(3, bounds=(-15, 15), method="paper", assignment="soft").fit(X)
 
@@ -133,8 +138,7 @@ def test_blobs_are_found(epsilon, adjacency):
             5, 10, epsilon, 1e-5, (-15, 15), adjacency=adjacency, random_state=seed
         )
         scores.append(adjusted_rand_score(y, private.fit_predict(X)))
-    # One start in twelve ends in another optimum.
-    assert np.median(scores) >= 0.97
+    assert np.mean(scores) >= 0.97
 
 
 def test_merging_a_private_mixture_keeps_no_labels():

@@ -1,17 +1,15 @@
 """Private k-means steps."""
 
-import numpy as np
-
 from sklearn_dptda.cluster._mixture._centres import inside, split_light
 from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
 from sklearn_dptda.cluster._moments._moment_release import hard_assignment
 from sklearn_dptda.cluster._moments._row_arithmetic import in_norm, nearest_to, residuals_about
-from sklearn_dptda.cluster._moments._shrinkage import floored_counts, shrunk_steps
+from sklearn_dptda.cluster._moments._shrinkage import shrunk_steps
 
 # In root mean square radii of the standardised records.
 _RESIDUAL_RADIUS, _CELL_RADIUS = 0.7, 1.3
 # Under replace-one a count as heavy as the sum is free.
-_KMEANS_WEIGHTS = {"add-remove": MomentWeights(0.3, 0.7), "replace-one": MomentWeights(0.5, 0.5)}
+KMEANS_WEIGHTS = {"add-remove": MomentWeights(0.3, 0.7), "replace-one": MomentWeights(0.5, 0.5)}
 
 
 def residual_radius(data, n_cells, budget):
@@ -24,14 +22,13 @@ def residual_radius(data, n_cells, budget):
     return in_norm(radius, d, budget.norm)
 
 
-def kmeans_steps(data, centres, n_steps, budget, share, rng):
-    """Move centres to the private means of their records; the centres, and their noisy counts.
+def kmeans_steps(data, centres, n_steps, budget, share, rng, finer=1.0):
+    """Move centres to the private means of their records; the centres, and their last moments.
 
     ``share`` is that of all steps together; ``rng`` is for the places of centres that lose their
-    records.
+    records, and ``finer`` makes these nearer to those that they leave.
     """
-    spread = 0.5 * _RESIDUAL_RADIUS * data.n_features**0.5
-    counts = np.ones(len(centres))
+    spread = 0.5 * _RESIDUAL_RADIUS * data.n_features**0.5 * finer
     for step in range(n_steps):
         # Wide at first, while centres may be far from their records.
         radius = residual_radius(data, len(centres), budget) * (2.0 if step == 0 else 1.0)
@@ -39,11 +36,10 @@ def kmeans_steps(data, centres, n_steps, budget, share, rng):
             data.rows,
             hard_assignment(nearest_to(centres), residuals_about(centres, radius, budget.norm)),
             len(centres),
-            _KMEANS_WEIGHTS[budget.adjacency],
+            KMEANS_WEIGHTS[budget.adjacency],
             share / n_steps,
         )
         centres = inside(centres + radius * shrunk_steps(moments))
-        counts = floored_counts(moments)
         if step < n_steps - 1:
             centres = split_light(centres, moments, spread, rng)
-    return centres, counts
+    return centres, moments

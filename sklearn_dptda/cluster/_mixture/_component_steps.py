@@ -1,5 +1,6 @@
 """Private mixture steps, with covariances."""
 
+import math
 from functools import partial
 
 import numpy as np
@@ -22,32 +23,60 @@ from sklearn_dptda.cluster._moments._shrinkage import (
 from sklearn_dptda.cluster._morse._mixture_density import MixtureDensity
 
 _MIXTURE_WEIGHTS = MomentWeights(0.1, 0.3, 0.6)
-_EIGENVALUE_FLOOR = 0.02
+# Least eigenvalues, as a share of the mean pooled variance: where components are to be merged, and
+# from what the noise of a covariance allows, times a part, where they are not.
+FLOOR, _LEAST_FLOOR, _PART_OF_NOISE = 0.02, 0.005, 0.1
+# Rows, times the privacy parameter, for each column of each component: so many times the square of
+# the number of steps that they allow for, which is at most the last.
+_ROWS_OF_STEPS, _MOST_STEPS = 4.0, 20
+# Covariances of which less than this part of their differences is no noise are made one.
+_DIFFERING = 0.5
 
 
-def mixture_steps(data, centres, n_steps, budget, share, kind="full", soft=False):
+def mixture_steps(data, centres, n_steps, budget, share, kind="full", soft=False, floor=FLOOR):
     """Fit components with covariances, from the partition of nearest centres.
 
-    ``share`` is that of all steps together; with ``soft``, records belong to components in parts
-    from the second step on. Returns weights, means and full covariances, without components that
-    are hardly above the noise.
+    ``share`` is that of all steps together, half of it for the last one; with ``kind="auto"``
+    covariances are full until their differences are found to be noise, and tied from there on;
+    with ``soft``, records belong to components in parts from the second step on. Returns weights,
+    means and full covariances, without components that are hardly above the noise.
     """
     radius = residual_radius(data, len(centres), budget)
-    density = None
+    density, now = None, "full" if kind == "auto" else kind
     for step in range(n_steps):
         assign = _assignment(centres, density, radius, budget.norm, soft)
-        parts = soft and density is not None
+        parts, last = soft and density is not None, step == n_steps - 1
+        step_share = share if n_steps == 1 else share / 2 if last else share / 2 / (n_steps - 1)
         moments = budget.release(
-            data.rows, assign, len(centres), _MIXTURE_WEIGHTS, share / n_steps, kind, parts
+            data.rows, assign, len(centres), _MIXTURE_WEIGHTS, step_share, now, parts
         )
         steps = shrunk_steps(moments)
         centres = inside(centres + radius * steps)
-        covariances = radius**2 * shrunk_covariances(moments, steps, _EIGENVALUE_FLOOR)
+        covariances, differing = shrunk_covariances(moments, steps, floor)
+        covariances = radius**2 * covariances
         counts = floored_counts(moments)
-        if step < n_steps - 1:
+        if kind == "auto" and differing < _DIFFERING:
+            now = "tied"
+        if not last:
             density = MixtureDensity(counts, centres, covariances)
     kept = above_noise(moments, counts)
     return counts[kept] / counts[kept].sum(), centres[kept], covariances[kept]
+
+
+def steps_and_floor(data, n_components, budget, share):
+    """Number of mixture steps, and least eigenvalues, that private numbers of rows allow for.
+
+    Shapes of overlapping components take many steps and thin covariances; noise takes few and
+    thick ones.
+    """
+    d = data.n_features
+    rows = budget.total * data.n_rows / (n_components * d)
+    n_steps = 1 + int(np.clip(math.sqrt(min(rows, 1e6) / _ROWS_OF_STEPS), 1, _MOST_STEPS - 1))
+    declared = _MIXTURE_WEIGHTS.sensitivity(budget.adjacency, budget.norm)
+    sd = budget.deviation(budget.scale(declared, share / 2)) / _MIXTURE_WEIGHTS.roots[2]
+    # Of the noise of a covariance, as a share of the variance of rows spread over a cell.
+    noise = 4 * d**1.5 * sd * n_components / max(data.n_rows, 1.0)
+    return n_steps, float(np.clip(_PART_OF_NOISE * noise, _LEAST_FLOOR, FLOOR))
 
 
 def _assignment(centres, density, radius, norm, soft):

@@ -7,7 +7,7 @@ COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
 
 def compact(covariances, kind):
     """Covariances of shape (n_components, n_features, n_features) as ``kind`` keeps them."""
-    if kind == "full":
+    if kind in ("auto", "full"):
         return covariances
     if kind == "tied":
         return covariances[0]
@@ -33,6 +33,7 @@ def mixture_parameters(estimator):
     k, d = means.shape
     stored = np.asarray(estimator.covariances_, dtype=float)
     kind = getattr(estimator, "covariance_type", "full")
+    kind = "full" if kind == "auto" else kind
     shapes = {"full": (k, d, d), "tied": (d, d), "diag": (k, d), "spherical": (k,)}
     if stored.shape != shapes.get(kind):
         raise ValueError(

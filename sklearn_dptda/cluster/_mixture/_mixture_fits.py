@@ -2,10 +2,15 @@
 
 import numpy as np
 
-from sklearn_dptda.cluster._mixture._centre_steps import kmeans_steps
-from sklearn_dptda.cluster._mixture._centres import initial_centres, packed_points
-from sklearn_dptda.cluster._mixture._component_steps import likeliest, mixture_steps
+from sklearn_dptda.cluster._mixture._centres import packed_points
+from sklearn_dptda.cluster._mixture._component_steps import (
+    FLOOR,
+    likeliest,
+    mixture_steps,
+    steps_and_floor,
+)
 from sklearn_dptda.cluster._mixture._standardised import standardise
+from sklearn_dptda.cluster._mixture._starts import moved_centres
 from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
 from sklearn_dptda.cluster._moments._moment_release import hard_assignment
 from sklearn_dptda.cluster._moments._row_arithmetic import clip_norm
@@ -14,21 +19,30 @@ from sklearn_dptda.cluster._morse._mixture_density import MixtureDensity
 
 # Of what standardising leaves.
 _KMEANS_SHARE = 0.45 / 0.95
+# Components that are to be merged need no shapes of their own.
+_MERGED_STEPS = 2
 # In the cube: variances below it are noise.
 _RAW_FLOOR = 1e-3
 
 
-def fit_mixture(rows, n_components, n_kmeans, n_mixture, kind, soft, budget, rng):
-    """Fit a mixture to rows of the cube: standardise, k-means steps, mixture steps.
+def fit_mixture(rows, n_components, n_kmeans, n_mixture, kind, soft, merged, budget, rng):
+    """Fit a mixture to rows of the cube: standardise, start, k-means steps, mixture steps.
 
-    Numbers of steps are public, and initial centres, by ``rng``, independent of the records.
-    Returns weights, means and full covariances in the units of the cube.
+    ``merged`` says that there are more components than clusters, to be merged; ``rng`` is
+    independent of the records. Returns weights, means and full covariances in the units of the
+    cube.
     """
     data = standardise(rows, budget)
-    centres = initial_centres(data, n_components, rng)
-    centres, _ = kmeans_steps(data, centres, n_kmeans, data.budget, _KMEANS_SHARE, rng)
+    centres, _ = moved_centres(
+        data, n_components, n_kmeans, data.budget, _KMEANS_SHARE, rng, merged
+    )
+    left, floor = 1 - _KMEANS_SHARE, FLOOR
+    if n_mixture == "auto":
+        n_mixture = _MERGED_STEPS
+        if not merged:
+            n_mixture, floor = steps_and_floor(data, n_components, data.budget, left)
     weights, means, covariances = mixture_steps(
-        data, centres, n_mixture, data.budget, 1 - _KMEANS_SHARE, kind, soft
+        data, centres, n_mixture, data.budget, left, kind, soft, floor
     )
     return weights, *data.back(means, covariances)
 

@@ -26,14 +26,16 @@ _FLAT = 0.02
 class Standardised:
     """Records about a private centre, in units of one private scale.
 
-    ``rows`` have norm at most ``2 * sqrt(n_features)``; columns of ``axes`` are private principal
-    axes, as long as the standard deviations; ``budget`` is what is left for all that follows.
+    ``rows`` have norm at most ``2 * sqrt(n_features)``, and ``n_rows`` is their private number;
+    columns of ``axes`` are private principal axes, as long as the standard deviations; ``budget``
+    is what is left for all that follows.
     """
 
     rows: object
     centre: np.ndarray
     scale: float
     axes: np.ndarray
+    n_rows: float
     budget: Budget
 
     @property
@@ -77,6 +79,7 @@ def standardise(rows, budget):
         centre,
         scale,
         vectors * np.sqrt(np.clip(values, _FLAT, d)),
+        float(count),
         budget.rest(_STANDARD_SHARE),
     )
 

@@ -36,13 +36,14 @@ def shrunk_steps(moments):
 def shrunk_covariances(moments, steps, floor):
     """Covariances about the stepped centres, shrunk towards a scaled pooled one.
 
-    ``floor`` is the smallest eigenvalue, as a share of the mean pooled variance.
+    ``floor`` is the smallest eigenvalue, as a share of the mean pooled variance. Returns also what
+    part of the differences between the covariances is no noise.
     """
     counts = floored_counts(moments)
     k, d = steps.shape
     outer = steps[:, :, None] * steps[:, None, :]
     if len(moments.second_moments) < k:
-        return _tied(moments, counts, outer, floor)
+        return _tied(moments, counts, outer, floor), 0.0
     raw = _like(moments.second_moments, moments.second_moments / counts[:, None, None] - outer)
     pooled = _within(np.einsum("k,kij->ij", _shares(moments), raw), _LEAST_VARIANCE / d)
     pooled_trace = np.trace(pooled) / d
@@ -52,9 +53,9 @@ def shrunk_covariances(moments, steps, floor):
     traces = np.clip(traces, floor * pooled_trace, None)
     target = pooled * (traces / pooled_trace)[:, None, None]
     deviation = raw - target
-    kept = _signal(moments.var_second_moment / counts**2, (deviation**2).sum(axis=(1, 2)))
+    kept = _common_signal(moments.var_second_moment / counts**2, (deviation**2).sum(axis=(1, 2)))
     mixed = target + kept[:, None, None] * deviation
-    return _within(mixed, floor * pooled_trace)
+    return _within(mixed, floor * pooled_trace), float(np.average(kept, weights=counts))
 
 
 def _tied(moments, counts, outer, floor):
@@ -88,12 +89,24 @@ def _shares(moments):
 
 def _towards(values, centre, noise):
     deviation = values - centre
-    return centre + deviation * _signal(noise, deviation**2)
+    return centre + deviation * _common_signal(noise, deviation**2)
 
 
 def _signal(noise, squared):
     """Part of a squared deviation that its expected noise does not explain."""
     return np.clip(1 - noise / np.maximum(squared, _TINY), 0.0, 1.0)
+
+
+def _common_signal(noise, squared):
+    """Part of each of many deviations that is no noise, were they drawn from one normal law.
+
+    Its variance is what the noise leaves of the squares, the least noisy counting most: with the
+    expected noise of each this is the empirical Bayes rule of Efron and Morris, which shrinks
+    deviations of pure noise altogether.
+    """
+    noise = np.maximum(np.broadcast_to(noise, squared.shape), _TINY)
+    variance = max(float(np.average(squared - noise, weights=noise.min() / noise)), 0.0)
+    return variance / (variance + noise)
 
 
 def clip_eigenvalues(matrices, least, most):
