@@ -27,6 +27,7 @@ from sklearn_dptda.privacy import (
 from sklearn_dptda.privacy._estimator import without_sizes
 from sklearn_dptda.utils import Box, check_bounds, public_bounds
 from sklearn_dptda.utils._chunks import open_chunks
+from sklearn_dptda.utils._columns import Columns
 from sklearn_dptda.utils._row_batches import Rows
 from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
@@ -61,9 +62,10 @@ class PrivateRowsEstimator(FitPredictMixin, PrivateEstimatorMixin, BaseEstimator
         %(refused_or_not_paid)s
         """
         self._check_parameters()
-        X = check_rows(self, X)
+        table, X = X, check_rows(self, X)
         bounds = public_bounds(self.bounds, [X], type(self).__name__)
-        return self._pay_and_learn(Rows.of_array(X), *bounds)
+        rows = Rows.of_array(X, Columns.of(table, X.shape[1]))
+        return self._pay_and_learn(rows, *bounds)
 
     def fit_chunks(self, chunks: Iterable[ArrayLike] | Callable[[], Iterable[ArrayLike]]) -> Self:
         """Pay, and learn from rows that come in chunks.

@@ -1,8 +1,10 @@
 """Private probability measures, and synthetic points drawn from them."""
 
 import math
+from collections.abc import Mapping, Sequence
+from functools import partial
 from numbers import Integral, Real
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,11 +17,12 @@ from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import (
     Adjacency,
     Bounds,
-    FloatArray,
     LegacyRandomStateLike,
     RandomStateLike,
+    Table,
 )
-from sklearn_dptda.metric_privacy._box_measure import box_measure
+from sklearn_dptda.metric_privacy._box_measure import box_measure, within
+from sklearn_dptda.metric_privacy._coded_table import CodedTable, code_table
 from sklearn_dptda.metric_privacy._metric_guarantee import MetricPrivacyGuarantee
 from sklearn_dptda.metric_privacy._smooth_measure import MOST_NODES, size_for, smooth_measure
 from sklearn_dptda.privacy import (
@@ -31,11 +34,14 @@ from sklearn_dptda.privacy import (
 )
 from sklearn_dptda.privacy._estimator import without_sizes
 from sklearn_dptda.utils import Box, public_bounds
+from sklearn_dptda.utils._columns import Columns
 from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
 _ALPHAS = (1e-6, 1e9)
 _MOST_DEPTH = 22
+# Of the budget, with categories: half for the columns one by one, half for what joins them.
+_MARGINAL_SHARE = 0.5
 
 
 @fill_doc
@@ -49,17 +55,18 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
     ----------
     %(epsilon)s
     bounds : pair of float or array-like, default=None
-        Public box; rows are clipped to it. None computes it from the data,
-        which leaks, and warns.
+        Public box of the columns of numbers; rows are clipped to it. None
+        computes it from the data, which leaks, and warns.
     method : {"hierarchical", "metric"}, default="hierarchical"
         ``"hierarchical"``: noisy counts of ever smaller boxes, for the ordinary
         privacy of rows. ``"metric"``: noisy integrals, for the privacy of the
         whole measure in proportion to its Wasserstein distance from others.
     %(row_adjacency)s
     depth : int, default=None
-        Number of halvings of the box. None: the binary logarithm of a quarter
-        of ``epsilon`` times the number of rows, which a twentieth of the budget
-        pays for where it is private; at most 18.
+        Number of halvings of the box, or fewer where every value is alone
+        before. None: until there are as many boxes as a quarter of ``epsilon``
+        times the number of rows, which a twentieth of the budget pays for where
+        it is private; at most 18.
     alpha : float, default=None
         Of ``method="metric"``: loss per unit of Wasserstein distance, in the
         maximum norm of the box scaled to the unit cube. None: ``epsilon`` times
@@ -70,12 +77,16 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
     Attributes
     ----------
     support_ : ndarray of shape (n_atoms, n_features)
-        Centres of boxes, or nodes of a grid.
+        Centres of boxes, or nodes of a grid. Categories are places in their
+        list.
     weights_ : ndarray of shape (n_atoms,)
         Their probabilities.
-    widths_ : ndarray of shape (n_features,)
+    widths_ : ndarray of shape (n_atoms, n_features)
         Widths of the boxes that synthetic points are spread over; zeros for
         nodes.
+    marginals_ : list of ndarray of shape (n_cells + 1, 2)
+        With a ``marginal_share``, for each column ends of cells and the
+        probability below each.
     n_samples_ : int or None
         Private or public number of rows; None where it is neither, with
         ``alpha``.
@@ -93,7 +104,9 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
 
     One fit releases a measure, and is ``epsilon``-differentially private for
     adding or removing one row, or for replacing one. A row is in one box of
-    each level, and levels share the budget. With ``method="metric"`` measures
+    each level, and levels share the budget, as do columns one by one and all
+    of them together. Names and types of columns are public; values beyond a
+    public list are refused before anything is paid. With ``method="metric"`` measures
     at a Wasserstein distance ``w`` cost at most ``alpha * (w + resolution)``:
     the integrals are rounded, at ``2**-30`` for each. For a single row more
     noise pays for that.
@@ -112,6 +125,17 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
     >>> private = PrivateMeasure(epsilon=1.0, bounds=(-3, 3.5), random_state=0).fit(X)
     >>> private.sample(500, random_state=0).shape
     (500, 2)
+
+    A frame in, a frame out:
+
+    >>> import pandas as pd
+    >>> people = pd.DataFrame({"age": [31, 42, 57, 64] * 500, "smokes": ["no", "yes"] * 1000})
+    >>> private = PrivateMeasure(
+    ...     bounds=(0, 120), categories={"smokes": ["no", "yes"]}, random_state=0
+    ... )
+    >>> synthetic = private.fit(people).sample(1000, random_state=0)
+    >>> list(synthetic.columns), str(synthetic["age"].dtype), sorted(set(synthetic["smokes"]))
+    (['age', 'smokes'], 'int64', ['no', 'yes'])
     """
 
     _learns_mixture = False
@@ -122,6 +146,8 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
         "adjacency": [StrOptions({"add-remove", "replace-one"})],
         "depth": [Interval(Integral, 1, _MOST_DEPTH, closed="both"), None],
         "alpha": [Interval(Real, 0, None, closed="neither"), None],
+        "categories": [Mapping, None],
+        "marginal_share": [Interval(Real, 0, 1, closed="left"), None],
         "accountant": [PrivacyAccountant, None],
         "random_state": ["random_state", np.random.Generator],
     }
@@ -135,6 +161,8 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
         adjacency: Adjacency = "add-remove",
         depth: int | None = None,
         alpha: float | None = None,
+        categories: Mapping[Any, Sequence[Any]] | None = None,
+        marginal_share: float | None = None,
         accountant: PrivacyAccountant | None = None,
         random_state: RandomStateLike = None,
     ) -> None:
@@ -144,6 +172,8 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
         self.adjacency = adjacency
         self.depth = depth
         self.alpha = alpha
+        self.categories = categories
+        self.marginal_share = marginal_share
         self.accountant = accountant
         self.random_state = random_state
 
@@ -160,16 +190,29 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
         %(refused_or_not_paid)s
         """
         self._check_choices()
-        X = check_rows(self, X)
-        box = Box.cornered(*public_bounds(self.bounds, [X], type(self).__name__))
-        release = self._of_boxes if self.method == "hierarchical" else self._smooth
-        guarantee = self._guarantee(*X.shape)
+        coded, choices = code_table(X, self.categories)
+        if choices and self.method == "metric":
+            raise ValueError(
+                "method='metric' takes numbers alone: leave categories and truth values to "
+                "method='hierarchical', or turn them into numbers."
+            )
+        rows = check_rows(self, coded)
+        table = CodedTable(Columns.of(X, rows.shape[1], choices), choices)
+        bounds: Any = ((), ())
+        if table.numeric:
+            bounds = public_bounds(self.bounds, [rows[:, table.numeric]], type(self).__name__)
+        guarantee = self._guarantee(rows.shape, self.bounds is not None or not table.numeric)
+        box, release = self._mechanism(table, bounds, guarantee)
         (seed,) = self._pay(guarantee)
         # All at once: half of a release carries no guarantee.
         with without_sizes():
-            support, weights, cells, n = release(box.to_cube(X), NoiseSource(seed), guarantee)
-        self.support_, self.weights_ = box.points(support), weights
-        self.widths_, self.n_samples_ = cells * box.unit, n
+            support, widths, weights, lines, n = release(box.to_cube(rows), NoiseSource(seed))
+        self.support_, self.widths_, self.weights_ = box.points(support), widths * box.unit, weights
+        self.marginals_ = [
+            np.column_stack([origin + unit * ends, masses])
+            for origin, unit, (ends, masses) in zip(box.origin, box.unit, lines, strict=False)
+        ]
+        self.n_samples_, self._table, self._box = n, table, box
         self.privacy_guarantee_ = guarantee
         return self
 
@@ -177,19 +220,22 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
         self._check_epsilon()
         if self.method == "hierarchical" and self.alpha is not None:
             raise ValueError("alpha belongs to method='metric'; got method='hierarchical'.")
+        if self.method == "metric" and self.marginal_share is not None:
+            raise ValueError("marginal_share belongs to method='hierarchical'; got 'metric'.")
         if self.method == "metric" and self.alpha is None and self.adjacency != "replace-one":
             raise ValueError(
                 "method='metric' needs alpha, or adjacency='replace-one', with which the number of "
                 "rows is public."
             )
 
-    def _guarantee(self, n, d):
+    def _guarantee(self, shape, public_parameters=True):
+        n, d = shape
         shared = {
             "delta": 0.0,
             "adjacency": self.adjacency,
             "released": "a probability measure",
             "seeded": self.random_state is not None,
-            "public_parameters": self.bounds is not None,
+            "public_parameters": public_parameters,
         }
         if self.method == "hierarchical":
             epsilon = float(self.epsilon)
@@ -227,25 +273,39 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
                 f"to {_ALPHAS[1]:g}; got {alpha!r}."
             )
 
-    def _of_boxes(self, points, noise, guarantee):
-        """Support, weights and widths in the unit cube; the number of rows where it is known."""
-        public = self.adjacency == "replace-one"
-        return box_measure(points, self.depth, noise, guarantee.epsilon, public)
+    def _mechanism(self, table, bounds, guarantee):
+        """The box, and what releases points of its cube.
 
-    def _smooth(self, points, noise, guarantee):
-        """The same for the other method."""
-        n, d = points.shape
+        Support, widths, weights and marginals in the cube, and the number of rows where it is
+        known.
+        """
+        if self.method == "metric":
+            return Box.cornered(*bounds), partial(self._smooth, guarantee)
+        box, sizes = table.cells(*bounds)
+        return box, partial(self._of_boxes, guarantee, sizes, self._share(table))
+
+    def _share(self, table):
+        if self.marginal_share is not None:
+            return float(self.marginal_share)
+        return _MARGINAL_SHARE if table.choices and len(table.columns.names) > 1 else 0.0
+
+    def _of_boxes(self, guarantee, sizes, share, points, noise):
+        public = self.adjacency == "replace-one"
+        return box_measure(points, sizes, self.depth, share, noise, guarantee.epsilon, public)
+
+    def _smooth(self, guarantee, points, noise):
+        n = len(points)
         # Of a row the promise is epsilon: its share of the measure is moved by the whole width at
         # most, and rounding to the lattice is paid for by so much more noise.
         paid = self.alpha is not None
         factor = 1.0 if paid else 1 / (1 - guarantee.resolution * n)
         support, weights = smooth_measure(points, noise, guarantee.alpha, factor)
-        return support, weights, np.zeros(d), None if paid else n
+        return support, np.zeros_like(support), weights, [], None if paid else n
 
     def sample(
         self, n_samples: int | None = None, random_state: LegacyRandomStateLike = None
-    ) -> FloatArray:
-        """Draw synthetic points: post-processing, which costs nothing.
+    ) -> Table:
+        """Draw synthetic rows: post-processing, which costs nothing.
 
         Parameters
         ----------
@@ -255,7 +315,9 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features)
+        array or data frame of shape (n_samples, n_features)
+            As the table of ``fit`` was, with its names. Integers are rounded,
+            and categories are values of their lists.
         """
         check_is_fitted(self)
         n = self.n_samples_ if n_samples is None else n_samples
@@ -264,8 +326,14 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
         check_scalar(n, "n_samples", Integral, min_val=1)
         rng = check_random_state(random_state)
         chosen = rng.choice(len(self.weights_), size=n, p=self.weights_)
-        spread = rng.uniform(-0.5, 0.5, size=(n, len(self.widths_))) * self.widths_
-        return self.support_[chosen] + spread
+        centres, widths = self.support_[chosen], self.widths_[chosen]
+        places = rng.uniform(-0.5, 0.5, size=widths.shape)
+        points = centres + places * widths
+        for axis, line in enumerate(self.marginals_):
+            half = widths[:, axis] / 2
+            low, high = centres[:, axis] - half, centres[:, axis] + half
+            points[:, axis] = within(line, low, high, places[:, axis] + 0.5)
+        return self._table.decode(points, self._box)
 
     def __sklearn_tags__(self):
         """Say what a release is."""

@@ -136,27 +136,33 @@ def test_bad_noise(options, X, message):
         KNormMechanism(**options).fit(X).transform(X)
 
 
+def tree_of(sizes, depth):
+    axes = tree.halvings(sizes, depth)
+    return axes, tree.cell_ends(axes, sizes)
+
+
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_boxes_are_where_their_points_are(d, rng):
     X = rng.random((500, d))
     for depth in (1, 2, 5, 9):
-        leaves = tree.leaf_of(X, depth)
-        centres, widths = tree.boxes(depth, d)
-        assert np.abs(X - centres[leaves]).max(axis=0) == pytest.approx(widths / 2, rel=0.2)
-        assert (np.abs(X - centres[leaves]) <= widths / 2 + 1e-12).all()
-        assert np.prod(widths) == 2.0**-depth
-        counts = tree.level_counts(leaves, depth)
+        axes, ends = tree_of(np.full(d, np.inf), depth)
+        leaves = tree.leaf_of(X, axes, ends)
+        low, high = tree.boxes(axes, ends)
+        assert (low[leaves] <= X).all() and (high[leaves] > X).all()
+        assert np.prod(high - low, axis=1) == pytest.approx(2.0**-depth)
+        counts = tree.level_sums(np.bincount(leaves, minlength=len(low)))
         assert [len(level) for level in counts] == [2 << j for j in range(depth)]
         assert all(level.sum() == 500 for level in counts)
-    assert tree.leaf_of(np.ones((1, d)), 6)[0] == 63
+    assert tree.leaf_of(np.ones((1, d)), *tree_of(np.full(d, np.inf), 6))[0] == 63
 
 
 def test_consistent_masses(rng):
+    all_of_them = [np.ones(2 << j, dtype=bool) for j in range(6)]
     noisy = [rng.normal(5, 4, 2 << j) for j in range(6)]
-    masses = tree.consistent(40.0, noisy)
+    masses = tree.consistent(40.0, noisy, all_of_them)
     assert masses.min() >= 0 and masses.sum() == pytest.approx(40.0)
-    exact = tree.level_counts(rng.integers(0, 64, 300), 6)
-    assert tree.consistent(300, exact) == pytest.approx(exact[-1])
+    exact = tree.level_sums(np.bincount(rng.integers(0, 64, 300), minlength=64))
+    assert tree.consistent(300, exact, all_of_them) == pytest.approx(exact[-1])
 
 
 @pytest.mark.slow
@@ -201,7 +207,7 @@ def test_without_noise_measures_are_those_of_the_data():
     exact = PrivateMeasure(np.inf, (0, 1), adjacency="replace-one", depth=12).fit(X)
     assert (
         np.round(500 * exact.weights_, 9).tolist()
-        == np.bincount(tree.leaf_of(X, 12), minlength=4096).tolist()
+        == np.bincount(tree.leaf_of(X, *tree_of([np.inf] * 2, 12)), minlength=4096).tolist()
     )
     line = blobs(500, 1, 0)
     noisy = integrals(line, 20)
@@ -306,7 +312,9 @@ def test_noise_of_a_row_pays_for_rounding(monkeypatch):
         unpaid = (moved / n / step + size) / (moved / (epsilon * n) / step)
         assert unpaid > epsilon * (1 + 1e-10)
     with pytest.raises(ValueError, match="epsilon is too small"):
-        PrivateMeasure(1e-9, (0, 1), method="metric", adjacency="replace-one")._guarantee(10**6, 1)
+        PrivateMeasure(1e-9, (0, 1), method="metric", adjacency="replace-one")._guarantee(
+            (10**6, 1)
+        )
 
 
 def test_missing_bounds_leak():
@@ -324,6 +332,9 @@ def test_missing_bounds_leak():
         ({"depth": 0}, "depth"),
         ({"depth": 40}, "depth"),
         ({"alpha": 5.0}, "alpha belongs"),
+        ({"method": "metric", "alpha": 5.0, "marginal_share": 0.5}, "marginal_share belongs"),
+        ({"marginal_share": 1.0}, "marginal_share"),
+        ({"categories": [0, 1]}, "categories"),
         ({"method": "metric"}, "needs alpha"),
         ({"method": "metric", "alpha": 0.0}, "alpha"),
         ({"method": "metric", "alpha": 1e12}, "alpha"),
