@@ -421,6 +421,7 @@ def test_dates_are_refused_in_words(private):
         "born": pandas.DataFrame({"a": np.arange(30.0), "born": days}),
         "since": pandas.DataFrame({"a": np.arange(30.0), "since": days - days[0]}),
         "there": pandas.DataFrame({"there": days.tz_localize("UTC"), "a": 1.0}),
+        "month": pandas.DataFrame({"month": days.to_period("M")}),
         "X": np.array([[day.date(), 1.0] for day in days], dtype=object),
     }
     with PrivacyAccountant(np.inf) as accountant:

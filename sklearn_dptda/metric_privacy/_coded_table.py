@@ -110,7 +110,7 @@ def _choices(X, names, categories):
         elif not _is_numeric(column):
             raise ValueError(
                 f"column {name!r} holds no numbers: pass categories={{{name!r}: [...]}}, the list "
-                "of its values, which must be known without looking at the rows."
+                "of its values, known without looking at the rows, or turn it into numbers."
             )
     return choices
 

@@ -184,7 +184,8 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or data frame of shape (n_samples, n_features)
+            Of pandas or polars; names and types of its columns are public.
         %(ignored_y_and_self)s
 
         %(refused_or_not_paid)s

@@ -21,7 +21,8 @@ def kind_of(dtype: Any) -> str:
             "f": dtype.is_numeric(),
         }
         return next((kind for kind, is_it in kinds.items() if is_it), "O")
-    return getattr(dtype, "kind", "O")
+    # Periods of pandas are objects to NumPy.
+    return "M" if hasattr(dtype, "freq") else getattr(dtype, "kind", "O")
 
 
 def frame_library(X: Any) -> str | None:
@@ -113,8 +114,10 @@ def _public(dtype, choices):
         return type(dtype)(choices, dtype.ordered)
     if type(dtype).__name__ == "Enum":  # of polars
         return type(dtype)(choices)
-    # The length of strings is that of the longest record.
-    return np.dtype(dtype.kind) if kind_of(dtype) in "US" else dtype
+    if isinstance(dtype, np.dtype) and dtype.kind in "US":
+        # Their length is that of the longest record.
+        return np.dtype(dtype.kind)
+    return dtype
 
 
 def _numpy_type(dtype):

@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pandas as pd
+import pyarrow
 import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -68,6 +69,14 @@ def test_a_frame_in_a_frame_out():
     # Whatever becomes of the parameter, codes mean what they meant.
     private.set_params(categories=None)
     pd.testing.assert_frame_equal(synthetic, private.sample(random_state=0))
+
+
+def test_types_of_pandas_and_arrow():
+    X = people(300).drop(columns="level")
+    X = X.astype({"job": "string[pyarrow]", "age": "Int16", "smokes": "boolean"})
+    X["nation"] = X["job"].astype(pd.ArrowDtype(pyarrow.string()))
+    private = PrivateMeasure(bounds=BOUNDS, categories={"job": JOBS, "nation": JOBS})
+    assert private.fit(X).sample(20).dtypes.tolist() == X.dtypes.tolist()
 
 
 def test_polars():
