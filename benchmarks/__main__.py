@@ -12,6 +12,7 @@ from benchmarks import (
     persistence,
     sampler,
     scaling,
+    synthetic,
     utility,
 )
 from benchmarks._machine import describe_machine
@@ -26,6 +27,7 @@ BENCHMARKS = {
     "persistence": persistence,
     "sampler": sampler,
     "scaling": scaling,
+    "synthetic": synthetic,
     "utility": utility,
 }
 

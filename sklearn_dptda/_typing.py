@@ -10,6 +10,8 @@ from scipy.sparse import sparray, spmatrix
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.integer[Any]]
+# An array, or a data frame of pandas or polars, neither of which need be installed.
+Table: TypeAlias = Any
 SparseLike: TypeAlias = sparray | spmatrix
 # What is an array, or may be made one that has a length and slices.
 ListLike: TypeAlias = Sequence[Any] | NDArray[Any]

@@ -33,6 +33,7 @@ from sklearn_dptda.metric_privacy import (
 )
 from sklearn_dptda.persistence import bottleneck_distance
 from sklearn_dptda.plotting import PersistenceDiagramDisplay
+from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded, PrivacyLeakWarning
 
 BOX = (-3, 3.5)
@@ -396,3 +397,41 @@ def test_masks_in_lists_and_dates_are_seen(cloud):
             release(list(dates))
         with pytest.raises(ValueError, match=r"(?i)numeric|inhomogeneous"):
             release([[1.0, 2.0], [3.0]])
+
+
+@pytest.mark.parametrize(
+    "private",
+    [
+        DPMoG(2, bounds=BOX),
+        DPMoGMorse(2, bounds=BOX),
+        DPLloyd(2, bounds=BOX),
+        DPTree(2, bounds=BOX),
+        DPCube(2, bounds=BOX),
+        DPToMATo(bounds=BOX),
+        PrivateMeasure(bounds=BOX),
+        KNormMechanism(bounds=BOX),
+        PrivateBounds(1.0),
+    ],
+    ids=lambda private: type(private).__name__,
+)
+def test_dates_are_refused_in_words(private):
+    pandas = pytest.importorskip("pandas")
+    days = pandas.date_range("1983-03-17", periods=30)
+    tables = {
+        "born": pandas.DataFrame({"a": np.arange(30.0), "born": days}),
+        "since": pandas.DataFrame({"a": np.arange(30.0), "since": days - days[0]}),
+        "there": pandas.DataFrame({"there": days.tz_localize("UTC"), "a": 1.0}),
+        "month": pandas.DataFrame({"month": days.to_period("M")}),
+        "X": np.array([[day.date(), 1.0] for day in days], dtype=object),
+    }
+    with PrivacyAccountant(np.inf) as accountant:
+        for name, table in tables.items():
+            said = "X holds dates" if name == "X" else f"column '{name}' holds dates"
+            fits = [private.fit]
+            if hasattr(private, "fit_chunks") and name != "X":
+                fits.append(lambda table: private.fit_chunks([table]))
+            for fit in fits:
+                with pytest.raises(ValueError, match=f"{said}.*days since a public day") as caught:
+                    fit(table)
+                assert "1983" not in str(caught.value)
+    assert not accountant.spends()

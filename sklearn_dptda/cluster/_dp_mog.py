@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import DensityMixin
 from sklearn.mixture import GaussianMixture
-from sklearn.utils import check_scalar
+from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._docs import fill_doc
@@ -19,6 +19,7 @@ from sklearn_dptda._typing import (
     LegacyRandomStateLike,
     RandomStateLike,
     RowBounds,
+    Table,
 )
 from sklearn_dptda.cluster._mixture._covariance_types import (
     COVARIANCE_TYPES,
@@ -196,6 +197,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         self.weights_, means, covariances = mixture
         self.means_ = box.points(means)
         self.covariances_ = compact(box.covariances(covariances), self.covariance_type)
+        self._columns, self._box = rows.columns, box
 
     def _one_unit(self):
         return self.covariance_type == "spherical"
@@ -262,9 +264,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         """
         return self.predict_proba(X).argmax(axis=1)
 
-    def sample(
-        self, n_samples: int = 1, random_state: LegacyRandomStateLike = None
-    ) -> tuple[FloatArray, IntArray]:
+    def sample(self, n_samples: int = 1, random_state: LegacyRandomStateLike = None) -> Table:
         """Draw synthetic rows: post-processing, as private as the mixture.
 
         Parameters
@@ -274,10 +274,14 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
 
         Returns
         -------
-        X : ndarray of shape (n_samples, n_features)
-        components : ndarray of shape (n_samples,)
-            In increasing order.
+        array or data frame of shape (n_samples, n_features)
+            As the table of ``fit`` was, with its names. Columns of integers and
+            of truth values are rounded, within the bounds. :meth:`predict` says
+            which component or cluster a row belongs to.
         """
         check_is_fitted(self)
         check_scalar(n_samples, "n_samples", Integral, min_val=1)
-        return self._given_mixture(random_state).sample(n_samples)
+        rng = check_random_state(random_state)
+        rows, _ = self._given_mixture(rng).sample(n_samples)
+        # scikit-learn's come component by component.
+        return self._columns.of_numbers(rng.permutation(rows), self._box.low, self._box.high)

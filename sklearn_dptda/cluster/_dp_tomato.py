@@ -176,7 +176,7 @@ class DPToMATo(PrivateRowsEstimator):
         share = _WITHIN * float(self.bounds_share)
         counts, _ = budget.counts(np.array([sum(map(len, rows))]), 1, _NUMBER * share)
         ends = private_cubes(
-            rows.columns(given),
+            rows.selected(given),
             [[j] for j in range(len(given))],
             (low[given], high[given]),
             budget.choice_epsilon((1 - _NUMBER) * share / len(given)),

@@ -30,6 +30,7 @@ from sklearn_dptda.privacy._estimator import without_sizes
 from sklearn_dptda.utils import Box
 from sklearn_dptda.utils._bounds import bounds_by_column
 from sklearn_dptda.utils._chunks import open_chunks
+from sklearn_dptda.utils._columns import Columns
 from sklearn_dptda.utils._row_batches import Rows
 from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
@@ -70,8 +71,8 @@ class PrivateRowsEstimator(FitPredictMixin, PrivateEstimatorMixin, BaseEstimator
         %(refused_or_not_paid)s
         """
         self._check_parameters()
-        X = check_rows(self, X)
-        return self._pay_and_learn(Rows.of_array(X))
+        table, X = X, check_rows(self, X)
+        return self._pay_and_learn(Rows.of_array(X, Columns.of(table, X.shape[1])))
 
     def fit_chunks(self, chunks: Iterable[ArrayLike] | Callable[[], Iterable[ArrayLike]]) -> Self:
         """Pay, and learn from rows that come in chunks.
@@ -122,10 +123,11 @@ class PrivateRowsEstimator(FitPredictMixin, PrivateEstimatorMixin, BaseEstimator
 
     def _pay_and_learn(self, rows):
         self._check_features(rows.n_features)
-        low, high = bounds_by_column(self.bounds, self)
+        names = getattr(self, "feature_names_in_", ())
+        low, high = bounds_by_column(self.bounds, rows.n_features, names)
         private = np.isnan(low)
         # A box that no number fits is refused before the payment.
-        self._box(np.where(private, -1.0, low), np.where(private, 1.0, high))
+        self._scaled_box(np.where(private, -1.0, low), np.where(private, 1.0, high))
         total, rho = self._loss()
         guarantee = self._guarantee(rho, private.any() or self._always_finds_bounds)
         seed, public_seed = self._pay(guarantee, 2)
@@ -136,7 +138,7 @@ class PrivateRowsEstimator(FitPredictMixin, PrivateEstimatorMixin, BaseEstimator
             with without_sizes():
                 low, high, budget = self._find_bounds(rows, low, high, budget)
                 budget = self._count_clipped(rows, low, high, budget)
-                box = self._box(low, high)
+                box = self._scaled_box(low, high)
                 rng = np.random.default_rng(public_seed)
                 self._learn(rows.map(box.to_cube), budget, rng, box)
         except BaseException:
@@ -146,7 +148,7 @@ class PrivateRowsEstimator(FitPredictMixin, PrivateEstimatorMixin, BaseEstimator
         self.bounds_, self.privacy_guarantee_ = (low, high), guarantee
         return self
 
-    def _box(self, low, high):
+    def _scaled_box(self, low, high):
         return Box.centred(low, high, self._one_unit())
 
     def _find_bounds(self, rows, low, high, budget):
@@ -154,7 +156,7 @@ class PrivateRowsEstimator(FitPredictMixin, PrivateEstimatorMixin, BaseEstimator
         private = np.flatnonzero(np.isnan(low))
         if len(private) == 0:
             return low, high, budget
-        *ends, spent = private_box(rows.columns(private), budget, float(self.bounds_share))
+        *ends, spent = private_box(rows.selected(private), budget, float(self.bounds_share))
         low[private], high[private] = ends
         return low, high, budget.rest(spent)
 

@@ -1,8 +1,10 @@
 """Private probability measures, and synthetic points drawn from them."""
 
 import math
+from collections.abc import Mapping, Sequence
+from functools import partial
 from numbers import Integral, Real
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,14 +16,16 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import (
     Adjacency,
-    Bounds,
-    FloatArray,
     LegacyRandomStateLike,
     RandomStateLike,
+    RowBounds,
+    Table,
 )
-from sklearn_dptda.metric_privacy._box_measure import box_measure
+from sklearn_dptda.metric_privacy._box_measure import box_measure, within
+from sklearn_dptda.metric_privacy._coded_table import CodedTable, code_table
 from sklearn_dptda.metric_privacy._metric_guarantee import MetricPrivacyGuarantee
 from sklearn_dptda.metric_privacy._smooth_measure import MOST_NODES, size_for, smooth_measure
+from sklearn_dptda.preprocessing._cubes import private_cubes
 from sklearn_dptda.privacy import (
     NoiseSource,
     PrivacyAccountant,
@@ -30,12 +34,20 @@ from sklearn_dptda.privacy import (
     pure_rho,
 )
 from sklearn_dptda.privacy._estimator import without_sizes
-from sklearn_dptda.utils import Box, public_bounds
+from sklearn_dptda.privacy._rounding import ROUND_UP
+from sklearn_dptda.utils import Box
+from sklearn_dptda.utils._bounds import bounds_by_column, exact_bounds
+from sklearn_dptda.utils._columns import Columns
+from sklearn_dptda.utils._row_batches import Rows
 from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
 _ALPHAS = (1e-6, 1e9)
 _MOST_DEPTH = 22
+# Of the budget, with categories: half for the columns one by one, half for what joins them.
+_MARGINAL_SHARE = 0.5
+# Of the share for bounds: for the number of rows, where it is private.
+_NUMBER_SHARE = 0.1
 
 
 @fill_doc
@@ -48,34 +60,50 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
     Parameters
     ----------
     %(epsilon)s
-    bounds : pair of float or array-like, default=None
-        Public box; rows are clipped to it. None computes it from the data,
-        which leaks, and warns.
+    bounds : pair of float or array-like, or dict, default=None
+        Public bounds of the columns of numbers; rows are clipped to them. A
+        dict has a pair for each of some columns, by name. What is missing is
+        found privately, and paid for, with ``method="hierarchical"``.
+    bounds_share : float, default=0.2
+        Share of ``epsilon`` for bounds that are missing.
     method : {"hierarchical", "metric"}, default="hierarchical"
         ``"hierarchical"``: noisy counts of ever smaller boxes, for the ordinary
         privacy of rows. ``"metric"``: noisy integrals, for the privacy of the
         whole measure in proportion to its Wasserstein distance from others.
     %(row_adjacency)s
     depth : int, default=None
-        Number of halvings of the box. None: the binary logarithm of a quarter
-        of ``epsilon`` times the number of rows, which a twentieth of the budget
-        pays for where it is private; at most 18.
+        Number of halvings of the box, or fewer where every value is alone
+        before. None: until there are as many boxes as a quarter of ``epsilon``
+        times the number of rows, which a twentieth of the budget pays for where
+        it is private; at most 18.
     alpha : float, default=None
         Of ``method="metric"``: loss per unit of Wasserstein distance, in the
         maximum norm of the box scaled to the unit cube. None: ``epsilon`` times
         the number of rows, which must be public, so that replacing a row costs
         ``epsilon``.
+    categories : dict, default=None
+        Public lists of the values of columns that hold no numbers, by name of
+        the column, or by its number in an array. Truth values need none.
+    marginal_share : float, default=None
+        Share of ``epsilon`` for the columns one by one. None: a half where
+        there are categories or truth values among several columns, else 0.
     %(fit_accountant_and_random_state)s
 
     Attributes
     ----------
     support_ : ndarray of shape (n_atoms, n_features)
-        Centres of boxes, or nodes of a grid.
+        Centres of boxes, or nodes of a grid. Categories are places in their
+        list.
     weights_ : ndarray of shape (n_atoms,)
         Their probabilities.
-    widths_ : ndarray of shape (n_features,)
+    widths_ : ndarray of shape (n_atoms, n_features)
         Widths of the boxes that synthetic points are spread over; zeros for
         nodes.
+    marginals_ : list of ndarray of shape (n_cells + 1, 2)
+        With a ``marginal_share``, for each column ends of cells and the
+        probability below each.
+    bounds_ : tuple of two ndarray
+        Bounds of the columns of numbers, public or private.
     n_samples_ : int or None
         Private or public number of rows; None where it is neither, with
         ``alpha``.
@@ -93,7 +121,9 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
 
     One fit releases a measure, and is ``epsilon``-differentially private for
     adding or removing one row, or for replacing one. A row is in one box of
-    each level, and levels share the budget. With ``method="metric"`` measures
+    each level, and levels share the budget, as do columns one by one and all
+    of them together. Names and types of columns are public; values beyond a
+    public list are refused before anything is paid. With ``method="metric"`` measures
     at a Wasserstein distance ``w`` cost at most ``alpha * (w + resolution)``:
     the integrals are rounded, at ``2**-30`` for each. For a single row more
     noise pays for that.
@@ -112,16 +142,30 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
     >>> private = PrivateMeasure(epsilon=1.0, bounds=(-3, 3.5), random_state=0).fit(X)
     >>> private.sample(500, random_state=0).shape
     (500, 2)
+
+    A frame in, a frame out:
+
+    >>> import pandas as pd
+    >>> people = pd.DataFrame({"age": [31, 42, 57, 64] * 500, "smokes": ["no", "yes"] * 1000})
+    >>> private = PrivateMeasure(
+    ...     bounds=(0, 120), categories={"smokes": ["no", "yes"]}, random_state=0
+    ... )
+    >>> synthetic = private.fit(people).sample(1000, random_state=0)
+    >>> list(synthetic.columns), str(synthetic["age"].dtype), sorted(set(synthetic["smokes"]))
+    (['age', 'smokes'], 'int64', ['no', 'yes'])
     """
 
     _learns_mixture = False
     _parameter_constraints = {
         "epsilon": [Interval(Real, 0, None, closed="right")],
-        "bounds": ["array-like", None],
+        "bounds": ["array-like", Mapping, None],
+        "bounds_share": [Interval(Real, 0, 1, closed="neither")],
         "method": [StrOptions({"hierarchical", "metric"})],
         "adjacency": [StrOptions({"add-remove", "replace-one"})],
         "depth": [Interval(Integral, 1, _MOST_DEPTH, closed="both"), None],
         "alpha": [Interval(Real, 0, None, closed="neither"), None],
+        "categories": [Mapping, None],
+        "marginal_share": [Interval(Real, 0, 1, closed="left"), None],
         "accountant": [PrivacyAccountant, None],
         "random_state": ["random_state", np.random.Generator],
     }
@@ -129,21 +173,27 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
     def __init__(
         self,
         epsilon: float = 1.0,
-        bounds: Bounds | None = None,
+        bounds: RowBounds | None = None,
         *,
+        bounds_share: float = 0.2,
         method: Literal["hierarchical", "metric"] = "hierarchical",
         adjacency: Adjacency = "add-remove",
         depth: int | None = None,
         alpha: float | None = None,
+        categories: Mapping[Any, Sequence[Any]] | None = None,
+        marginal_share: float | None = None,
         accountant: PrivacyAccountant | None = None,
         random_state: RandomStateLike = None,
     ) -> None:
         self.epsilon = epsilon
         self.bounds = bounds
+        self.bounds_share = bounds_share
         self.method = method
         self.adjacency = adjacency
         self.depth = depth
         self.alpha = alpha
+        self.categories = categories
+        self.marginal_share = marginal_share
         self.accountant = accountant
         self.random_state = random_state
 
@@ -154,42 +204,85 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or data frame of shape (n_samples, n_features)
+            Of pandas or polars; names and types of its columns are public.
         %(ignored_y_and_self)s
 
         %(refused_or_not_paid)s
         """
         self._check_choices()
-        X = check_rows(self, X)
-        box = Box.cornered(*public_bounds(self.bounds, [X], type(self).__name__))
-        release = self._of_boxes if self.method == "hierarchical" else self._smooth
-        guarantee = self._guarantee(*X.shape)
+        coded, choices = code_table(X, self.categories)
+        if choices and self.method == "metric":
+            raise ValueError(
+                "method='metric' takes numbers alone: leave categories and truth values to "
+                "method='hierarchical', or turn them into numbers."
+            )
+        rows = check_rows(self, coded)
+        table = CodedTable(Columns.of(X, rows.shape[1], choices), choices)
+        names = [table.columns.names[place] for place in table.numeric]
+        low, high = bounds_by_column(self.bounds, len(names), names)
+        private = np.flatnonzero(np.isnan(low))
+        if len(private) and self.method == "metric":
+            raise ValueError("method='metric' needs bounds of all columns.")
+        guarantee = self._guarantee(rows.shape, len(private) > 0)
+        # What public bounds do not allow is refused before the payment.
+        known = np.where(np.isnan(low), -1.0, low), np.where(np.isnan(high), 1.0, high)
+        self._mechanism(table, known, guarantee, guarantee.epsilon)
         (seed,) = self._pay(guarantee)
+        noise, epsilon = NoiseSource(seed), guarantee.epsilon
         # All at once: half of a release carries no guarantee.
         with without_sizes():
-            support, weights, cells, n = release(box.to_cube(X), NoiseSource(seed), guarantee)
-        self.support_, self.weights_ = box.points(support), weights
-        self.widths_, self.n_samples_ = cells * box.unit, n
+            if len(private):
+                places = [table.numeric[j] for j in private]
+                ends = self._find_bounds(rows[:, places], noise)
+                whole = [table.columns.is_integer(place) for place in places]
+                low[private] = np.where(whole, np.floor(ends[0]), ends[0])
+                high[private] = np.where(whole, np.ceil(ends[1]), ends[1])
+                epsilon *= 1 - self.bounds_share
+            box, release = self._mechanism(table, (low, high), guarantee, epsilon)
+            support, widths, weights, lines, n = release(box.to_cube(rows), noise)
+        self.bounds_ = low, high
+        self.support_, self.widths_, self.weights_ = box.points(support), widths * box.unit, weights
+        self.marginals_ = [
+            np.column_stack([origin + unit * ends, masses])
+            for origin, unit, (ends, masses) in zip(box.origin, box.unit, lines, strict=False)
+        ]
+        self.n_samples_, self._table, self._box = n, table, box
         self.privacy_guarantee_ = guarantee
         return self
+
+    def _find_bounds(self, X, noise):
+        """Private intervals of columns."""
+        rows, epsilon = Rows.of_array(X), self.bounds_share * float(self.epsilon)
+        if math.isinf(epsilon):
+            return exact_bounds([X])
+        n, ways = len(X), 2
+        if self.adjacency == "add-remove":
+            scale = ROUND_UP / (_NUMBER_SHARE * epsilon)
+            n, ways = max(n + int(noise.discrete_laplace(scale, 1)[0]), 1), 1
+            epsilon *= 1 - _NUMBER_SHARE
+        parts = [[j] for j in range(X.shape[1])]
+        return private_cubes(rows, parts, None, epsilon / len(parts), ways, n, noise)
 
     def _check_choices(self):
         self._check_epsilon()
         if self.method == "hierarchical" and self.alpha is not None:
             raise ValueError("alpha belongs to method='metric'; got method='hierarchical'.")
+        if self.method == "metric" and self.marginal_share is not None:
+            raise ValueError("marginal_share belongs to method='hierarchical'; got 'metric'.")
         if self.method == "metric" and self.alpha is None and self.adjacency != "replace-one":
             raise ValueError(
                 "method='metric' needs alpha, or adjacency='replace-one', with which the number of "
                 "rows is public."
             )
 
-    def _guarantee(self, n, d):
+    def _guarantee(self, shape, finds_bounds=False):
+        n, d = shape
         shared = {
             "delta": 0.0,
             "adjacency": self.adjacency,
-            "released": "a probability measure",
+            "released": f"{'bounds, ' if finds_bounds else ''}a probability measure",
             "seeded": self.random_state is not None,
-            "public_parameters": self.bounds is not None,
         }
         if self.method == "hierarchical":
             epsilon = float(self.epsilon)
@@ -227,25 +320,39 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
                 f"to {_ALPHAS[1]:g}; got {alpha!r}."
             )
 
-    def _of_boxes(self, points, noise, guarantee):
-        """Support, weights and widths in the unit cube; the number of rows where it is known."""
-        public = self.adjacency == "replace-one"
-        return box_measure(points, self.depth, noise, guarantee.epsilon, public)
+    def _mechanism(self, table, bounds, guarantee, epsilon):
+        """The box, and what releases points of its cube.
 
-    def _smooth(self, points, noise, guarantee):
-        """The same for the other method."""
-        n, d = points.shape
+        Support, widths, weights and marginals in the cube, and the number of rows where it is
+        known.
+        """
+        if self.method == "metric":
+            return Box.cornered(*bounds), partial(self._smooth, guarantee)
+        box, sizes = table.cells(*bounds)
+        return box, partial(self._of_boxes, epsilon, sizes, self._share(table))
+
+    def _share(self, table):
+        if self.marginal_share is not None:
+            return float(self.marginal_share)
+        return _MARGINAL_SHARE if table.choices and len(table.columns.names) > 1 else 0.0
+
+    def _of_boxes(self, epsilon, sizes, share, points, noise):
+        public = self.adjacency == "replace-one"
+        return box_measure(points, sizes, self.depth, share, noise, epsilon, public)
+
+    def _smooth(self, guarantee, points, noise):
+        n = len(points)
         # Of a row the promise is epsilon: its share of the measure is moved by the whole width at
         # most, and rounding to the lattice is paid for by so much more noise.
         paid = self.alpha is not None
         factor = 1.0 if paid else 1 / (1 - guarantee.resolution * n)
         support, weights = smooth_measure(points, noise, guarantee.alpha, factor)
-        return support, weights, np.zeros(d), None if paid else n
+        return support, np.zeros_like(support), weights, [], None if paid else n
 
     def sample(
         self, n_samples: int | None = None, random_state: LegacyRandomStateLike = None
-    ) -> FloatArray:
-        """Draw synthetic points: post-processing, which costs nothing.
+    ) -> Table:
+        """Draw synthetic rows: post-processing, which costs nothing.
 
         Parameters
         ----------
@@ -255,7 +362,9 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features)
+        array or data frame of shape (n_samples, n_features)
+            As the table of ``fit`` was, with its names. Integers are rounded,
+            and categories are values of their lists.
         """
         check_is_fitted(self)
         n = self.n_samples_ if n_samples is None else n_samples
@@ -264,8 +373,14 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
         check_scalar(n, "n_samples", Integral, min_val=1)
         rng = check_random_state(random_state)
         chosen = rng.choice(len(self.weights_), size=n, p=self.weights_)
-        spread = rng.uniform(-0.5, 0.5, size=(n, len(self.widths_))) * self.widths_
-        return self.support_[chosen] + spread
+        centres, widths = self.support_[chosen], self.widths_[chosen]
+        places = rng.uniform(-0.5, 0.5, size=widths.shape)
+        points = centres + places * widths
+        for axis, line in enumerate(self.marginals_):
+            half = widths[:, axis] / 2
+            low, high = centres[:, axis] - half, centres[:, axis] + half
+            points[:, axis] = within(line, low, high, places[:, axis] + 0.5)
+        return self._table.decode(points, self._box)
 
     def __sklearn_tags__(self):
         """Say what a release is."""

@@ -33,7 +33,7 @@ def private_cubes(rows, parts, start, epsilon, ways, n, noise):
     """
     low, high = np.empty((2, rows.n_features))
     for columns in parts:
-        part, left = rows.columns(columns), epsilon
+        part, left = rows.selected(columns), epsilon
         if start is None:
             half = nested_cube(part, NESTED_SHARE * epsilon, n, noise)
             corner, width = np.full(len(columns), -half), 2 * half

@@ -3,7 +3,7 @@
 Everything above uses it; it uses ``privacy`` alone.
 """
 
-from sklearn_dptda.utils._bounds import bounds_from_data, check_bounds, diameter, public_bounds
+from sklearn_dptda.utils._bounds import bounds_from_data, check_bounds, diameter
 from sklearn_dptda.utils._box import Box
 from sklearn_dptda.utils._clouds import (
     check_cloud,
@@ -25,7 +25,6 @@ __all__ = [
     "check_collection",
     "diameter",
     "first_places",
-    "public_bounds",
     "refuse_lossy",
     "refuse_repeated",
 ]

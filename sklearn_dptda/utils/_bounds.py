@@ -2,10 +2,10 @@
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 
 from sklearn_dptda._typing import Bounds, FloatArray, RowBounds
 from sklearn_dptda.privacy import PrivacyLeakWarning
@@ -53,16 +53,17 @@ def check_bounds(bounds: Bounds, n_features: int) -> tuple[FloatArray, FloatArra
 
 
 def bounds_by_column(
-    bounds: RowBounds | None, estimator: BaseEstimator
+    bounds: RowBounds | None, n_features: int, names: Sequence[Any] = ()
 ) -> tuple[FloatArray, FloatArray]:
-    """Bounds of the columns that ``estimator`` has seen; NaN where there are none.
+    """Bounds of columns; NaN where there are none.
 
     Parameters
     ----------
     bounds : tuple (low, high), mapping of names of columns to such pairs, or None
         A column that a mapping does not name has no bounds.
-    estimator : estimator
-        Has ``n_features_in_`` and, for a mapping, ``feature_names_in_``.
+    n_features : int
+    names : sequence, default=()
+        Names of the columns, where they have names.
 
     Returns
     -------
@@ -73,15 +74,13 @@ def bounds_by_column(
     ValueError
         If bounds are refused by :func:`check_bounds`, or name a column that is not there.
     """
-    d = estimator.n_features_in_
     if bounds is not None and not isinstance(bounds, Mapping):
-        return check_bounds(bounds, d)
-    low, high = np.full(d, np.nan), np.full(d, np.nan)
-    names = list(getattr(estimator, "feature_names_in_", ()))
+        return check_bounds(bounds, n_features)
+    low, high = np.full((2, n_features), np.nan)
     for name, pair in (bounds or {}).items():
-        if name not in names:
+        if name not in list(names):
             raise ValueError(f"bounds name a column that X does not have: {name!r}.")
-        j = names.index(name)
+        j = list(names).index(name)
         low[j : j + 1], high[j : j + 1] = check_bounds(pair, 1)
     return low, high
 
@@ -96,15 +95,6 @@ def _advice(bounds, n_features):
         return ""
     low, high = pairs.T.tolist()
     return f" For one (low, high) per coordinate, pass bounds=({low}, {high})."
-
-
-def public_bounds(
-    bounds: Bounds | None, clouds: Sequence[FloatArray], estimator_name: str
-) -> tuple[FloatArray, FloatArray]:
-    """Bounds as given, or from the data with a warning."""
-    if bounds is None:
-        return bounds_from_data(clouds, estimator_name, stacklevel=4)
-    return check_bounds(bounds, clouds[0].shape[1])
 
 
 def bounds_from_data(

@@ -6,8 +6,9 @@ import numpy as np
 from sklearn.utils import check_array
 
 from sklearn_dptda.utils import refuse_lossy
+from sklearn_dptda.utils._columns import Columns
 from sklearn_dptda.utils._row_batches import BATCH, Rows, slices
-from sklearn_dptda.utils._rows import without_values
+from sklearn_dptda.utils._rows import without_quotes
 
 # What has changed may be private.
 _CHANGED = "chunks have changed between two passes: all passes must see the same rows."
@@ -23,7 +24,7 @@ class _Stream:
                 "chunks can be read only once, and every step reads them: pass a list of arrays, "
                 "an object with __iter__, or a function that returns a new iterator."
             )
-        self._names = None
+        self._names = self.columns = None
         self._n_rows, self.n_features = self._count()
 
     def _open(self):
@@ -41,6 +42,12 @@ class _Stream:
             if part.shape[1] != n_features or _names(chunk) != self._names:
                 raise ValueError("chunks differ in the number or the names of their columns.")
             n_rows += len(part)
+            columns = Columns.of(chunk, n_features)
+            if self.columns is None:
+                self.columns = columns
+            elif columns != self.columns:
+                # As in the table of all chunks: whole numbers and others make others.
+                self.columns = self.columns.without_integers()
         if n_rows == 0:
             raise ValueError("chunks are empty: at least one row is needed.")
         return n_rows, n_features
@@ -64,11 +71,9 @@ def _names(chunk):
 
 def _as_array(chunk):
     refuse_lossy(chunk, "chunks", complex_too=False)
-    try:
+    with without_quotes():
         # Chunks without rows are no mistake of a reader.
         part = check_array(chunk, dtype=np.float64, ensure_min_samples=0, ensure_min_features=0)
-    except ValueError as error:
-        raise ValueError(without_values(str(error))) from None
     if not np.isfinite(part).all():
         raise ValueError("chunks contain NaN or infinity.")
     return part
@@ -81,4 +86,4 @@ def open_chunks(chunks, first_check):
     read only once, is empty, or has a chunk that is refused.
     """
     stream = _Stream(chunks, first_check)
-    return Rows(stream.read, stream.n_features)
+    return Rows(stream.read, stream.n_features, stream.columns)

@@ -3,6 +3,12 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sklearn_dptda.utils._columns import frame_library, kind_of
+
+HOLDS_DATES = (
+    "holds dates or times: turn them into numbers, such as days since a public day, first."
+)
+
 
 def refuse_lossy(value: ArrayLike, name: str = "X", *, complex_too: bool = True) -> None:
     """Refuse masks, dates, and imaginary parts.
@@ -25,9 +31,13 @@ def refuse_lossy(value: ArrayLike, name: str = "X", *, complex_too: bool = True)
         raise ValueError(
             f"{name} has masked entries, which would count as if they were none: drop or fill them."
         )
-    dtypes = getattr(value, "dtypes", [getattr(part, "dtype", None) for part in parts])
-    if any(getattr(dtype, "kind", None) in ("m", "M") for dtype in np.atleast_1d(dtypes)):
-        raise ValueError(f"{name} holds dates or times: turn them into numbers of a unit first.")
+    if frame_library(value) is None:
+        dates = [name for part in parts if kind_of(getattr(part, "dtype", None)) in "mM"]
+    else:
+        columns = zip(value.columns, value.dtypes, strict=True)  # type: ignore[union-attr]
+        dates = [f"column {label!r}" for label, dtype in columns if kind_of(dtype) in "mM"]
+    if dates:
+        raise ValueError(f"{dates[0]} {HOLDS_DATES}")
     try:
         lossy = complex_too and np.iscomplexobj(value)
     except ValueError:

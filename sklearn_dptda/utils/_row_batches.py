@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from sklearn_dptda.utils._columns import Columns
+
 BATCH = 1 << 15
 # Numbers that one batch is worth, whatever is computed for each row: they fit a cache.
 _NUMBERS = 1 << 18
@@ -10,15 +12,19 @@ _NUMBERS = 1 << 18
 
 @dataclass(frozen=True)
 class Rows:
-    """Batches of rows: a list in memory, or a function that reads them anew at every pass."""
+    """Batches of rows: a list in memory, or a function that reads them anew at every pass.
+
+    ``columns`` are those of the tables that the rows came in, where that matters.
+    """
 
     parts: list | Callable
     n_features: int
+    columns: Columns | None = None
 
     @classmethod
-    def of_array(cls, X):
+    def of_array(cls, X, columns=None):
         """Rows of one array."""
-        return cls(list(slices(X, BATCH)), X.shape[1])
+        return cls(list(slices(X, BATCH)), X.shape[1], columns)
 
     def __iter__(self):
         return iter(self.parts() if callable(self.parts) else self.parts)
@@ -26,10 +32,10 @@ class Rows:
     def map(self, function):
         """Rows after a function that treats each row by itself, and keeps their number."""
         if callable(self.parts):
-            return Rows(lambda: (function(part) for part in self.parts()), self.n_features)
-        return Rows([function(part) for part in self.parts], self.n_features)
+            return replace(self, parts=lambda: (function(part) for part in self.parts()))
+        return replace(self, parts=[function(part) for part in self.parts])
 
-    def columns(self, chosen):
+    def selected(self, chosen):
         """Some of the columns, by their indices."""
         return replace(self.map(lambda X: X[:, chosen]), n_features=len(chosen))
 

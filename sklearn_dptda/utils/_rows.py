@@ -1,6 +1,8 @@
 """Tables of private rows: checked, and errors that never quote a value."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from sklearn_dptda._typing import FloatArray
-from sklearn_dptda.utils._lossy import refuse_lossy
+from sklearn_dptda.utils._lossy import HOLDS_DATES, refuse_lossy
 
 # What scikit-learn or NumPy say, and what is said here: without the values that they quote.
 _QUOTING = (
@@ -18,6 +20,10 @@ _QUOTING = (
     (r"(?s)(Complex data not supported).*", r"\1"),
     (r"(?s)could not convert string to float: .*", "X contains strings that are no numbers."),
     (r"(?s)invalid literal for .*", "X contains strings that are no numbers."),
+)
+# Of objects that NumPy takes no number from, those of Python and pandas that are dates or times.
+_DATES = re.compile(
+    r"not '(?:\w+\.)*(date|datetime|time|timedelta|Timestamp|Timedelta|Period|NaTType)'"
 )
 
 
@@ -27,13 +33,24 @@ def check_rows(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> FloatA
     Returns it as float64; ValueError if it is refused, NaN and infinity included.
     """
     refuse_lossy(X, complex_too=False)
-    try:
+    with without_quotes():
         rows: FloatArray = validate_data(estimator, X, dtype=np.float64, **options)
-    except ValueError as error:
-        raise ValueError(without_values(str(error))) from None
     if not np.isfinite(rows.data if issparse(rows) else rows).all():
         raise ValueError("X contains NaN or infinity.")
     return rows
+
+
+@contextmanager
+def without_quotes() -> Iterator[None]:
+    """Keep what scikit-learn and NumPy quote of an array out of their errors."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(without_values(str(error))) from None
+    except TypeError as error:
+        if _DATES.search(str(error)):
+            raise ValueError(f"X {HOLDS_DATES}") from None
+        raise
 
 
 def without_values(message: str) -> str:

@@ -4,6 +4,7 @@ import math
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
@@ -172,11 +173,52 @@ def test_odd_tables_are_no_special_case(X, epsilon):
 def test_synthetic_rows_follow_the_mixture():
     X, _ = make_blobs(3000, centers=3, random_state=0)
     private = DPMoG(3, 5.0, bounds=(-15, 15), random_state=0).fit(X)
-    rows, components = private.sample(20_000, random_state=0)
-    assert rows.shape == (20_000, 2) and np.bincount(components).size == len(private.weights_)
+    rows = private.sample(20_000, random_state=0)
+    assert rows.shape == (20_000, 2)
+    assert np.bincount(private.predict(rows)).size == len(private.weights_)
+    # Any part of them is a sample as well: they do not come component by component.
+    assert np.ptp(private.predict(rows[:200])) > 0
     expected = private.weights_ @ private.means_
     assert rows.mean(axis=0) == pytest.approx(expected, abs=0.3)
     assert private.score(rows) == pytest.approx(private.score_samples(rows).mean())
+
+
+@pytest.mark.parametrize("kind", [DPMoG, DPMoGMorse])
+def test_a_frame_in_a_frame_out(kind):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {
+            "age": rng.normal(40, 10, 3000).astype("int8"),
+            "income": rng.normal(3, 1, 3000),
+            "smokes": rng.random(3000) < 0.3,
+            "kind": pd.Categorical(rng.integers(2, size=3000), [0, 1, 7531]),
+        }
+    )
+    private = kind(n_components=2, bounds=([18, 0, 0, 0], [300, 9, 1, 1]), random_state=0).fit(X)
+    synthetic = private.sample(500, random_state=0)
+    assert list(synthetic.columns) == list(X.columns) and len(synthetic) == 500
+    assert synthetic["age"].dtype == "int8" and synthetic["smokes"].dtype == bool
+    assert synthetic["age"].between(18, 127).all()
+    # Categories of a type may come from rows.
+    assert synthetic["kind"].dtype == float
+    assert "7531" not in str(vars(private._columns))
+    assert len(private.predict(synthetic)) == 500
+    whole = kind(n_components=2, bounds=(0, 90), random_state=0).fit(X[["age"]].to_numpy())
+    assert whole.sample(9).dtype == np.int8
+    assert whole.fit(X[["age"]].to_numpy().tolist()).sample(9).dtype == float
+
+
+def test_chunks_of_frames_make_frames():
+    X = pd.DataFrame({"age": np.arange(200) % 90, "sons": np.arange(200) % 3})
+    chunks = [X[:120], X[120:]]
+    private = DPMoG(2, bounds=(0, 90), random_state=0).fit_chunks(chunks)
+    synthetic = private.sample(20)
+    assert list(synthetic.columns) == ["age", "sons"]
+    assert [dtype.kind for dtype in synthetic.dtypes] == ["i", "i"]
+    # As of the table of all chunks, whose integers are floats if those of one chunk are.
+    mixed = private.fit_chunks([chunks[0], chunks[1].astype(float)]).sample(20)
+    assert list(mixed.columns) == ["age", "sons"]
+    assert [dtype.kind for dtype in mixed.dtypes] == ["f", "f"]
 
 
 def test_costs_are_counted_as_gaussian():

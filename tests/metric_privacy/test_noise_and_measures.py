@@ -4,6 +4,7 @@ import math
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
@@ -22,11 +23,11 @@ from sklearn_dptda.metric_privacy._smooth_measure import (
     nearest_measure,
     size_for,
 )
+from sklearn_dptda.preprocessing import _cubes
 from sklearn_dptda.privacy import (
     FixedPoint,
     NoiseSource,
     PrivacyAccountant,
-    PrivacyLeakWarning,
     audit_epsilon,
 )
 from sklearn_dptda.utils.estimator_checks import check_privacy
@@ -136,27 +137,33 @@ def test_bad_noise(options, X, message):
         KNormMechanism(**options).fit(X).transform(X)
 
 
+def tree_of(sizes, depth):
+    axes = tree.halvings(sizes, depth)
+    return axes, tree.cell_ends(axes, sizes)
+
+
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_boxes_are_where_their_points_are(d, rng):
     X = rng.random((500, d))
     for depth in (1, 2, 5, 9):
-        leaves = tree.leaf_of(X, depth)
-        centres, widths = tree.boxes(depth, d)
-        assert np.abs(X - centres[leaves]).max(axis=0) == pytest.approx(widths / 2, rel=0.2)
-        assert (np.abs(X - centres[leaves]) <= widths / 2 + 1e-12).all()
-        assert np.prod(widths) == 2.0**-depth
-        counts = tree.level_counts(leaves, depth)
+        axes, ends = tree_of(np.full(d, np.inf), depth)
+        leaves = tree.leaf_of(X, axes, ends)
+        low, high = tree.boxes(axes, ends)
+        assert (low[leaves] <= X).all() and (high[leaves] > X).all()
+        assert np.prod(high - low, axis=1) == pytest.approx(2.0**-depth)
+        counts = tree.level_sums(np.bincount(leaves, minlength=len(low)))
         assert [len(level) for level in counts] == [2 << j for j in range(depth)]
         assert all(level.sum() == 500 for level in counts)
-    assert tree.leaf_of(np.ones((1, d)), 6)[0] == 63
+    assert tree.leaf_of(np.ones((1, d)), *tree_of(np.full(d, np.inf), 6))[0] == 63
 
 
 def test_consistent_masses(rng):
+    all_of_them = [np.ones(2 << j, dtype=bool) for j in range(6)]
     noisy = [rng.normal(5, 4, 2 << j) for j in range(6)]
-    masses = tree.consistent(40.0, noisy)
+    masses = tree.consistent(40.0, noisy, all_of_them)
     assert masses.min() >= 0 and masses.sum() == pytest.approx(40.0)
-    exact = tree.level_counts(rng.integers(0, 64, 300), 6)
-    assert tree.consistent(300, exact) == pytest.approx(exact[-1])
+    exact = tree.level_sums(np.bincount(rng.integers(0, 64, 300), minlength=64))
+    assert tree.consistent(300, exact, all_of_them) == pytest.approx(exact[-1])
 
 
 @pytest.mark.slow
@@ -201,7 +208,7 @@ def test_without_noise_measures_are_those_of_the_data():
     exact = PrivateMeasure(np.inf, (0, 1), adjacency="replace-one", depth=12).fit(X)
     assert (
         np.round(500 * exact.weights_, 9).tolist()
-        == np.bincount(tree.leaf_of(X, 12), minlength=4096).tolist()
+        == np.bincount(tree.leaf_of(X, *tree_of([np.inf] * 2, 12)), minlength=4096).tolist()
     )
     line = blobs(500, 1, 0)
     noisy = integrals(line, 20)
@@ -306,13 +313,56 @@ def test_noise_of_a_row_pays_for_rounding(monkeypatch):
         unpaid = (moved / n / step + size) / (moved / (epsilon * n) / step)
         assert unpaid > epsilon * (1 + 1e-10)
     with pytest.raises(ValueError, match="epsilon is too small"):
-        PrivateMeasure(1e-9, (0, 1), method="metric", adjacency="replace-one")._guarantee(10**6, 1)
+        PrivateMeasure(1e-9, (0, 1), method="metric", adjacency="replace-one")._guarantee(
+            (10**6, 1)
+        )
 
 
-def test_missing_bounds_leak():
-    with pytest.warns(PrivacyLeakWarning):
-        private = PrivateMeasure(random_state=0).fit(blobs(50, 2, 0))
-    assert not private.privacy_guarantee_.public_parameters
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_missing_bounds_are_paid_for(adjacency, monkeypatch):
+    spent = []
+
+    def choice(costs, sizes, rate, noise):
+        # Costs of nested cubes, drawn from first, move all the same way.
+        nested = len(costs) == 91
+        spent.append(rate if nested or adjacency == "add-remove" else 2 * rate)
+        return honest_choice(costs, sizes, rate, noise)
+
+    def laplace(self, scale, size):
+        spent.append(1 / scale)
+        return honest_laplace(self, scale, size)
+
+    honest_choice, honest_laplace = _cubes.choose_member, NoiseSource.discrete_laplace
+    monkeypatch.setattr(_cubes, "choose_member", choice)
+    monkeypatch.setattr(NoiseSource, "discrete_laplace", laplace)
+    X = 100 + blobs(20_000, 2, 0)
+    frame = pd.DataFrame({"a": X[:, 0], "n": np.arange(20_000) % 50})
+    private = PrivateMeasure(
+        2.0, {"a": (50, 150)}, depth=4, adjacency=adjacency, random_state=0
+    ).fit(frame)
+    low, high = private.bounds_
+    assert (low[0], high[0]) == (50, 150) and -100 < low[1] <= 0 and 49 <= high[1] < 150
+    guarantee = private.privacy_guarantee_
+    assert guarantee.epsilon == 2.0 and guarantee.public_parameters
+    assert guarantee.released == "bounds, a probability measure"
+    # The draws take their share; a row moves one count of each level, a replaced one two.
+    numbers = adjacency == "add-remove"
+    draws = 2 + numbers
+    assert sum(spent[:draws]) == pytest.approx(0.2 * 2.0, rel=1e-9)
+    moved = 1 if numbers else 2
+    assert moved * sum(spent[draws:]) <= 0.8 * 2.0 * (1 + 1e-9)
+    assert private.sample(100, random_state=0)["n"].between(low[1], high[1]).all()
+
+
+def test_bounds_of_all_columns_where_they_must_be_known():
+    X = blobs(50, 2, 0)
+    for options in ({"method": "metric", "alpha": 1.0}, {"method": "metric"}):
+        with pytest.raises(ValueError, match="needs bounds"):
+            PrivateMeasure(adjacency="replace-one", random_state=0, **options).fit(X)
+    with pytest.raises(ValueError, match="'b'"):
+        PrivateMeasure(bounds={"b": (0, 1)}).fit(X)
+    exact = PrivateMeasure(math.inf, random_state=0).fit(X)
+    assert np.array_equal(exact.bounds_, (X.min(axis=0), X.max(axis=0)))
 
 
 @pytest.mark.parametrize(
@@ -324,6 +374,9 @@ def test_missing_bounds_leak():
         ({"depth": 0}, "depth"),
         ({"depth": 40}, "depth"),
         ({"alpha": 5.0}, "alpha belongs"),
+        ({"method": "metric", "alpha": 5.0, "marginal_share": 0.5}, "marginal_share belongs"),
+        ({"marginal_share": 1.0}, "marginal_share"),
+        ({"categories": [0, 1]}, "categories"),
         ({"method": "metric"}, "needs alpha"),
         ({"method": "metric", "alpha": 0.0}, "alpha"),
         ({"method": "metric", "alpha": 1e12}, "alpha"),

@@ -55,7 +55,7 @@ def _middle(rows, largest, budget, share):
     n_looks = 0
     while len(active) and n_looks < _MOST_LOOKS:
         n_looks += 1
-        counts = of_columns(rows.columns(active), centre[active], half[active])
+        counts = of_columns(rows.selected(active), centre[active], half[active])
         counts, sd = budget.counts(counts, len(active), share)
         again = []
         for column, j in zip(counts, active, strict=True):

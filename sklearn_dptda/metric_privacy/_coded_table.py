@@ -1,0 +1,164 @@
+"""Tables with columns of categories: public lists of values, and codes in their place."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from sklearn_dptda._typing import FloatArray, Table
+from sklearn_dptda.utils import Box
+from sklearn_dptda.utils._columns import Columns, frame_library, kind_of
+from sklearn_dptda.utils._lossy import refuse_lossy
+
+# Of an axis whose values are told apart: halvings never get so far.
+_MOST_VALUES = 1 << 32
+
+
+@dataclass(frozen=True)
+class CodedTable:
+    """Columns, and the public lists of those that hold categories, by their numbers."""
+
+    columns: Columns
+    choices: dict[int, list[Any]]
+
+    @property
+    def numeric(self) -> list[int]:
+        """Columns that are no categories."""
+        return [place for place in range(len(self.columns.names)) if place not in self.choices]
+
+    def cells(self, low: FloatArray, high: FloatArray) -> tuple[Box, FloatArray]:
+        """Box, and how many values each of its axes holds, from the bounds of numeric columns.
+
+        Whole numbers and codes are in the middle of cells of width one.
+        """
+        ends = np.zeros((2, len(self.columns.names)))
+        sizes = np.full(len(self.columns.names), np.inf)
+        for place, values in self.choices.items():
+            ends[1, place] = len(values) - 1
+        for place, *bounds in zip(self.numeric, low, high, strict=True):
+            ends[:, place] = self.columns.limits(place, *bounds)
+            if ends[0, place] > ends[1, place]:
+                name = self.columns.names[place]
+                raise ValueError(
+                    f"the bounds of column {name!r} have no whole number between them."
+                )
+        whole = [j for j in range(len(sizes)) if j in self.choices or self.columns.is_integer(j)]
+        sizes[whole] = ends[1, whole] - ends[0, whole] + 1
+        ends[:, whole] += [[-0.5], [0.5]]
+        return Box.cornered(*ends), np.where(sizes > _MOST_VALUES, np.inf, sizes)
+
+    def decode(self, points: FloatArray, box: Box) -> Table:
+        """Points of the box as a table of the kind that was given."""
+        decoded = []
+        for place, values in enumerate(points.T):
+            if place in self.choices:
+                decoded.append(self._category(place, values))
+            else:
+                ends = box.low[place], box.high[place]
+                decoded.append(self.columns.numbers(place, values, *ends))
+        return self.columns.table(decoded)
+
+    def _category(self, place, values):
+        choices = self.choices[place]
+        codes = np.clip(np.rint(values), 0, len(choices) - 1).astype(np.int64)
+        return self.columns.values(place, [choices[code] for code in codes])
+
+
+def code_table(X: Any, categories: Mapping[Any, Any] | None) -> tuple[Any, dict[int, list[Any]]]:
+    """The table with codes in place of categories, and their public lists by number of column.
+
+    What has not two dimensions is returned as it is, for others to refuse.
+    """
+    refuse_lossy(X, complex_too=False)
+    if categories and not hasattr(X, "shape"):
+        X = np.array(X, dtype=object)
+    if len(getattr(X, "shape", ())) != 2 or issparse(X):
+        return X, {}
+    columns = Columns.of(X, X.shape[1])
+    choices = _choices(X, columns.names, categories or {})
+    if not choices:
+        return X, {}
+    typed = Columns.of(X, X.shape[1], choices)
+    for place, listed in choices.items():
+        _check_type(typed, place, listed)
+    coded = [
+        _codes(column, choices[place], columns.names[place]) if place in choices else column
+        for place, column in enumerate(_columns(X))
+    ]
+    return columns.table(coded), choices
+
+
+def _columns(X):
+    """Columns of an array or a frame, one by one."""
+    X = X if frame_library(X) else np.asarray(X)
+    return (getattr(X, "iloc", X)[:, place] for place in range(X.shape[1]))
+
+
+def _choices(X, names, categories):
+    """Checked lists by number of column; those of truth values are known."""
+    unknown = [name for name in categories if name not in names]
+    if unknown:
+        raise ValueError(f"categories names columns that X does not have: {unknown!r}.")
+    choices = {}
+    for place, (name, column) in enumerate(zip(names, _columns(X), strict=True)):
+        if name in categories:
+            choices[place] = _checked(categories[name], name)
+        elif kind_of(column.dtype) == "b":
+            choices[place] = [False, True]
+        elif not _is_numeric(column):
+            raise ValueError(
+                f"column {name!r} holds no numbers: pass categories={{{name!r}: [...]}}, the list "
+                "of its values, known without looking at the rows, or turn it into numbers."
+            )
+    return choices
+
+
+def _is_numeric(column):
+    if kind_of(column.dtype) not in "OUS":
+        return True
+    if not isinstance(column, np.ndarray):
+        return False
+    try:
+        column.astype(float)
+    except ValueError:
+        return False
+    except TypeError:
+        pass  # refused in scikit-learn's words
+    return True
+
+
+def _checked(values, name):
+    try:
+        listed = [] if isinstance(values, str) else list(values)
+        repeated = len(set(listed)) < len(listed)
+    except TypeError:
+        listed, repeated = [], False
+    if not listed or repeated:
+        raise ValueError(
+            f"categories of column {name!r} must be a list of different values, at least one."
+        )
+    return listed
+
+
+def _codes(column, choices, name):
+    """Places in the list of the values of a column; ValueError for others, which are not quoted."""
+    codes = {value: code for code, value in enumerate(choices)}
+    try:
+        return np.array([codes[value] for value in column], dtype=np.int64)
+    except (KeyError, TypeError):
+        raise ValueError(
+            f"column {name!r} has values that are missing, or not in its list of categories."
+        ) from None
+
+
+def _check_type(columns, place, listed):
+    """Refuse lists whose values a column of this type would change."""
+    try:
+        kept = list(columns.values(place, listed)) == listed
+    except Exception:  # each library has its own
+        kept = False
+    if not kept:
+        name = columns.names[place]
+        raise ValueError(f"categories of column {name!r} are of another type than the column.")

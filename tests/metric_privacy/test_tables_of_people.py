@@ -1,0 +1,355 @@
+"""Tables in, tables out: frames, integers, truth values and categories of private measures."""
+
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import pyarrow
+import pytest
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sklearn_dptda.metric_privacy import PrivateMeasure
+from sklearn_dptda.metric_privacy import _box_measure as tree
+from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, audit_epsilon
+from sklearn_dptda.utils.estimator_checks import check_privacy
+
+JOBS = ["cook", "clerk", "nurse", "smith", "tutor"]
+LEVELS = ["low", "middle", "high"]
+CATEGORIES = {"job": JOBS, "level": LEVELS}
+BOUNDS = ([0, 17], [20, 90])
+
+
+def people(n, seed=0):
+    rng = np.random.default_rng(seed)
+    group = rng.integers(3, size=n)
+    return pd.DataFrame(
+        {
+            "job": np.array(JOBS)[np.minimum(group + rng.geometric(0.6, n) - 1, 4)],
+            "income": rng.lognormal(group / 2, 0.5, n),
+            "level": pd.Categorical(np.array(LEVELS)[group], ["zzz", *LEVELS], ordered=True),
+            "age": np.clip(rng.gamma(4 + group, 4) + 17, 17, 90).astype("int16"),
+            "smokes": rng.random(n) < 0.2 + 0.2 * group,
+        }
+    )
+
+
+def measure(epsilon=1.0, **options):
+    return PrivateMeasure(epsilon, BOUNDS, categories=CATEGORIES, random_state=0, **options)
+
+
+def total_variation(first, second, bins):
+    """Half the sum of differences of the shares of values, or of bins of numbers."""
+    if bins is not None:
+        first, second = (np.digitize(column, bins) for column in (first, second))
+    shares = [
+        pd.Series(column).astype(str).value_counts(normalize=True) for column in (first, second)
+    ]
+    return shares[0].sub(shares[1], fill_value=0).abs().sum() / 2
+
+
+def test_a_frame_in_a_frame_out():
+    X = people(2000)
+    private = measure().fit(X)
+    synthetic = private.sample(random_state=0)
+    assert list(synthetic.columns) == list(X.columns) == list(private.feature_names_in_)
+    assert len(synthetic) == private.n_samples_
+    for name in ("job", "income", "age", "smokes"):
+        assert synthetic[name].dtype == X[name].dtype
+    # A category of the type of the rows that is not on the public list may come from rows.
+    assert synthetic["level"].cat.categories.tolist() == LEVELS and synthetic["level"].cat.ordered
+    assert b"zzz" not in pickle.dumps(private)
+    assert set(synthetic["job"]) <= set(JOBS)
+    assert synthetic["age"].between(17, 90).all() and synthetic["income"].between(0, 20).all()
+    pd.testing.assert_frame_equal(synthetic, clone(private).fit(X).sample(random_state=0))
+    pd.testing.assert_frame_equal(
+        synthetic, pickle.loads(pickle.dumps(private)).sample(random_state=0)
+    )
+    # Whatever becomes of the parameter, codes mean what they meant.
+    private.set_params(categories=None)
+    pd.testing.assert_frame_equal(synthetic, private.sample(random_state=0))
+
+
+def test_types_of_pandas_and_arrow():
+    X = people(300).drop(columns="level")
+    X = X.astype({"job": "string[pyarrow]", "age": "Int16", "smokes": "boolean"})
+    X["nation"] = X["job"].astype(pd.ArrowDtype(pyarrow.string()))
+    private = PrivateMeasure(bounds=BOUNDS, categories={"job": JOBS, "nation": JOBS})
+    assert private.fit(X).sample(20).dtypes.tolist() == X.dtypes.tolist()
+
+
+def test_polars():
+    polars = pytest.importorskip("polars")
+    columns = people(500)
+    X = polars.DataFrame(
+        {name: columns[name].tolist() for name in columns},
+        schema_overrides={"age": polars.Int16, "level": polars.Enum(["zzz", *LEVELS])},
+    )
+    synthetic = measure().fit(X).sample(100, random_state=0)
+    assert synthetic.columns == X.columns
+    assert synthetic.dtypes == [
+        polars.String,
+        polars.Float64,
+        polars.Enum(LEVELS),
+        polars.Int16,
+        polars.Boolean,
+    ]
+
+
+@pytest.mark.parametrize("kind", [np.array, np.ndarray.tolist])
+def test_arrays_and_lists_of_objects(kind):
+    X = kind(people(300).to_numpy(dtype=object)[:, :4])
+    private = PrivateMeasure(bounds=BOUNDS, categories={0: JOBS, 2: LEVELS}, random_state=0).fit(X)
+    synthetic = private.sample(50, random_state=0)
+    assert synthetic.dtype == object and synthetic.shape == (50, 4)
+    assert set(synthetic[:, 0]) <= set(JOBS) and set(synthetic[:, 2]) <= set(LEVELS)
+    # An object is no integer: what a list holds is in the rows.
+    assert all(isinstance(age, float) for age in synthetic[:, 3])
+
+
+def test_arrays_of_strings_and_of_truth_values():
+    X = np.array(JOBS)[:, None].repeat(2, axis=1)
+    longer = [*JOBS, "a job of a longer name"]
+    private = PrivateMeasure(categories={0: longer, 1: longer}, random_state=0).fit(X[:1])
+    assert set(private.sample(500, random_state=0)[:, 0]) == set(longer)
+    assert private.privacy_guarantee_.public_parameters
+    truth = PrivateMeasure(math.inf, adjacency="replace-one").fit(np.eye(2, dtype=bool))
+    synthetic = truth.sample(50, random_state=0)
+    assert synthetic.dtype == bool and (synthetic.sum(axis=1) == 1).all()
+
+
+def test_names_need_not_be_strings():
+    X = pd.DataFrame(np.ones((20, 3)), columns=[4, 7, 5]).astype({4: int})
+    synthetic = PrivateMeasure(bounds=(0, 3)).fit(X).sample(9)
+    assert synthetic.columns.tolist() == [4, 7, 5]
+    assert [dtype.kind for dtype in synthetic.dtypes] == ["i", "f", "f"]
+
+
+def test_integers_stay_integers():
+    X = np.array([[3, 200], [3, 7], [9, 7]], dtype=np.uint8)
+    exact = PrivateMeasure(math.inf, (0.5, 300.5), adjacency="replace-one").fit(X)
+    synthetic = exact.sample(300, random_state=0)
+    assert synthetic.dtype == np.uint8
+    assert set(map(tuple, synthetic.tolist())) == set(map(tuple, X.tolist()))
+    noisy = PrivateMeasure(0.5, (0.5, 300.5), random_state=0).fit(X).sample(300, random_state=0)
+    assert noisy.dtype == np.uint8 and noisy.min() >= 1
+    # Every one of three values is as likely where there is nothing but the box.
+    flat = PrivateMeasure(1.0, (1, 3), depth=1, random_state=0)
+    flat = flat.fit(pd.DataFrame({"a": pd.array([2] * 9, dtype="Int8")})).sample(
+        9000, random_state=0
+    )
+    assert flat["a"].dtype == "Int8" and set(flat["a"]) == {1, 2, 3}
+    metric = PrivateMeasure(5.0, (0, 9), method="metric", adjacency="replace-one").fit(X)
+    assert metric.sample(20).dtype == np.uint8
+    huge = np.array([[2**62], [5]])
+    wide = PrivateMeasure(bounds=(0, 1e19)).fit(huge).sample(20)
+    assert wide.dtype == np.int64 and wide.min() >= 0
+    with pytest.raises(ValueError, match="column 1 have no whole number"):
+        PrivateMeasure(bounds=([0, 0.2], [9, 0.8])).fit(X)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 13, 40])
+def test_values_end_up_alone(size):
+    sizes = np.array([size, math.inf])
+    axes = tree.halvings(sizes, 14)
+    assert axes.count(0) == math.ceil(math.log2(size)) and len(axes) == 14
+    ends = tree.cell_ends(axes, sizes)
+    low, high = tree.boxes(axes, ends)
+    there = (low < high).all(axis=1)
+    assert tree.box_numbers(axes, sizes)[-1] == there.sum() == size << 14 - axes.count(0)
+    points = np.column_stack([(np.arange(size) + 0.5) / size, np.zeros(size)])
+    leaves = tree.leaf_of(points, axes, ends)
+    assert there[leaves].all() and len(set(leaves)) == size
+    assert (low[leaves] <= points).all() and (points < high[leaves]).all()
+
+
+def random_points(rng):
+    """Codes and numbers of the unit cube, and the sizes of their axes."""
+    sizes = np.where(rng.random(4) < 0.5, rng.integers(1, 20, 4), math.inf)
+    points = [
+        rng.random(40) if math.isinf(size) else (rng.integers(size, size=40) + 0.5) / size
+        for size in sizes
+    ]
+    return np.column_stack(points), sizes
+
+
+def test_a_row_is_in_one_box_of_each_level(rng):
+    # 50 random tables of numbers and categories: leaving out a row changes one count of each level
+    # by one, and replacing it by each other changes two or none; all levels at once, at worst.
+    at_worst = False
+    for _ in range(50):
+        X, sizes = random_points(rng)
+        axes = tree.halvings(sizes, 7)
+        ends = tree.cell_ends(axes, sizes)
+        low, high = tree.boxes(axes, ends)
+
+        def counts(points):
+            leaves = tree.leaf_of(points, axes, ends)  # noqa: B023
+            return tree.level_sums(np.bincount(leaves, minlength=len(low)))  # noqa: B023
+
+        def changes(other):
+            pairs = zip(counts(X), counts(other), strict=True)  # noqa: B023
+            return [np.abs(a - b).sum() for a, b in pairs]
+
+        assert changes(X[1:]) == [1] * len(axes)
+        replaced = [changes(np.vstack([row, X[1:]])) for row in X[1:]]
+        assert set(np.ravel(replaced)) <= {0, 2}
+        at_worst |= np.min(replaced, axis=1).max() == 2
+        assert (low < high).all(axis=1)[tree.leaf_of(X, axes, ends)].all()
+    assert at_worst
+
+
+@pytest.mark.parametrize(("adjacency", "moved"), [("add-remove", 1), ("replace-one", 2)])
+@pytest.mark.parametrize("share", [0.0, 0.5, None])
+def test_the_budget_is_spent_and_no_more(adjacency, moved, share, monkeypatch):
+    # A row moves each vector of counts by one, or two: what the scales of their noise make of it
+    # is the whole of epsilon.
+    scales = []
+
+    def without_noise(self, scale, size):
+        scales.append(scale)
+        return np.zeros(size, dtype=np.int64)
+
+    monkeypatch.setattr(NoiseSource, "discrete_laplace", without_noise)
+    for epsilon in (0.3, 1.0, 7.0):
+        scales.clear()
+        measure(epsilon, adjacency=adjacency, marginal_share=share).fit(people(400))
+        assert len(scales) >= 5
+        assert epsilon * (1 - 1e-9) < sum(moved / scale for scale in scales) <= epsilon
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [0.0, 0.9])
+def test_audit_of_categories_and_its_broken_twin(share):
+    # 4,000 runs a side of a measure of three categories, and 2,000 of a twin with an
+    # eighth of the noise; false alarms below 1e-6.
+    inside, outside = (np.array([[code], [2], [2]], dtype=object) for code in (0, 2))
+
+    def release(X, random_state=None, epsilon=1.0):
+        private = PrivateMeasure(
+            epsilon,
+            adjacency="replace-one",
+            depth=1,
+            categories={0: [0, 1, 2]},
+            marginal_share=share,
+            random_state=random_state,
+        ).fit(X)
+        return private.marginals_[0][1, 1] if share else private.weights_[0]
+
+    def audit(epsilon, n_runs):
+        return audit_epsilon(
+            lambda X, random_state=None: release(X, random_state, epsilon),
+            inside,
+            outside,
+            n_runs=n_runs,
+            confidence=1 - 1e-6,
+            random_state=0,
+        )
+
+    assert not audit(1.0, 4000).refutes(1.0)
+    assert audit(8.0, 2000).refutes(1.0)
+
+
+def test_without_noise_categories_are_those_of_the_data():
+    X = people(200)[["job", "smokes"]]
+    exact = PrivateMeasure(math.inf, adjacency="replace-one", categories={"job": JOBS}).fit(X)
+    found = {
+        (JOBS[round(job)], bool(round(smokes))): weight * 200
+        for (job, smokes), weight in zip(exact.support_, exact.weights_, strict=True)
+    }
+    # The five jobs with both answers, and nothing in between.
+    assert len(found) == 10
+    counts = X.value_counts().to_dict()
+    assert {pair: count for pair, count in found.items() if count > 1e-9} == pytest.approx(counts)
+
+
+def test_more_categories_than_rows_and_one_of_a_kind():
+    many = [f"place {i}" for i in range(1000)]
+    X = pd.DataFrame({"place": many[:5], "country": ["here"] * 5})
+    lists = {"place": many, "country": ["here"]}
+    synthetic = PrivateMeasure(1.0, categories=lists).fit(X).sample(300, random_state=0)
+    assert set(synthetic["place"]) <= set(many) and set(synthetic["country"]) == {"here"}
+    alone = PrivateMeasure(1.0, categories={"country": ["here"]}).fit(X[["country"]])
+    assert alone.weights_.tolist() == [1.0]
+    assert set(alone.sample(3)["country"]) == {"here"}
+
+
+def test_columns_one_by_one_are_near():
+    # 2,000 rows at epsilon = 2, seeded: half of the budget finds each column, and without it
+    # numbers are spread evenly over wide boxes.
+    X = people(2000)
+    bins = {"income": np.linspace(0, 20, 21), "age": np.linspace(17, 90, 21)}
+
+    def worst(private):
+        synthetic = private.fit(X).sample(20_000, random_state=0)
+        return max(total_variation(X[name], synthetic[name], bins.get(name)) for name in X)
+
+    assert worst(measure(2.0)) < 0.16
+    assert worst(measure(2.0, marginal_share=0.0)) > 0.2
+
+
+@pytest.mark.parametrize(
+    ("categories", "message"),
+    [
+        ({"job": JOBS}, r"'level' holds no numbers: pass categories=\{'level'"),
+        ({**CATEGORIES, "colour": ["red"]}, r"does not have: \['colour'\]"),
+        ({**CATEGORIES, 0: JOBS}, r"does not have: \[0\]"),
+        ({**CATEGORIES, "job": []}, "'job' must be a list of different values"),
+        ({**CATEGORIES, "job": [*JOBS, "cook"]}, "'job' must be a list of different values"),
+        ({**CATEGORIES, "job": "cook"}, "'job' must be a list of different values"),
+        ({**CATEGORIES, "job": 5}, "'job' must be a list of different values"),
+        ({**CATEGORIES, "job": [["cook"]]}, "'job' must be a list of different values"),
+        ({**CATEGORIES, "job": JOBS[:4]}, "'job' has values that are missing, or not in its list"),
+        ({**CATEGORIES, "job": [1, 2]}, "'job' are of another type"),
+        ({**CATEGORIES, "age": [17, 1.5]}, "'age' are of another type"),
+        ({**CATEGORIES, "age": [17, 10**6]}, "'age' are of another type"),
+    ],
+)
+def test_bad_lists_cost_nothing(categories, message):
+    accountant = PrivacyAccountant(math.inf)
+    private = PrivateMeasure(bounds=BOUNDS, categories=categories, accountant=accountant)
+    with pytest.raises(ValueError, match=message) as caught:
+        private.fit(people(100))
+    assert not accountant.spends()
+    # No value of a row is quoted, but for those of the list that was passed.
+    assert "tutor" not in str(caught.value)
+
+
+def test_what_is_missing_or_no_category_costs_nothing():
+    accountant = PrivacyAccountant(math.inf)
+    X = people(50)
+    X.loc[7, "job"] = None
+    with pytest.raises(ValueError, match="'job' has values that are missing"):
+        measure(accountant=accountant).fit(X)
+    with pytest.raises(ValueError, match="column 0 holds no numbers"):
+        PrivateMeasure(bounds=BOUNDS, accountant=accountant).fit(people(9).to_numpy(dtype=object))
+    with pytest.raises(ValueError, match="no numbers"):
+        PrivateMeasure(bounds=BOUNDS, accountant=accountant).fit([["tutor", 1.0]])
+    unhashable = pd.DataFrame({"job": [["cook"], ["clerk"]]})
+    with pytest.raises(ValueError, match="'job' has values that are missing"):
+        PrivateMeasure(categories={"job": JOBS}, accountant=accountant).fit(unhashable)
+    metric = PrivateMeasure(
+        1.0, BOUNDS, method="metric", adjacency="replace-one", accountant=accountant
+    )
+    for columns, lists in ((["job"], {"job": JOBS}), (["smokes"], None)):
+        with pytest.raises(ValueError, match="takes numbers alone"):
+            clone(metric).set_params(categories=lists, accountant=accountant).fit(
+                people(9)[columns]
+            )
+    assert not accountant.spends()
+
+
+def test_bounds_are_those_of_numbers():
+    with pytest.raises(ValueError, match="2 here"):
+        PrivateMeasure(bounds=([0] * 5, [1] * 5), categories=CATEGORIES).fit(people(9))
+
+
+@pytest.mark.slow
+def test_every_privacy_check_passes_with_marginals():
+    check_privacy(PrivateMeasure(bounds=(0, 1), depth=3, marginal_share=0.5))
+
+
+@parametrize_with_checks([PrivateMeasure(bounds=(-10, 10), marginal_share=0.5)])
+def test_scikit_learn(estimator, check):
+    check(estimator)
