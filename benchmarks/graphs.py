@@ -1,4 +1,4 @@
-"""Edge-private graphs: time and memory of flips and embeddings; distances of diagrams."""
+"""Edge-private graphs: time and memory of flips and embeddings; groups; distances of diagrams."""
 
 import resource
 from multiprocessing import get_context
@@ -6,6 +6,7 @@ from multiprocessing import get_context
 import numpy as np
 from scipy.sparse import coo_array
 
+from benchmarks._groups import group_table
 from benchmarks._table import Table, at_most
 from benchmarks._timing import once, repeated
 from sklearn_dptda import bottleneck_distance
@@ -21,6 +22,7 @@ DEGREE = 20
 def tables(quick):
     """Yield the tables of this benchmark."""
     yield _flips(quick)
+    yield group_table(quick)
     yield _distances(quick)
 
 

@@ -37,13 +37,18 @@ class AdjacencySpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMix
         graph carries, as a release of :class:`EdgeFlip` does, or zero.
     max_components : int, default=20
         Most coordinates that are looked for.
+    normalize : bool, default=False
+        Whether :meth:`transform` and :meth:`fit_transform` divide each node's
+        coordinates by their Euclidean length; zeros stay zeros. True for
+        clusters; False for positions, their shape and their products.
     random_state : int, RandomState instance or None, default=0
         Of the start vector of the eigensolver.
 
     Attributes
     ----------
     embedding_ : ndarray of shape (n_nodes, `n_components_`)
-        Coordinates of the nodes; those of positive eigenvalues first.
+        Coordinates of the nodes, never normalized; those of positive
+        eigenvalues first.
     eigenvalues_ : ndarray of shape (`n_components_`,)
         Of the adjacency matrix without bias.
     signature_ : ndarray of shape (`n_components_`,)
@@ -60,8 +65,14 @@ class AdjacencySpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMix
 
     Notes
     -----
-    Post-processing: as private as the graph. The unbiased matrix
-    ``(A - p) / (1 - 2 p)`` is never formed.
+    Post-processing: as private as the graph, normalized or not. The unbiased
+    matrix ``(A - p) / (1 - 2 p)`` is never formed.
+
+    In a degree-corrected block model a node's position is its activity times
+    that of its group: groups are rays from the origin, which coordinates of
+    length one bring together in points. On networks whose degrees vary, that
+    multiplies the agreement of clusters with groups; ask for as many
+    coordinates as there are groups, where their number is known.
 
     References
     ----------
@@ -69,7 +80,9 @@ class AdjacencySpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMix
     block models under local differential privacy", 2022, and S. Vishwanath, J.
     Hehir, "The shape of edge differential privacy"; the unbiased matrix is
     that of "Signal recovery from random dot product graphs under local
-    differential privacy", 2025.
+    differential privacy", 2025. Lengths of one: J. Lei, A. Rinaldo,
+    "Consistency of spectral clustering in stochastic block models", Annals of
+    Statistics 43, 2015.
 
     Examples
     --------
@@ -79,12 +92,20 @@ class AdjacencySpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMix
     >>> noisy = EdgeFlip(2.0, random_state=0).fit_transform(A)
     >>> AdjacencySpectralEmbedding().fit_transform(noisy).shape
     (1000, 3)
+
+    Clusters of a noisy graph:
+
+    >>> from sklearn.cluster import KMeans
+    >>> from sklearn.pipeline import make_pipeline
+    >>> embedding = AdjacencySpectralEmbedding(3, normalize=True)
+    >>> labels = make_pipeline(embedding, KMeans(3, random_state=0)).fit_predict(noisy)
     """
 
     _parameter_constraints = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "flip_probability": [Interval(Real, 0, 0.5, closed="left"), StrOptions({"auto"})],
         "max_components": [Interval(Integral, 1, None, closed="left")],
+        "normalize": ["boolean"],
         "random_state": ["random_state"],
     }
 
@@ -94,11 +115,13 @@ class AdjacencySpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMix
         *,
         flip_probability: float | Literal["auto"] = "auto",
         max_components: int = 20,
+        normalize: bool = False,
         random_state: LegacyRandomStateLike = 0,
     ) -> None:
         self.n_components = n_components
         self.flip_probability = flip_probability
         self.max_components = max_components
+        self.normalize = normalize
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -155,7 +178,7 @@ class AdjacencySpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMix
         -------
         ndarray of shape (n_nodes, `n_components_`)
         """
-        return self.fit(X).embedding_
+        return self._output(self.fit(X).embedding_)
 
     def transform(self, X: GraphLike | PackedAdjacency) -> FloatArray:
         """Coordinates of nodes from their links to those of :meth:`fit`.
@@ -194,8 +217,19 @@ class AdjacencySpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMix
         )
         p = self.flip_probability_
         if A.shape[0] == A.shape[1] and not getattr(X, "links", False):
-            return unbiased(A, p) @ weights
-        return (A @ weights - p * weights.sum(axis=0)) / (1 - 2 * p)
+            return self._output(unbiased(A, p) @ weights)
+        return self._output((A @ weights - p * weights.sum(axis=0)) / (1 - 2 * p))
+
+    def _output(self, coordinates):
+        """Coordinates as they are asked for: positions or directions."""
+        if not self.normalize:
+            return coordinates
+        lengths = np.linalg.norm(coordinates, axis=1, keepdims=True)
+        # What is zero but for the error of the eigensolver has no direction.
+        error = _TOLERANCE * np.linalg.norm(self.embedding_) / np.sqrt(self.n_features_in_)
+        return np.divide(
+            coordinates, lengths, out=np.zeros_like(coordinates), where=lengths > error
+        )
 
     def _probability(self, X):
         if self.flip_probability != "auto":
