@@ -1,5 +1,8 @@
 """Peaks of a density: ToMATo against GUDHI's and HDBSCAN, and what private peaks find."""
 
+import os
+from pathlib import Path
+
 import numpy as np
 from gudhi.clustering.tomato import Tomato
 from joblib import Parallel, delayed
@@ -41,6 +44,49 @@ SHAPES = {
         lambda n, s: make_rings(n, radii=(1, 1, 1), n_features=3, noise=0.05, random_state=s),
     ),
 }
+# Clusters of several densities, or under background noise. Tables are read from the folder that
+# SKLEARN_DPTDA_DATA names.
+UNDER_NOISE = {
+    "cluto_t4_8k": (6, lambda s: _table("cluto_t4_8k")),
+    "cluto_t7_10k": (9, lambda s: _table("cluto_t7_10k")),
+    "aggregation": (7, lambda s: _table("aggregation")),
+    "five discs": (5, lambda s: _discs(6000, s)),
+    "unequal blobs, 1,500 rows": (3, lambda s: _unequal(1500)),
+    "unequal blobs, 5,000 rows": (3, lambda s: _unequal(5000)),
+    "moons, 2,000 rows": (2, lambda s: make_moons(2000, noise=0.06, random_state=s)),
+    "circles, 2,000 rows": (
+        2,
+        lambda s: make_circles(2000, noise=0.05, factor=0.5, random_state=s),
+    ),
+    "fifteen blobs, 5,000 rows": (15, lambda s: _fifteen(5000, s)),
+}
+
+
+def _table(name):
+    with np.load(Path(os.environ["SKLEARN_DPTDA_DATA"]) / f"{name}.npz") as table:
+        return table["X"], table["y"]
+
+
+def _discs(n, seed):
+    rng = np.random.default_rng(seed)
+    centers = np.array([[2, 2], [7, 2], [2, 7], [7.5, 7.5], [4.7, 4.7]])
+    y = rng.choice(6, n, p=[0.085, 0.255, 0.255, 0.1275, 0.1275, 0.15])
+    turn, radius = rng.uniform(0, 2 * np.pi, n), np.sqrt(rng.uniform(size=n))
+    X = rng.uniform(0, 10, size=(n, 2))
+    sizes = np.array([1.5, 1.5, 1.2, 2.0, 0.5])
+    inside = y < 5
+    disc = radius[:, None] * np.column_stack([np.cos(turn), np.sin(turn)])
+    X[inside] = centers[y[inside]] + sizes[y[inside], None] * disc[inside]
+    return X, np.where(inside, y, -1)
+
+
+def _unequal(n):
+    return make_blobs(n, cluster_std=[1.0, 2.5, 0.5], random_state=170)
+
+
+def _fifteen(n, seed):
+    centers = [(i, j) for i in range(5) for j in range(3)]
+    return make_blobs(n, centers=centers, cluster_std=0.18, random_state=seed)
 
 
 def tables(quick):
@@ -48,6 +94,7 @@ def tables(quick):
     yield _times(quick)
     for n in (1000,) if quick else (1000, 10_000):
         yield _scores(n, 2 if quick else 10)
+    yield _under_noise(2 if quick else 10)
 
 
 def _times(quick):
@@ -116,3 +163,61 @@ def _score(make, n, seed, k, epsilon, bounds):
         DPLloyd(k, epsilon, bounds=bounds, random_state=seed),
     )
     return [adjusted_rand_score(y, model.fit(X).predict(X)) for model in models]
+
+
+def _under_noise(n_repeats):
+    rows = []
+    for name, (k, make) in UNDER_NOISE.items():
+        try:
+            make(0)
+        except (KeyError, FileNotFoundError):
+            rows.append((name, "not in SKLEARN_DPTDA_DATA", *["-"] * 4))
+            continue
+        scores = np.array(
+            Parallel(n_jobs=-1)(
+                delayed(_score_under_noise)(make, seed, k) for seed in range(n_repeats)
+            )
+        )
+        given, found, numbers, missed, lost = scores.mean(axis=0).T
+        cells = [
+            "-" if np.isnan(pair).all() else " / ".join(f"{value:.{digits}f}" for value in pair)
+            for pair, digits in ((given, 2), (found, 2), (numbers, 1), (missed, 2), (lost, 2))
+        ]
+        rows.append((f"{name} ({k})", *cells))
+    return Table(
+        "DPToMATo, several densities and background noise: epsilon = 1 / 0.2",
+        (
+            "data (clusters)",
+            "number given",
+            "number found",
+            "clusters found",
+            "noise rows left in clusters",
+            "cluster rows labelled -1",
+        ),
+        rows,
+        f"Adjusted Rand index of the rows that are no noise; means of {n_repeats} seeds. Bounds "
+        "are the range of the data, as no private use has them. The last two columns: "
+        'noise="auto".',
+    )
+
+
+def _score_under_noise(make, seed, k):
+    X, y = make(seed)
+    bounds, true = (X.min(axis=0), X.max(axis=0)), y >= 0
+    rows = []
+    for epsilon in (1.0, 0.2):
+        given, found, marked = (
+            DPToMATo(n, epsilon, bounds, noise=noise, random_state=seed).fit(X)
+            for n, noise in ((k, None), (None, None), (None, "auto"))
+        )
+        background = marked.predict(X) < 0
+        rows.append(
+            [
+                adjusted_rand_score(y[true], given.predict(X[true])),
+                adjusted_rand_score(y[true], found.predict(X[true])),
+                found.n_clusters_,
+                np.nan if true.all() else 1 - background[~true].mean(),
+                background[true].mean(),
+            ]
+        )
+    return rows

@@ -3,9 +3,9 @@ Clusters that a private histogram shows
 =======================================
 
 ``DPToMATo`` releases one noisy histogram, and finds clusters of any shape, and how many
-there are, as post-processing: counts are smoothed at several scales and brought to unit
-variance, so that the prominence of a peak is a z-score against the noise of sampling and
-of privacy. Peaks that stand out are clusters.
+there are, as post-processing: counts are smoothed and brought to unit variance, so that what
+the sides of a pass stand out by is a z-score against the noise of sampling and of privacy.
+Where both stand out there are two clusters.
 """
 
 # %%
@@ -66,8 +66,8 @@ for name, (make, bounds) in SCENES.items():
 print(fitted["moons"][0].privacy_guarantee_)
 
 # %%
-# The private histogram, the clusters of its cells with fresh points on top, and the
-# prominences, with the threshold below which noise alone may reach.
+# The private histogram, the clusters of its cells with fresh points on top, and how far the
+# sides of each pass stand out: the clusters in colour, what noise alone does in grey.
 figure, axes = plt.subplots(3, 4, figsize=(13, 9.6), layout="constrained")
 for column, (name, (private, fresh, ours)) in zip(axes.T, fitted.items(), strict=True):
     (x0, x1), (y0, y1) = ((edges[0], edges[-1]) for edges in private.edges_)
@@ -102,19 +102,18 @@ for column, (name, (private, fresh, ours)) in zip(axes.T, fitted.items(), strict
         edgecolor="0.2",
         linewidth=0.6,
     )
-    column[2].axhline(private.threshold, color="0.2", linestyle="--", linewidth=1)
     column[2].set(xlabel="peak", xticks=[])
     column[2].set_title(f"{private.n_clusters_} clusters", fontsize=9)
     for ax in column[:2]:
         ax.set(xticks=[], yticks=[], aspect="equal", xlim=(x0, x1), ylim=(y0, y1))
 for ax, label in zip(
-    axes[:, 0], ("private histogram", "its clusters", "prominence (z-score)"), strict=True
+    axes[:, 0], ("private histogram", "its clusters", "stands out by (z-score)"), strict=True
 ):
     ax.set_ylabel(label)
 figure.suptitle(f"epsilon = {EPSILON:g}, {n:,} points, number of clusters not given")
 
 # %%
-# The same prominences as a persistence diagram, beside those of the points themselves: far
+# The same as a persistence diagram, beside those of the points themselves: far
 # from the diagonal are the clusters, and there are five of them.
 private, fresh, _ = fitted["five shapes"]
 figure, axes = plt.subplots(1, 2, figsize=(9, 4.6), layout="constrained")

@@ -3,18 +3,19 @@
 import math
 import warnings
 from numbers import Integral, Real
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, IntArray, RandomStateLike, RowBounds
-from sklearn_dptda.cluster._peaks._grid_peaks import choose, smoothed_peaks
-from sklearn_dptda.cluster._peaks._peak_hierarchy import places_of
+from sklearn_dptda.cluster._peaks._background import background_cells
+from sklearn_dptda.cluster._peaks._grid_peaks import clearest_peaks, count_clusters
 from sklearn_dptda.cluster._private_rows import PrivateRowsEstimator
 from sklearn_dptda.preprocessing._cubes import private_cubes
 from sklearn_dptda.privacy import PrivacyAccountant, Sensitivity
-from sklearn_dptda.utils._sklearn import Interval
+from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
 # Cells per axis, by dimension.
 _BINS = {1: 128, 2: 32, 3: 24, 4: 8}
@@ -28,15 +29,15 @@ class DPToMATo(PrivateRowsEstimator):
     """Clusters of any shape under differential privacy, from the peaks of a noisy histogram.
 
     The histogram of a grid in private bounds is released with discrete Laplace
-    noise.
-    All else is post-processing: smoothing at several scales, a transform to
-    unit variance, and ToMATo on the grid, so that prominences are z-scores
-    against the noise of sampling and of privacy.
+    noise. All else is post-processing. Each cell is averaged with near ones that are
+    like it, over a window of its own; sides of a pass of the smoothed counts
+    are two clusters where both stand out from it, against the noise of sampling
+    and of privacy. So many clusters are then read off ToMATo's hierarchy.
 
     Parameters
     ----------
     n_clusters : int, default=None
-        Number of clusters. None: peaks that stand out by more than
+        Number of clusters. None: those that stand out by more than
         ``threshold``.
     %(epsilon)s
     bounds : pair of float or array-like, or dict, default=None
@@ -51,10 +52,14 @@ class DPToMATo(PrivateRowsEstimator):
     n_bins : int, default=None
         Cells of each axis. None: 128, 32, 24 or 8 in one to four dimensions,
         and 4,096 in all beyond.
-    threshold : float, default=4.5
-        Prominence, in standard deviations, of what counts as a cluster where
-        ``n_clusters`` is None. More of it is asked for at the finest scales,
-        where noise has heavy tails, and in one dimension.
+    threshold : float, default=2.0
+        How many standard deviations both sides of a pass must stand out from
+        it, to be two clusters where ``n_clusters`` is None; and a cell from the
+        background, where ``noise`` is "auto".
+    noise : {"auto"}, default=None
+        Whether cells that cannot be told from the background get the label -1.
+        That costs rows in sparse parts of clusters, many at a small
+        ``epsilon``. None: every row gets a cluster.
     %(fit_accountant_and_random_state)s
 
     Attributes
@@ -64,17 +69,20 @@ class DPToMATo(PrivateRowsEstimator):
     edges_ : list of ndarray of shape (n_bins + 1,)
         Edges of the cells.
     diagram_ : ndarray of shape (n_peaks, 2)
-        Birth and death of the peaks in standard deviations, the most prominent
-        first: row ``i`` belongs to cluster ``i``, for the first
-        ``n_clusters_``. The highest peak dies at the lowest cell.
+        Peaks at the chosen scale, in standard deviations of one count: death is
+        the height of the pass to the rest, and birth is higher by what the
+        weaker side of the pass stands out, the farthest first: row ``i``
+        belongs to cluster ``i``, for the first ``n_clusters_``. The highest
+        peak dies at the lowest cell.
     n_clusters_ : int
-        Number of clusters.
+        Number of clusters, without the background.
     cell_labels_ : ndarray of shape (n_bins,) * n_features
-        Cluster of each cell.
+        Cluster of each cell, or -1.
     cluster_centers_ : ndarray of shape (`n_clusters_`, n_features)
-        Centres of the cells of the peaks.
+        Centres of the highest cells.
     scale_ : float
-        Standard deviation of the chosen smoothing, in cells.
+        Standard deviation, in cells, of the smoothing that splits off so many
+        clusters most clearly.
     %(bounds_of_rows)s
     %(fit_guarantee_and_columns)s
 
@@ -99,6 +107,9 @@ class DPToMATo(PrivateRowsEstimator):
     F. Chazal, L. Guibas, S. Oudot, P. Skraba, "Persistence-based clustering in
     Riemannian manifolds", Journal of the ACM 60, 2013.
 
+    J. Polzehl, V. Spokoiny, "Propagation-separation approach for local
+    likelihood estimation", Probability Theory and Related Fields 135, 2006.
+
     Examples
     --------
     >>> from sklearn.datasets import make_moons
@@ -121,6 +132,7 @@ class DPToMATo(PrivateRowsEstimator):
         "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
         "n_bins": [Interval(Integral, 2, None, closed="left"), None],
         "threshold": [Interval(Real, 0, None, closed="left")],
+        "noise": [StrOptions({"auto"}), None],
     }
 
     def __init__(
@@ -132,7 +144,8 @@ class DPToMATo(PrivateRowsEstimator):
         bounds_share: float = 0.2,
         adjacency: Adjacency = "add-remove",
         n_bins: int | None = None,
-        threshold: float = 4.5,
+        threshold: float = 2.0,
+        noise: Literal["auto"] | None = None,
         accountant: PrivacyAccountant | None = None,
         random_state: RandomStateLike = None,
     ) -> None:
@@ -143,6 +156,7 @@ class DPToMATo(PrivateRowsEstimator):
         self.adjacency = adjacency
         self.n_bins = n_bins
         self.threshold = threshold
+        self.noise = noise
         self.accountant = accountant
         self.random_state = random_state
 
@@ -194,19 +208,23 @@ class DPToMATo(PrivateRowsEstimator):
         )
         scale = budget.scale(sensitivity, 1.0)
         noisy = _histogram(rows, bins) + budget.draw(scale, (bins,) * d)
-        best, self.n_clusters_ = choose(
-            smoothed_peaks(noisy, _variance(scale)), self.n_clusters, float(self.threshold)
-        )
+        variance = _variance(scale)
+        n_clusters = self.n_clusters or count_clusters(noisy, variance, float(self.threshold))
+        best = clearest_peaks(noisy, variance, n_clusters)
+        self.n_clusters_ = min(n_clusters, len(best.scores))
         self._warn_of_number()
-        labels = best.peaks.cut(self.n_clusters_)
+        labels = best.cut(self.n_clusters_)
+        tops = best.tops(labels)
+        if self.noise == "auto":
+            background = background_cells(noisy, variance, float(self.threshold))
+            # Of a cluster its peak at least is left.
+            background[tuple(tops.T)] = False
+            labels[background] = -1
         self.counts_, self.scale_ = noisy, best.scale
-        self.diagram_ = np.maximum(best.peaks.diagram, best.heights.min())
-        self.cell_labels_ = labels[best.peaks.owners].reshape(noisy.shape)
+        self.diagram_, self.cell_labels_ = best.diagram(), labels
         edges = box.points(np.linspace(-1.0, 1.0, bins + 1)[:, None])
         self.edges_ = list(np.broadcast_to(edges, (bins + 1, d)).T.copy())
-        tops = places_of(best.peaks.births[: self.n_clusters_], best.heights)
-        cells = np.column_stack(np.unravel_index(tops, noisy.shape))
-        self.cluster_centers_ = box.points((2 * cells + 1) / bins - 1)
+        self.cluster_centers_ = box.points((2 * tops + 1) / bins - 1)
 
     def _warn_of_number(self):
         # A function of the noisy histogram: the warning is part of the release.
@@ -236,6 +254,7 @@ class DPToMATo(PrivateRowsEstimator):
         Returns
         -------
         ndarray of shape (n_samples,)
+            -1 in the background, where ``noise`` is "auto".
         """
         X = self._rows(X)
         last = len(self.edges_[0]) - 2

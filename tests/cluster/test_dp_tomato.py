@@ -10,7 +10,17 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda.cluster import DPToMATo
 from sklearn_dptda.cluster._dp_tomato import _histogram, _variance
-from sklearn_dptda.cluster._peaks._grid_peaks import grid_neighbours, stabilised
+from sklearn_dptda.cluster._peaks._adaptive_smoothing import (
+    adaptive_heights,
+    expected_counts,
+    stabilise,
+)
+from sklearn_dptda.cluster._peaks._grid_peaks import (
+    clearest_peaks,
+    count_clusters,
+    grid_neighbours,
+    smoothed_heights,
+)
 from sklearn_dptda.datasets import make_rings, make_shapes, make_spirals
 from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant
 from sklearn_dptda.utils._row_batches import Rows
@@ -95,8 +105,27 @@ def test_heights_have_unit_variance():
     noise, rng = NoiseSource(0), np.random.default_rng(0)
     noisy = rng.poisson(20, size=(300, 300)) + noise.discrete_laplace(2.0, (300, 300))
     for scale in (0.5, 1.0, 2.0):
-        heights = stabilised(noisy, scale, _variance(2.0))[20:-20, 20:-20]
-        assert heights.std() == pytest.approx(1.0, abs=0.05)
+        heights, sizes = smoothed_heights(noisy, scale, _variance(2.0))
+        assert (heights * np.sqrt(sizes))[20:-20, 20:-20].std() == pytest.approx(1.0, abs=0.05)
+
+
+def test_heights_and_counts_are_inverse():
+    counts = np.linspace(-30.0, 300.0, 1000)
+    heights = stabilise(counts, _variance(5.0))
+    assert (np.diff(heights) > 0).all()
+    assert expected_counts(heights, _variance(5.0)) == pytest.approx(counts)
+
+
+def test_windows_fill_what_is_flat_and_stop_at_edges(rng):
+    # A step from 3 to 30 counts: smoothed away from it, and as steep as before.
+    expected = np.where(np.arange(60) < 30, 3.0, 30.0)[:, None] * np.ones(60)
+    noisy = rng.poisson(expected) + NoiseSource(0).discrete_laplace(1.0, expected.shape)
+    variance = _variance(1.0)
+    heights, sizes = adaptive_heights(noisy, 1, variance)
+    counts = expected_counts(heights, variance)
+    assert np.median(sizes) > 40
+    assert np.median(np.abs(counts / expected - 1)) < 0.1
+    assert np.median(counts[29]) < 4 and np.median(counts[30]) > 27
 
 
 @pytest.mark.parametrize("shape", [(5,), (3, 4), (3, 3, 3), (2, 3, 2, 2, 2)])
@@ -124,6 +153,94 @@ def test_predictions_are_those_of_cells():
     assert np.array_equal(parts.counts_, private.counts_)
 
 
+def under_noise(rng, n_noise=800):
+    """Three discs of unequal density and a bar beside them, under uniform noise."""
+    angles, radii = rng.uniform(0, 2 * np.pi, 6000), np.sqrt(rng.uniform(size=6000))
+    which = np.repeat([0, 1, 2], [1000, 2000, 3000])
+    disc = radii[:, None] * np.column_stack([np.cos(angles), np.sin(angles)])
+    centers, sizes = np.array([[2.5, 2.5], [7.5, 7.5], [2.5, 7.5]]), np.array([1.8, 1.6, 1.2])
+    discs = centers[which] + sizes[which, None] * disc
+    bar = rng.uniform([6.0, 0.5], [6.8, 5.5], size=(1200, 2))
+    noise = rng.uniform(0, 10, size=(n_noise, 2))
+    y = np.r_[which, np.full(1200, 3), np.full(n_noise, -1)]
+    return np.vstack([discs, bar, noise]), y
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_clusters_under_noise(seed):
+    X, y = under_noise(np.random.default_rng(seed))
+    private = DPToMATo(epsilon=1.0, bounds=(0, 10), random_state=seed).fit(X)
+    assert private.n_clusters_ == 4
+    assert adjusted_rand_score(y[y >= 0], private.predict(X[y >= 0])) >= 0.98
+    assert (private.cell_labels_ >= 0).all()
+    found = private.set_params(noise="auto").fit(X).predict(X)
+    assert private.n_clusters_ == 4 == found.max() + 1
+    # A third of the noise lies on clusters.
+    assert (found[y < 0] == -1).mean() >= 0.6
+    assert (found[y >= 0] == -1).mean() <= 0.1
+    assert private.predict(private.cluster_centers_).tolist() == [0, 1, 2, 3]
+
+
+def test_without_background_nothing_is_noise(rng):
+    X = rng.uniform(size=(20_000, 2))
+    found = DPToMATo(epsilon=1.0, bounds=(0, 1), noise="auto", random_state=0).fit_predict(X)
+    assert (found == 0).all()
+
+
+@pytest.mark.parametrize("options", [{"cluster_std": [1.0, 2.5, 0.5]}, {"cluster_std": 1.0}])
+def test_blobs_of_unequal_spread(options):
+    X, y = make_blobs(5000, random_state=170, **options)
+    for seed in range(3):
+        private = DPToMATo(epsilon=1.0, bounds=box(X), random_state=seed).fit(X)
+        assert private.n_clusters_ == 3
+        assert adjusted_rand_score(y, private.predict(X)) >= 0.85
+
+
+def test_fifteen_clusters():
+    centers = [(i, j) for i in range(5) for j in range(3)]
+    X, y = make_blobs(5000, centers=centers, cluster_std=0.15, random_state=0)
+    private = DPToMATo(epsilon=1.0, bounds=box(X), random_state=0).fit(X)
+    assert private.n_clusters_ == 15
+    assert adjusted_rand_score(y, private.predict(X)) >= 0.95
+
+
+@pytest.mark.parametrize("width", [0.02, 0.1])
+def test_curves_do_not_fall_to_pieces(width, rng):
+    turn = rng.uniform(0, 2 * np.pi, 10_000)
+    ring = np.column_stack([np.cos(turn), np.sin(turn)]) + width * rng.normal(size=(10_000, 2))
+    for seed in range(3):
+        private = DPToMATo(epsilon=1.0, bounds=(-1.5, 1.5), random_state=seed).fit(ring)
+        assert private.n_clusters_ == 1
+
+
+def test_all_is_a_function_of_the_counts(rng):
+    X, _ = make_moons(3000, noise=0.07, random_state=0)
+    options = {"epsilon": 1.0, "bounds": ([-1.5, -1], [2.5, 1.5]), "noise": "auto"}
+    private = DPToMATo(**options, random_state=0).fit(X)
+    # Other rows of the same cells, in another order.
+    low, high = (np.array([edges[i] for edges in private.edges_]) for i in (0, -1))
+    side = (high - low) / 32
+    cells = np.minimum((np.clip(X, low, high) - low) // side, 31)
+    moved = low + side * (cells + rng.uniform(0.1, 0.9, size=X.shape))
+    same = DPToMATo(**options, random_state=0).fit(rng.permutation(moved))
+    for name in ("counts_", "diagram_", "cell_labels_", "cluster_centers_", "scale_"):
+        assert np.array_equal(getattr(private, name), getattr(same, name))
+    variance = _variance(1.0)
+    n_clusters = count_clusters(private.counts_, variance, private.threshold)
+    peaks = clearest_peaks(private.counts_, variance, n_clusters)
+    assert (private.n_clusters_, private.scale_) == (n_clusters, peaks.scale)
+    kept = private.cell_labels_ >= 0
+    assert np.array_equal(private.cell_labels_[kept], peaks.cut(n_clusters)[kept])
+
+
+def test_diagram_is_in_the_order_of_the_clusters():
+    X, _ = make_blobs(5000, centers=5, cluster_std=0.8, random_state=3)
+    private = DPToMATo(bounds=box(X), random_state=0).fit(X)
+    lengths = private.diagram_[:, 0] - private.diagram_[:, 1]
+    assert (np.diff(lengths) <= 0).all() and lengths[-1] >= 0
+    assert lengths[private.n_clusters_ - 1] > 2 * lengths[private.n_clusters_]
+
+
 @pytest.mark.parametrize("d", [1, 3, 4, 6])
 def test_other_dimensions(d):
     X, y = make_blobs(8000, n_features=d, centers=[[-6.0] * d, [6.0] * d], random_state=0)
@@ -138,6 +255,7 @@ def test_other_dimensions(d):
         ({"n_clusters": 0}, np.zeros((5, 2)), "n_clusters"),
         ({"n_bins": 1}, np.zeros((5, 2)), "n_bins"),
         ({"n_bins": 5000}, np.zeros((5, 2)), "n_bins"),
+        ({"noise": "all"}, np.zeros((5, 2)), "noise"),
         ({"bounds": (1, 0)}, np.zeros((5, 2)), "bounds"),
         ({}, np.zeros((5, 13)), "at most 12 columns"),
     ],

@@ -1,4 +1,4 @@
-"""Peaks of a noisy histogram, smoothed to unit variance over several scales."""
+"""Peaks of a noisy histogram: how many stand out, and clusters of so many."""
 
 import math
 from dataclasses import dataclass
@@ -7,74 +7,64 @@ from itertools import product
 import numpy as np
 from scipy.ndimage import gaussian_filter
 
-from sklearn_dptda.cluster._peaks._peak_hierarchy import Peaks, find_peaks, strict
+from sklearn_dptda.cluster._peaks._adaptive_smoothing import adaptive_heights, stabilise
+from sklearn_dptda.cluster._peaks._peak_hierarchy import Peaks, find_peaks, places_of, strict
+from sklearn_dptda.cluster._peaks._splits import split_scores
 
-_TINY = np.finfo(float).tiny
 _MOST_CORNERS = 4
-# Ratio of prominences from which a number of clusters is clear.
-_CLEAR = 1.4
-# Share of the threshold below which prominences are not told apart.
-_NOISE = 2 / 3
-# At fine scales hardly more than one count is smoothed, with the heavy tails of its noise.
-_HEAVY_TAILS = {0.5: 1.3, 0.75: 1.1}
-# On a line all passes are minima, and prominences of noise are those of extremes both ways.
-_ON_A_LINE = 1.7
-# Standard deviations of the smoothing kernel, in cells.
-SCALES = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
+# Sides of blocks, in cells. A curve thinner than a cell is whole in some block of two.
+_WIDTHS = (2, 3, 4)
+# Fewer blocks of a width along an axis show hardly a valley.
+_FEWEST_BLOCKS = 8
+# Standard deviations of smoothing kernels, in cells: areas double.
+SCALES = (0.7, 1.0, 1.4, 2.0, 2.8)
+# Only for more clusters than these leave peaks.
+_FINEST = 0.5
 
 
 @dataclass(frozen=True)
-class SmoothedPeaks:
-    """Peaks at one scale, the standard deviation of the kernel in cells of an ``n_dims`` grid.
+class GridPeaks:
+    """Peaks of the heights of the cells of a grid, smoothed at a scale in cells.
 
-    ``peaks``, and the ``heights`` of the cells, are in standard deviations of the noise.
+    ``scores`` say how far each peak is split from the rest, in standard deviations.
     """
 
     scale: float
-    n_dims: int
-    peaks: Peaks
+    shape: tuple
     heights: np.ndarray
+    peaks: Peaks
+    scores: np.ndarray
 
-    def gap(self, n_clusters):
-        """How far the last of so many peaks stands out from the next."""
-        prominences = np.zeros(max(n_clusters + 1, len(self.peaks.diagram)))
-        prominences[: len(self.peaks.diagram)] = self.peaks.prominences
-        prominences[0] = self.heights.max() - self.heights.min()
-        return prominences[n_clusters - 1] - prominences[n_clusters]
+    def weakest(self, n_clusters):
+        """Score of the last split into so many clusters."""
+        ranked = np.sort(self.scores)[::-1]
+        return ranked[n_clusters - 1] if n_clusters <= len(ranked) else -np.inf
 
-    def contrast(self, threshold):
-        """Largest ratio of successive prominences, and the number of peaks above it.
+    def diagram(self):
+        """Birth and death of the peaks in the order of scores, which are birth less death.
 
-        Prominences are not compared with less than two thirds of the
-        threshold, which noise alone reaches.
+        The highest peak is as long as the highest and the lowest cell are apart.
         """
-        threshold = threshold * _HEAVY_TAILS.get(self.scale, 1.0)
-        if self.n_dims == 1:
-            threshold = threshold * _ON_A_LINE
-        prominences = np.r_[self.peaks.prominences[1:], 0.0]
-        prominences = prominences[: int((prominences > threshold).sum()) + 1]
-        if len(prominences) == 1:
-            return 0.0, 1
-        ratios = prominences[:-1] / np.maximum(prominences[1:], max(_NOISE * threshold, _TINY))
-        return ratios.max(), int(ratios.argmax()) + 2
+        order = np.argsort(-self.scores, kind="stable")
+        deaths, scores = self.peaks.diagram[order, 1], np.maximum(self.scores[order], 0)
+        deaths[0] = self.heights.min()
+        scores[0] = max(self.heights.max() - deaths[0], scores[1:2].max(initial=0.0))
+        return np.column_stack([deaths + scores, deaths])
 
+    def cut(self, n_clusters):
+        """Cluster of each cell, in the order of the diagram."""
+        labels = np.full(len(self.scores), -1)
+        labels[np.argsort(-self.scores, kind="stable")[:n_clusters]] = np.arange(n_clusters)
+        # Peaks merge into more prominent ones, which come first.
+        for peak in np.flatnonzero(labels < 0):
+            labels[peak] = labels[self.peaks.into[peak]]
+        return labels[self.peaks.owners].reshape(self.shape)
 
-def stabilised(noisy, scale, variance):
-    """Smooth a histogram whose counts have noise of a variance, and transform it to unit variance.
-
-    A smoothed count ``S`` with kernel ``k`` has variance about ``kappa E S + k2 variance``, with
-    ``k2`` the sum of squares of the kernel and ``kappa = k2 / k1``: that of sampling, and that of
-    the noise. The transform is Anscombe's with this variance, linear below zero.
-    """
-    smooth = gaussian_filter(noisy.astype(float), scale, mode="constant")
-    spike = np.zeros(int(2 * math.ceil(4 * scale) + 3))
-    spike[len(spike) // 2] = 1.0
-    line = gaussian_filter(spike, scale, mode="constant")
-    k1, k2 = line.sum() ** noisy.ndim, (line**2).sum() ** noisy.ndim
-    kappa = k2 / k1
-    c = k2 * variance + 0.375 * kappa * k1
-    above = 2 / kappa * (np.sqrt(kappa * np.maximum(smooth, 0) + c) - math.sqrt(c))
-    return above + np.minimum(smooth, 0) / math.sqrt(c)
+    def tops(self, labels):
+        """Indices of the highest cell of each cluster."""
+        highest = np.full(labels.max() + 1, -np.inf)
+        np.maximum.at(highest, labels.ravel(), self.heights)
+        return np.column_stack(np.unravel_index(places_of(highest, self.heights), self.shape))
 
 
 def grid_neighbours(shape):
@@ -98,33 +88,47 @@ def grid_neighbours(shape):
     return neighbours
 
 
-def smoothed_peaks(noisy, variance):
-    """Peaks of a noisy histogram at every scale."""
-    neighbours = grid_neighbours(noisy.shape)
-    smoothed = [strict(stabilised(noisy, scale, variance).ravel()) for scale in SCALES]
-    return [
-        SmoothedPeaks(scale, noisy.ndim, find_peaks(neighbours, heights), heights)
-        for scale, heights in zip(SCALES, smoothed, strict=True)
-    ]
+def count_clusters(noisy, variance, threshold):
+    """Number of clusters whose splits exceed a threshold, over the widths that axes have room for.
 
-
-def choose(candidates, n_clusters, threshold):
-    """Scale and number of clusters, of peaks above a threshold in standard deviations.
-
-    Without ``n_clusters``: at each scale, the number at which the last peak stands out most from
-    the next, as a ratio of prominences; over the scales, the largest number that stands out
-    clearly, or else what stands out most.
+    The most over the widths: what splits a histogram at one is not undone by another that does
+    not see it.
     """
-    if n_clusters is None:
-        contrasts = [c.contrast(threshold) for c in candidates]
-        clear = [i for i, (ratio, _) in enumerate(contrasts) if ratio >= _CLEAR]
-        # Coarse scales stand out most, and fine ones see more.
-        if clear:
-            best = max(clear, key=lambda i: contrasts[i][::-1])
-        else:
-            best = max(range(len(contrasts)), key=lambda i: contrasts[i][0])
-        if contrasts[best][0] > 0:
-            return candidates[best], contrasts[best][1]
-        n_clusters = 1
-    best = max(candidates, key=lambda c: (len(c.peaks.diagram) >= n_clusters, c.gap(n_clusters)))
-    return best, min(n_clusters, len(best.peaks.diagram))
+    n_bins = noisy.shape[0]
+    widths = [width for width in _WIDTHS if n_bins >= _FEWEST_BLOCKS * width] or [1]
+    # Windows that were chosen on the same counts are not trusted beyond a cell for each block.
+    found = (
+        _peaks(width, *adaptive_heights(noisy, width, variance), variance, 1) for width in widths
+    )
+    return max(int((peaks.scores > threshold).sum()) for peaks in found)
+
+
+def clearest_peaks(noisy, variance, n_clusters):
+    """Peaks at the scale of Gaussian smoothing that splits off so many clusters most clearly."""
+    found = [_smoothed(noisy, scale, variance) for scale in SCALES]
+    if all(len(peaks.scores) < n_clusters for peaks in found):
+        found.append(_smoothed(noisy, _FINEST, variance))
+    return max(
+        found, key=lambda peaks: (min(len(peaks.scores), n_clusters), peaks.weakest(n_clusters))
+    )
+
+
+def smoothed_heights(noisy, scale, variance):
+    """Heights of Gaussian means of counts, and of how many cells each is a mean."""
+    spike = np.zeros(int(2 * math.ceil(4 * scale) + 3))
+    spike[len(spike) // 2] = 1.0
+    squares = (gaussian_filter(spike, scale, mode="constant") ** 2).sum() ** noisy.ndim
+    means = gaussian_filter(noisy.astype(float), scale, mode="constant")
+    return stabilise(means, variance), np.full(means.shape, 1 / squares)
+
+
+def _smoothed(noisy, scale, variance):
+    heights, sizes = smoothed_heights(noisy, scale, variance)
+    return _peaks(scale, heights, sizes, variance, sizes.min())
+
+
+def _peaks(scale, heights, sizes, variance, fewest):
+    flat = strict(heights.ravel())
+    peaks = find_peaks(grid_neighbours(heights.shape), flat)
+    scores = split_scores(peaks, flat, sizes.ravel(), variance, fewest)
+    return GridPeaks(scale, heights.shape, flat, peaks, scores)
