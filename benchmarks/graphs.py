@@ -56,7 +56,7 @@ def _flip(n, epsilon, seed, seconds, megabytes):
     estimator = EdgeFlip(epsilon, random_state=seed).fit(A)
     time, noisy = once(lambda: estimator.transform(A))
     more = _peak() - before
-    embedding = once(lambda: AdjacencySpectralEmbedding(3).fit_transform(noisy))[0]
+    embedding = once(lambda: AdjacencySpectralEmbedding(3, normalize=False).fit_transform(noisy))[0]
     return (
         n,
         epsilon,

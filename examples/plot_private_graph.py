@@ -30,7 +30,7 @@ figure, axes = plt.subplots(1, 4, figsize=(13, 3.6), layout="constrained")
 angle = np.arctan2(X[:, 1], X[:, 0])
 for ax, epsilon in zip(axes, (np.inf, 4.0, 2.0, 1.0), strict=True):
     noisy = EdgeFlip(epsilon, random_state=0).fit_transform(A)
-    Z = AdjacencySpectralEmbedding(3).fit_transform(noisy)
+    Z = AdjacencySpectralEmbedding(3, normalize=False).fit_transform(noisy)
     # Embeddings are known up to a rotation: the one that fits best.
     Z = Z @ orthogonal_procrustes(Z, X)[0]
     error = np.sqrt(((Z - X) ** 2).sum(axis=1).mean())

@@ -46,9 +46,11 @@ for row, shape in zip((0, 2), ("circle", "figure_eight"), strict=True):
     A = make_rdpg(X, random_state=1)
     noisy = EdgeFlip(EPSILON, random_state=0).fit_transform(A)
     d = X.shape[1]
-    true = AdjacencySpectralEmbedding(d).fit_transform(A)
-    plain = AdjacencySpectralEmbedding(d, flip_probability=0.0).fit_transform(noisy)
-    debiased = AdjacencySpectralEmbedding(d).fit_transform(noisy)
+    true = AdjacencySpectralEmbedding(d, normalize=False).fit_transform(A)
+    plain = AdjacencySpectralEmbedding(d, flip_probability=0.0, normalize=False).fit_transform(
+        noisy
+    )
+    debiased = AdjacencySpectralEmbedding(d, normalize=False).fit_transform(noisy)
     exact = diagrams(true)
     for column, (name, Z) in enumerate(
         (("all edges", true), (f"epsilon = {EPSILON:g}, plain", plain), ("debiased", debiased))
@@ -82,9 +84,11 @@ def unit(Z):
 def distances(n, epsilon, seed):
     A = make_rdpg(make_latent(n, "circle", random_state=seed), random_state=seed)
     noisy = EdgeFlip(epsilon, random_state=seed).fit_transform(A)
-    true = AdjacencySpectralEmbedding(3).fit_transform(A)
-    known = AdjacencySpectralEmbedding(3).fit_transform(noisy)
-    unknown = AdjacencySpectralEmbedding(3, flip_probability=0.0).fit_transform(noisy)
+    true = AdjacencySpectralEmbedding(3, normalize=False).fit_transform(A)
+    known = AdjacencySpectralEmbedding(3, normalize=False).fit_transform(noisy)
+    unknown = AdjacencySpectralEmbedding(3, flip_probability=0.0, normalize=False).fit_transform(
+        noisy
+    )
     return (
         bottleneck_distance(diagrams(known)[1], diagrams(true)[1]),
         bottleneck_distance(diagrams(unit(unknown))[1], diagrams(unit(true))[1]),

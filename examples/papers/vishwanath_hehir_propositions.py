@@ -38,7 +38,7 @@ EPSILONS = (1.0, 2.0, 4.0)
 
 
 def embed(noisy, n_components, **options):
-    return AdjacencySpectralEmbedding(n_components, **options).fit_transform(noisy)
+    return AdjacencySpectralEmbedding(n_components, normalize=False, **options).fit_transform(noisy)
 
 
 def error(Z, X):

@@ -37,10 +37,11 @@ class AdjacencySpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMix
         graph carries, as a release of :class:`EdgeFlip` does, or zero.
     max_components : int, default=20
         Most coordinates that are looked for.
-    normalize : bool, default=False
+    normalize : bool, default=True
         Whether :meth:`transform` and :meth:`fit_transform` divide each node's
         coordinates by their Euclidean length; zeros stay zeros. True for
-        clusters; False for positions, their shape and their products.
+        clusters; False for positions, their shape and their products, which
+        are also in ``embedding_``.
     random_state : int, RandomState instance or None, default=0
         Of the start vector of the eigensolver.
 
@@ -97,7 +98,7 @@ class AdjacencySpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMix
 
     >>> from sklearn.cluster import KMeans
     >>> from sklearn.pipeline import make_pipeline
-    >>> embedding = AdjacencySpectralEmbedding(3, normalize=True)
+    >>> embedding = AdjacencySpectralEmbedding(3)
     >>> labels = make_pipeline(embedding, KMeans(3, random_state=0)).fit_predict(noisy)
     """
 
@@ -115,7 +116,7 @@ class AdjacencySpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMix
         *,
         flip_probability: float | Literal["auto"] = "auto",
         max_components: int = 20,
-        normalize: bool = False,
+        normalize: bool = True,
         random_state: LegacyRandomStateLike = 0,
     ) -> None:
         self.n_components = n_components
