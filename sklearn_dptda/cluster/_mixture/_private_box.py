@@ -23,12 +23,12 @@ _LEAST, _MOST = -40, 60
 _TAIL = 4.0
 # A look is closer where the rows are in less than this part of the cells; cells to spare.
 _FEW, _SPARE = 1 / 4, 4
-_PER_OCTAVE, _OCTAVES = 3, 24
+_PER_OCTAVE, _OCTAVES = 2, 24
 # Shares of the rows beyond quantiles: of the far ones, at least and at most, as the noise lets one
 # see them, and of a normal column beyond one standard deviation.
 _FAR_SHARES, _NEAR_SHARES = (0.01, 0.08), (0.16, 0.16)
 # Standard deviations of noise that the rows beyond a far quantile are worth.
-_WORTH = 3.0
+_WORTH = 4.0
 # Half width of a box, in standard deviations of a normal column: one row in 5,000 is beyond.
 _HALF_WIDTH = 3.55
 # Growth of quantiles in those of the normal law, as exponents: bounded, and heavy, tails.
@@ -88,15 +88,14 @@ def _largest(counts, sd):
 
 
 def _of_distances(rows, middle, reach):
-    """Counts of parts of octaves of signed distances, from far below to far above."""
+    """Counts of parts of octaves of distances, from far to near, below the middle and above."""
     n = _PER_OCTAVE * _OCTAVES
     counts = np.zeros((rows.n_features, 2 * n), dtype=np.int64)
     # Comparisons, not logarithms: these may be rounded otherwise at another place of an array.
     ends = _sizes_of_parts()[1:-1][::-1]
     for part in rows:
         offsets = (part - middle) / reach
-        cells = n - 1 - np.searchsorted(ends, np.abs(offsets))
-        cells = np.where(offsets < 0, cells, 2 * n - 1 - cells)
+        cells = n - 1 - np.searchsorted(ends, np.abs(offsets)) + np.where(offsets < 0, 0, n)
         for column, mine in zip(counts, cells.T, strict=True):
             column += np.bincount(mine, minlength=2 * n)
     return counts
@@ -109,21 +108,21 @@ def _sizes_of_parts():
 
 def _ends(counts, sd, n):
     """Ends of a column's interval, in units of the reach."""
-    n, sizes = max(n, 3 * sd, 1.0), _sizes_of_parts()
-    start, stop = standing_out(counts, sd)
-    counts, edges = counts[start:stop], np.r_[-sizes, sizes[-2::-1]][start : stop + 1]
-    sides = (counts, edges), (counts[::-1], -edges[::-1])
-    (low, below), (high, above) = (_quantile(*side, _FAR_SHARES, sd, n) for side in sides)
-    inner = -sum(_quantile(*side, _NEAR_SHARES, sd, n)[0] for side in sides) / 2
-    outer = max(-(low + high) / 2, sizes[-2])
+    n, least = max(n, 3 * sd, 1.0), _sizes_of_parts()[-2]
+    sides = np.split(counts, 2)
+    (low, below), (high, above) = (_quantile(side, _FAR_SHARES, sd, n) for side in sides)
+    inner = sum(_quantile(side, _NEAR_SHARES, sd, n)[0] for side in sides) / 2
+    outer = max((low + high) / 2, least)
     z = norm.isf((below + above) / 2)
-    exponent = math.log(outer / np.clip(inner, sizes[-2], outer)) / math.log(z)
+    exponent = math.log(outer / np.clip(inner, least, outer)) / math.log(z)
     half = outer * (_HALF_WIDTH / z) ** np.clip(exponent, *_EXPONENTS)
-    return (low - high) / 2 - half, (low - high) / 2 + half
+    return (high - low) / 2 - half, (high - low) / 2 + half
 
 
-def _quantile(counts, edges, shares, sd, n):
-    """Where rows begin to be seen: below it lies a share, in bounds, that is returned as well."""
+def _quantile(counts, shares, sd, n):
+    """Distance beyond which a share of the rows lies, in bounds, and the share."""
+    start, _ = standing_out(counts, sd)
+    counts, edges = counts[start:], _sizes_of_parts()[start:]
     sums, noise = np.cumsum(counts), _WORTH * sd * np.sqrt(np.arange(1, len(counts) + 1))
     wanted = np.clip(noise, shares[0] * n, shares[1] * n)
     enough = sums >= wanted
