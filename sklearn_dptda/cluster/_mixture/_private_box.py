@@ -23,7 +23,7 @@ _LEAST, _MOST = -40, 60
 _TAIL = 4.0
 # A look is closer where the rows are in less than this part of the cells; cells to spare.
 _FEW, _SPARE = 1 / 4, 4
-_PER_OCTAVE, _OCTAVES = 2, 24
+_PER_OCTAVE, _OCTAVES = 2, 40
 # Shares of the rows beyond quantiles: of the far ones, at least and at most, as the noise lets one
 # see them, and of a normal column beyond one standard deviation.
 _FAR_SHARES, _NEAR_SHARES = (0.01, 0.08), (0.16, 0.16)
