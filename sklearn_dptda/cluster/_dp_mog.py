@@ -27,6 +27,7 @@ from sklearn_dptda.cluster._mixture._covariance_types import (
     mixture_parameters,
 )
 from sklearn_dptda.cluster._mixture._mixture_fits import fit_mixture, fit_raw_mixture
+from sklearn_dptda.cluster._mixture._starts import USUAL
 from sklearn_dptda.cluster._morse._mixture_density import MixtureDensity
 from sklearn_dptda.cluster._private_rows import PrivateRowsEstimator
 from sklearn_dptda.privacy import PrivacyAccountant
@@ -50,7 +51,8 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
     ----------
     n_components : int, default=8
         Number of components at the start; those hardly above the noise are
-        dropped at the end.
+        dropped at the end. None: as many as private cells form clusters that
+        are far apart, if that number is clear and more than eight, else eight.
     %(epsilon)s
     delta : float, default=1e-6
         Failure probability; positive, since the noise is Gaussian.
@@ -125,7 +127,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
 
     _parameter_constraints = {
         **PrivateRowsEstimator._parameter_constraints,
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "covariance_type": [StrOptions({"auto", *COVARIANCE_TYPES})],
         "assignment": [StrOptions({"hard", "soft"})],
         "method": [StrOptions({"clipped", "paper"})],
@@ -135,7 +137,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
 
     def __init__(
         self,
-        n_components: int = 8,
+        n_components: int | None = 8,
         epsilon: float = 1.0,
         delta: float = 1e-6,
         bounds: RowBounds | None = None,
@@ -177,33 +179,44 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
             )
 
     def _learn(self, rows, budget, rng, box):
-        n_components = self._n_start()
+        self._columns, self._box = rows.columns, box
         if self.method == "paper":
             last = _RAW_STEPS if self.mixture_steps == "auto" else int(self.mixture_steps)
             n_steps = int(self.kmeans_steps) + last
-            mixture = fit_raw_mixture(rows, n_components, n_steps, budget, rng)
-        else:
-            mixture = fit_mixture(
-                rows,
-                n_components,
-                self.kmeans_steps,
-                self.mixture_steps,
-                self.covariance_type,
-                self.assignment == "soft",
-                self._merges_components,
-                budget,
-                rng,
-            )
-        self.weights_, means, covariances = mixture
-        self.means_ = box.points(means)
-        self.covariances_ = compact(box.covariances(covariances), self.covariance_type)
-        self._columns, self._box = rows.columns, box
+            mixture = fit_raw_mixture(rows, self._n_start() or USUAL, n_steps, budget, rng)
+            return self._keep(*self._in_units(*mixture))
+        last, data = fit_mixture(
+            rows,
+            self._n_start(),
+            self.kmeans_steps,
+            self.mixture_steps,
+            self.covariance_type,
+            self.assignment == "soft",
+            self._merges_components,
+            budget,
+            rng,
+        )
+
+        def parameters(step):
+            weights, *rest = step.components()
+            return self._in_units(weights, *data.back(*rest))
+
+        self._keep(*parameters(last), lambda: parameters(last.redrawn(rng)))
+
+    def _in_units(self, weights, means, covariances):
+        """Parameters of the cube in the units of the box."""
+        return weights, self._box.points(means), self._box.covariances(covariances)
+
+    def _keep(self, weights, means, covariances, redraw=None):
+        """Keep private parameters; ``redraw`` makes others, after as much noise once more."""
+        self.weights_, self.means_ = weights, means
+        self.covariances_ = compact(covariances, self.covariance_type)
 
     def _one_unit(self):
         return self.covariance_type == "spherical"
 
     def _n_start(self):
-        return int(self.n_components)
+        return self.n_components
 
     def _released(self):
         return "weights, means and covariances of a Gaussian mixture"

@@ -3,16 +3,25 @@
 from numbers import Integral
 from typing import Literal
 
+import numpy as np
+
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, CovarianceType, RandomStateLike, RowBounds
 from sklearn_dptda.cluster._dp_mog import DPMoG
 from sklearn_dptda.cluster._mixture._covariance_types import mixture_parameters
+from sklearn_dptda.cluster._mixture._starts import USUAL
+from sklearn_dptda.cluster._morse._merge_tree import morse_linkage
 from sklearn_dptda.cluster._morse._merged_mixture import MergedMixtureMixin
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.utils._sklearn import Interval
 
 # Components beyond the number of clusters, so that clusters can have any shape.
 _SPARE_COMPONENTS = 4
+# More modes than usual are clusters where they stand out from their passes by so many nats, and
+# weigh no less than this part of their mean.
+_FAR, _LIGHT = 2.0, 0.2
+# Of the model's own noise, to tell how stable the number of clusters is; of large ones, fewer.
+_REDRAWS, _REDRAWS_OF_MANY = 10, 4
 
 
 @fill_doc
@@ -22,9 +31,12 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
     Parameters
     ----------
     n_clusters : int, default=None
-        Number of clusters. None cuts the merge tree in its largest gap.
+        Number of clusters. None cuts the merge tree in its largest gap, or,
+        with more than eight modes, where they stand out by two nats.
     n_components : int, default=None
-        Components of the mixture. None: four more than clusters, or eight.
+        Components of the mixture. None: four more than clusters; where their
+        number is not given either, four more than private cells form clusters
+        that are far apart, if that is clear and more than eight, else eight.
     epsilon, delta, bounds, bounds_share, adjacency, covariance_type, assignment, method
         As in :class:`DPMoG`.
     kmeans_steps, mixture_steps
@@ -40,6 +52,10 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
         The private mixture.
     modes_, saddles_, linkage_, mode_labels_, component_labels_, n_clusters_
         The merge tree and its cut, as in :class:`MorseMerging`.
+    n_clusters_stability_ : float
+        Where the number of clusters was found: how often it is found again
+        after as much noise once more, of ten times, or of four with many
+        components. It speaks of noise alone, not of whether there are clusters.
     %(bounds_of_rows)s
     %(fit_guarantee_and_columns)s
 
@@ -100,7 +116,7 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
         random_state: RandomStateLike = None,
     ) -> None:
         super().__init__(
-            n_components,  # type: ignore[arg-type]  # None here: _n_start makes up for it
+            n_components,
             epsilon,
             delta,
             bounds,
@@ -125,12 +141,23 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
         super()._check_parameters()
         self._check_cut(self._n_start())
 
-    def _learn(self, rows, budget, rng, box):
-        super()._learn(rows, budget, rng, box)
+    def _keep(self, weights, means, covariances, redraw=None):
+        super()._keep(weights, means, covariances)
         self._merge(*mixture_parameters(self))
+        if self.n_clusters is None and self.merge_threshold is None and redraw is not None:
+            many = len(weights) > 2 * USUAL
+            trees = (
+                morse_linkage(*redraw()) for _ in range(_REDRAWS_OF_MANY if many else _REDRAWS)
+            )
+            numbers = [self._cut(tree).max() + 1 for tree in trees]
+            self.n_clusters_stability_ = float(np.mean(np.array(numbers) == self.n_clusters_))
+
+    def _cut(self, tree):
+        if self.n_clusters is None and self.merge_threshold is None and tree.n_modes > USUAL:
+            return tree.cut_by_prominence(_FAR, _LIGHT / tree.n_modes)
+        return super()._cut(tree)
 
     def _n_start(self):
-        if self.n_components is not None:
-            return int(self.n_components)
-        n_clusters = _SPARE_COMPONENTS if self.n_clusters is None else self.n_clusters
-        return n_clusters + _SPARE_COMPONENTS
+        if self.n_components is not None or self.n_clusters is None:
+            return self.n_components
+        return self.n_clusters + _SPARE_COMPONENTS

@@ -36,7 +36,8 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
         if share == 0:
             self.weights_, means = counts / counts.sum(), data.back(centres)
         else:
-            self.weights_, *components = mixture_steps(data, centres, 1, data.budget, share, kind)
+            last = mixture_steps(data, centres, 1, data.budget, share, kind)
+            self.weights_, *components = last.components()
             means, covariances = data.back(*components)
             self.covariances_ = compact(box.covariances(covariances), kind)
         self.cluster_centers_ = box.points(means)

@@ -1,13 +1,14 @@
 """Private mixture steps, with covariances."""
 
 import math
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
 from sklearn_dptda.cluster._mixture._centre_steps import residual_radius
 from sklearn_dptda.cluster._mixture._centres import inside
-from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
+from sklearn_dptda.cluster._moments._joint_moments import Moments, MomentWeights
 from sklearn_dptda.cluster._moments._moment_release import hard_assignment, soft_assignment
 from sklearn_dptda.cluster._moments._row_arithmetic import (
     nearest_to,
@@ -33,13 +34,43 @@ _ROWS_OF_STEPS, _MOST_STEPS = 4.0, 20
 _DIFFERING = 0.5
 
 
+@dataclass(frozen=True)
+class LastStep:
+    """Moments of a mixture step about some centres, and what follows from them."""
+
+    centres: np.ndarray
+    radius: float
+    floor: float
+    moments: Moments
+
+    @property
+    def counts(self):
+        """Noisy counts, floored."""
+        return floored_counts(self.moments)
+
+    def parameters(self):
+        """Means, full covariances, and what part of the differences of these is no noise."""
+        steps = shrunk_steps(self.moments)
+        covariances, differing = shrunk_covariances(self.moments, steps, self.floor)
+        return inside(self.centres + self.radius * steps), self.radius**2 * covariances, differing
+
+    def components(self):
+        """Weights, means and full covariances, without what is hardly above the noise."""
+        kept, counts = above_noise(self.moments, self.counts), self.counts
+        means, covariances, _ = self.parameters()
+        return counts[kept] / counts[kept].sum(), means[kept], covariances[kept]
+
+    def redrawn(self, rng):
+        """The same after as much noise once more."""
+        return replace(self, moments=self.moments.redrawn(rng))
+
+
 def mixture_steps(data, centres, n_steps, budget, share, kind="full", soft=False, floor=FLOOR):
     """Fit components with covariances, from the partition of nearest centres.
 
-    ``share`` is that of all steps together, half of it for the last one; with ``kind="auto"``
-    covariances are full until their differences are found to be noise, and tied from there on;
-    with ``soft``, records belong to components in parts from the second step on. Returns weights,
-    means and full covariances, without components that are hardly above the noise.
+    ``share`` is that of all steps together, half of it for the last one, which is returned; with
+    ``kind="auto"`` covariances are full until their differences are found to be noise, and tied
+    from there on; with ``soft``, records belong to components in parts from the second step on.
     """
     radius = residual_radius(data, len(centres), budget)
     density, now = None, "full" if kind == "auto" else kind
@@ -50,17 +81,13 @@ def mixture_steps(data, centres, n_steps, budget, share, kind="full", soft=False
         moments = budget.release(
             data.rows, assign, len(centres), _MIXTURE_WEIGHTS, step_share, now, parts
         )
-        steps = shrunk_steps(moments)
-        centres = inside(centres + radius * steps)
-        covariances, differing = shrunk_covariances(moments, steps, floor)
-        covariances = radius**2 * covariances
-        counts = floored_counts(moments)
+        state = LastStep(centres, radius, floor, moments)
+        if last:
+            return state
+        centres, covariances, differing = state.parameters()
+        density = MixtureDensity(state.counts, centres, covariances)
         if kind == "auto" and differing < _DIFFERING:
             now = "tied"
-        if not last:
-            density = MixtureDensity(counts, centres, covariances)
-    kept = above_noise(moments, counts)
-    return counts[kept] / counts[kept].sum(), centres[kept], covariances[kept]
 
 
 def steps_and_floor(data, n_components, budget, share):

@@ -29,8 +29,7 @@ def fit_mixture(rows, n_components, n_kmeans, n_mixture, kind, soft, merged, bud
     """Fit a mixture to rows of the cube: standardise, start, k-means steps, mixture steps.
 
     ``merged`` says that there are more components than clusters, to be merged; ``rng`` is
-    independent of the records. Returns weights, means and full covariances in the units of the
-    cube.
+    independent of the records. Returns the last step, and the units that take it to the cube.
     """
     data = standardise(rows, budget)
     centres, _ = moved_centres(
@@ -40,11 +39,9 @@ def fit_mixture(rows, n_components, n_kmeans, n_mixture, kind, soft, merged, bud
     if n_mixture == "auto":
         n_mixture = _MERGED_STEPS
         if not merged:
-            n_mixture, floor = steps_and_floor(data, n_components, data.budget, left)
-    weights, means, covariances = mixture_steps(
-        data, centres, n_mixture, data.budget, left, kind, soft, floor
-    )
-    return weights, *data.back(means, covariances)
+            n_mixture, floor = steps_and_floor(data, len(centres), data.budget, left)
+    last = mixture_steps(data, centres, n_mixture, data.budget, left, kind, soft, floor)
+    return last, data
 
 
 def fit_raw_mixture(rows, n_components, n_steps, budget, rng):

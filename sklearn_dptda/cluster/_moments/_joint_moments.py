@@ -1,6 +1,6 @@
 """Joint moments of the cells of a partition, and their sensitivity."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -68,3 +68,19 @@ class Moments:
     sd_sum: float
     var_second_moment: float = 0.0
     var_trace: float = 0.0
+
+    def redrawn(self, rng):
+        """Moments with as much noise once more, normal: how far they are to be trusted."""
+        shape = self.second_moments.shape
+        noise = rng.standard_normal(shape)
+        noise = (noise + np.swapaxes(noise, 1, 2)) / 2
+        # As many entries have noise as the kind of second moments has.
+        noise = np.where(self.second_moments == 0, 0.0, noise)
+        size = np.sqrt((noise**2).sum(axis=(1, 2), keepdims=True))
+        scale = np.sqrt(self.var_second_moment) / np.maximum(size, 1e-300)
+        return replace(
+            self,
+            counts=self.counts + self.sd_count * rng.standard_normal(self.counts.shape),
+            sums=self.sums + self.sd_sum * rng.standard_normal(self.sums.shape),
+            second_moments=self.second_moments + scale * noise,
+        )

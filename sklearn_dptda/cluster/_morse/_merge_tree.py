@@ -94,6 +94,32 @@ class MergeTree:
             self._join(labels, edge)
         return np.unique(labels, return_inverse=True)[1]
 
+    def cut_by_prominence(self, nats: float, min_weight: float = 0.0) -> IntArray:
+        """Merge modes across passes that they, or the cluster they head, hardly stand out from.
+
+        Parameters
+        ----------
+        nats : float
+            Clusters whose highest mode is no higher above a pass are merged
+            across it, the lowest passes first.
+        min_weight : float, default=0.0
+            Clusters lighter than this are merged as well.
+
+        Returns
+        -------
+        ndarray of shape (n_modes,)
+            Cluster of each mode, numbered by their highest modes.
+        """
+        labels = np.arange(self.n_modes)
+        passes = self.linkage[:, 2] + self.mode_heights.min()
+        for edge, height in enumerate(passes):
+            # Modes are in the order of their height, and labels those of the highest.
+            lower = max(labels[self.edges[edge]])
+            weight = self.mode_weights[labels == lower].sum()
+            if height - self.mode_heights[lower] < nats or weight < min_weight:
+                self._join(labels, edge)
+        return np.unique(labels, return_inverse=True)[1]
+
     def _sweep(self, labels, min_weight, at_least):
         """Merge light clusters in place, and return the passes that remain."""
         passes = list(range(self.n_modes - 1))

@@ -50,9 +50,12 @@ class MergedMixtureMixin(FitPredictMixin):
         search = getattr(self, "saddle_search", "ridgeline")
         tree = morse_linkage(weights, means, covariances, saddle_search=search)
         self.modes_, self.saddles_, self.linkage_ = tree.modes, tree.saddles, tree.linkage
-        self.mode_labels_ = tree.cut(self.n_clusters, self.merge_threshold, self.min_cluster_weight)
+        self.mode_labels_ = self._cut(tree)
         self.component_labels_ = self.mode_labels_[tree.owners]
         self.n_clusters_ = int(self.mode_labels_.max()) + 1
+
+    def _cut(self, tree):
+        return tree.cut(self.n_clusters, self.merge_threshold, self.min_cluster_weight)
 
     @fill_doc
     def predict(self, X: ArrayLike) -> IntArray:
