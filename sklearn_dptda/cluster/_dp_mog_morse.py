@@ -17,9 +17,9 @@ from sklearn_dptda.utils._sklearn import Interval
 
 # Components beyond the number of clusters, so that clusters can have any shape.
 _SPARE_COMPONENTS = 4
-# More modes than usual are clusters where they stand out from their passes by so many nats, and
-# weigh no less than this part of their mean.
-_FAR, _LIGHT = 2.0, 0.2
+# More modes than usual, or modes of which none would be merged, are clusters where they stand out
+# from their passes by so many nats, and weigh no less than this part of their mean.
+_FAR, _LIGHT = 1.0, 0.2
 # Of the model's own noise, to tell how stable the number of clusters is; of large ones, fewer.
 _REDRAWS, _REDRAWS_OF_MANY = 10, 4
 
@@ -32,7 +32,7 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
     ----------
     n_clusters : int, default=None
         Number of clusters. None cuts the merge tree in its largest gap, or,
-        with more than eight modes, where they stand out by two nats.
+        with more than eight modes or no gap, where they stand out by a nat.
     n_components : int, default=None
         Components of the mixture. None: four more than clusters; where their
         number is not given either, four more than private cells form clusters
@@ -153,9 +153,13 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
             self.n_clusters_stability_ = float(np.mean(np.array(numbers) == self.n_clusters_))
 
     def _cut(self, tree):
-        if self.n_clusters is None and self.merge_threshold is None and tree.n_modes > USUAL:
+        labels = super()._cut(tree)
+        if self.n_clusters is not None or self.merge_threshold is not None:
+            return labels
+        # A gap below the lowest pass is none: cells of a partition have modes without clusters.
+        if tree.n_modes > USUAL or labels.max() + 1 == tree.n_modes:
             return tree.cut_by_prominence(_FAR, _LIGHT / tree.n_modes)
-        return super()._cut(tree)
+        return labels
 
     def _n_start(self):
         if self.n_components is not None or self.n_clusters is None:

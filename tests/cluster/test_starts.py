@@ -1,0 +1,145 @@
+"""Where steps start, how many there are, and how many clusters are found."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_blobs, make_moons
+from sklearn.metrics import adjusted_rand_score
+
+from sklearn_dptda.cluster import DPLloyd, DPMoG, DPMoGMorse, morse_linkage
+from sklearn_dptda.cluster._mixture._component_steps import steps_and_floor
+from sklearn_dptda.cluster._mixture._standardised import Standardised
+from sklearn_dptda.cluster._mixture._starts import far_clusters, moved_centres
+from sklearn_dptda.cluster._moments._budget_shares import GaussianBudget
+from sklearn_dptda.cluster._moments._joint_moments import Moments
+from sklearn_dptda.cluster._moments._shrinkage import shrunk_covariances
+from sklearn_dptda.privacy import NoiseSource
+from sklearn_dptda.utils._row_batches import Rows
+
+FAR_APART = np.array([[x, y] for x in range(5) for y in range(3)]) * 4.0
+
+
+@pytest.fixture(scope="module")
+def fifteen():
+    return make_blobs(5000, centers=FAR_APART, cluster_std=0.5, random_state=0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "epsilon"),
+    [(DPLloyd, 10.0), (DPLloyd, 1.0), (DPLloyd, 0.5), (DPMoGMorse, 10.0), (DPMoGMorse, 1.0)],
+)
+def test_fifteen_clusters_from_any_start(kind, epsilon, fifteen):
+    # From one start in four, far apart in an ellipsoid, k-means joins two of them.
+    X, y = fifteen
+    scores = []
+    for seed in range(4):
+        private = kind(15, epsilon=epsilon, delta=1e-5, bounds=(-20, 20), random_state=seed)
+        scores.append(adjusted_rand_score(y, private.fit_predict(X)))
+    assert np.mean(scores) > 0.97
+
+
+def test_numbers_beyond_eight_are_found(fifteen):
+    X, y = fifteen
+    private = DPMoGMorse(epsilon=2.0, delta=1e-5, random_state=0).fit(X)
+    assert private.n_clusters_ == 15 and private.n_clusters_stability_ > 0.7
+    assert adjusted_rand_score(y, private.predict(X)) > 0.97
+    assert len(DPMoG(None, 2.0, random_state=0).fit(X).weights_) == 15
+    # A number that was asked for has no stability.
+    assert not hasattr(DPMoGMorse(15, random_state=0).fit(X), "n_clusters_stability_")
+
+
+@pytest.mark.slow
+def test_sixty_four_clusters():
+    X, y = make_blobs(100_000, n_features=10, centers=64, center_box=(-100, 100), random_state=42)
+    private = DPMoGMorse(epsilon=1.0, delta=1e-5, random_state=0).fit(X)
+    assert private.n_clusters_ == 64
+    assert adjusted_rand_score(y, private.predict(X)) > 0.98
+
+
+def test_one_cloud_is_one_cluster():
+    X = np.random.default_rng(0).standard_normal((5000, 2))
+    private = DPMoGMorse(epsilon=2.0, random_state=0).fit(X)
+    assert private.n_clusters_ == 1
+
+
+def test_the_public_seed_follows_the_state():
+    X, _ = make_moons(2000, noise=0.1, random_state=0)
+    first, again, other = (
+        DPMoGMorse(2, epsilon=math.inf, bounds=(-3, 3), random_state=seed).fit(X)
+        for seed in (0, 0, 1)
+    )
+    assert np.array_equal(first.means_, again.means_)
+    assert not np.array_equal(first.means_, other.means_)
+
+
+@pytest.mark.parametrize("k", [9, 15, 40])
+def test_far_clusters_of_cells(k):
+    rng = np.random.default_rng(0)
+    centres = 10.0 * np.stack(np.divmod(np.arange(k), 7), axis=1)
+    cells = np.repeat(centres, 4, axis=0) + 0.5 * rng.standard_normal((4 * k, 2))
+    assert far_clusters(cells) == k
+    # Few of them, few cells, and none that are far apart.
+    assert far_clusters(cells[: 4 * 5]) is None and far_clusters(cells[:8]) is None
+    assert far_clusters(rng.standard_normal((200, 2))) is None
+
+
+def standardised(n_rows, d, total):
+    budget = GaussianBudget(total, "add-remove", NoiseSource(0))
+    rows = Rows.of_array(np.random.default_rng(0).standard_normal((100, d)))
+    return Standardised(rows, np.zeros(d), 1.0, np.eye(d), n_rows, budget)
+
+
+def test_steps_grow_with_rows_and_budget():
+    steps = [steps_and_floor(standardised(n, 5, 1.0), 4, total_of(n), 0.5) for n in (10, 1e4, 1e9)]
+    numbers, floors = zip(*steps, strict=True)
+    assert numbers[0] == 2 < numbers[1] < numbers[2] == 20
+    assert floors[0] == 0.02 and floors[2] == 0.005
+
+
+def total_of(n):
+    return standardised(n, 5, 1.0).budget
+
+
+def test_signs_of_axes_do_not_matter():
+    data = standardised(100.0, 4, math.inf)
+    turned = replace(data, axes=data.axes * [1, -1, 1, -1])
+    rng = np.random.default_rng(0)
+    found = [moved_centres(d, 6, 1, d.budget, 1.0, rng, True)[0] for d in (data, turned)]
+    first, second = (centres[np.lexsort(centres.T)] for centres in found)
+    assert first == pytest.approx(second)
+
+
+def test_noise_alone_makes_no_different_covariances():
+    # Ten cells of one law: with noise of the known size nothing differs; without, everything.
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal((10, 3, 3))
+    noise = (noise + np.swapaxes(noise, 1, 2)) / 2
+    second = 1000 * 0.1 * np.eye(3) + 5 * noise
+    moments = Moments(np.full(10, 1000.0), np.zeros((10, 3)), second, 1.0, 1.0, 6 * 25.0, 3 * 25.0)
+    covariances, differing = shrunk_covariances(moments, np.zeros((10, 3)), 0.01)
+    assert differing < 0.3 and np.ptp(covariances, axis=0).max() < 0.3 * np.ptp(second / 1000)
+    exact = replace(moments, var_second_moment=0.0, var_trace=0.0)
+    assert shrunk_covariances(exact, np.zeros((10, 3)), 0.01)[1] == pytest.approx(1.0)
+
+
+def test_redrawn_moments_have_the_noise_once_more():
+    # 40,000 counts: standard deviations to 2 % at a false-alarm rate of 1e-6.
+    shape = 40_000
+    moments = Moments(np.zeros(shape), np.zeros((shape, 2)), np.ones((shape, 2, 2)), 3.0, 2.0, 4.0)
+    again = moments.redrawn(np.random.default_rng(0))
+    assert again.counts.std() == pytest.approx(3.0, rel=0.02)
+    assert again.sums.std() == pytest.approx(2.0, rel=0.02)
+    moved = again.second_moments - 1.0
+    assert (moved**2).sum(axis=(1, 2)).mean() == pytest.approx(4.0, rel=0.02)
+    assert np.array_equal(moved, np.swapaxes(moved, 1, 2))
+
+
+def test_cut_by_prominence():
+    tree = morse_linkage([0.5, 0.3, 0.19, 0.01], [[0.0], [3.0], [12.0], [30.0]], np.ones((4, 1, 1)))
+    assert tree.cut_by_prominence(0.0).tolist() == [0, 1, 2, 3]
+    # The pass between the first two is shallow; the last one is far away, and light.
+    assert tree.cut_by_prominence(1.0).tolist() == [0, 0, 1, 2]
+    assert tree.cut_by_prominence(1.0, min_weight=0.05).tolist() == [0, 0, 1, 1]
+    assert tree.cut_by_prominence(1e6).tolist() == [0, 0, 0, 0]
