@@ -25,7 +25,9 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
         Number of clusters. None cuts the merge tree in its largest gap.
     n_components : int, default=None
         Components of the mixture. None: four more than clusters, or eight.
-    epsilon, delta, bounds, bounds_share, adjacency, covariance_type, assignment, method
+    epsilon, delta, bounds, bounds_share, adjacency, groups, rows_per_group
+        As in :class:`DPMoG`.
+    covariance_type, assignment, method
         As in :class:`DPMoG`.
     kmeans_steps, mixture_steps
         As in :class:`DPMoG`.
@@ -55,6 +57,7 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
     As :class:`DPMoG`: one fit is (``epsilon``, ``delta``)-differentially
     private for adding or removing one row, or for replacing one; merging is
     post-processing. Labels of private rows are *not* private.
+    %(privacy_of_groups)s
 
     References
     ----------
@@ -88,6 +91,8 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
         *,
         bounds_share: float = 0.2,
         adjacency: Adjacency = "add-remove",
+        groups: str | None = None,
+        rows_per_group: int = 1,
         covariance_type: CovarianceType | Literal["auto"] = "auto",
         assignment: Literal["hard", "soft"] = "hard",
         method: Literal["clipped", "paper"] = "clipped",
@@ -106,6 +111,8 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
             bounds,
             bounds_share=bounds_share,
             adjacency=adjacency,
+            groups=groups,
+            rows_per_group=rows_per_group,
             covariance_type=covariance_type,
             assignment=assignment,
             method=method,
