@@ -118,6 +118,18 @@ FRAGMENTS = {
             Whether neighbours have one row more or less, the number of rows being
             private, or the same public number and one row replaced.
     """,
+    "row_groups": """
+        groups : str, default=None
+            Name of the column of a data frame that says whose a row is, by a number
+            or a string. It is no feature, and the promise is about all rows of a
+            person together; ``adjacency="add-remove"`` only. None: about one row.
+        rows_per_group : int, default=1
+            How many rows of each person are used: the first ones of the table. A
+            row gets this part of the loss.
+    """,
+    "privacy_of_groups": """
+        With ``groups`` one row stands for all rows of one person.
+    """,
     "cluster_covariances": """
         covariance_share : float, default=0.0
             Share of the budget for covariances of the clusters, which

@@ -44,6 +44,7 @@ class DPCube(PrivateKMeans):
     %(pure_or_gaussian_delta)s
     %(row_bounds)s
     %(row_adjacency)s
+    %(row_groups)s
     n_projections : int, default=None
         Dimension of the projection. None: that of the rows, at most six; with
         the dimension of the rows there is no projection.
@@ -75,6 +76,7 @@ class DPCube(PrivateKMeans):
     up with ``delta=0``. The cost of a row is cut off at a public distance, and
     summed in whole numbers. ``score``, and what ``predict`` and ``transform``
     return for private rows, are *not* private.
+    %(privacy_of_groups)s
 
     References
     ----------
@@ -108,6 +110,8 @@ class DPCube(PrivateKMeans):
         *,
         bounds_share: float = 0.2,
         adjacency: Adjacency = "add-remove",
+        groups: str | None = None,
+        rows_per_group: int = 1,
         n_projections: int | None = None,
         n_swaps: int | None = None,
         covariance_share: float = 0.0,
@@ -121,6 +125,8 @@ class DPCube(PrivateKMeans):
         self.bounds = bounds
         self.bounds_share = bounds_share
         self.adjacency = adjacency
+        self.groups = groups
+        self.rows_per_group = rows_per_group
         self.n_projections = n_projections
         self.n_swaps = n_swaps
         self.covariance_share = covariance_share

@@ -28,6 +28,7 @@ class DPLloyd(PrivateKMeans):
     %(pure_or_gaussian_delta)s
     %(row_bounds)s
     %(row_adjacency)s
+    %(row_groups)s
     n_iter : int, default=8
         Number of steps. The first three find initial centres, as clusters of
         many small cells, where noise allows for them, and more steps follow.
@@ -57,6 +58,7 @@ class DPLloyd(PrivateKMeans):
     row, or for replacing one. Steps compose: pure losses add, Gaussian ones
     compose exactly. ``score``, and what ``predict`` and ``transform`` return
     for private rows, are *not* private.
+    %(privacy_of_groups)s
 
     References
     ----------
@@ -87,6 +89,8 @@ class DPLloyd(PrivateKMeans):
         *,
         bounds_share: float = 0.2,
         adjacency: Adjacency = "add-remove",
+        groups: str | None = None,
+        rows_per_group: int = 1,
         n_iter: int = 8,
         covariance_share: float = 0.0,
         covariance_type: CovarianceType = "full",
@@ -99,6 +103,8 @@ class DPLloyd(PrivateKMeans):
         self.bounds = bounds
         self.bounds_share = bounds_share
         self.adjacency = adjacency
+        self.groups = groups
+        self.rows_per_group = rows_per_group
         self.n_iter = n_iter
         self.covariance_share = covariance_share
         self.covariance_type = covariance_type

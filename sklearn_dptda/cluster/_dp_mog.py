@@ -58,6 +58,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         Failure probability; positive, since the noise is Gaussian.
     %(row_bounds)s
     %(row_adjacency)s
+    %(row_groups)s
     covariance_type : {"auto", "full", "tied", "diag", "spherical"}, default="auto"
         As in :class:`~sklearn.mixture.GaussianMixture`. Fewer numbers take
         less noise: ``"auto"`` begins with full covariances, and makes them one
@@ -108,6 +109,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
     mechanisms. Their numbers follow from parameters and earlier releases. ``score`` and what
     ``predict`` returns for private rows are *not* private. Scaling or
     projecting the rows by other rows beforehand is not covered.
+    %(privacy_of_groups)s
 
     References
     ----------
@@ -144,6 +146,8 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         *,
         bounds_share: float = 0.2,
         adjacency: Adjacency = "add-remove",
+        groups: str | None = None,
+        rows_per_group: int = 1,
         covariance_type: CovarianceType | Literal["auto"] = "auto",
         assignment: Literal["hard", "soft"] = "hard",
         method: Literal["clipped", "paper"] = "clipped",
@@ -158,6 +162,8 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         self.bounds = bounds
         self.bounds_share = bounds_share
         self.adjacency = adjacency
+        self.groups = groups
+        self.rows_per_group = rows_per_group
         self.covariance_type = covariance_type
         self.assignment = assignment
         self.method = method

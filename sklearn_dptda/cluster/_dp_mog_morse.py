@@ -37,7 +37,9 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
         Components of the mixture. None: four more than clusters; where their
         number is not given either, four more than private cells form clusters
         that are far apart, if that is clear and more than eight, else eight.
-    epsilon, delta, bounds, bounds_share, adjacency, covariance_type, assignment, method
+    epsilon, delta, bounds, bounds_share, adjacency, groups, rows_per_group
+        As in :class:`DPMoG`.
+    covariance_type, assignment, method
         As in :class:`DPMoG`.
     kmeans_steps, mixture_steps
         As in :class:`DPMoG`.
@@ -71,6 +73,7 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
     As :class:`DPMoG`: one fit is (``epsilon``, ``delta``)-differentially
     private for adding or removing one row, or for replacing one; merging is
     post-processing. Labels of private rows are *not* private.
+    %(privacy_of_groups)s
 
     References
     ----------
@@ -104,6 +107,8 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
         *,
         bounds_share: float = 0.2,
         adjacency: Adjacency = "add-remove",
+        groups: str | None = None,
+        rows_per_group: int = 1,
         covariance_type: CovarianceType | Literal["auto"] = "auto",
         assignment: Literal["hard", "soft"] = "hard",
         method: Literal["clipped", "paper"] = "clipped",
@@ -122,6 +127,8 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
             bounds,
             bounds_share=bounds_share,
             adjacency=adjacency,
+            groups=groups,
+            rows_per_group=rows_per_group,
             covariance_type=covariance_type,
             assignment=assignment,
             method=method,

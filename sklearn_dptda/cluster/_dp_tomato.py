@@ -49,6 +49,7 @@ class DPToMATo(PrivateRowsEstimator):
         Share of ``epsilon`` for bounds that are missing, at most; half of it
         for narrower ones within bounds that are given.
     %(row_adjacency)s
+    %(row_groups)s
     n_bins : int, default=None
         Cells of each axis. None: 128, 32, 24 or 8 in one to four dimensions,
         and 4,096 in all beyond.
@@ -101,6 +102,7 @@ class DPToMATo(PrivateRowsEstimator):
     replacing one. One row is in one cell: the L1 sensitivity of the counts is
     1, or 2 for a replaced row. Labels of private rows are *not* private: each
     is a function of its row.
+    %(privacy_of_groups)s
 
     References
     ----------
@@ -143,6 +145,8 @@ class DPToMATo(PrivateRowsEstimator):
         *,
         bounds_share: float = 0.2,
         adjacency: Adjacency = "add-remove",
+        groups: str | None = None,
+        rows_per_group: int = 1,
         n_bins: int | None = None,
         threshold: float = 2.0,
         noise: Literal["auto"] | None = None,
@@ -154,6 +158,8 @@ class DPToMATo(PrivateRowsEstimator):
         self.bounds = bounds
         self.bounds_share = bounds_share
         self.adjacency = adjacency
+        self.groups = groups
+        self.rows_per_group = rows_per_group
         self.n_bins = n_bins
         self.threshold = threshold
         self.noise = noise

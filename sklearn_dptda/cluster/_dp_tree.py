@@ -39,6 +39,7 @@ class DPTree(PrivateKMeans):
     %(pure_or_gaussian_delta)s
     %(row_bounds)s
     %(row_adjacency)s
+    %(row_groups)s
     max_depth : int, default=None
         Levels of the tree. None: enough for ten boxes per cluster, and two to
         spare.
@@ -71,6 +72,7 @@ class DPTree(PrivateKMeans):
     for adding or removing one row, or for replacing one. A row lies in one box
     of each level. ``score``, and what ``predict`` and ``transform`` return for
     private rows, are *not* private.
+    %(privacy_of_groups)s
 
     References
     ----------
@@ -101,6 +103,8 @@ class DPTree(PrivateKMeans):
         *,
         bounds_share: float = 0.2,
         adjacency: Adjacency = "add-remove",
+        groups: str | None = None,
+        rows_per_group: int = 1,
         max_depth: int | None = None,
         covariance_share: float = 0.0,
         covariance_type: CovarianceType = "full",
@@ -113,6 +117,8 @@ class DPTree(PrivateKMeans):
         self.bounds = bounds
         self.bounds_share = bounds_share
         self.adjacency = adjacency
+        self.groups = groups
+        self.rows_per_group = rows_per_group
         self.max_depth = max_depth
         self.covariance_share = covariance_share
         self.covariance_type = covariance_type

@@ -31,6 +31,7 @@ from sklearn_dptda.utils import Box
 from sklearn_dptda.utils._bounds import bounds_by_column
 from sklearn_dptda.utils._chunks import open_chunks
 from sklearn_dptda.utils._columns import Columns
+from sklearn_dptda.utils._groups import GroupsMixin
 from sklearn_dptda.utils._row_batches import Rows
 from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
@@ -43,7 +44,7 @@ _MANY, _CERTAIN = 0.05, 7.0
 _OF_INPUT = {"n_features_in_", "feature_names_in_"}
 
 
-class PrivateRowsEstimator(FitPredictMixin, PrivateEstimatorMixin, BaseEstimator):
+class PrivateRowsEstimator(FitPredictMixin, GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
     """Base of estimators that learn clusters from private rows of a box.
 
     Children say in ``_learn`` what they compute from rows of the cube
@@ -56,6 +57,7 @@ class PrivateRowsEstimator(FitPredictMixin, PrivateEstimatorMixin, BaseEstimator
         "bounds": ["array-like", dict, None],
         "bounds_share": [Interval(Real, 0, 1, closed="neither")],
         "adjacency": [StrOptions({"add-remove", "replace-one"})],
+        **GroupsMixin._group_constraints,
         "accountant": [PrivacyAccountant, None],
         "random_state": ["random_state", np.random.Generator],
     }
@@ -71,14 +73,16 @@ class PrivateRowsEstimator(FitPredictMixin, PrivateEstimatorMixin, BaseEstimator
         %(refused_or_not_paid)s
         """
         self._check_parameters()
-        table, X = X, check_rows(self, X)
-        return self._pay_and_learn(Rows.of_array(X, Columns.of(table, X.shape[1])))
+        (table,) = self._first_rows([X])
+        rows = check_rows(self, table)
+        return self._pay_and_learn(Rows.of_array(rows, Columns.of(table, rows.shape[1])))
 
     def fit_chunks(self, chunks: Iterable[ArrayLike] | Callable[[], Iterable[ArrayLike]]) -> Self:
         """Pay, and learn from rows that come in chunks.
 
         The result is that of :meth:`fit` on all rows together, in the memory
-        of one chunk.
+        of one chunk; with ``groups``, and of a number for each person, whose
+        rows may be in several chunks.
 
         Parameters
         ----------
@@ -102,12 +106,13 @@ class PrivateRowsEstimator(FitPredictMixin, PrivateEstimatorMixin, BaseEstimator
         self._check_parameters()
         if len(getattr(chunks, "shape", ())) == 2:
             raise ValueError("chunks is one table: pass it to fit, or as [X].")
-        rows = open_chunks(chunks, partial(check_rows, self, ensure_min_samples=0))
+        check = partial(check_rows, self, ensure_min_samples=0)
+        rows = open_chunks(chunks, check, self._first_rows)
         return self._pay_and_learn(rows)
 
     def _check_parameters(self):
         self._validate_params()
-        self._check_epsilon()
+        self._check_groups()
         if self._gaussian_only and self._delta() == 0:
             raise ValueError(
                 "delta must be positive, since the noise is Gaussian. DPLloyd, DPTree and DPCube "
@@ -132,7 +137,7 @@ class PrivateRowsEstimator(FitPredictMixin, PrivateEstimatorMixin, BaseEstimator
         guarantee = self._guarantee(rho, private.any() or self._always_finds_bounds)
         seed, public_seed = self._pay(guarantee, 2)
         kind = LaplaceBudget if self._delta() == 0 else GaussianBudget
-        budget = kind(total, self.adjacency, NoiseSource(seed))
+        budget = kind(self._of_row(total), self.adjacency, NoiseSource(seed))
         self._forget()
         try:
             with without_sizes():
@@ -187,7 +192,7 @@ class PrivateRowsEstimator(FitPredictMixin, PrivateEstimatorMixin, BaseEstimator
         return False
 
     def _loss(self):
-        """Parameter of the budget, and the zCDP that the fit costs."""
+        """Parameter of the budget, of which k rows lose k times as much, and zCDP of the fit."""
         epsilon, delta = float(self.epsilon), self._delta()
         return (epsilon, pure_rho(epsilon)) if delta == 0 else self._gaussian_loss(epsilon, delta)
 
@@ -203,7 +208,7 @@ class PrivateRowsEstimator(FitPredictMixin, PrivateEstimatorMixin, BaseEstimator
             epsilon=float(self.epsilon),
             delta=0.0 if exact else self._delta(),
             adjacency=self.adjacency,
-            unit="one row",
+            unit=self._unit(),
             mechanism=self._mechanism(),
             released=f"{bounds}the share of rows beyond the bounds, {self._released()}",
             seeded=self.random_state is not None,

@@ -24,7 +24,7 @@ from sklearn_dptda._typing import (
 from sklearn_dptda.metric_privacy._box_measure import box_measure, within
 from sklearn_dptda.metric_privacy._coded_table import CodedTable, code_table
 from sklearn_dptda.metric_privacy._metric_guarantee import MetricPrivacyGuarantee
-from sklearn_dptda.metric_privacy._smooth_measure import MOST_NODES, size_for, smooth_measure
+from sklearn_dptda.metric_privacy._smooth_measure import check_grid, size_for, smooth_measure
 from sklearn_dptda.preprocessing._cubes import private_cubes
 from sklearn_dptda.privacy import (
     NoiseSource,
@@ -38,11 +38,11 @@ from sklearn_dptda.privacy._rounding import ROUND_UP
 from sklearn_dptda.utils import Box
 from sklearn_dptda.utils._bounds import bounds_by_column, exact_bounds
 from sklearn_dptda.utils._columns import Columns
+from sklearn_dptda.utils._groups import GroupsMixin
 from sklearn_dptda.utils._row_batches import Rows
 from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
-_ALPHAS = (1e-6, 1e9)
 _MOST_DEPTH = 22
 # Of the budget, with categories: half for the columns one by one, half for what joins them.
 _MARGINAL_SHARE = 0.5
@@ -51,7 +51,7 @@ _NUMBER_SHARE = 0.1
 
 
 @fill_doc
-class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
+class PrivateMeasure(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
     """Release a probability measure on a box, and draw synthetic points from it.
 
     Whatever is computed from the synthetic points is private as well: any
@@ -71,6 +71,7 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
         privacy of rows. ``"metric"``: noisy integrals, for the privacy of the
         whole measure in proportion to its Wasserstein distance from others.
     %(row_adjacency)s
+    %(row_groups)s
     depth : int, default=None
         Number of halvings of the box, or fewer where every value is alone
         before. None: until there are as many boxes as a quarter of ``epsilon``
@@ -127,6 +128,7 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
     at a Wasserstein distance ``w`` cost at most ``alpha * (w + resolution)``:
     the integrals are rounded, at ``2**-30`` for each. For a single row more
     noise pays for that.
+    %(privacy_of_groups)s
 
     References
     ----------
@@ -162,6 +164,7 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
         "bounds_share": [Interval(Real, 0, 1, closed="neither")],
         "method": [StrOptions({"hierarchical", "metric"})],
         "adjacency": [StrOptions({"add-remove", "replace-one"})],
+        **GroupsMixin._group_constraints,
         "depth": [Interval(Integral, 1, _MOST_DEPTH, closed="both"), None],
         "alpha": [Interval(Real, 0, None, closed="neither"), None],
         "categories": [Mapping, None],
@@ -178,6 +181,8 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
         bounds_share: float = 0.2,
         method: Literal["hierarchical", "metric"] = "hierarchical",
         adjacency: Adjacency = "add-remove",
+        groups: str | None = None,
+        rows_per_group: int = 1,
         depth: int | None = None,
         alpha: float | None = None,
         categories: Mapping[Any, Sequence[Any]] | None = None,
@@ -190,6 +195,8 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
         self.bounds_share = bounds_share
         self.method = method
         self.adjacency = adjacency
+        self.groups = groups
+        self.rows_per_group = rows_per_group
         self.depth = depth
         self.alpha = alpha
         self.categories = categories
@@ -211,6 +218,7 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
         %(refused_or_not_paid)s
         """
         self._check_choices()
+        (X,) = self._first_rows([X])
         coded, choices = code_table(X, self.categories)
         if choices and self.method == "metric":
             raise ValueError(
@@ -227,9 +235,9 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
         guarantee = self._guarantee(rows.shape, len(private) > 0)
         # What public bounds do not allow is refused before the payment.
         known = np.where(np.isnan(low), -1.0, low), np.where(np.isnan(high), 1.0, high)
-        self._mechanism(table, known, guarantee, guarantee.epsilon)
-        (seed,) = self._pay(guarantee)
-        noise, epsilon = NoiseSource(seed), guarantee.epsilon
+        epsilon = self._of_row(guarantee.epsilon)
+        self._mechanism(table, known, guarantee, epsilon)
+        noise = NoiseSource(*self._pay(guarantee))
         # All at once: half of a release carries no guarantee.
         with without_sizes():
             if len(private):
@@ -253,7 +261,7 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
 
     def _find_bounds(self, X, noise):
         """Private intervals of columns."""
-        rows, epsilon = Rows.of_array(X), self.bounds_share * float(self.epsilon)
+        rows, epsilon = Rows.of_array(X), self.bounds_share * self._of_row(float(self.epsilon))
         if math.isinf(epsilon):
             return exact_bounds([X])
         n, ways = len(X), 2
@@ -265,11 +273,12 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
         return private_cubes(rows, parts, None, epsilon / len(parts), ways, n, noise)
 
     def _check_choices(self):
-        self._check_epsilon()
+        self._check_groups()
         if self.method == "hierarchical" and self.alpha is not None:
             raise ValueError("alpha belongs to method='metric'; got method='hierarchical'.")
-        if self.method == "metric" and self.marginal_share is not None:
-            raise ValueError("marginal_share belongs to method='hierarchical'; got 'metric'.")
+        for name in ("marginal_share", "groups"):
+            if self.method == "metric" and getattr(self, name) is not None:
+                raise ValueError(f"{name} belongs to method='hierarchical'; got 'metric'.")
         if self.method == "metric" and self.alpha is None and self.adjacency != "replace-one":
             raise ValueError(
                 "method='metric' needs alpha, or adjacency='replace-one', with which the number of "
@@ -288,13 +297,13 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
             epsilon = float(self.epsilon)
             return PrivacyGuarantee(
                 epsilon=epsilon,
-                unit="one row",
+                unit=self._unit(),
                 mechanism="discrete Laplace mechanism, composed over levels",
                 rho=pure_rho(epsilon),
                 **shared,
             )
         alpha = float(self.epsilon) * n if self.alpha is None else float(self.alpha)
-        self._check_grid(alpha, d)
+        check_grid(alpha, d)
         # Rounding moves each number by less than a step, 2**-30 of the noise.
         rounding = 0.0 if math.isinf(alpha) else size_for(alpha, d) * 2.0**-30 / alpha
         if self.alpha is None and rounding * n > 0.5:
@@ -310,15 +319,6 @@ class PrivateMeasure(PrivateEstimatorMixin, BaseEstimator):
             resolution=rounding,
             **shared,
         )
-
-    def _check_grid(self, alpha, d):
-        if d > 1 and 2**d > MOST_NODES:
-            raise ValueError(f"method='metric' takes at most 12 columns; got {d}.")
-        if not (_ALPHAS[0] <= alpha <= _ALPHAS[1] or math.isinf(alpha)):
-            raise ValueError(
-                f"alpha, or epsilon times the number of rows, must be inf or from {_ALPHAS[0]:g} "
-                f"to {_ALPHAS[1]:g}; got {alpha!r}."
-            )
 
     def _mechanism(self, table, bounds, guarantee, epsilon):
         """The box, and what releases points of its cube.

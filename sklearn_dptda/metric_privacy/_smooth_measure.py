@@ -14,6 +14,18 @@ from sklearn_dptda.privacy._rounding import ROUND_UP
 MOST_NODES = 5000
 # Cells of a line.
 MOST_CELLS = 1 << 16
+_ALPHAS = (1e-6, 1e9)
+
+
+def check_grid(alpha, d):
+    """Refuse columns that no grid is made for, and rates that noise cannot be scaled to."""
+    if d > 1 and 2**d > MOST_NODES:
+        raise ValueError(f"method='metric' takes at most 12 columns; got {d}.")
+    if not (_ALPHAS[0] <= alpha <= _ALPHAS[1] or math.isinf(alpha)):
+        raise ValueError(
+            f"alpha, or epsilon times the number of rows, must be inf or from {_ALPHAS[0]:g} "
+            f"to {_ALPHAS[1]:g}; got {alpha!r}."
+        )
 
 
 def resolution_for(alpha, d):

@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable, Iterable
+from functools import partial
 from numbers import Real
 from typing import Any, Literal, Self
 
@@ -26,6 +27,7 @@ from sklearn_dptda.privacy._rounding import ROUND_UP
 from sklearn_dptda.utils import check_bounds, check_cloud, first_places
 from sklearn_dptda.utils._bounds import exact_bounds
 from sklearn_dptda.utils._chunks import open_chunks
+from sklearn_dptda.utils._groups import GroupsMixin
 from sklearn_dptda.utils._row_batches import Rows
 from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
@@ -38,7 +40,7 @@ _MANY, _CERTAIN = 0.05, 10.0
 
 
 @fill_doc
-class PrivateBounds(PrivateEstimatorMixin, BaseEstimator):
+class PrivateBounds(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
     """Release a box around rows or around the points of clouds.
 
     One draw of the exponential mechanism chooses among cubes, or intervals of
@@ -61,6 +63,7 @@ class PrivateBounds(PrivateEstimatorMixin, BaseEstimator):
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         Whether neighbours have the same public number of rows and one row
         replaced, or one row more or less, the number of rows being private.
+    %(row_groups)s
     %(fit_accountant_and_random_state)s
 
     Attributes
@@ -85,6 +88,7 @@ class PrivateBounds(PrivateEstimatorMixin, BaseEstimator):
     each row by itself, so that the losses of both add up: see the theory of
     private bounds. With fewer than some 200 / ``epsilon`` rows the box stays
     wide.
+    %(privacy_of_groups)s
 
     References
     ----------
@@ -108,6 +112,7 @@ class PrivateBounds(PrivateEstimatorMixin, BaseEstimator):
         "shape": [StrOptions({"cube", "box"})],
         "start": ["array-like", None],
         "adjacency": [StrOptions({"add-remove", "replace-one"})],
+        **GroupsMixin._group_constraints,
         "accountant": [PrivacyAccountant, None],
         "random_state": ["random_state", np.random.Generator],
     }
@@ -119,6 +124,8 @@ class PrivateBounds(PrivateEstimatorMixin, BaseEstimator):
         shape: Literal["cube", "box"] = "cube",
         start: Bounds | None = None,
         adjacency: Adjacency = "replace-one",
+        groups: str | None = None,
+        rows_per_group: int = 1,
         accountant: PrivacyAccountant | None = None,
         random_state: RandomStateLike = None,
     ) -> None:
@@ -126,6 +133,8 @@ class PrivateBounds(PrivateEstimatorMixin, BaseEstimator):
         self.shape = shape
         self.start = start
         self.adjacency = adjacency
+        self.groups = groups
+        self.rows_per_group = rows_per_group
         self.accountant = accountant
         self.random_state = random_state
 
@@ -146,9 +155,10 @@ class PrivateBounds(PrivateEstimatorMixin, BaseEstimator):
 
         %(refused_or_not_paid)s
         """
-        self._check_epsilon()
-        if not _are_clouds(X):
-            return self._pay_and_learn(Rows.of_array(check_rows(self, X)), "one row")
+        self._check_groups()
+        if self.groups is not None or not _are_clouds(X):
+            (table,) = self._first_rows([X])
+            return self._pay_and_learn(Rows.of_array(check_rows(self, table)), self._unit())
         given: Any = X
         clouds: list[FloatArray] = []
         # A cloud that stands in several places is one: its points would count several times.
@@ -179,9 +189,9 @@ class PrivateBounds(PrivateEstimatorMixin, BaseEstimator):
             If the accountant's budget does not cover the fit.
         """
         self._validate_params()
-        self._check_epsilon()
-        rows = open_chunks(chunks, lambda part: check_rows(self, part, ensure_min_samples=0))
-        return self._pay_and_learn(rows, "one row")
+        self._check_groups()
+        check = partial(check_rows, self, ensure_min_samples=0)
+        return self._pay_and_learn(open_chunks(chunks, check, self._first_rows), self._unit())
 
     def _pay_and_learn(self, rows, unit):
         d = rows.n_features
@@ -204,12 +214,12 @@ class PrivateBounds(PrivateEstimatorMixin, BaseEstimator):
 
     def _release(self, rows, start, noise):
         """Bounds, the noisy number of rows beyond and the scale of its noise, number of rows."""
-        epsilon = float(self.epsilon)
+        epsilon = self._of_row(float(self.epsilon))
         if math.isinf(epsilon):
             n = sum(map(len, rows))
             bounds = _exact(rows, self.shape == "cube")
         else:
-            n = self._number(rows, noise)
+            n = self._number(rows, epsilon, noise)
             parts, ways = self._columns(rows.n_features), 1 if self.adjacency == "add-remove" else 2
             each = self._box_share() * epsilon / len(parts)
             bounds = private_cubes(rows, parts, start, each, ways, n, noise)
@@ -224,11 +234,11 @@ class PrivateBounds(PrivateEstimatorMixin, BaseEstimator):
     def _box_share(self):
         return 1 - _CLIPPED_SHARE - (_SIZE_SHARE if self.adjacency == "add-remove" else 0.0)
 
-    def _number(self, rows, noise):
+    def _number(self, rows, epsilon, noise):
         """Number of rows, private where it is not public."""
         n = sum(map(len, rows))
         if self.adjacency == "add-remove":
-            n += int(noise.discrete_laplace(ROUND_UP / (_SIZE_SHARE * self.epsilon), 1)[0])
+            n += int(noise.discrete_laplace(ROUND_UP / (_SIZE_SHARE * epsilon), 1)[0])
         return max(n, 1)
 
     def _guarantee(self, unit, d):

@@ -171,9 +171,9 @@ class PrivateEstimatorMixin(AccountedMixin):
     sklearn_dptda.utils.estimator_checks : What it is held to.
     """
 
-    def _check_epsilon(self):
-        """Refuse losses that are finite and beyond what noise can be scaled to."""
-        least, most = _EPSILONS
+    def _check_epsilon(self, parts=1):
+        """Refuse losses that are finite and beyond what noise of equal parts can be scaled to."""
+        least, most = parts * _EPSILONS[0], _EPSILONS[1]
         if not (least <= self.epsilon <= most or math.isinf(self.epsilon)):
             raise ValueError(
                 f"epsilon must be inf or from {least:g} to {most:g}; got {self.epsilon!r}."

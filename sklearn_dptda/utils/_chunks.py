@@ -17,8 +17,8 @@ _CHANGED = "chunks have changed between two passes: all passes must see the same
 class _Stream:
     """Chunks that must be the same at every pass."""
 
-    def __init__(self, chunks, first_check):
-        self._chunks, self._first_check = chunks, first_check
+    def __init__(self, chunks, first_check, prepared):
+        self._chunks, self._first_check, self._prepared = chunks, first_check, prepared
         if isinstance(chunks, Iterator) or self._open() is self._open():
             raise ValueError(
                 "chunks can be read only once, and every step reads them: pass a list of arrays, "
@@ -30,10 +30,13 @@ class _Stream:
     def _open(self):
         return iter(self._chunks() if callable(self._chunks) else self._chunks)
 
+    def _pass(self):
+        return self._prepared(self._open())
+
     def _count(self):
         """Read everything once, to refuse it before anything is paid."""
         n_features, n_rows = None, 0
-        for chunk in self._open():
+        for chunk in self._pass():
             if n_features is None:
                 part = self._first_check(chunk)
                 n_features, self._names = part.shape[1], _names(chunk)
@@ -55,7 +58,7 @@ class _Stream:
     def read(self):
         """Yield batches of one pass."""
         n_rows = 0
-        for chunk in self._open():
+        for chunk in self._pass():
             part = _as_array(chunk)
             if part.shape[1] != self.n_features or _names(chunk) != self._names:
                 raise ValueError(_CHANGED)
@@ -79,11 +82,12 @@ def _as_array(chunk):
     return part
 
 
-def open_chunks(chunks, first_check):
+def open_chunks(chunks, first_check, prepared=iter):
     """Read a stream once, to check it, and return it as rows.
 
-    ``first_check`` makes an array of the first chunk. A ValueError says that the stream can be
-    read only once, is empty, or has a chunk that is refused.
+    ``first_check`` makes an array of the first chunk; ``prepared`` takes the chunks of each pass,
+    and returns those that are read. A ValueError says that the stream can be read only once, is
+    empty, or has a chunk that is refused.
     """
-    stream = _Stream(chunks, first_check)
+    stream = _Stream(chunks, first_check, prepared)
     return Rows(stream.read, stream.n_features, stream.columns)

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from sklearn_dptda._typing import FloatArray
+from sklearn_dptda.utils._groups import without_column
 from sklearn_dptda.utils._lossy import HOLDS_DATES, refuse_lossy
 
 # What scikit-learn or NumPy say, and what is said here: without the values that they quote.
@@ -30,8 +31,10 @@ _DATES = re.compile(
 def check_rows(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> FloatArray:
     """Validate a table by scikit-learn's ``validate_data``, and keep its values out of errors.
 
-    Returns it as float64; ValueError if it is refused, NaN and infinity included.
+    Returns it as float64; ValueError if it is refused, NaN and infinity included. A column that
+    says whose a row is, by the estimator's ``groups``, is no feature.
     """
+    X = without_column(X, getattr(estimator, "groups", None))
     refuse_lossy(X, complex_too=False)
     with without_quotes():
         rows: FloatArray = validate_data(estimator, X, dtype=np.float64, **options)

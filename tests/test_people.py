@@ -1,0 +1,295 @@
+"""Privacy per person: which rows count, what a person costs, and that no id stays behind."""
+
+import math
+import pickle
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+from sklearn_dptda.cluster import (
+    DPCube,
+    DPLloyd,
+    DPMoG,
+    DPMoGMorse,
+    DPToMATo,
+    DPTree,
+    _private_rows,
+)
+from sklearn_dptda.metric_privacy import PrivateMeasure
+from sklearn_dptda.preprocessing import PrivateBounds
+from sklearn_dptda.privacy import (
+    PrivacyAccountant,
+    audit_epsilon,
+    gaussian_mu,
+    zcdp_rho,
+)
+from sklearn_dptda.utils import _groups
+from sklearn_dptda.utils._groups import GroupsMixin
+
+BOX = (-6, 6)
+PURE = [
+    DPLloyd(2, delta=0.0, bounds=BOX),
+    DPTree(2, delta=0.0),
+    DPCube(2, delta=0.0, bounds={"x": BOX}),
+    DPToMATo(2, bounds=BOX),
+    PrivateMeasure(bounds={"y": BOX}),
+    PrivateBounds(adjacency="add-remove"),
+]
+GAUSSIAN = [DPMoG(2, bounds=BOX), DPMoGMorse(2, bounds=BOX), DPTree(2, bounds=BOX)]
+ESTIMATORS = [*PURE, *GAUSSIAN]
+
+
+def named(estimator):
+    return type(estimator).__name__ + ("" if estimator.get_params().get("delta") else "-pure")
+
+
+def of_people(estimator, most=3, epsilon=3.0, **options):
+    return clone(estimator).set_params(
+        epsilon=epsilon, groups="patient_id", rows_per_group=most, random_state=0, **options
+    )
+
+
+def visits(n=600, n_people=80, seed=0):
+    rng = np.random.default_rng(seed)
+    people = rng.integers(n_people, size=n)
+    X = rng.normal(4 * (people % 2)[:, None] - 2, 0.5, size=(n, 2))
+    ids = np.array([f"person-{i}" for i in range(n_people)])[people]
+    return pd.DataFrame({"x": X[:, 0], "patient_id": ids, "y": X[:, 1]})
+
+
+def bounded(table, most):
+    """The same by pandas."""
+    first = table.groupby("patient_id").cumcount() < most
+    return table[first].drop(columns="patient_id")
+
+
+def learnt(estimator):
+    names = [n for n in vars(estimator) if n.endswith("_") and n != "privacy_guarantee_"]
+    # Lists of arrays do not compare; bytes do.
+    return {name: pickle.dumps(getattr(estimator, name)) for name in names}
+
+
+class Limit(GroupsMixin):
+    """Nothing but the rule."""
+
+    groups = "patient_id"
+
+    def __init__(self, rows_per_group):
+        self.rows_per_group = rows_per_group
+
+
+def worst_person(most, seed):
+    """Rows by which tables with and without a person differ, at most, and whether others moved."""
+    rng = np.random.default_rng(seed)
+    n, n_people = rng.integers(1, 40), rng.integers(1, 8)
+    table = pd.DataFrame({"row": np.arange(n), "patient_id": rng.integers(n_people, size=n)})
+    table = table.sample(frac=1, random_state=rng)
+    parts = np.sort(rng.integers(n + 1, size=2))
+
+    def kept(frame):
+        return pd.concat(Limit(most)._first_rows([frame]))["row"].tolist()
+
+    rows, worst, others_stay = kept(table), 0, True
+    chunks = [table[: parts[0]], table[parts[0] : parts[1]], table[parts[1] :]]
+    assert pd.concat(Limit(most)._first_rows(chunks))["row"].tolist() == rows
+    for person in range(n_people):
+        theirs = set(table["row"][table["patient_id"] == person])
+        worst = max(worst, len(theirs & set(rows)))
+        without = kept(table[table["patient_id"] != person])
+        others_stay &= without == [row for row in rows if row not in theirs]
+    return worst, others_stay
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_a_person_is_at_most_so_many_rows_and_moves_nobody_else(most, monkeypatch):
+    found = [worst_person(most, seed) for seed in range(50)]
+    assert max(worst for worst, _ in found) == most and all(stay for _, stay in found)
+    # A rule that keeps all rows, and one that counts rows of everybody, are seen.
+    monkeypatch.setattr(_groups, "_first_places", lambda ids, *_: list(range(len(ids))))
+    assert max(worst_person(most, seed)[0] for seed in range(50)) > most
+    monkeypatch.setattr(_groups, "_first_places", _first_of_the_table)
+    assert not all(worst_person(most, seed)[1] for seed in range(50))
+
+
+def _first_of_the_table(ids, most, counts):
+    places = [i for i in range(len(ids)) if i + counts["all"] < most]
+    counts["all"] += len(ids)
+    return places
+
+
+@pytest.mark.parametrize("estimator", PURE, ids=named)
+def test_a_release_is_that_of_the_kept_rows_at_a_part_of_the_loss(estimator):
+    table = visits()
+    private = of_people(estimator).fit(table)
+    alone = clone(estimator).set_params(epsilon=1.0, random_state=0).fit(bounded(table, 3))
+    assert learnt(private) == learnt(alone)
+    assert private.privacy_guarantee_.epsilon == 3.0
+
+
+@pytest.mark.parametrize("estimator", [DPTree(2), DPToMATo(2), PURE[-1]], ids=named)
+def test_rows_of_a_person_in_several_chunks(estimator):
+    table = visits()
+    whole = learnt(of_people(estimator).fit(table))
+    chunks = [table[:1], table[1:1], table[1:250], table[250:]]
+    assert learnt(of_people(estimator).fit_chunks(chunks)) == whole
+    assert learnt(of_people(estimator).fit_chunks(lambda: iter(chunks))) == whole
+    with pytest.raises(ValueError, match="only once"):
+        of_people(estimator).fit_chunks(iter(chunks))
+
+
+@pytest.mark.parametrize("most", [1, 4])
+@pytest.mark.parametrize(
+    ("estimator", "total"),
+    [
+        (DPMoG(2), gaussian_mu(2.0, 1e-6)),
+        (DPMoGMorse(2), gaussian_mu(2.0, 1e-6)),
+        (DPLloyd(2), gaussian_mu(2.0, 1e-6)),
+        (DPTree(2, delta=0.0), 2.0),
+        # Group privacy squares: of rho each row has the sixteenth part, of four.
+        (DPCube(2), math.sqrt(2 * zcdp_rho(2.0, 1e-6))),
+        (DPToMATo(2), 2.0),
+    ],
+    ids=lambda value: named(value) if hasattr(value, "fit") else "",
+)
+def test_losses_of_so_many_rows_are_what_is_promised(estimator, total, most, monkeypatch):
+    class Opened(Exception):
+        pass
+
+    spent = []
+
+    def spy(of_row, *_):
+        spent.append(of_row)
+        raise Opened
+
+    for kind in ("GaussianBudget", "LaplaceBudget"):
+        monkeypatch.setattr(_private_rows, kind, spy)
+    accountant = PrivacyAccountant(10.0, 1e-3)
+    with pytest.raises(Opened):
+        of_people(estimator, most, 2.0, accountant=accountant).fit(visits())
+    assert most * spent.pop() == pytest.approx(total, rel=1e-12)
+    assert accountant.total().epsilon == 2.0
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=named)
+def test_the_column_is_no_feature_and_the_guarantee_names_it(estimator):
+    table = visits()
+    private = of_people(estimator).fit(table)
+    assert private.feature_names_in_.tolist() == ["x", "y"] and private.n_features_in_ == 2
+    assert private.get_params()["groups"] == "patient_id" and "rows_per_group=3" in repr(private)
+    guarantee = private.privacy_guarantee_
+    assert guarantee.unit == "all rows of one person, by 'patient_id' with rows_per_group=3"
+    assert guarantee.adjacency == "add-remove"
+    rows = clone(estimator).set_params(random_state=0).fit(table[["x", "y"]]).privacy_guarantee_
+    assert rows.unit == "one row"
+    with pytest.raises(ValueError, match="do not add"):
+        guarantee + rows
+    if hasattr(private, "predict"):
+        labels = private.predict(table)
+        assert np.array_equal(labels, private.predict(table[["x", "y"]]))
+        assert np.array_equal(labels, of_people(estimator).fit_predict(table))
+    if hasattr(private, "sample"):
+        assert list(private.sample(5).columns) == ["x", "y"]
+
+
+def test_frames_of_polars():
+    polars = pytest.importorskip("polars")
+    table = visits()
+    frame = polars.DataFrame({name: table[name].tolist() for name in table})
+    for estimator in (DPTree(2), PrivateMeasure(bounds=BOX)):
+        same = learnt(of_people(estimator).fit(table))
+        assert learnt(of_people(estimator).fit(frame)) == same
+    of_people(DPTree(2)).fit_chunks([frame[:9], frame[9:]]).predict(frame)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=named)
+def test_neither_ids_nor_their_number_are_kept(estimator):
+    sizes = []
+    for n_people in (20, 500):
+        # The type of the column names all people.
+        table = visits(n_people=n_people).astype({"patient_id": "category"})
+        private = of_people(estimator, 1, 0.5).fit(table)
+        dumped = pickle.dumps(private, protocol=4)
+        assert b"person-" not in dumped and "person-" not in repr(private)
+        # What is released may have more rows or fewer.
+        sizes.append(len(dumped) - sum(map(len, learnt(private).values())))
+    assert abs(sizes[0] - sizes[1]) <= 64
+
+
+def test_ids_are_numbers_or_strings():
+    for ids in ([1, 2, 1, 2], [1.5, 2.5, 1.5, 2.5], ["a", "b", "a", "b"], [b"a", b"b", b"a", b"b"]):
+        table = pd.DataFrame({"row": range(4), "patient_id": ids})
+        assert pd.concat(Limit(1)._first_rows([table]))["row"].tolist() == [0, 1]
+    for bad in (None, math.nan, pd.NA, pd.NaT, ["a"], ("a", math.nan), np.zeros(2), {}):
+        with pytest.raises(ValueError, match="a number or a string for each row"):
+            _groups._first_places(["a", bad], 1, Counter())
+
+
+SECRET = "person-73645"
+MISTAKES = {
+    "an array": (lambda t: t[["x", "y"]].to_numpy(), {}, "name of one column of a data frame"),
+    "another name": (lambda t: t.rename(columns={"patient_id": "p"}), {}, "name of one column"),
+    "two columns": (lambda t: pd.concat([t, t[["patient_id"]]], axis=1), {}, "name of one column"),
+    "a missing id": (lambda t: t.assign(patient_id=[SECRET, None] * 300), {}, "number or a string"),
+    "lists": (lambda t: t.assign(patient_id=[[SECRET]] * 600), {}, "number or a string"),
+    "no feature": (lambda t: t[["patient_id"]], {}, "beside others"),
+    "no rows of a person": (None, {"rows_per_group": 0}, "'rows_per_group' parameter"),
+    "half a row": (None, {"rows_per_group": 1.5}, "'rows_per_group' parameter"),
+    "a limit of nobody": (None, {"groups": None}, "rows_per_group needs groups"),
+    "no name": (None, {"groups": 3}, "'groups' parameter"),
+    "replaced people": (None, {"adjacency": "replace-one"}, "groups needs adjacency='add-remove'"),
+    "noise of no end": (None, {"epsilon": 2e-6}, "epsilon must be inf or from 3e-06"),
+}
+
+
+@pytest.mark.parametrize("estimator", [DPTree(2), *PURE[-2:]], ids=named)
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_cost_nothing_and_quote_nobody(estimator, mistake):
+    change, options, message = MISTAKES[mistake]
+    table = visits() if change is None else change(visits())
+    accountant = PrivacyAccountant(10.0, 1e-3)
+    private = of_people(estimator, accountant=accountant).set_params(**options)
+    with pytest.raises(ValueError, match=message) as caught:
+        private.fit(table)
+    assert SECRET not in str(caught.value) and len(accountant) == 0
+    assert not hasattr(private, "privacy_guarantee_")
+
+
+def test_people_have_no_part_in_metric_privacy_or_in_clouds():
+    table = visits()
+    with pytest.raises(ValueError, match="groups belongs to method='hierarchical'"):
+        of_people(PrivateMeasure(bounds=BOX, method="metric", alpha=9.0)).fit(table)
+    with pytest.raises(ValueError, match="name of one column"):
+        of_people(PURE[-1]).fit([np.zeros((9, 2)), np.ones((9, 2))])
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*lie beyond the bounds")
+def test_audit_of_a_person_and_broken_twins(monkeypatch):
+    # 2,000 runs a side, and 500 of twins; false alarms below 1e-6. A person with thirty rows at an
+    # end of the box, which are all in the first cell: 1.0 is attained.
+    row = pd.DataFrame({"x": [0.0], "patient_id": "other"})
+    person = pd.concat([row] + 30 * [row.assign(patient_id="somebody")], ignore_index=True)
+    private = DPToMATo(1, 1.0, (0, 1), bounds_share=0.01, n_bins=2, groups="patient_id")
+    private.set_params(rows_per_group=3)
+
+    def audit(n_runs):
+        return audit_epsilon(
+            lambda X, random_state: clone(private).set_params(random_state=random_state).fit(X),
+            person,
+            row,
+            event=lambda fitted: fitted.counts_[0] >= 4,
+            n_runs=n_runs,
+            confidence=1 - 1e-6,
+            random_state=0,
+        )
+
+    honest = audit(2000)
+    assert honest.epsilon > 0.5 and not honest.refutes(1.0), honest
+    with monkeypatch.context() as patch:
+        patch.setattr(_groups, "_first_places", lambda ids, *_: list(range(len(ids))))
+        assert audit(500).refutes(1.0)
+    monkeypatch.setattr(DPToMATo, "_of_row", lambda self, loss: loss)
+    assert audit(500).refutes(1.0)
