@@ -17,6 +17,7 @@ PACKAGES = (
     "",
     ".cluster",
     ".datasets",
+    ".decomposition",
     ".features",
     ".filtration",
     ".graph",

@@ -20,6 +20,7 @@ FLOORS = (
     {"filtration", "metric_privacy"},
     {"persistence", "features"},
     {"cluster", "graph"},
+    {"decomposition"},
     {"model_selection"},
     {"plotting", "datasets"},
     {"sklearn_dptda"},

@@ -21,6 +21,7 @@ from sklearn_dptda._typing import (
     RowBounds,
     Table,
 )
+from sklearn_dptda.cluster._fit_predict import FitPredictMixin
 from sklearn_dptda.cluster._mixture._covariance_types import (
     COVARIANCE_TYPES,
     compact,
@@ -38,7 +39,7 @@ _RAW_STEPS = 2
 
 
 @fill_doc
-class DPMoG(DensityMixin, PrivateRowsEstimator):
+class DPMoG(DensityMixin, FitPredictMixin, PrivateRowsEstimator):
     """Gaussian mixture under differential privacy, by hard assignment.
 
     A noisy centre and scale of all rows, cells whose k-means clusters are

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, IntArray, RandomStateLike, RowBounds
+from sklearn_dptda.cluster._fit_predict import FitPredictMixin
 from sklearn_dptda.cluster._peaks._background import background_cells
 from sklearn_dptda.cluster._peaks._grid_peaks import clearest_peaks, count_clusters
 from sklearn_dptda.cluster._private_rows import PrivateRowsEstimator
@@ -25,7 +26,7 @@ _MOST_FEATURES, _FEW_CELLS, _MOST_CELLS = 12, 1 << 12, 1 << 18
 
 
 @fill_doc
-class DPToMATo(PrivateRowsEstimator):
+class DPToMATo(FitPredictMixin, PrivateRowsEstimator):
     """Clusters of any shape under differential privacy, from the peaks of a noisy histogram.
 
     The histogram of a grid in private bounds is released with discrete Laplace
@@ -170,7 +171,7 @@ class DPToMATo(PrivateRowsEstimator):
         if n_features > _MOST_FEATURES:
             raise ValueError(
                 f"DPToMATo takes at most {_MOST_FEATURES} columns; got {n_features}. Project them "
-                "with a public projection, or use DPMoGMorse."
+                "with PrivatePCA, or use DPMoGMorse."
             )
         if self._bins(n_features) ** n_features > _MOST_CELLS:
             raise ValueError(

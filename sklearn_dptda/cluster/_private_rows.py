@@ -1,4 +1,4 @@
-"""What private clusterings of rows share: bounds, payment, units, streams."""
+"""What estimators that learn from private rows share: bounds, payment, units, streams."""
 
 import math
 import warnings
@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray
-from sklearn_dptda.cluster._fit_predict import FitPredictMixin
 from sklearn_dptda.cluster._mixture._private_box import private_box
 from sklearn_dptda.cluster._moments._budget_shares import GaussianBudget, LaplaceBudget
 from sklearn_dptda.privacy import (
@@ -44,8 +43,8 @@ _MANY, _CERTAIN = 0.05, 7.0
 _OF_INPUT = {"n_features_in_", "feature_names_in_"}
 
 
-class PrivateRowsEstimator(FitPredictMixin, GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
-    """Base of estimators that learn clusters from private rows of a box.
+class PrivateRowsEstimator(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
+    """Base of estimators that learn from private rows of a box.
 
     Children say in ``_learn`` what they compute from rows of the cube
     ``[-1, 1]**d`` and a budget, and in ``_released`` what comes out.

@@ -9,7 +9,7 @@ from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
 from sklearn_dptda.cluster import DPLloyd, DPMoGMorse, DPTree
-from sklearn_dptda.cluster._mixture._localisation import _of_distances, localise, of_columns
+from sklearn_dptda.cluster._mixture._localisation import localise, of_columns, of_distances
 from sklearn_dptda.cluster._moments._budget_shares import GaussianBudget, LaplaceBudget
 from sklearn_dptda.privacy import FixedPoint, NoiseSource
 from sklearn_dptda.privacy.neighbours import row_neighbours
@@ -35,7 +35,7 @@ def test_a_row_moves_one_cell_of_each_histogram(adjacency, d):
         first, second = (Rows.of_array(np.clip(X, -1, 1)) for X in (pair.first, pair.second))
         for centre, half in ((np.zeros(d), 1.0), (np.full(d, 0.3), 0.01)):
             columns = of_columns(first, centre, half) - of_columns(second, centre, half)
-            distances = _of_distances(first, centre, 4.0) - _of_distances(second, centre, 4.0)
+            distances = of_distances(first, centre, 4.0) - of_distances(second, centre, 4.0)
             norms = [np.abs(columns).sum(), (columns**2).sum()]
             norms += [np.abs(distances).sum(), (distances**2).sum()]
             assert (np.array(norms) <= np.array([d, d, 1, 1]) * ways).all(), pair.name

@@ -9,13 +9,16 @@ from sklearn.metrics.pairwise import euclidean_distances
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, IntArray
+from sklearn_dptda.cluster._fit_predict import FitPredictMixin
 from sklearn_dptda.cluster._mixture._component_steps import mixture_steps
 from sklearn_dptda.cluster._mixture._covariance_types import COVARIANCE_TYPES, compact
 from sklearn_dptda.cluster._private_rows import PrivateRowsEstimator
 from sklearn_dptda.utils._sklearn import Interval, Options, StrOptions
 
 
-class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsEstimator):
+class PrivateKMeans(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, FitPredictMixin, PrivateRowsEstimator
+):
     """Base of private k-means.
 
     Children return standardised rows, centres of these and noisy counts from ``_fit_centres``.

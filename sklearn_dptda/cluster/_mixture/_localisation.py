@@ -41,9 +41,9 @@ def localise(rows, budget):
         counts, sd = budget.counts(of_columns(rows, centre, half), d, for_columns)
         centre = centre + half * np.array([mean_place(column, sd) for column in counts])
         reach = 2 * d**0.5 * half
-        counts, sd = budget.counts(_of_distances(rows, centre, reach), 1, for_distances)
+        counts, sd = budget.counts(of_distances(rows, centre, reach), 1, for_distances)
         spent += for_columns + for_distances
-        radius = reach * _outer(counts, sd)
+        radius = reach * outer(counts, sd, _OUTSIDE * max(counts.sum(), 1.0))
         if not radius <= reach / 2 or (half == 1.0 and _in_doubt(counts, sd, radius / d**0.5)):
             # All noise, or nearly all of the cube: its own ball holds every row.
             return np.zeros(d), d**0.5, spent
@@ -64,24 +64,23 @@ def of_columns(rows, centre, half):
     return counts
 
 
-def _of_distances(rows, centre, reach):
+def of_distances(rows, centre, reach, per_octave=_PER_OCTAVE):
     """Counts of parts of octaves of the distances, from the largest down."""
-    n_cells = _PER_OCTAVE * _OCTAVES
+    n_cells = per_octave * _OCTAVES
     counts = np.zeros(n_cells, dtype=np.int64)
     # Comparisons, not logarithms: these may be rounded otherwise at another place of an array.
-    ends = 2.0 ** (-np.arange(n_cells - 1, 0, -1) / _PER_OCTAVE)
+    ends = 2.0 ** (-np.arange(n_cells - 1, 0, -1) / per_octave)
     for part in rows:
         cells = n_cells - 1 - np.searchsorted(ends, euclidean(part - centre) / reach)
         counts += np.bincount(cells, minlength=n_cells)
     return counts
 
 
-def _outer(counts, sd):
-    """Part of the reach beyond which hardly a row lies; NaN where all is noise."""
+def outer(counts, sd, least, per_octave=_PER_OCTAVE):
+    """Part of the reach beyond which so few rows lie at most; NaN where all is noise."""
     n_cells = np.arange(1, len(counts) + 1)
-    n = max(counts.sum(), 1.0)
-    kept = np.cumsum(counts) > np.maximum(_OUTSIDE * n, _TAIL * sd * np.sqrt(n_cells))
-    return 2.0 ** (-int(kept.argmax()) / _PER_OCTAVE) if kept.any() else math.nan
+    kept = np.cumsum(counts) > np.maximum(least, _TAIL * sd * np.sqrt(n_cells))
+    return 2.0 ** (-int(kept.argmax()) / per_octave) if kept.any() else math.nan
 
 
 def _in_doubt(counts, sd, part):

@@ -1,0 +1,228 @@
+"""Principal components under differential privacy."""
+
+import math
+from numbers import Integral
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted
+
+from sklearn_dptda._docs import fill_doc
+from sklearn_dptda._typing import Adjacency, FloatArray, RandomStateLike, RowBounds
+from sklearn_dptda.cluster._private_rows import PrivateRowsEstimator
+from sklearn_dptda.decomposition._private_covariance import noisy_covariance
+from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.utils._rows import without_quotes
+from sklearn_dptda.utils._sklearn import Interval
+
+# Standard deviations above what noise reaches on average; Gaussian noise is beyond them with a
+# probability of exp(-9 / 2) at most.
+_ROOM = 3.0
+
+
+@fill_doc
+class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsEstimator):
+    """Principal components under differential privacy, of tables of any width.
+
+    A noisy mean, a private ball about it, and noisy second moments of rows
+    drawn into the ball. Their eigenvectors are post-processing.
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        Number of components. None: those whose variance is beyond what noise
+        reaches, at least one.
+    %(epsilon)s
+    delta : float, default=1e-6
+        Failure probability. 0: pure differential privacy, with Laplace noise,
+        which is larger by a factor of the number of columns, about; otherwise
+        Gaussian noise.
+    %(row_bounds)s
+    %(row_adjacency)s
+    %(row_groups)s
+    %(fit_accountant_and_random_state)s
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (`n_components_`, n_features)
+        Private directions, orthonormal, by falling variance.
+    mean_ : ndarray of shape (n_features,)
+        Private mean.
+    explained_variance_ : ndarray of shape (`n_components_`,)
+        Private variances along the components, of rows drawn into the ball,
+        less what their noise is expected to add.
+    explained_variance_ratio_ : ndarray of shape (`n_components_`,)
+        Their shares of the private sum of the variances of all columns.
+    noise_edge_ : float
+        Variance that noise alone reaches.
+    n_components_ : int
+        Number of components.
+    %(bounds_of_rows)s
+    %(fit_guarantee_and_columns)s
+
+    See Also
+    --------
+    sklearn_dptda.cluster.DPMoG : Clusters of the projected rows.
+    sklearn_dptda.filtration.DTMFiltration : Functions of projected clouds.
+
+    Notes
+    -----
+    .. rubric:: Privacy
+
+    One fit releases bounds, mean, components and their variances, and is
+    (``epsilon``, ``delta``)-differentially private for adding or removing one
+    row, or for replacing one. **Projected rows are not private**: what
+    :meth:`transform` returns for private rows is as sensitive as they are, and
+    what is learnt from it has to be paid for as well. Both losses add up.
+
+    With ``epsilon=inf`` and rows within the bounds the result is that of
+    :class:`~sklearn.decomposition.PCA`, up to a rounding of rows to ``2**-18``
+    of the ball. Columns keep their units; where bounds differ, noise is that
+    of the ball around all of them. Up to ``2**27`` rows.
+
+    References
+    ----------
+    C. Dwork, K. Talwar, A. Thakurta, L. Zhang, "Analyze Gauss: optimal bounds
+    for privacy-preserving principal component analysis", STOC 2014; mean, ball
+    and the rounding are added here.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn_dptda.cluster import DPMoG
+    >>> from sklearn_dptda.decomposition import PrivatePCA
+    >>> X, _ = make_blobs(5000, n_features=50, centers=3, random_state=0)
+    >>> PrivatePCA(2, bounds=(-15, 15), random_state=0).fit_transform(X).shape
+    (5000, 2)
+
+    Clusters of projected rows; the two losses are 2 together:
+
+    >>> model = make_pipeline(PrivatePCA(2, bounds=(-15, 15)), DPMoG(3, bounds=(-60, 60)))
+    >>> labels = model.fit(X).predict(X)
+    """
+
+    _gaussian_only = False
+    _learns_mixture = False
+    _parameter_constraints = {
+        **PrivateRowsEstimator._parameter_constraints,
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+    }
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        bounds: RowBounds | None = None,
+        *,
+        bounds_share: float = 0.2,
+        adjacency: Adjacency = "add-remove",
+        groups: str | None = None,
+        rows_per_group: int = 1,
+        accountant: PrivacyAccountant | None = None,
+        random_state: RandomStateLike = None,
+    ) -> None:
+        self.n_components = n_components
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.bounds_share = bounds_share
+        self.adjacency = adjacency
+        self.groups = groups
+        self.rows_per_group = rows_per_group
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def _check_features(self, n_features):
+        if self.n_components is not None and self.n_components > n_features:
+            raise ValueError(
+                f"n_components={self.n_components} is more than the number of columns, "
+                f"{n_features}."
+            )
+
+    def _learn(self, rows, budget, rng, box):
+        noisy = noisy_covariance(rows, budget)
+        values, vectors = np.linalg.eigh(noisy.covariance)
+        values, vectors = values[::-1], vectors.T[::-1]
+        edge = _noise_edge(len(values), noisy)
+        kept = self.n_components or max(int((values > edge).sum()), 1)
+        variances = _without_noise(values, noisy.sd)[:kept]
+        # As scikit-learn does: the largest coordinate of each is positive.
+        largest = np.abs(vectors).argmax(axis=1)
+        vectors = vectors * np.sign(vectors[np.arange(len(vectors)), largest])[:, None]
+        self.components_, self.n_components_ = vectors[:kept], int(kept)
+        self.mean_, unit = box.points(noisy.mean), float(box.unit[0])
+        self.explained_variance_ = unit**2 * variances
+        total = max(float(np.trace(noisy.covariance)), float(variances.sum()))
+        self.explained_variance_ratio_ = variances / total if total > 0 else np.zeros(kept)
+        self.noise_edge_ = unit**2 * edge
+
+    def _one_unit(self):
+        return True
+
+    def _released(self):
+        return "mean, principal components and their variances"
+
+    @property
+    def _n_features_out(self):
+        return len(self.components_)
+
+    def transform(self, X: ArrayLike) -> FloatArray:
+        """Coordinates of rows along the components.
+
+        A function of each row: *not* private for private rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, `n_components_`)
+        """
+        return (self._rows(X) - self.mean_) @ self.components_.T
+
+    def inverse_transform(self, X: ArrayLike) -> FloatArray:
+        """Points of the original space with given coordinates along the components.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, `n_components_`)
+            Coordinates: of private rows as private as these are, of private
+            centres post-processing.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+
+        Raises
+        ------
+        ValueError
+            If the number of columns is not that of the components.
+        """
+        check_is_fitted(self)
+        with without_quotes():
+            rows: FloatArray = check_array(X, dtype=np.float64)
+        if rows.shape[1] != self.n_components_:
+            raise ValueError(
+                f"X has {rows.shape[1]} columns; there are {self.n_components_} components."
+            )
+        return rows @ self.components_ + self.mean_
+
+
+def _noise_edge(d, noisy):
+    """Variance that the noise of the covariance reaches, and that of the mean that is taken off."""
+    of_mean = noisy.sd_mean * (math.sqrt(d) + _ROOM)
+    return noisy.sd * (2 * math.sqrt(d) + _ROOM * math.sqrt(2)) + of_mean**2
+
+
+def _without_noise(values, sd):
+    """Eigenvalues less what symmetric noise of independent entries adds to them.
+
+    A large one, ``t``, is moved to ``t + d * sd**2 / t``.
+    """
+    roots = np.sqrt(np.maximum(values**2 - 4 * len(values) * sd**2, 0.0))
+    return np.maximum(values + roots, 0.0) / 2

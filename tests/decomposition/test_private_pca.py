@@ -1,0 +1,293 @@
+"""Private principal components: exact without noise, what they cost, what they find."""
+
+import math
+import os
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import make_blobs
+from sklearn.decomposition import PCA
+from sklearn.metrics import adjusted_rand_score
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sklearn_dptda.cluster import DPMoG, DPToMATo, MorseMerging
+from sklearn_dptda.cluster._moments._budget_shares import GaussianBudget, LaplaceBudget
+from sklearn_dptda.cluster._moments._outer_products import release_outer_products
+from sklearn_dptda.datasets import load_usps
+from sklearn_dptda.decomposition import PrivatePCA, _private_covariance
+from sklearn_dptda.decomposition._private_pca import _without_noise
+from sklearn_dptda.privacy import (
+    NoiseSource,
+    PrivacyAccountant,
+    PrivacyBudgetExceeded,
+    audit_epsilon,
+    gaussian_mu,
+)
+from sklearn_dptda.utils._row_batches import Rows
+from tests.cluster.test_dp_mog import spy_on_releases
+
+DATA = os.environ.get("SKLEARN_DPTDA_DATA")
+BOX = (-10, 10)
+
+
+def spiked(n, d, variances, seed=0):
+    """Rows with a few large variances along random directions, about a mean that is not zero."""
+    rng = np.random.default_rng(seed)
+    directions = np.linalg.qr(rng.normal(size=(d, d)))[0][: len(variances)]
+    scores = rng.normal(size=(n, len(variances))) * np.sqrt(variances)
+    return 1.0 + scores @ directions + 0.3 * rng.normal(size=(n, d)), directions
+
+
+def captured(private, X):
+    """Part of the variance of as many exact components that the private ones have."""
+    exact = PCA(private.n_components_).fit(X)
+    return (X @ private.components_.T).var(axis=0).sum() / exact.explained_variance_.sum()
+
+
+@pytest.mark.parametrize("delta", [1e-6, 0.0])
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("bounds", [BOX, ([-10, -30, -9, -9, -20], [10, 30, 99, 9, 20])])
+def test_without_noise_it_is_pca(delta, adjacency, bounds):
+    X, _ = spiked(300, 5, [4.0, 2.0, 1.0])
+    private = PrivatePCA(3, math.inf, delta, bounds, adjacency=adjacency).fit(X)
+    exact = PCA(3, svd_solver="full").fit(X)
+    for name in ("components_", "mean_", "explained_variance_", "explained_variance_ratio_"):
+        found, expected = getattr(private, name), getattr(exact, name)
+        if name == "components_":
+            expected = expected * np.sign((found * expected).sum(axis=1))[:, None]
+        assert found == pytest.approx(expected, abs=2e-4, rel=2e-4), name
+    assert private.transform(X) == pytest.approx(PCA(3).fit_transform(X), abs=0.01)
+    assert private.inverse_transform(private.transform(X)) == pytest.approx(
+        exact.inverse_transform(exact.transform(X)), abs=0.01
+    )
+    assert PrivatePCA(None, math.inf, delta, bounds).fit(X).n_components_ == 5
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("bounds", [BOX, None])
+@pytest.mark.parametrize("delta", [1e-5, 0.0])
+def test_the_budget_is_spent_exactly(adjacency, bounds, delta, monkeypatch):
+    # What each release costs, from the noise that is drawn for it, adds up to the whole.
+    power = 1 if delta == 0 else 2
+    spent = [loss**power for loss in _losses(adjacency, bounds, delta, monkeypatch)]
+    total = 1.0 if delta == 0 else gaussian_mu(1.0, delta) ** 2
+    # Rows beyond the bounds, sum, distances, second moments; three or more for bounds.
+    assert len(spent) >= (4 if bounds == BOX else 7)
+    assert sum(spent) == pytest.approx(total, rel=1e-9)
+
+
+def _losses(adjacency, bounds, delta, monkeypatch):
+    kind = LaplaceBudget if delta == 0 else GaussianBudget
+    losses = []
+    moments = spy_on_releases(monkeypatch)
+
+    def spy(rows, residuals, budget, share):
+        # Entries of a row along an axis, and of its worst neighbour: see test_outer_products.
+        drawn = []
+        honest = kind.draw
+        monkeypatch.setattr(
+            kind, "draw", lambda self, scale, size: drawn.append(scale) or honest(self, scale, size)
+        )
+        released = release(rows, residuals, budget, share)
+        monkeypatch.setattr(kind, "draw", honest)
+        ways = {"l1": 2.0, "l2": math.sqrt(2)}[budget.norm] if adjacency == "replace-one" else 1.0
+        losses.append(ways * 2.0**36 / drawn[1])
+        return released
+
+    release = _private_covariance.release_outer_products
+    monkeypatch.setattr(_private_covariance, "release_outer_products", spy)
+    X, _ = spiked(2000, 3, [4.0, 1.0])
+    PrivatePCA(2, 1.0, delta, bounds, adjacency=adjacency, random_state=0).fit(X)
+    return losses + [math.sqrt(loss) for loss in moments]
+
+
+def test_wide_tables():
+    X, _ = spiked(5000, 300, [9.0, 6.0, 4.0])
+    private = PrivatePCA(3, 1.0, bounds=BOX, random_state=0)
+    scores = [captured(clone(private).set_params(random_state=s).fit(X), X) for s in range(3)]
+    assert min(scores) > 0.9
+    private.fit(X)
+    exact = PCA(3).fit(X)
+    assert private.mean_ == pytest.approx(X.mean(axis=0), abs=0.5)
+    assert private.explained_variance_ == pytest.approx(exact.explained_variance_, rel=0.3)
+
+
+def test_the_box_hardly_matters():
+    X, _ = spiked(3000, 20, [4.0, 2.0])
+    for bounds in (BOX, (-1e6, 1e6), None):
+        private = PrivatePCA(2, 2.0, bounds=bounds, random_state=0).fit(X)
+        assert captured(private, X) > 0.95
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+def test_components_beyond_the_noise_are_counted(epsilon):
+    # One more than there are has a probability of exp(-9 / 2) at most,
+    # twice: seeds are fixed.
+    counts = []
+    for seed in range(25):
+        X = np.full((1000, 6), 0.5)
+        private = PrivatePCA(None, epsilon, bounds=(0, 1), random_state=seed).fit(X)
+        counts.append(private.explained_variance_[0] > private.noise_edge_)
+        assert private.n_components_ == 1
+    assert sum(counts) < 5
+    X, _ = spiked(20_000, 10, [9.0, 9.0, 9.0])
+    found = PrivatePCA(None, 1.0, bounds=BOX, random_state=0).fit(X)
+    assert found.n_components_ >= 3 and found.noise_edge_ > 0
+
+
+@pytest.mark.parametrize("size", [1.5, 3.0, 10.0])
+def test_known_noise_is_taken_off_variances(size):
+    # Largest eigenvalues of a matrix of rank one and noise, in units of half the noise's edge: the
+    # mean of 20, which are about 0.1 apart.
+    d, sd = 200, 200**-0.5
+    rng, found = np.random.default_rng(0), []
+    for _ in range(20):
+        noise = np.triu(rng.normal(size=(d, d)) * sd)
+        noise += noise.T
+        noise[0, 0] += size
+        found.append(_without_noise(np.linalg.eigvalsh(noise), sd)[-1])
+    assert np.mean(found) == pytest.approx(size, abs=0.12)
+    assert _without_noise(np.array([-1.0, 0.0]), sd).tolist() == [0.0, 0.0]
+
+
+def test_chunks_order_and_batches_change_nothing():
+    X, _ = spiked(3000, 30, [4.0, 2.0])
+    private = PrivatePCA(2, bounds=BOX, random_state=0)
+    whole = clone(private).fit(X)
+    chunks = [X[:1000], X[1000:1001], X[:0], X[1001:]]
+    for other in (
+        clone(private).fit(X[::-1]),
+        clone(private).fit_chunks(chunks),
+        clone(private).fit_chunks(lambda: iter(chunks)),
+    ):
+        for name in ("components_", "mean_", "explained_variance_", "noise_edge_"):
+            assert np.array_equal(getattr(other, name), getattr(whole, name))
+
+
+@pytest.mark.parametrize(
+    "X", [np.zeros((50, 3)), np.tile([1.0, -1.0, 1.0], (50, 1)), np.array([[0.3, 0.4, 0.5]])]
+)
+@pytest.mark.parametrize("epsilon", [0.1, 10.0, math.inf])
+@pytest.mark.parametrize("delta", [1e-6, 0.0])
+def test_odd_tables_are_no_special_case(X, epsilon, delta):
+    for n_components in (2, None):
+        private = PrivatePCA(n_components, epsilon, delta, (-1, 1), random_state=0).fit(X)
+        directions = private.components_
+        assert directions @ directions.T == pytest.approx(np.eye(private.n_components_))
+        assert (private.explained_variance_ >= 0).all()
+        assert 0 <= private.explained_variance_ratio_.sum() <= 1 + 1e-9
+        assert np.linalg.norm(private.mean_) <= 2 * math.sqrt(3)
+
+
+def test_one_budget_for_components_and_clusters():
+    X, y = make_blobs(5000, n_features=40, centers=4, random_state=0)
+    with PrivacyAccountant(2.0, 1e-5) as accountant:
+        model = make_pipeline(
+            PrivatePCA(3, 1.0, 5e-6, (-15, 15), random_state=0),
+            DPMoG(4, 1.0, 5e-6, random_state=1),
+        )
+        assert adjusted_rand_score(y, model.fit(X).predict(X)) > 0.95
+        assert accountant.total() == pytest.approx((2.0, 1e-5))
+        with pytest.raises(PrivacyBudgetExceeded):
+            PrivatePCA(2, bounds=(-15, 15)).fit(X)
+    centres = model[0].inverse_transform(model[1].means_)
+    assert centres.shape == (4, 40)
+
+
+def test_peaks_of_wide_tables():
+    X, y = make_blobs(5000, n_features=40, centers=3, random_state=0)
+    with pytest.raises(ValueError, match="PrivatePCA"):
+        DPToMATo(bounds=(-15, 15)).fit(X)
+    model = make_pipeline(
+        PrivatePCA(2, bounds=(-15, 15), random_state=0), DPToMATo(bounds=(-60, 60), random_state=0)
+    )
+    assert adjusted_rand_score(y, model.fit_predict(X)) > 0.9
+
+
+def test_bad_parameters_cost_nothing():
+    X, _ = spiked(100, 4, [1.0])
+    accountant = PrivacyAccountant(1.0, 1e-3)
+    private = PrivatePCA(5, bounds=BOX, accountant=accountant)
+    for fit in (private.fit, lambda X: private.fit_chunks([X])):
+        with pytest.raises(ValueError, match="n_components=5"):
+            fit(X)
+    with pytest.raises(ValueError, match="is no mixture"):
+        MorseMerging(private).fit(X)
+    assert not accountant.spends()
+    assert not hasattr(private, "fit_predict")
+    private.set_params(n_components=2).fit(X)
+    with pytest.raises(ValueError, match="3 columns; there are 2 components"):
+        private.inverse_transform(np.zeros((1, 3)))
+
+
+def test_frames_have_names():
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame(spiked(100, 4, [1.0])[0], columns=list("abcd"))
+    private = PrivatePCA(2, bounds=dict.fromkeys("abcd", (-9, 9)), random_state=0)
+    projected = private.set_output(transform="pandas").fit_transform(X)
+    assert list(projected.columns) == ["privatepca0", "privatepca1"]
+    assert list(private.feature_names_in_) == list("abcd")
+
+
+@pytest.mark.skipif(
+    not (DATA and Path(DATA, "usps.npz").is_file()),
+    reason="usps.npz not found: set SKLEARN_DPTDA_DATA to a folder that holds it",
+)
+@pytest.mark.parametrize(("epsilon", "least"), [(2.0, 0.47), (5.0, 0.52)])
+def test_digits_from_pixels(epsilon, least):
+    # k-means on eight exact components has 0.52.
+    X, y = load_usps(return_X_y=True)
+    scores = []
+    for seed in range(5):
+        model = make_pipeline(
+            PrivatePCA(12, epsilon / 2, 5e-6, (-1, 1), random_state=seed),
+            DPMoG(10, epsilon / 2, 5e-6, (-16, 16), covariance_type="tied", random_state=seed),
+        )
+        scores.append(adjusted_rand_score(y, model.fit_predict(X)))
+    assert np.mean(scores) >= least
+
+
+def one_release(X, random_state, factor=1.0):
+    """Outer products of rows in the unit ball, with a factor less noise."""
+    total = factor * gaussian_mu(1.0, 1e-2)
+    budget = GaussianBudget(total, "add-remove", NoiseSource(random_state))
+    return release_outer_products(Rows.of_array(X), lambda batch: batch, budget, 1.0)
+
+
+def test_one_release_and_its_twin_with_less_noise():
+    # 2,000 runs a side, with the entry that a record along an axis moves; false alarms 1e-6.
+    sides = np.eye(3)[[2, 2, 0]], np.eye(3)[[2, 2]]
+    options = {
+        "n_runs": 2000,
+        "delta": 1e-2,
+        "confidence": 1 - 1e-6,
+        "random_state": 0,
+        "event": lambda release: release[0, 0] > 1.3,
+    }
+    assert not audit_epsilon(one_release, *sides, **options).refutes(1.0)
+    assert audit_epsilon(partial(one_release, factor=5.0), *sides, **options).refutes(1.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delta", [1e-5, 0.0])
+def test_the_estimator_and_its_twin_with_less_noise(delta, monkeypatch):
+    # One corner more or less, among rows at the opposite one; 300 runs a side. No audit of a whole
+    # fit comes near its bound: the twin has a hundredth of the noise.
+    others = np.full((10, 2), -1.0)
+    sides = np.vstack([others, [[1.0, 1.0]]]), others
+    private = PrivatePCA(1, 1.0, delta, (-1, 1))
+    options = {"n_runs": 300, "delta": delta, "confidence": 1 - 1e-6, "random_state": 0}
+    assert not audit_epsilon(private, *sides, **options).refutes(1.0)
+    kind = LaplaceBudget if delta == 0 else GaussianBudget
+    honest = kind.scale
+    monkeypatch.setattr(kind, "scale", lambda *args: honest(*args) / 100)
+    assert audit_epsilon(private, *sides, **options).refutes(1.0)
+
+
+@parametrize_with_checks([PrivatePCA(bounds=(-100, 100)), PrivatePCA(1, bounds=(-100, 100))])
+def test_scikit_learn(estimator, check):
+    check(estimator)
