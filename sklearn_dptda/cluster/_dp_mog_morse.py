@@ -165,7 +165,8 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
             return labels
         # A gap below the lowest pass is none: cells of a partition have modes without clusters.
         if tree.n_modes > USUAL or labels.max() + 1 == tree.n_modes:
-            return tree.cut_by_prominence(_FAR, _LIGHT / tree.n_modes)
+            number = tree.cut_by_prominence(_FAR, _LIGHT / tree.n_modes).max() + 1
+            return tree.cut(int(number))
         return labels
 
     def _n_start(self):
