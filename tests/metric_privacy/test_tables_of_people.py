@@ -12,8 +12,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.metric_privacy import _box_measure as tree
-from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, audit_epsilon
+from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant
 from sklearn_dptda.utils.estimator_checks import check_privacy
+from tests.metric_privacy._audits import assert_audited
 
 JOBS = ["cook", "clerk", "nurse", "smith", "tutor"]
 LEVELS = ["low", "middle", "high"]
@@ -237,18 +238,7 @@ def test_audit_of_categories_and_its_broken_twin(share):
         ).fit(X)
         return private.marginals_[0][1, 1] if share else private.weights_[0]
 
-    def audit(epsilon, n_runs):
-        return audit_epsilon(
-            lambda X, random_state=None: release(X, random_state, epsilon),
-            inside,
-            outside,
-            n_runs=n_runs,
-            confidence=1 - 1e-6,
-            random_state=0,
-        )
-
-    assert not audit(1.0, 4000).refutes(1.0)
-    assert audit(8.0, 2000).refutes(1.0)
+    assert_audited(release, inside, outside)
 
 
 def test_without_noise_categories_are_those_of_the_data():

@@ -20,10 +20,10 @@ _FEW, _MANY = 2, 6
 USUAL, _SPARE = 8, 4
 # Cells to tell that from, at most; and how many times as far as cells of one cluster those of
 # different ones are.
-_MOST_CELLS, _CLEAR = 512, 1.5
+_MOST_CELLS, _CLEAR = 512, 1.3
 # So many cells for each of the usual clusters say something; that share of them can be clusters,
 # at most so many.
-_ENOUGH, _FULL, _MOST_FOUND = 3, 0.85, 128
+_ENOUGH, _FULL, _MOST_FOUND = 3, 0.9, 128
 
 
 def moved_centres(data, n, n_steps, budget, share, rng, merged=False):
