@@ -32,6 +32,9 @@ from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 _REFINEMENT = {1: 4, 2: 2, 3: 1, 4: 1}
 # Ratio of the sides of a box beyond which the short one is lost.
 _UNEQUAL = 10.0
+# Nanoseconds per cloud that values without an error are worth, where that of a lattice would be
+# larger than the change that one point can make.
+_WORTH = 30e9
 
 
 class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
@@ -194,7 +197,7 @@ class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
             cloud = self.make_histogram().update(cloud)
         if isinstance(cloud, LatticeHistogram):
             values = self._from_histogram(cloud)
-            error = cloud.cell_diagonal / 2 * self._lipschitz()
+            error = self._lattice_error()
         else:
             values = self._exact(np.clip(cloud, *self.bounds_))
         return GridFiltration(
@@ -212,7 +215,16 @@ class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
     def _method(self, n):
         if self.method != "auto":
             return self.method
-        return "exact" if self._exact_is_cheaper(n, math.prod(self._grid_shape())) else "lattice"
+        exact, lattice = self._costs(n, math.prod(self._grid_shape()))
+        coarse = self._lattice_error() > self._bounds_of_values(n)[0]
+        cheap = exact <= lattice or (coarse and exact <= _WORTH)
+        return "exact" if cheap else "lattice"
+
+    def _lattice_error(self):
+        """Change of the values where points move to the nearest node of the lattice, at most."""
+        low, high = self.bounds_
+        cell = (high - low) / (np.array(self._lattice_shape()) - 1)
+        return float(np.linalg.norm(cell)) / 2 * self._lipschitz()
 
     def _lipschitz(self):
         """Change of the values per distance by which the points move."""

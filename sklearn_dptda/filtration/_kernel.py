@@ -180,7 +180,8 @@ class KernelDistanceFiltration(BaseGridFiltration):
             float((weights * smooth).sum()), smooth[step].ravel(), histogram.n_points
         )
 
-    def _exact_is_cheaper(self, n, n_nodes):
+    def _costs(self, n, n_nodes):
+        """Kernel values, a nanosecond each, of the exact values and of those from a lattice."""
         # The self energy costs n**2 kernel values, the counts one product per axis.
         sides = self._lattice_shape()
-        return 10.0 * n * n + 1.0 * n * n_nodes <= float(np.prod(sides)) * sum(sides)
+        return 10.0 * n * n + 1.0 * n * n_nodes, float(np.prod(sides)) * sum(sides)

@@ -113,3 +113,22 @@ def test_values_are_frozen(filtration):
         filtration.values[0, 0] = 1.0
     with pytest.raises(AttributeError):
         filtration.sensitivity = 0.0
+
+
+def test_auto_is_exact_where_a_lattice_would_be_coarse(rng):
+    # A lattice of 41**3 nodes is cheaper under this cap, and off by ten sensitivities.
+    X = rng.uniform(size=(5000, 3))
+    options = {"bounds": (0, 1), "resolution": 21, "max_distance": 0.1}
+    auto, lattice = (
+        DTMFiltration(0.1, method=method, **options).fit_transform([X])[0]
+        for method in ("auto", "lattice")
+    )
+    assert auto.approximation_error == 0
+    assert lattice.approximation_error > 10 * lattice.sensitivity
+
+
+def test_auto_takes_the_cheaper_where_both_will_do():
+    estimator = DTMFiltration(0.01, bounds=(0, 1), resolution=11, refinement=20).fit([np.eye(2)])
+    few, many = (estimator._bounds_of_values(n)[0] for n in (100, 100_000))
+    assert many < estimator._lattice_error() < few
+    assert estimator._method(100) == "exact" and estimator._method(10**9) == "lattice"
