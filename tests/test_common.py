@@ -28,6 +28,7 @@ from sklearn_dptda import (
     PrivatePersistence,
 )
 from sklearn_dptda.datasets import make_loops
+from sklearn_dptda.privacy import NoiseWarning
 
 ESTIMATORS = [
     value
@@ -192,6 +193,7 @@ def check_html_and_repr(estimator, X):
 def check_no_warnings(estimator, X):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", NoiseWarning)
         estimator.fit(X).transform(X)
 
 

@@ -204,7 +204,7 @@ def test_one_budget_for_two_adjacencies(cloud):
 
 
 def test_nothing_but_noise_is_said(cloud):
-    with pytest.warns(UserWarning, match="noise is as large as the range"):
+    with pytest.warns(UserWarning, match="noise hides every feature"):
         PrivatePersistence(1e-6).fit(filtration(cloud))
 
 

@@ -7,6 +7,11 @@ shift or a dilation.
 
 from sklearn_dptda.filtration import sensitivity_cech, sensitivity_dtm
 from sklearn_dptda.persistence._cubical import CubicalPersistence
+from sklearn_dptda.persistence._error_bounds import (
+    bottleneck_error_bound,
+    epsilon_for_error,
+    noise_floor,
+)
 from sklearn_dptda.persistence._private_persistence import PrivatePersistence
 from sklearn_dptda.persistence._shifted import (
     dilation_dissimilarity,
@@ -18,7 +23,10 @@ __all__ = [
     "CubicalPersistence",
     "PrivatePersistence",
     "bottleneck_distance",
+    "bottleneck_error_bound",
     "dilation_dissimilarity",
+    "epsilon_for_error",
+    "noise_floor",
     "sensitivity_cech",
     "sensitivity_dtm",
     "shift_invariant_bottleneck_distance",

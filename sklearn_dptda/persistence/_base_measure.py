@@ -11,6 +11,10 @@ from functools import cached_property, lru_cache
 from math import comb, isqrt, perm
 
 BASE_MEASURES = ("uniform", "spike-slab", "poisson")
+# Points that a diagram has before the data speak: one for so many losses of the whole range, and
+# at most that share of the slots. They drown where there are more, and are missed where fewer.
+_LOSSES_PER_POINT, _FULLEST = 200, 0.2
+_EMPTIEST = 2.0**-20
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,15 @@ class BaseMeasure:
             b, d = b0 + source.below(b1 - b0 + 1), d0 + source.below(d1 - d0 + 1)
             if not self.linear or source.below(d1 - b0) < d - b:
                 return b, d
+
+
+def spike_of_range(loss, max_points):
+    """Probability of an empty slot by a public number: the privacy loss over the whole range.
+
+    A slot is harmless only near the diagonal, within a distance that falls with the loss; so the
+    number of filled ones grows with it.
+    """
+    return 1 - max(min(loss / (_LOSSES_PER_POINT * max_points), _FULLEST), _EMPTIEST)
 
 
 @lru_cache(maxsize=64)

@@ -7,8 +7,9 @@ from itertools import chain, islice
 
 import numpy as np
 
-from sklearn_dptda.persistence._base_measure import make_base_measure
+from sklearn_dptda.persistence._base_measure import make_base_measure, spike_of_range
 from sklearn_dptda.persistence._diagram_grid import make_grid
+from sklearn_dptda.persistence._diagram_guarantee import rate_of_draw
 from sklearn_dptda.persistence._exact_sampler import ExactSampler, decay_table
 from sklearn_dptda.persistence._level_sets import BirthBall, DiagramBall
 from sklearn_dptda.privacy import NoiseSource
@@ -33,16 +34,18 @@ class ExactMechanism:
     joint: bool
     max_points: int
     base_measure: str
-    spike: float
+    spike: float | str
     mean_points: float
     linear: bool
 
     def release(self, diagrams, dimensions, sensitivity, upper, seed):
         """Draw private diagrams by exact ones; ``sensitivity`` and ``upper`` are public."""
-        grid, table = self._prepare(sensitivity, upper)
+        grid, table = self.prepare(sensitivity, upper)
         source = NoiseSource(seed)
+        measure = self.measure(sensitivity, upper)
         balls = [
-            self._balls(diagram, q, grid) for diagram, q in zip(diagrams, dimensions, strict=True)
+            _balls(diagram, q, grid, measure)
+            for diagram, q in zip(diagrams, dimensions, strict=True)
         ]
         common = [[ball for group in balls for ball in group]] if self.joint else balls
         parts = chain.from_iterable(ExactSampler(group, table).draw(source) for group in common)
@@ -51,11 +54,26 @@ class ExactMechanism:
     def check(self, sensitivity, upper):
         """Raise ValueError if these public numbers leave the range of floats."""
         try:
-            self._prepare(sensitivity, upper)
+            self.prepare(sensitivity, upper)
         except (OverflowError, ZeroDivisionError):
             raise _out_of_range(sensitivity, upper) from None
 
-    def _prepare(self, sensitivity, upper):
+    def measure(self, sensitivity, upper):
+        """Make the base measure of one diagram: public."""
+        grid, _ = self.prepare(sensitivity, upper)
+        spike = self.spike
+        if spike == "auto":
+            spike = spike_of_range(self.rate * upper / sensitivity, self.max_points)
+        return make_base_measure(
+            self.base_measure,
+            grid.size,
+            self.max_points,
+            spike=spike,
+            mean=self.mean_points,
+            linear=self.linear,
+        )
+
+    def prepare(self, sensitivity, upper):
         """Make the grid and the weights of the levels: public, and the same for neighbours."""
         grid = make_grid(sensitivity, upper, self.rate)
         per_step = Fraction(self.rate) / (2 * grid.sensitivity)
@@ -64,26 +82,19 @@ class ExactMechanism:
         table = decay_table(per_step.numerator, per_step.denominator, grid.size + 1)
         return grid, table
 
-    def _balls(self, diagram, q, grid):
-        """Balls of one dimension: finite classes, and the one that never dies."""
-        measure = make_base_measure(
-            self.base_measure,
-            grid.size,
-            self.max_points,
-            spike=self.spike,
-            mean=self.mean_points,
-            linear=self.linear,
-        )
-        if q > 0:
-            return [DiagramBall(grid.integers(diagram), measure)]
-        if len(diagram) == 0:
-            # The whole function sits at its upper bound, which is rounded like any birth.
-            diagram = np.array([[grid.upper, grid.upper]])
-        # The oldest component is the one that never dies; its death is public.
-        first = int(np.lexsort((-diagram[:, 1], diagram[:, 0]))[0])
-        rest = np.delete(diagram, first, axis=0)
-        birth = grid.integer(diagram[first, 0])
-        return [DiagramBall(grid.integers(rest), measure), BirthBall(birth, grid.size)]
+
+def _balls(diagram, q, grid, measure):
+    """Balls of one dimension: finite classes, and the one that never dies."""
+    if q > 0:
+        return [DiagramBall(grid.integers(diagram), measure)]
+    if len(diagram) == 0:
+        # The whole function sits at its upper bound, which is rounded like any birth.
+        diagram = np.array([[grid.upper, grid.upper]])
+    # The oldest component is the one that never dies; its death is public.
+    first = int(np.lexsort((-diagram[:, 1], diagram[:, 0]))[0])
+    rest = np.delete(diagram, first, axis=0)
+    birth = grid.integer(diagram[first, 0])
+    return [DiagramBall(grid.integers(rest), measure), BirthBall(birth, grid.size)]
 
 
 @dataclass(frozen=True)
@@ -137,3 +148,20 @@ class MarkovChainMechanism:
             bottleneck_distance(part, diagram)
             for part, diagram in zip(state, diagrams, strict=True)
         )
+
+
+def mechanism_of(estimator, dimensions):
+    """Mechanism by the parameters of a :class:`PrivatePersistence`; None where it is exact."""
+    if math.isinf(estimator.epsilon):
+        return None
+    rate = rate_of_draw(estimator.epsilon, estimator.delta, estimator.utility, dimensions)
+    common = (rate, estimator.utility == "max", int(estimator.max_points))
+    if estimator.mechanism == "mcmc":
+        return MarkovChainMechanism(*common, estimator.n_iter, estimator.proposal_scale)
+    return ExactMechanism(
+        *common,
+        estimator.base_measure,
+        estimator.spike,
+        estimator.mean_points,
+        estimator.slab == "persistence",
+    )

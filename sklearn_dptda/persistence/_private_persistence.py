@@ -1,7 +1,6 @@
 """Persistence diagrams under differential privacy."""
 
 import math
-import warnings
 from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any, Literal, Self
@@ -20,9 +19,9 @@ from sklearn_dptda.persistence._diagram_guarantee import (
     guarantee_of_diagrams,
     have_public_bounds,
     paid_bounds,
-    rate_of_draw,
 )
-from sklearn_dptda.persistence._mechanisms import ExactMechanism, MarkovChainMechanism
+from sklearn_dptda.persistence._error_statement import errors_of_fit
+from sklearn_dptda.persistence._mechanisms import mechanism_of
 from sklearn_dptda.persistence._sublevel_diagrams import sublevel_diagrams
 from sklearn_dptda.privacy import PrivacyAccountant, PrivateEstimatorMixin
 from sklearn_dptda.utils import check_collection, refuse_repeated
@@ -82,8 +81,10 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
         ``"uniform"``: exactly ``max_points`` points, the published choice;
         ``"poisson"``: a Poisson number of points of mean ``mean_points``, at
         most ``max_points``.
-    spike : float, default=0.5
-        Probability of an empty slot.
+    spike : float or "auto", default="auto"
+        Probability of an empty slot. ``"auto"`` follows from public numbers:
+        where noise rules, nearly all slots are empty, so that a release is
+        hardly worse than an empty diagram.
     mean_points : float, default=2.0
         Mean of the Poisson number of points.
     slab : {"uniform", "persistence"}, default="uniform"
@@ -114,6 +115,18 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
     ----------
     privacy_guarantee_ : PrivacyGuarantee
         What one call of :meth:`transform` promises for each cloud.
+    error_bound_ : float or None
+        Bottleneck distance, in the units of the filtration, that all diagrams
+        of a cloud keep to the exact ones with a probability of 95 %, where
+        each has at most two features longer than the sensitivity: see
+        :func:`bottleneck_error_bound`, also for other classes of diagrams. It
+        is known before the release; the largest over the clouds of ``fit``.
+        None for ``mechanism="mcmc"``.
+    noise_floor_ : tuple of float or None
+        For each dimension the persistence that noise alone stays below, with
+        a probability of 95 %: see :func:`noise_floor`.
+    error_statement_ : str
+        Both in words.
     homology_dimensions_ : tuple of int
         The dimensions as a tuple.
     single_ : bool
@@ -171,7 +184,7 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
         "mechanism": [StrOptions({"exact", "mcmc"})],
         "utility": [StrOptions({"max", "sum"})],
         "base_measure": [StrOptions(set(BASE_MEASURES))],
-        "spike": [Interval(Real, 0, 1, closed="neither")],
+        "spike": [Interval(Real, 0, 1, closed="neither"), StrOptions({"auto"})],
         "mean_points": [Interval(Real, 0, None, closed="neither")],
         "slab": [StrOptions({"uniform", "persistence"})],
         "sensitivity": [Interval(Real, 0, None, closed="neither"), None],
@@ -197,7 +210,7 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
         *,
         utility: Literal["max", "sum"] = "max",
         base_measure: Literal["spike-slab", "uniform", "poisson"] = "spike-slab",
-        spike: float = 0.5,
+        spike: float | Literal["auto"] = "auto",
         mean_points: float = 2.0,
         slab: Literal["uniform", "persistence"] = "uniform",
         sensitivity: float | None = None,
@@ -249,12 +262,7 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
         self.homology_dimensions_, self.single_ = check_dimensions(self.homology_dimensions)
         read = self._read(X)
         self._check_homology(read)
-        if any(s is not None and self.epsilon * upper <= s for _, s, upper in read):
-            warnings.warn(
-                "The noise is as large as the range of the function: diagrams will be all noise. "
-                "Raise epsilon, or m, or take more points.",
-                stacklevel=3,
-            )
+        self.error_bound_, self.noise_floor_, self.error_statement_ = errors_of_fit(self, X, read)
         own = guarantee_of_diagrams(self, have_public_bounds(X))
         self._bounds_at_fit = paid = paid_bounds(X)
         self._promise(own if paid is None else own + paid)
@@ -310,7 +318,7 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
                 "X has filtrations in another private box than those in fit: privacy_guarantee_ "
                 "would not be true."
             )
-        mechanism = self._mechanism()
+        mechanism = mechanism_of(self, self.homology_dimensions_)
         # Whatever public numbers can make fail, fails before the payment.
         effective_n_jobs(self.n_jobs)
         if mechanism is not None:
@@ -368,17 +376,6 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
         return [
             (values, self.sensitivity if own is None else own, upper) for values, own, upper in read
         ]
-
-    def _mechanism(self):
-        if math.isinf(self.epsilon):
-            return None
-        rate = rate_of_draw(self.epsilon, self.delta, self.utility, self.homology_dimensions_)
-        common = (rate, self.utility == "max", int(self.max_points))
-        if self.mechanism == "mcmc":
-            return MarkovChainMechanism(*common, self.n_iter, self.proposal_scale)
-        return ExactMechanism(
-            *common, self.base_measure, self.spike, self.mean_points, self.slab == "persistence"
-        )
 
     def __sklearn_tags__(self):
         """Describe the input and the release."""

@@ -30,6 +30,7 @@ from sklearn_dptda.privacy._rare_coins import successes
 from sklearn_dptda.privacy._sensitivity import Sensitivity
 from sklearn_dptda.privacy._spend_history import SpendHistory
 from sklearn_dptda.privacy._warnings import (
+    NoiseWarning,
     PrivacyBudgetExceeded,
     PrivacyLeakWarning,
     PrivacyLedgerError,
@@ -40,6 +41,7 @@ __all__ = [
     "AuditResult",
     "FixedPoint",
     "NoiseSource",
+    "NoiseWarning",
     "PrivacyAccountant",
     "PrivacyBudgetExceeded",
     "PrivacyGuarantee",

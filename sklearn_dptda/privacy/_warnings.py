@@ -12,6 +12,13 @@ class PrivacyLeakWarning(RuntimeWarning):
     """
 
 
+class NoiseWarning(UserWarning):
+    """By its public numbers a release will show nothing but noise.
+
+    It is given before the payment, and names what would help.
+    """
+
+
 class PrivacyBudgetExceeded(RuntimeError):
     """A release was refused: it would cost more than is left.
 

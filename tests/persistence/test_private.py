@@ -69,7 +69,7 @@ def test_one_object_is_not_released_twice_for_one_payment(filtration):
     ):
         with pytest.raises(ValueError, match="one object several times"):
             private.transform(repeated)
-    bare = PrivatePersistence(1.0, sensitivity=0.1, upper=1.0, accountant=accountant)
+    bare = PrivatePersistence(1.0, sensitivity=0.001, upper=1.0, accountant=accountant)
     for repeated in (functions, [filtration.values, filtration.values[:]]):
         with pytest.raises(ValueError, match="one object several times"):
             bare.fit_transform(repeated)
@@ -118,7 +118,7 @@ def test_guarantee_tells_the_truth(filtration, circles):
     assert guarantee().holds
     assert guarantee(delta=1e-6).delta == 0
     # Two dimensions: the tight composition beats the pure split, so delta is spent.
-    assert guarantee(delta=1e-6, utility="sum", epsilon=0.1).delta in (0, 1e-6)
+    assert guarantee(delta=1e-6, utility="sum", epsilon=1.0).delta in (0, 1e-6)
     assert not guarantee(random_state=0).holds
     assert "known seed" in str(guarantee(random_state=0))
     assert not guarantee(mechanism="mcmc").exact
@@ -131,7 +131,7 @@ def test_guarantee_tells_the_truth(filtration, circles):
 
 
 def test_changed_parameters_are_refused(filtration):
-    estimator = PrivatePersistence(epsilon=0.1).fit([filtration])
+    estimator = PrivatePersistence(epsilon=1.0).fit([filtration])
     estimator.set_params(epsilon=1e4)
     with pytest.raises(ValueError, match="fit again"):
         estimator.transform([filtration])
@@ -142,7 +142,7 @@ def test_bare_arrays_need_their_bounds(filtration):
         PrivatePersistence().fit([filtration.values])
     with pytest.raises(ValueError, match="sensitivity and upper"):
         PrivatePersistence(sensitivity=0.1).fit([filtration.values])
-    estimator = PrivatePersistence(sensitivity=0.1, upper=3.0).fit([filtration.values])
+    estimator = PrivatePersistence(sensitivity=0.01, upper=3.0).fit([filtration.values])
     assert len(estimator.transform([filtration.values])) == 1
     with pytest.raises(ValueError, match="sensitivity must stay None"):
         PrivatePersistence(sensitivity=0.1).fit([filtration])

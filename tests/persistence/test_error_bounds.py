@@ -1,0 +1,254 @@
+"""Error bounds and noise floors: against enumeration, and against draws from the worst."""
+
+import math
+from itertools import combinations_with_replacement
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from sklearn_dptda import DTMFiltration, PrivatePersistence
+from sklearn_dptda.datasets import make_two_circles
+from sklearn_dptda.persistence import (
+    CubicalPersistence,
+    bottleneck_distance,
+    bottleneck_error_bound,
+    epsilon_for_error,
+    noise_floor,
+)
+from sklearn_dptda.persistence._ball_volumes import BirthVolumes, DiagramVolumes
+from sklearn_dptda.persistence._base_measure import make_base_measure
+from sklearn_dptda.persistence._error_levels import error_level, noise_level
+from sklearn_dptda.persistence._exact_sampler import decay_table
+from sklearn_dptda.persistence._mechanisms import mechanism_of
+from sklearn_dptda.privacy import NoiseWarning, PrivacyAccountant
+
+SIZE = 7
+POINTS = [(b, d) for b in range(SIZE) for d in range(b + 1, SIZE + 1)]
+
+
+def diagrams(most):
+    """All diagrams of up to so many grid points, as multisets."""
+    for m in range(most + 1):
+        yield from combinations_with_replacement(POINTS, m)
+
+
+def weight(diagram, measure):
+    """Weight of a multiset: of all of its orders."""
+    orders = math.factorial(len(diagram))
+    for point in set(diagram):
+        orders //= math.factorial(diagram.count(point))
+    rho = math.prod(d - b for b, d in diagram) if measure.linear else 1
+    return measure.count_weights[len(diagram)] * orders * rho
+
+
+def level(P, D):
+    return math.ceil(bottleneck_distance(np.array(P).reshape(-1, 2), np.array(D).reshape(-1, 2)))
+
+
+MEASURES = [
+    make_base_measure("spike-slab", SIZE, 2, spike=0.9),
+    make_base_measure("spike-slab", SIZE, 2, spike=0.5, linear=True),
+    make_base_measure("uniform", SIZE, 2),
+    make_base_measure("poisson", SIZE, 2, mean=1.0),
+]
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_weights_of_balls_by_enumeration(measure, rng):
+    everything = [(P, weight(P, measure)) for P in diagrams(2)]
+    for D in [*diagrams(1), *(tuple(P) for P, _ in rng.permutation(np.array(everything, object)))][
+        :60
+    ]:
+        levels = np.array([level(P, D) for P, _ in everything])
+        for floor in (0, 1):
+            long = [(b, d) for b, d in D if d - b > 2 * floor]
+            for most in range(len(long), 3):
+                volumes = DiagramVolumes(measure, most, floor)
+                for s in range(SIZE + 1):
+                    ball = sum(w for (_, w), r in zip(everything, levels, strict=True) if r <= s)
+                    assert volumes.lowest(s) <= ball <= volumes.highest(s)
+                    inside = all(b >= s and d <= SIZE - s for b, d in long)
+                    if inside:
+                        clear = DiagramVolumes(measure, most, floor, inside=True)
+                        assert clear.lowest(s) <= ball
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_bounds_hold_for_exact_laws(measure):
+    # Tails by enumeration, for every diagram of the class; the level is then the smallest one for
+    # which the bound holds, so the exact tail must be within beta.
+    everything = [(P, weight(P, measure)) for P in diagrams(2)]
+    table = decay_table(3, 2, SIZE + 1)
+    for most, confidence in ((0, 0.9), (1, 0.6), (1, 0.8)):
+        volumes = DiagramVolumes(measure, most, 0)
+        r = error_level(((volumes,),), table, confidence)
+        t = noise_level(volumes.without_long(), (), table, confidence)
+        for D in diagrams(most):
+            laws = [table.weight(level(P, D)) * w for P, w in everything]
+            beyond = sum(x for (P, _), x in zip(everything, laws, strict=True) if level(P, D) > r)
+            assert beyond <= (1 - confidence) * sum(laws)
+            if not D:
+                shown = sum(
+                    x
+                    for (P, _), x in zip(everything, laws, strict=True)
+                    if any(d - b > 2 * t for b, d in P)
+                )
+                assert shown <= (1 - confidence) * sum(laws)
+
+
+def test_one_level_less_would_not_do():
+    # A twin that stops one level earlier: for the empty diagram bounds are exact.
+    measure = make_base_measure("spike-slab", SIZE, 2, spike=0.5)
+    everything = [(P, weight(P, measure)) for P in diagrams(2)]
+    table = decay_table(1, 2, SIZE + 1)
+    volumes = DiagramVolumes(measure, 0, 0)
+    laws = [(level(P, ()), table.weight(level(P, ())) * w) for P, w in everything]
+    for confidence in (0.5, 0.8, 0.9, 0.99):
+        r = error_level(((volumes,),), table, confidence)
+        assert r > 0
+        tail = sum(x for s, x in laws if s > r - 1) / sum(x for _, x in laws)
+        assert tail > 1 - confidence
+
+
+def released_errors(private, exact, sensitivity, upper, n):
+    mechanism = mechanism_of(private, (0, 1))
+    for seed in range(n):
+        release = mechanism.release(exact, (0, 1), sensitivity, upper, seed)
+        yield max(bottleneck_distance(a, b) for a, b in zip(exact, release, strict=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{}, {"utility": "sum"}, {"slab": "persistence"}])
+def test_coverage_of_the_worst(options):
+    # 300 draws each from diagrams near the bound: at 95 % more than 41 errors beyond it have a
+    # probability below 1e-8, for each of 14 cases.
+    assert binom.sf(41, 300, 0.05) < 1e-8
+    private = PrivatePersistence(1.0, **options)
+    sensitivity, upper = 0.003, 2.7
+    bound = bottleneck_error_bound(private, sensitivity, upper)
+    inside = bottleneck_error_bound(private, sensitivity, upper, n_features=(1, 2), inside=True)
+    assert inside < bound
+    largest = 0.0
+    for part in (0.5, 0.7, 0.8, 0.9, 0.95, 1.05, 2.0):
+        u = part * inside
+        middle = upper / 2
+        H0 = np.array([[0.3, upper], [middle - u, middle + u]])
+        together = np.array([[middle - u, middle + u], [middle - 0.9 * u, middle + 0.9 * u]])
+        apart = np.array([[0.5, 0.5 + 2 * u], [upper - 0.5 - 2 * u, upper - 0.5]])
+        for H1 in (together, apart):
+            errors = np.array(list(released_errors(private, [H0, H1], sensitivity, upper, 300)))
+            assert (errors > inside).sum() <= 41
+            largest = max(largest, np.quantile(errors, 0.95))
+    assert largest > inside / 1.5
+
+
+@pytest.mark.slow
+def test_where_there_is_nothing_the_floor_is_kept():
+    # 1,000 draws: at 95 % more than 95 beyond the floor have a probability below 1e-8.
+    assert binom.sf(95, 1000, 0.05) < 1e-8
+    private, sensitivity, upper = PrivatePersistence(1.0), 0.003, 2.7
+    _, floor = noise_floor(private, sensitivity, upper)
+    mechanism = mechanism_of(private, (0, 1))
+    crowd = np.array([[0.2, upper], [0.9, 1.5], [1.0, 1.3]])
+    short = np.array([[b, b + 2 * sensitivity] for b in np.linspace(0.3, 2.2, 10)])
+    for H1 in (np.zeros((0, 2)), short):
+        shown = [
+            np.ptp(mechanism.release([crowd, H1], (0, 1), sensitivity, upper, seed)[1], axis=1)
+            for seed in range(500)
+        ]
+        assert sum((lengths > floor).any() for lengths in shown) <= 95
+
+
+def test_numbers_of_two_circles():
+    X = make_two_circles(4000, random_state=0)
+    filtration = DTMFiltration(0.2, bounds=(-2.5, 3)).fit_transform([X])[0]
+    private = PrivatePersistence(2.0, random_state=0).fit([filtration])
+    bound = bottleneck_error_bound(private, filtration.sensitivity, filtration.upper)
+    assert private.error_bound_ == bound and 0.14 < bound < 0.16
+    assert private.noise_floor_ == noise_floor(private, filtration.sensitivity, filtration.upper)
+    assert f"longer than {2 * bound:.3g}" in private.error_statement_
+    # Both loops are longer than twice the bound: they survive.
+    exact = CubicalPersistence(1).fit_transform([filtration])[0]
+    assert (np.ptp(exact, axis=1) > 2 * bound).sum() == 2
+    (_, loops), *_ = private.transform([filtration])
+    assert (np.ptp(loops, axis=1) > bound).sum() == 2
+    exact = PrivatePersistence(math.inf).fit([filtration])
+    assert exact.error_bound_ == 0 and exact.noise_floor_ == (0, 0)
+    chain = PrivatePersistence(mechanism="mcmc").fit([filtration])
+    assert chain.error_bound_ is None and "no error bound" in chain.error_statement_
+
+
+def test_more_epsilon_less_error():
+    private, public = PrivatePersistence(), (0.003, 2.7)
+    for error in (0.5, 0.1, 0.03):
+        epsilon = epsilon_for_error(error, private, *public)
+        at, below = (
+            bottleneck_error_bound(PrivatePersistence(factor * epsilon), *public, floor=0.003)
+            for factor in (1.0, 0.97)
+        )
+        assert at <= error < below * 1.05
+    assert math.isinf(epsilon_for_error(0.002, private, *public))
+    # What counts is the loss over the range.
+    scaled = bottleneck_error_bound(PrivatePersistence(2.0), 300.0, 270_000.0)
+    assert scaled == pytest.approx(1e5 * bottleneck_error_bound(PrivatePersistence(2.0), *public))
+
+
+def test_hopeless_fits_warn_before_they_are_paid():
+    accountant = PrivacyAccountant(5.0)
+    private = PrivatePersistence(1.0, sensitivity=0.1, upper=2.0, accountant=accountant)
+    with pytest.warns(NoiseWarning, match="hides every feature.*seen from epsilon="):
+        private.fit([np.ones((4, 4))])
+    assert not accountant.spends()
+    assert math.isinf(private.error_bound_) or private.error_bound_ > 1.0
+
+
+def test_coarse_lattices_warn():
+    rng = np.random.default_rng(0)
+    clouds = [rng.uniform(size=(2000, 3))]
+    rough = DTMFiltration(0.2, bounds=(0, 1), resolution=9, method="lattice")
+    with pytest.warns(UserWarning, match="moved to a lattice"):
+        private = PrivatePersistence(5.0, random_state=0).fit(rough.fit_transform(clouds))
+    assert private.error_bound_ > rough.transform(clouds)[0].approximation_error
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"confidence": 1.0}, "confidence"),
+        ({"n_features": -1}, "n_features"),
+        ({"n_features": (1, 2, 3)}, "n_features"),
+        ({"n_features": 1.5}, "n_features"),
+        ({"floor": math.nan}, "floor"),
+        ({"floor": -1.0}, "floor"),
+        ({"sensitivity": 0.0}, "sensitivity"),
+        ({"upper": math.inf}, "upper"),
+    ],
+)
+def test_bad_numbers_are_named(options, message):
+    public = {"sensitivity": 0.01, "upper": 1.0, **options}
+    for function in (bottleneck_error_bound, noise_floor):
+        with pytest.raises(ValueError, match=message):
+            function(PrivatePersistence(), **public)
+    with pytest.raises(ValueError, match=message):
+        epsilon_for_error(0.1, PrivatePersistence(), **public)
+
+
+def test_more_features_than_points_have_no_bound():
+    private = PrivatePersistence(5.0, max_points=2)
+    assert math.isinf(bottleneck_error_bound(private, 0.001, 1.0, n_features=3))
+    assert math.isfinite(bottleneck_error_bound(private, 0.001, 1.0, n_features=2))
+    with pytest.raises(ValueError, match="mcmc"):
+        noise_floor(PrivatePersistence(mechanism="mcmc"), 0.01, 1.0)
+    with pytest.raises(ValueError, match="error"):
+        epsilon_for_error(0.0, private, 0.01, 1.0)
+
+
+def test_birth_volumes():
+    for inside in (False, True):
+        births = BirthVolumes(10, inside)
+        for birth in range(11):
+            for s in range(11):
+                n = min(birth + s, 10) - max(birth - s, 0) + 1
+                assert n <= births.highest(s)
+                assert births.lowest(s) <= n or (inside and not s <= birth <= 10 - s)

@@ -1,0 +1,40 @@
+"""The prior of the number of points where nobody states it."""
+
+import math
+
+import numpy as np
+import pytest
+
+from sklearn_dptda.persistence import PrivatePersistence
+from sklearn_dptda.persistence._base_measure import spike_of_range
+from sklearn_dptda.persistence._mechanisms import mechanism_of
+
+
+def test_rule():
+    assert spike_of_range(1e-30, 10) == 1 - 2.0**-20
+    assert spike_of_range(100, 10) == pytest.approx(0.95)
+    assert spike_of_range(math.inf, 10) == 0.8
+    # The mean number of points does not depend on the number of slots.
+    assert 5 * (1 - spike_of_range(20, 5)) == pytest.approx(20 * (1 - spike_of_range(20, 20)))
+
+
+@pytest.mark.filterwarnings("ignore:At epsilon")
+@pytest.mark.parametrize("epsilon", [0.05, 0.2, 1.0, 5.0])
+def test_nothing_stays_nothing(epsilon):
+    # Where the exact diagram is empty, a draw has .15 points on average at most: more than 75 in
+    # 200 draws come with probability below 1e-6.
+    flat = list(np.random.default_rng(0).uniform(0.999, 1, (200, 2, 2)))
+    private = PrivatePersistence(
+        epsilon, homology_dimensions=1, sensitivity=0.01, upper=1.0, random_state=0
+    )
+    assert sum(map(len, private.fit_transform(flat))) <= 75
+    if epsilon < 0.3:
+        assert sum(map(len, private.set_params(spike=0.5).fit_transform(flat))) > 200
+
+
+def test_the_loss_over_the_range_decides():
+    for scale in (1.0, 1e-6, 1e6):
+        private = PrivatePersistence(1.0, sensitivity=0.01 * scale, upper=scale)
+        measure = mechanism_of(private, (0, 1)).measure(0.01 * scale, scale)
+        odds = measure.count_weights[0] / measure.count_weights[1]
+        assert odds * 10 / measure.staircase(measure.size) == pytest.approx(0.95 / 0.05)
