@@ -285,6 +285,13 @@ class PrivateMeasure(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
                 "rows is public."
             )
 
+    def _guarantee_ahead(self, n_features):
+        self._check_choices()
+        if self.method == "metric" and n_features is None:
+            raise ValueError("method='metric': what a fit costs depends on the number of columns.")
+        # Of the rows a single one will do: what replacing one costs is given.
+        return self._guarantee((1, n_features), self.bounds is None)
+
     def _guarantee(self, shape, finds_bounds=False):
         n, d = shape
         shared = {
