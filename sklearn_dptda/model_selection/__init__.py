@@ -6,6 +6,7 @@ tools for simulated data.
 """
 
 from sklearn_dptda.model_selection._dry_run import check_budget, planned_loss
+from sklearn_dptda.model_selection._pipeline_guarantee import pipeline_guarantee
 from sklearn_dptda.model_selection._planned_releases import PlannedLoss, PlannedRelease
 from sklearn_dptda.model_selection._privacy_utility import (
     PrivacyUtilityCurve,
@@ -18,6 +19,7 @@ __all__ = [
     "PlannedRelease",
     "PrivacyUtilityCurve",
     "check_budget",
+    "pipeline_guarantee",
     "planned_loss",
     "privacy_utility_curve",
     "release_replicates",

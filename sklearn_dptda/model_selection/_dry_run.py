@@ -45,6 +45,7 @@ def planned_loss(
     See Also
     --------
     check_budget : Refuse what a budget does not cover.
+    pipeline_guarantee : What a fitted pipeline promises.
 
     Notes
     -----
