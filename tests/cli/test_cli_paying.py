@@ -2,10 +2,12 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import gudhi
 import numpy as np
@@ -400,3 +402,21 @@ def test_every_command_is_registered():
     folder = os.path.dirname(sys.modules["sklearn_dptda._cli"].__file__)
     files = {name[:-3] for name in os.listdir(folder) if name.endswith("_command.py")}
     assert {module.__name__.rpartition(".")[2] for module in COMMANDS} == files
+
+
+def test_the_page_of_the_command_line_runs(folder, capsys):
+    page = Path(sklearn_dptda.__file__).parent.parent / "doc" / "guide" / "command_line.md"
+    if not page.is_file():
+        pytest.skip("the documentation is not beside the tests: an installed package")
+    np.savetxt("points.csv", ROWS, delimiter=",")
+    people = ["age,job", *(f"{30 + j % 40},{('cook', 'nurse')[j % 2]}" for j in range(300))]
+    (folder / "people.csv").write_text("\n".join(people))
+    np.savetxt("edges.csv", np.argwhere(UPPER), fmt="%d", delimiter=",")
+    lines = re.findall(r"^python -m sklearn_dptda (.*)$", page.read_text(), flags=re.MULTILINE)
+    assert len(lines) >= 7
+    for line in lines:
+        assert main(line.split()) == 0, capsys.readouterr().err
+    assert len(PrivacyAccountant.open("budget.db")) == 3
+    named = re.findall(r"^\| `(\w+)` ", page.read_text(), flags=re.MULTILINE)
+    commands = {module.__name__.split("._")[-1].removesuffix("_command") for module in COMMANDS}
+    assert set(named) == commands

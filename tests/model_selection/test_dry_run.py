@@ -9,10 +9,12 @@ import pytest
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import BaggingClassifier
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import (
     GridSearchCV,
+    HalvingGridSearchCV,
     LeaveOneOut,
     RandomizedSearchCV,
     RepeatedKFold,
@@ -398,6 +400,7 @@ def own_score(estimator, X, y=None):
     ("plan", "message"),
     [
         (lambda: planned_loss(BaggingClassifier(classifier())), "BaggingClassifier holds private"),
+        (lambda: planned_loss(HalvingGridSearchCV(SMALL, K)), "HalvingGridSearchCV holds private"),
         (lambda: planned_loss(classifier(), cv=2, scoring=own_score), "scoring is a function"),
         (lambda: planned_loss(SMALL, cv=iter([(0, 1)])), "cv is an iterator"),
         (lambda: planned_loss(SMALL, method="guess"), "method must be None or one of"),
