@@ -1,7 +1,5 @@
 """``python -m sklearn_dptda bounds``: a private box around the user's own rows."""
 
-from functools import partial
-
 from sklearn_dptda._cli._arguments import (
     add_adjacency,
     add_bounds,
@@ -69,21 +67,25 @@ def run(args):
         FILES,
         prepare=lambda: read_points(args.points, args.key, args.columns, args.header),
         release=private.fit,
-        write=partial(_write, args),
+        write=_write,
+        describe=_describe,
     )
 
 
-def _write(args, out, private):
-    """Print and write what is private, and nothing else."""
+def _describe(private):
+    low, high = (end.tolist() for end in private.bounds_)
+    yield private.privacy_guarantee_
+    yield " ".join(["--bounds", *(f"{a!r} {b!r}" for a, b in zip(low, high, strict=True))])
+    yield f"share of rows beyond them: {private.clipped_share_:.2g}"
+
+
+def _write(out, private):
+    """Write what is private, and nothing else."""
     low, high = private.bounds_
-    pairs = [f"{a!r} {b!r}" for a, b in zip(low.tolist(), high.tolist(), strict=True)]
-    print(private.privacy_guarantee_)
-    print("--bounds", *pairs)
-    print(f"share of rows beyond them: {private.clipped_share_:.2g}")
     write_json(
         out / "bounds.json",
         private.privacy_guarantee_,
-        shape=args.shape,
+        shape=private.shape,
         bounds=[low, high],
         clipped_share=private.clipped_share_,
     )

@@ -77,6 +77,7 @@ def run(args):
         prepare=lambda: read_points(args.points, args.key, args.columns, args.header),
         release=private.fit,
         write=partial(_write, args.kind),
+        describe=_describe,
     )
 
 
@@ -92,14 +93,23 @@ def _estimator(args):
     )
 
 
+def _labels(private):
+    """Cluster of each component."""
+    return getattr(private, "component_labels_", np.arange(len(private.weights_)))
+
+
+def _describe(private):
+    labels = _labels(private)
+    weights = [private.weights_[labels == label].sum() for label in np.unique(labels)]
+    yield private.privacy_guarantee_
+    yield f"{len(weights)} cluster(s) of weight {', '.join(f'{w:.3g}' for w in weights)}"
+    yield f"share of rows beyond the bounds: {private.clipped_share_:.2g}"
+
+
 def _write(kind, out, private):
-    """Print and write what is private, and nothing else."""
+    """Write what is private, and nothing else."""
     means = private.means_ if hasattr(private, "means_") else private.cluster_centers_
-    labels = getattr(private, "component_labels_", np.arange(len(means)))
-    weights = [float(private.weights_[labels == label].sum()) for label in np.unique(labels)]
-    print(private.privacy_guarantee_)
-    print(f"{len(weights)} cluster(s) of weight {', '.join(f'{w:.3g}' for w in weights)}")
-    print(f"share of rows beyond the bounds: {private.clipped_share_:.2g}")
+    labels = _labels(private)
     shapes = {
         name: getattr(private, f"{name}_")
         for name in ("covariances", "covariance_type", "n_clusters_stability")

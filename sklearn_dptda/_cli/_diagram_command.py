@@ -87,19 +87,22 @@ def run(args):
     def release(functions):
         return functions[0], private.transform(functions)[0]
 
-    write = partial(_write, private, filtration)
-    run_paid(args, make_pipeline(filtration, private), FILES, prepare, release, write)
+    pipeline, write = make_pipeline(filtration, private), partial(_write, private, filtration)
+    run_paid(args, pipeline, FILES, prepare, release, write, partial(_describe, private))
+
+
+def _describe(private, result):
+    yield private.privacy_guarantee_
+    for q, diagram in zip(private.homology_dimensions_, result[1], strict=True):
+        yield f"H{q}: {len(diagram)} point(s)"
+        for birth, death in diagram:
+            yield f"  born {birth:.4g}, died {death:.4g}, persistence {death - birth:.4g}"
 
 
 def _write(private, filtration, out, result):
-    """Print and write what is private or public, and nothing else."""
+    """Write what is private or public, and nothing else."""
     function, diagrams = result
     dimensions = private.homology_dimensions_
-    print(private.privacy_guarantee_)
-    for q, diagram in zip(dimensions, diagrams, strict=True):
-        print(f"H{q}: {len(diagram)} point(s)")
-        for birth, death in diagram:
-            print(f"  born {birth:.4g}, died {death:.4g}, persistence {death - birth:.4g}")
     parameters = {
         "statistic": function.statistic,
         "n_points": function.n_points,

@@ -61,11 +61,12 @@ def run(args):
         private.fit(adjacency)
         return adjacency
 
+    def describe(noisy):
+        yield private.privacy_guarantee_
+        pairs = f"{'directed ' * args.directed}pairs of {noisy.shape[0]} nodes"
+        yield f"each of the {pairs} flipped with probability {private.flip_probability_:.4g}"
+
     def write(out, noisy):
-        pairs = "directed pairs" if args.directed else "pairs"
-        print(private.privacy_guarantee_)
-        print(f"each of the {pairs} of {noisy.shape[0]} nodes flipped with probability ", end="")
-        print(f"{private.flip_probability_:.4g}")
         save_npz(out / "graph.npz", csr_array(noisy).astype(np.int8))
         write_json(
             out / "graph.json",
@@ -75,4 +76,4 @@ def run(args):
             flip_probability=private.flip_probability_,
         )
 
-    run_paid(args, private, FILES, prepare, private.transform, write)
+    run_paid(args, private, FILES, prepare, private.transform, write, describe)

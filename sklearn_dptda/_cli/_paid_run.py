@@ -43,11 +43,11 @@ def add_paying(parser):
     )
 
 
-def run_paid(args, estimator, files, prepare, release, write):
+def run_paid(args, estimator, files, prepare, release, write, describe):
     """Run one paid release.
 
-    ``prepare()`` reads and checks, ``release(data)`` pays and draws, ``write(out, result)`` prints
-    and writes ``files``. ``estimator`` is what the plan is made for.
+    ``prepare()`` reads and checks, ``release(data)`` pays and draws, ``write(out, result)`` writes
+    ``files``, ``describe(result)`` yields lines. ``estimator`` is what the plan is made for.
     """
     purse = Purse(args.ledger, args.budget)
     plan = planned_loss(estimator, accountant=purse.plan_with)
@@ -64,8 +64,12 @@ def run_paid(args, estimator, files, prepare, release, write):
         accountant = purse.accountant()
         with accountant, slow("drawing the release"):
             result = release(data)
-        with slow("writing"):
-            write(out, result)
+        try:
+            with slow("writing"):
+                write(out, result)
+        finally:
+            # What was paid for is seen, whatever becomes of the files.
+            print(*describe(result), sep="\n", flush=True)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(NOTHING if accountant is None else accountant.spent) from None
     except Exception:

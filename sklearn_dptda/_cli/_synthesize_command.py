@@ -111,7 +111,10 @@ def run(args):
             drawn[:, j] = np.rint(drawn[:, j].astype(float))
         return names, drawn, whole
 
-    run_paid(args, private, FILES, prepare, release, partial(_write, private))
+    def describe(result):
+        return private.privacy_guarantee_, f"{len(result[1])} synthetic rows"
+
+    run_paid(args, private, FILES, prepare, release, partial(_write, private), describe)
 
 
 def _read(args):
@@ -162,10 +165,8 @@ def _parse_interval(name, ends):
 
 
 def _write(private, out, result):
-    """Print and write what is private, and nothing else."""
+    """Write what is private, and nothing else."""
     names, rows, whole = result
-    print(private.privacy_guarantee_)
-    print(f"{len(rows)} synthetic rows")
     columns = [
         [int(value) for value in column] if j in whole else column.tolist()
         for j, column in enumerate(rows.T)

@@ -49,16 +49,12 @@ class PublicShape(NamedTuple):
 
     @classmethod
     def of(cls, X):
-        """Shape of a table, or of a collection of clouds."""
-        if X is None:
-            return cls()
-        shape = X.shape if hasattr(X, "shape") else (len(X),)
-        if len(shape) == 1 and shape[0]:
-            first = X[0]
-            item = first.shape if hasattr(first, "shape") else np.shape(first)
-            # Of a list of rows the columns, of one of clouds their coordinates.
-            return cls(shape[0], item[-1] if item else None)
-        return cls(shape[0], shape[-1] if len(shape) > 1 else None)
+        """Shape of a table or a stack of clouds, or of a list of rows or clouds."""
+        if isinstance(X, list | tuple) and len(X):
+            first = X[0].shape if hasattr(X[0], "shape") else np.shape(X[0])
+            return cls(len(X), first[-1] if first else None)
+        shape = getattr(X, "shape", ())
+        return cls(shape[0] if shape else None, shape[-1] if len(shape) > 1 else None)
 
     def n_splits(self, cv):
         """Number of splits of cross-validation."""

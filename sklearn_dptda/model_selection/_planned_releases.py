@@ -111,7 +111,7 @@ class PlannedLoss:
         return replace(self, accountant=accountant)
 
     def _by_payer(self):
-        payers: dict[PrivacyAccountant | None, list[PlannedRelease]] = {}
+        payers = {}
         for release in self.releases:
             payers.setdefault(release.accountant or self._payer(), []).append(release)
         return payers.items()

@@ -244,9 +244,10 @@ class PrivateBounds(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
 
     def _guarantee_ahead(self, n_features):
         self._check_groups()
-        known = n_features is not None or self.shape == "cube"
+        d = 1 if n_features is None else n_features - (self.groups is not None)
+        ahead = self._guarantee(self._unit(), max(d, 1))
         # Of many draws the zCDP is less than that of their sum, which holds for any number.
-        ahead = self._guarantee(self._unit(), n_features or 1)
+        known = n_features is not None or self.shape == "cube"
         return ahead if known else replace(ahead, rho=None)
 
     def _guarantee(self, unit, d):

@@ -316,7 +316,9 @@ def test_a_failure_after_the_payment_says_so(folder, capsys, monkeypatch):
 
     monkeypatch.setattr("sklearn_dptda._cli._cluster_command.write_json", fail)
     assert call("cluster") == 2
-    note, error = capsys.readouterr().err.splitlines()
+    printed = capsys.readouterr()
+    assert "2 cluster(s) of weight" in printed.out
+    note, error = printed.err.splitlines()
     assert note.startswith("note: epsilon=1, delta=1e-06 was spent")
     assert error == "error: out/x: No space left on device"
 
@@ -367,6 +369,17 @@ def test_warnings_are_one_line(folder, capsys):
     )
     assert done.returncode == 0
     assert done.stderr.startswith("warning: The noise is as large") and done.stderr.count("\n") == 1
+
+
+def test_a_ledger_by_its_url(folder, capsys):
+    ledger = ("--ledger", "sqlite:///l.db")
+    assert call("bounds", *ledger) == 2
+    assert "l.db' cannot be used" in capsys.readouterr().err
+    assert call("bounds", *ledger, "--budget", "3", "--dry-run") == 0
+    assert not (folder / "l.db").exists()
+    assert call("bounds", *ledger, "--budget", "3") == 0
+    assert call("bounds", *ledger, "--force") == 0
+    assert len(PrivacyAccountant.open("l.db")) == 2
 
 
 def test_ledgers_are_printed(folder, capsys):

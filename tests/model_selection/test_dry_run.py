@@ -261,6 +261,19 @@ def test_parameters_that_change_the_cost(estimator, X):
     check_paid_as_planned(planned_loss(estimator, X), lambda: getattr(clone(estimator), call)(X))
 
 
+def test_the_column_of_people_is_no_column():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(ROWS, columns=["x", "y"]).assign(who=np.arange(240) // 2)
+    private = PrivateBounds(0.5, shape="box", adjacency="add-remove", groups="who")
+    check_paid_as_planned(planned_loss(private, frame), lambda: clone(private).fit(frame))
+
+
+def test_graphs_of_networkx():
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.relabel_nodes(networkx.path_graph(5), str)
+    check_paid_as_planned(planned_loss(EdgeFlip(), graph), lambda: EdgeFlip().fit_transform(graph))
+
+
 def test_graphs():
     A = np.triu(RNG.random((20, 20)) < 0.3, 1).astype(float)
     A = A + A.T
