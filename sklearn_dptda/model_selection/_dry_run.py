@@ -38,8 +38,8 @@ def planned_loss(
     ValueError
         If a parameter of a private estimator is out of range, or if it cannot
         be told how often an estimator will release: inside of composites other
-        than pipelines, unions, column transformers, grid and randomized
-        searches; under a ``scoring`` that is a function; in a search that
+        than pipelines, unions, column transformers, grid, halving grid and
+        randomized searches; under a ``scoring`` that is a function; in a search that
         draws from distributions without a seed.
 
     See Also
@@ -55,8 +55,9 @@ def planned_loss(
     It is what the accountant will count if all goes well. Where something
     fails in between, fewer releases are made. ``at_most`` is set where the
     plan is a bound: where candidates of a search differ in what they cost, the
-    dearest is counted for the last fit; a cache (``Pipeline(memory=...)``) may
-    answer for steps with a seed. A search inside of folds counts its own folds
+    dearest is counted for the last fit, and for later rounds of halving, which
+    end sooner with few rows; a cache (``Pipeline(memory=...)``) may answer for
+    steps with a seed. A search inside of folds counts its own folds
     as if a fold had all rows, which only leave-one-out depends on. Functions of
     yours that release inside are not seen.
 

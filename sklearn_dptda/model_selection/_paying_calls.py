@@ -6,6 +6,7 @@ known here is refused: an unknown number of releases is no plan.
 """
 
 import copy
+import math
 from functools import singledispatch
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ from sklearn.model_selection import (
     check_cv,
 )
 from sklearn.model_selection._search import BaseSearchCV
+from sklearn.model_selection._search_successive_halving import HalvingGridSearchCV
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from sklearn_dptda.model_selection._planned_releases import (
@@ -129,14 +131,16 @@ def _of_parts(parts, call, shape):
 
 @paid_by.register
 def _(search: BaseSearchCV, call, shape):
-    if not isinstance(search, GridSearchCV | RandomizedSearchCV):
+    if not isinstance(search, GridSearchCV | RandomizedSearchCV | HalvingGridSearchCV):
         return _refuse_hidden(search)
     candidates, exactly = _candidates(search)
     plans = []
     if call in ("fit", "fit_transform"):
         folds = [_paid_by_folds(each, search, shape) for each in candidates]
-        number = len(folds) if exactly else search.n_iter
-        plans.append(together(folds) if exactly else worst(folds) * number)
+        plans.append(together(folds) if exactly else worst(folds) * search.n_iter)
+        if isinstance(search, HalvingGridSearchCV):
+            later = worst(folds) * _later_candidates(len(folds), search.factor)
+            plans.append(later.as_bound())
         if search.refit is not False:
             plans.append(worst(paid_by(each, "fit", shape) for each in candidates))
     after = {"fit": None, "fit_transform": "transform"}.get(call, call)
@@ -148,10 +152,10 @@ def _(search: BaseSearchCV, call, shape):
 
 def _candidates(search):
     """Estimators that a search tries, and whether all of them or some."""
-    if isinstance(search, GridSearchCV):
-        settings, exactly = ParameterGrid(search.param_grid), True
-    else:
+    if isinstance(search, RandomizedSearchCV):
         settings, exactly = _sampled(search)
+    else:
+        settings, exactly = ParameterGrid(search.param_grid), True
     base = clone(search.estimator)
     return [clone(base).set_params(**clone(each, safe=False)) for each in settings], exactly
 
@@ -169,6 +173,15 @@ def _sampled(search):
         )
     grid = list(ParameterGrid(kinds))
     return grid, search.n_iter >= len(grid)
+
+
+def _later_candidates(number, factor):
+    """Candidates of all rounds of halving but the first; few rows have fewer rounds."""
+    later = 0
+    for _ in range(math.floor(math.log(number, factor))):
+        number = math.ceil(number / factor)
+        later += number
+    return later
 
 
 def _paid_by_folds(estimator, search, shape):

@@ -15,6 +15,7 @@ from sklearn.metrics import make_scorer
 from sklearn.model_selection import (
     GridSearchCV,
     HalvingGridSearchCV,
+    HalvingRandomSearchCV,
     LeaveOneOut,
     RandomizedSearchCV,
     RepeatedKFold,
@@ -310,6 +311,21 @@ def test_some_of_a_grid_are_counted_as_the_dearest():
     assert plan.at_most and plan.n_releases == 5 and plan.total().epsilon == 10.0
 
 
+@pytest.mark.parametrize("number", [1, 2, 3, 5, 10])
+@pytest.mark.parametrize("factor", [2, 3])
+def test_halving(number, factor):
+    grid = {"n_components": list(range(1, number + 1))}
+    one = HalvingGridSearchCV(SMALL, grid, factor=factor, cv=2, error_score="raise", random_state=0)
+    plan = planned_loss(one, ROWS)
+    with PrivacyAccountant(math.inf, 0.5) as accountant, warnings.catch_warnings(action="ignore"):
+        one.fit(ROWS)
+    assert plan.n_releases == len(accountant)
+    assert plan.at_most == (number >= factor)
+    with PrivacyAccountant(math.inf, 0.5) as few, warnings.catch_warnings(action="ignore"):
+        one.fit(ROWS[:9])
+    assert len(few) <= plan.n_releases
+
+
 def test_a_budget_that_will_not_do_is_refused_before_anything_is_spent():
     one = search(classifier(epsilon=2.0), M, cv=5)
     accountant = PrivacyAccountant(30.0)
@@ -413,7 +429,7 @@ def own_score(estimator, X, y=None):
     ("plan", "message"),
     [
         (lambda: planned_loss(BaggingClassifier(classifier())), "BaggingClassifier holds private"),
-        (lambda: planned_loss(HalvingGridSearchCV(SMALL, K)), "HalvingGridSearchCV holds private"),
+        (lambda: planned_loss(HalvingRandomSearchCV(SMALL, K)), "HalvingRandomSearchCV holds"),
         (lambda: planned_loss(classifier(), cv=2, scoring=own_score), "scoring is a function"),
         (lambda: planned_loss(SMALL, cv=iter([(0, 1)])), "cv is an iterator"),
         (lambda: planned_loss(SMALL, method="guess"), "method must be None or one of"),
