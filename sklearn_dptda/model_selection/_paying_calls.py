@@ -31,6 +31,7 @@ from sklearn_dptda.model_selection._planned_releases import (
     together,
     worst,
 )
+from sklearn_dptda.privacy import AccountedMixin
 
 # What each call makes a single step do; ``score`` of what releases in ``transform`` transforms.
 _METHODS = {
@@ -76,6 +77,9 @@ def paid_by(estimator, call, shape):
     ahead = getattr(estimator, "_releases_ahead", None)
     if ahead is None:
         return _refuse_hidden(estimator)
+    if getattr(ahead, "__func__", None) is AccountedMixin._releases_ahead:
+        # It speaks for itself alone.
+        _refuse_hidden(estimator)
     return together(
         PlannedLoss((PlannedRelease(type(payer).__name__, guarantee, 1, payer.accountant),))
         for method in _METHODS[call]
@@ -85,13 +89,25 @@ def paid_by(estimator, call, shape):
 
 def _refuse_hidden(estimator):
     """Nothing is paid by what holds no private estimator; of other composites nobody knows."""
-    parts = estimator.get_params().values() if hasattr(estimator, "get_params") else ()
-    if any(hasattr(part, "_releases_ahead") for part in parts if not isinstance(part, type)):
+    if _holds_private(_parameters(estimator)):
         raise ValueError(
             f"{type(estimator).__name__} holds private estimators, and it is not known how often "
             "it fits them: plan them one by one."
         )
     return PlannedLoss()
+
+
+def _holds_private(value):
+    """Whether there is a private estimator in lists, parameters of others, or behind a method."""
+    if isinstance(value, dict | list | tuple):
+        return any(map(_holds_private, value.values() if isinstance(value, dict) else value))
+    owner = getattr(value, "__self__", value)
+    return hasattr(owner, "_guarantee_ahead") or _holds_private(_parameters(owner))
+
+
+def _parameters(estimator):
+    known = hasattr(estimator, "get_params") and not isinstance(estimator, type)
+    return estimator.get_params(deep=False) if known else {}
 
 
 @paid_by.register

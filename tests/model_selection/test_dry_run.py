@@ -24,7 +24,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from sklearn_dptda import DiagramFeatures, DTMFiltration, PrivatePersistence
+from sklearn_dptda import CubicalPersistence, DiagramFeatures, DTMFiltration, PrivatePersistence
 from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG
 from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.graph import EdgeFlip
@@ -429,6 +429,15 @@ def own_score(estimator, X, y=None):
     ("plan", "message"),
     [
         (lambda: planned_loss(BaggingClassifier(classifier())), "BaggingClassifier holds private"),
+        (lambda: planned_loss(FunctionTransformer(SMALL.fit)), "FunctionTransformer holds private"),
+        (lambda: planned_loss(Nested(SMALL)), "Nested holds private"),
+        (lambda: planned_loss(BaggingClassifier(private_box())), "BaggingClassifier holds private"),
+        (
+            lambda: planned_loss(
+                HalvingRandomSearchCV(Pipeline([("a", "passthrough")]), {"a": [SMALL]})
+            ),
+            "HalvingRandomSearchCV holds",
+        ),
         (lambda: planned_loss(HalvingRandomSearchCV(SMALL, K)), "HalvingRandomSearchCV holds"),
         (lambda: planned_loss(classifier(), cv=2, scoring=own_score), "scoring is a function"),
         (lambda: planned_loss(SMALL, cv=iter([(0, 1)])), "cv is an iterator"),
@@ -448,9 +457,22 @@ def test_what_is_not_known_is_refused(plan, message):
         plan()
 
 
+class Nested(DPLloyd):
+    """A private estimator that forgets to speak for another, which it would fit as well."""
+
+    def __init__(self, first=None, epsilon=1.0, delta=1e-6, accountant=None, random_state=None):
+        super().__init__(2, epsilon, delta, accountant=accountant, random_state=random_state)
+        self.first = first
+
+
 class Uniform:
     def rvs(self, random_state=None):
         return 1.0
+
+
+def test_composites_of_public_estimators_are_free():
+    public = make_pipeline(DTMFiltration(0.3, bounds=(-1, 1)), CubicalPersistence())
+    assert planned_loss(BaggingClassifier(public)).n_releases == 0
 
 
 def test_a_score_of_ones_own_is_welcome_where_scoring_is_free():
