@@ -187,6 +187,28 @@ FRAGMENTS = {
         PrivacyBudgetExceeded
             If the accountant's budget does not cover the fit.
     """,
+    "plan_parameters": """
+        Parameters
+        ----------
+        estimator : estimator
+            Private, or a pipeline, union or search that holds private ones.
+        X : array-like, list of clouds or graph, default=None
+            Its shape is used, where a number of rows or columns matters.
+        y : Ignored
+        cv : int, cross-validation generator or list of splits, default=None
+            Plan :func:`~sklearn.model_selection.cross_validate` with it.
+        scoring : as for :func:`~sklearn.model_selection.cross_validate`, default=None
+            Of ``cv``.
+        return_train_score : bool, default=False
+            Of ``cv``.
+        method : {"fit", "fit_transform", "transform", "predict", "score"}, default=None
+            The call; ``"predict"`` stands for any that predicts. None:
+            ``"fit"`` of a search, else ``"fit_transform"``, which costs as much
+            where there is nothing to transform.
+        accountant : PrivacyAccountant, default=None
+            Pays for estimators without one of their own. None: that of the
+            surrounding ``with`` block.
+    """,
     "one_number_for_each_row": """
         Parameters
         ----------

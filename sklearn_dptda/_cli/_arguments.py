@@ -4,12 +4,76 @@ import argparse
 import os
 from pathlib import Path
 
+import numpy as np
+
 
 def at_least_one(text):
     """Turn an argument into a positive integer."""
     if not (text.isascii() and text.isdecimal() and len(text) < 10 and int(text) > 0):
         raise argparse.ArgumentTypeError(f"must be an integer of at least 1; got {text!r}")
     return int(text)
+
+
+def finite_loss(text):
+    """Turn an argument into a privacy loss: positive and finite."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be positive and finite; got {text!r}")
+    return number
+
+
+def add_epsilon(parser, default=1.0):
+    """Add the privacy loss of one run."""
+    text = f"privacy loss of this run (default {default:g})"
+    parser.add_argument("--epsilon", type=finite_loss, default=default, help=text)
+
+
+def add_adjacency(parser, default="add-remove"):
+    """Add what neighbours are."""
+    parser.add_argument(
+        "--adjacency",
+        choices=["add-remove", "replace-one"],
+        default=default,
+        help="neighbours have one row more or less, the number of rows being private, or one row "
+        f"replaced (default {default}); all releases of a ledger need the same",
+    )
+
+
+def add_table(parser, what="one row per record"):
+    """Add a file of rows and how to read it."""
+    parser.add_argument("points", help=f"CSV, TSV, TXT, NPY, NPZ or Parquet; {what}")
+    parser.add_argument("--columns", nargs="+", help="names or numbers of the columns to use")
+    parser.add_argument("--key", help="which array of an NPZ file, by name or number from 0")
+    parser.add_argument(
+        "--header",
+        action=argparse.BooleanOptionalAction,
+        help="whether the first row of a text file names the columns (else it is guessed)",
+    )
+
+
+def add_bounds(parser, required=False, missing="", name="--bounds"):
+    """Add a public box."""
+    parser.add_argument(
+        name,
+        nargs="+",
+        type=float,
+        required=required,
+        metavar="NUMBER",
+        help=f"public box: LOW HIGH, or LOW HIGH for each coordinate{missing}",
+    )
+
+
+def parse_bounds(numbers, name="--bounds"):
+    """Turn the numbers of a box into a pair (low, high)."""
+    if numbers is None or len(numbers) == 2:
+        return None if numbers is None else tuple(numbers)
+    if len(numbers) % 2:
+        raise ValueError(f"{name} takes 2 numbers, or 2 per coordinate; got {len(numbers)}.")
+    pairs = np.array(numbers).reshape(-1, 2)
+    return pairs[:, 0], pairs[:, 1]
 
 
 def output_folder(name):

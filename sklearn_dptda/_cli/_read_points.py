@@ -26,7 +26,15 @@ _MISSING = {"", "na", "n/a", "nan", "null", "none", "nil", "missing", "unknown",
 
 
 def read_points(path, key=None, columns=None, header=None):
-    """Read an (n, d) array from a CSV, TSV, TXT, NPY, NPZ or Parquet file.
+    """Read an (n, d) array of numbers from a CSV, TSV, TXT, NPY, NPZ or Parquet file.
+
+    The parameters, and what errors say, are those of :func:`read_table`.
+    """
+    return as_numbers(path, read_table(path, key, columns, header)[1])
+
+
+def read_table(path, key=None, columns=None, header=None):
+    """Read names of columns, or None, and a table of cells.
 
     ``key`` chooses one of several arrays of an NPZ file, ``columns`` what to keep, both by name
     or by number from 0. ``header=None`` takes the first row of a text file for names if there is
@@ -34,10 +42,7 @@ def read_points(path, key=None, columns=None, header=None):
     and quotes neither values nor names: what is taken for a header may be a record.
     """
     path = Path(path)
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder, not a file.")
-    if not path.is_file():
-        raise ValueError(f"there is no file {path}.")
+    check_is_file(path)
     suffix = path.suffix.lower()
     readers = {".npy": _npy, ".npz": _npz, ".parquet": _parquet, ".pq": _parquet}
     # What libraries say of a broken file may quote it.
@@ -50,12 +55,27 @@ def read_points(path, key=None, columns=None, header=None):
     if table.ndim != 2:
         raise ValueError(f"{path} holds an array of {table.ndim} dimension(s); 2 are needed.")
     if columns is not None:
-        table = table[:, [_column(c, names, table.shape[1]) for c in columns]]
-    elif names is not None and not names[0]:
+        places = [_column(c, names, table.shape[1]) for c in columns]
+        names = None if names is None else [names[place] for place in places]
+        return names, table[:, places]
+    if names is not None and not names[0]:
         raise ValueError(
             f"the first column of {path} has no name, as if it numbered the rows: choose "
             f"--columns among the other {len(names) - 1}, by name or number."
         )
+    return names, table
+
+
+def check_is_file(path):
+    """Say what is wrong with a path."""
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder, not a file.")
+    if not path.is_file():
+        raise ValueError(f"there is no file {path}.")
+
+
+def as_numbers(path, table):
+    """Cells as floats; ValueError if there is one that is no number."""
     try:
         # Complex numbers would lose a part, and dates become numbers.
         points = table.astype(float) if table.dtype.kind in "biufOUS" else None

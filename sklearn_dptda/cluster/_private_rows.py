@@ -200,6 +200,10 @@ class PrivateRowsEstimator(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
         mu = gaussian_mu(epsilon, delta)
         return mu, gaussian_rho(mu)
 
+    def _guarantee_ahead(self, n_features):
+        self._check_parameters()
+        return self._guarantee(self._loss()[1], self.bounds is None or self._always_finds_bounds)
+
     def _guarantee(self, rho, finds_bounds):
         exact = math.isinf(self.epsilon)
         bounds = "bounds, " if finds_bounds else ""

@@ -102,6 +102,12 @@ class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
         private = clone(self.bounds).fit(clouds)
         return *private.bounds_, private.privacy_guarantee_
 
+    def _releases_ahead(self, method, n_features):
+        """As of private estimators: a box that is not public is paid for in ``fit``."""
+        if isinstance(self.bounds, PrivateBounds):
+            return self.bounds._releases_ahead(method, n_features)
+        return []
+
     def transform(self, X: Iterable[ArrayLike | LatticeHistogram]) -> list[GridFiltration]:
         """Compute the filtration of each cloud.
 

@@ -90,6 +90,9 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
         self._promise(self._guarantee())
         return self
 
+    def _guarantee_ahead(self, n_features):
+        return self._guarantee()
+
     def _guarantee(self):
         return PrivacyGuarantee(
             epsilon=float(self.epsilon),

@@ -8,6 +8,7 @@ of an infinite size is halved for ever.
 import math
 
 import numpy as np
+from scipy.stats import wasserstein_distance
 
 from sklearn_dptda.privacy._rounding import ROUND_UP
 
@@ -185,3 +186,11 @@ def depth_for(size, epsilon, sizes):
     """
     numbers = box_numbers(halvings(sizes, MOST_LEVELS), sizes)
     return max(1, int((numbers <= math.sqrt(2) * epsilon * size / 4).sum()))
+
+
+def marginal_distance(first, second):
+    """Sum of the Wasserstein distances of the marginals of two releases."""
+    columns = zip(first["support_"].T, second["support_"].T, strict=True)
+    return sum(
+        wasserstein_distance(*pair, first["weights_"], second["weights_"]) for pair in columns
+    )

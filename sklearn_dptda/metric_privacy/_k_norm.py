@@ -149,6 +149,11 @@ class KNormMechanism(MetricMechanism):
         )
         return self
 
+    def _guarantee_ahead(self, n_features):
+        if n_features is None:
+            raise ValueError("what a release costs depends on the number of columns.")
+        return super()._guarantee_ahead(n_features)
+
     def transform(self, X: ArrayLike) -> FloatArray:
         """Pay, and add noise to each point.
 

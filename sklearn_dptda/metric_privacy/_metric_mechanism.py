@@ -5,7 +5,7 @@ from dataclasses import replace
 from numbers import Real
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 
 from sklearn_dptda.metric_privacy._metric_guarantee import MetricPrivacyGuarantee
 from sklearn_dptda.privacy import (
@@ -33,6 +33,13 @@ class MetricMechanism(AccountedMixin, ListOutputMixin, TransformerMixin, BaseEst
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         return tags
+
+    def _guarantee_ahead(self, n_features):
+        # Fits learn from public candidates, and from rows of some width alone.
+        if getattr(self, "candidates", ()) is None:
+            raise ValueError("candidates must be given: what a release costs depends on them.")
+        row = None if n_features is None else np.zeros((1, n_features))
+        return clone(self).fit(row).privacy_guarantee_
 
     def _promise_metric(self, **details):
         """Promise what the rate and the details say."""

@@ -8,7 +8,6 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import wasserstein_distance
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils.validation import check_is_fitted
@@ -21,7 +20,7 @@ from sklearn_dptda._typing import (
     RowBounds,
     Table,
 )
-from sklearn_dptda.metric_privacy._box_measure import box_measure, within
+from sklearn_dptda.metric_privacy._box_measure import box_measure, marginal_distance, within
 from sklearn_dptda.metric_privacy._coded_table import CodedTable, code_table
 from sklearn_dptda.metric_privacy._metric_guarantee import MetricPrivacyGuarantee
 from sklearn_dptda.metric_privacy._smooth_measure import check_grid, size_for, smooth_measure
@@ -285,6 +284,13 @@ class PrivateMeasure(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
                 "rows is public."
             )
 
+    def _guarantee_ahead(self, n_features):
+        self._check_choices()
+        if self.method == "metric" and n_features is None:
+            raise ValueError("method='metric': what a fit costs depends on the number of columns.")
+        # Of the rows a single one will do: what replacing one costs is given.
+        return self._guarantee((1, n_features), self.bounds is None)
+
     def _guarantee(self, shape, finds_bounds=False):
         n, d = shape
         shared = {
@@ -387,13 +393,5 @@ class PrivateMeasure(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.privacy.adjacency = self.adjacency
         tags.privacy.ragged = True
-        tags.privacy.distance = _marginal_distance
+        tags.privacy.distance = marginal_distance
         return tags
-
-
-def _marginal_distance(first, second):
-    """Sum of the Wasserstein distances of the marginals of two releases."""
-    columns = zip(first["support_"].T, second["support_"].T, strict=True)
-    return sum(
-        wasserstein_distance(*pair, first["weights_"], second["weights_"]) for pair in columns
-    )

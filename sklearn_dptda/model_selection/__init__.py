@@ -1,13 +1,26 @@
-"""Many releases of the same data, and how their errors depend on one parameter.
+"""What comes before a release: what it will cost, and how good it will be.
 
-Every release is paid for or made of public data, and errors are measured against exact diagrams:
-tools for planning, on simulated data.
+Dry runs count what pipelines, cross-validations and searches will pay, from public numbers alone.
+Replicates and privacy-utility curves release many times, and measure errors against exact diagrams:
+tools for simulated data.
 """
 
+from sklearn_dptda.model_selection._dry_run import check_budget, planned_loss
+from sklearn_dptda.model_selection._pipeline_guarantee import pipeline_guarantee
+from sklearn_dptda.model_selection._planned_releases import PlannedLoss, PlannedRelease
 from sklearn_dptda.model_selection._privacy_utility import (
     PrivacyUtilityCurve,
     privacy_utility_curve,
 )
 from sklearn_dptda.model_selection._replicates import release_replicates
 
-__all__ = ["PrivacyUtilityCurve", "privacy_utility_curve", "release_replicates"]
+__all__ = [
+    "PlannedLoss",
+    "PlannedRelease",
+    "PrivacyUtilityCurve",
+    "check_budget",
+    "pipeline_guarantee",
+    "planned_loss",
+    "privacy_utility_curve",
+    "release_replicates",
+]

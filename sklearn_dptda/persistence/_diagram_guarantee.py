@@ -18,9 +18,9 @@ def rate_of_draw(epsilon, delta, utility, dimensions):
     return bounded_range_rate(float(epsilon), float(delta), len(dimensions))
 
 
-def guarantee_of_diagrams(estimator, public_bounds):
-    """Guarantee of one call of ``transform`` of a fitted :class:`PrivatePersistence`."""
-    epsilon, dimensions = float(estimator.epsilon), estimator.homology_dimensions_
+def guarantee_of_diagrams(estimator, dimensions, public_bounds=True):
+    """Guarantee of one call of ``transform`` of a :class:`PrivatePersistence`."""
+    epsilon = float(estimator.epsilon)
     n_draws = 1 if estimator.utility == "max" else len(dimensions)
     free = math.isinf(epsilon)
     rate = epsilon

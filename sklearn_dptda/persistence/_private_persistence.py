@@ -263,10 +263,14 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
         read = self._read(X)
         self._check_homology(read)
         self.error_bound_, self.noise_floor_, self.error_statement_ = errors_of_fit(self, X, read)
-        own = guarantee_of_diagrams(self, have_public_bounds(X))
+        own = guarantee_of_diagrams(self, self.homology_dimensions_, have_public_bounds(X))
         self._bounds_at_fit = paid = paid_bounds(X)
         self._promise(own if paid is None else own + paid)
         return self
+
+    def _guarantee_ahead(self, n_features):
+        dimensions, _ = check_dimensions(self.homology_dimensions)
+        return guarantee_of_diagrams(self, dimensions)
 
     def _check_homology(self, read):
         """Refuse to sell what is always empty; components and loops are offered of anything."""
@@ -325,7 +329,8 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
             for _, sensitivity, upper in read:
                 mechanism.check(sensitivity, upper)
         # The box has been paid for already.
-        own = guarantee_of_diagrams(self, self.privacy_guarantee_.public_parameters)
+        public = self.privacy_guarantee_.public_parameters
+        own = guarantee_of_diagrams(self, self.homology_dimensions_, public)
         seeds = self._pay(own, len(read))
         return self._shape(
             Parallel(n_jobs=self.n_jobs)(

@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from numbers import Real
 from typing import Any, Literal, Self
@@ -240,6 +241,14 @@ class PrivateBounds(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
         if self.adjacency == "add-remove":
             n += int(noise.discrete_laplace(ROUND_UP / (_SIZE_SHARE * epsilon), 1)[0])
         return max(n, 1)
+
+    def _guarantee_ahead(self, n_features):
+        self._check_groups()
+        d = 1 if n_features is None else n_features - (self.groups is not None)
+        ahead = self._guarantee(self._unit(), max(d, 1))
+        # Of many draws the zCDP is less than that of their sum, which holds for any number.
+        known = n_features is not None or self.shape == "cube"
+        return ahead if known else replace(ahead, rho=None)
 
     def _guarantee(self, unit, d):
         epsilon, exact = float(self.epsilon), math.isinf(self.epsilon)

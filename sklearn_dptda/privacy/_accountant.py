@@ -2,12 +2,13 @@
 
 import os
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from numbers import Real
 from typing import Literal, Self
 
 from sklearn_dptda._typing import Adjacency, PathLike
 from sklearn_dptda.privacy._composition_rules import COMPOSITIONS, Budget, Charge, PrivacyLoss
+from sklearn_dptda.privacy._guarantee import PrivacyGuarantee
 from sklearn_dptda.privacy._ledger import Ledger
 from sklearn_dptda.privacy._ledger_stores import MemoryStore, make_store, process_lock
 from sklearn_dptda.privacy._sensitivity import check_adjacency
@@ -250,6 +251,39 @@ class PrivacyAccountant:
                 str(name): repr(value)[:_LONGEST_TEXT] for name, value in (parameters or {}).items()
             },
         )
+
+    def check(self, releases: Iterable[tuple[PrivacyGuarantee, int]]) -> None:
+        """Refuse releases that together would not fit, and spend nothing.
+
+        The answer holds until somebody else spends: it is no reservation.
+
+        Parameters
+        ----------
+        releases : iterable of (PrivacyGuarantee, int)
+            What each release promises, and how many of them there will be.
+
+        Raises
+        ------
+        PrivacyBudgetExceeded
+            If the releases do not fit.
+        ValueError
+            If their losses cannot be added to those of this ledger.
+
+        Examples
+        --------
+        >>> from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee
+        >>> guarantee = PrivacyGuarantee(0.4, 0.0, "replace-one", "one row", "some mechanism",
+        ...     "a number", seeded=False)
+        >>> PrivacyAccountant(1.0).check([(guarantee, 2)])
+        >>> PrivacyAccountant(1.0).check([(guarantee, 3)])
+        Traceback (most recent call last):
+        ...
+        sklearn_dptda.privacy._warnings.PrivacyBudgetExceeded: asked for epsilon=1.2, ...
+        """
+        releases = list(releases)
+        charges = [(guarantee.charge, count) for guarantee, count in releases]
+        if charges:
+            self._ledger.check(charges, {guarantee.adjacency for guarantee, _ in releases})
 
     def total(self) -> PrivacyLoss:
         """Loss of all releases so far.

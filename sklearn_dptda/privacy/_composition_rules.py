@@ -57,9 +57,9 @@ class BasicComposition:
     def check(self, charge):
         """Any loss can be counted."""
 
-    def asked(self, charge):
-        """Return one charge in the terms of :meth:`remaining`."""
-        return PrivacyLoss(charge.epsilon, charge.delta)
+    def asked(self, charges):
+        """Return new charges in the terms of :meth:`remaining`."""
+        return self.total(charges)
 
     def total(self, charges):
         """Return the loss of all charges together, as (charge, count) pairs."""
@@ -113,9 +113,9 @@ class ZCDPComposition:
                 "composition='zcdp': state rho, or count it in a ledger with composition='basic'."
             )
 
-    def asked(self, charge):
-        """Return one charge in the terms of :meth:`remaining`."""
-        return PrivacyLoss(math.sqrt(2 * charge.concentrated), 0.0)
+    def asked(self, charges):
+        """Return new charges in the terms of :meth:`remaining`."""
+        return PrivacyLoss(math.sqrt(2 * self._rho(charges)), 0.0)
 
     def _rho(self, charges):
         return _sum(count * charge.concentrated for charge, count in charges)

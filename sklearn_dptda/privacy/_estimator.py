@@ -12,10 +12,11 @@ from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import Tags
+from sklearn.utils import Tags, get_tags
 
 from sklearn_dptda._typing import Adjacency
 from sklearn_dptda.privacy._accountant import default_accountant
+from sklearn_dptda.privacy._guarantee import PrivacyGuarantee
 from sklearn_dptda.privacy._noise import spawn_seeds
 
 FRESH = "_differs_in_every_pickle"
@@ -107,6 +108,22 @@ class AccountedMixin:
         """The accountant that pays, or None where nobody keeps count."""
         return self.accountant if self.accountant is not None else default_accountant()
 
+    def _guarantee_ahead(self, n_features):
+        """What one release will promise, from parameters and a number of columns, or None, alone.
+
+        Called before any fit. Where the columns are not known and matter, a bound serves.
+        """
+        raise ValueError(f"{type(self).__name__} cannot say before fit what a release will cost.")
+
+    def _releases_ahead(self, method, n_features):
+        """Who pays for what in one call of ``"fit"`` or ``"transform"``, before any call."""
+        self._validate_params()
+        releases = method == self._releasing_method()
+        return [(self, self._guarantee_ahead(n_features))] if releases else []
+
+    def _releasing_method(self):
+        return "transform"
+
     def _promise(self, guarantee):
         """Say what each release will promise, for as long as no parameter changes."""
         self.privacy_guarantee_ = guarantee
@@ -178,6 +195,22 @@ class PrivateEstimatorMixin(AccountedMixin):
             raise ValueError(
                 f"epsilon must be inf or from {least:g} to {most:g}; got {self.epsilon!r}."
             )
+
+    def _releasing_method(self):
+        return get_tags(self).privacy.releases
+
+    def _guarantee_ahead(self, n_features):
+        # What the parameters allow at most; children know better.
+        kind = type(self).__name__
+        return PrivacyGuarantee(
+            epsilon=float(self.epsilon),
+            delta=float(getattr(self, "delta", 0.0)),
+            adjacency=get_tags(self).privacy.adjacency,
+            unit="one record",
+            mechanism=f"mechanism of {kind}",
+            released=f"what {kind} releases",
+            seeded=self.random_state is not None,
+        )
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -67,7 +67,7 @@ class PrivacyGuarantee:
     rho: float | None = None
 
     def __post_init__(self):
-        self._charge()
+        Charge(self.epsilon, self.delta, self.rho)
         check_adjacency(self.adjacency)
 
     def __add__(self, other: object) -> "PrivacyGuarantee":
@@ -95,10 +95,12 @@ class PrivacyGuarantee:
             seeded=self.seeded or other.seeded,
             exact=self.exact and other.exact,
             public_parameters=self.public_parameters and other.public_parameters,
-            rho=self._charge().concentrated + other._charge().concentrated,
+            rho=self.charge.concentrated + other.charge.concentrated,
         )
 
-    def _charge(self):
+    @property
+    def charge(self) -> Charge:
+        """What an accountant adds up."""
         return Charge(self.epsilon, self.delta, self.rho)
 
     @property
@@ -127,7 +129,10 @@ class PrivacyGuarantee:
                 " the guarantee is nominal."
             )
         if not self.public_parameters:
-            text += " The bounds were computed from the data, which the bound does not cover."
+            text += (
+                " A parameter that should be public, such as the bounds, was computed from the "
+                "data, which the bound does not cover."
+            )
         if self.seeded:
             text += (
                 " The draw came from a known seed: reproducible, for tests and study only, and"

@@ -104,12 +104,7 @@ class Ledger:
         or PrivacyLedgerError, since the store cannot be used.
         """
         with process_lock, self.store.transaction() as execute:
-            rule = self._rule(execute, lock=True)
-            rule.check(charge)
-            self._refuse_mixed_adjacency(execute, line["adjacency"])
-            charges = self._charges(execute)
-            if not rule.fits([*charges, (charge, 1)]):
-                raise PrivacyBudgetExceeded(rule.asked(charge), rule.remaining(charges))
+            charges = self._refuse(execute, [(charge, 1)], {line["adjacency"]}, lock=True)
             execute(
                 _INSERT_SPEND,
                 {
@@ -123,6 +118,22 @@ class Ledger:
                     "parameters": json.dumps(line["parameters"]),
                 },
             )
+
+    def check(self, charges, adjacencies):
+        """Raise what spending these (charge, count) pairs would raise, and write nothing."""
+        with process_lock, self.store.transaction() as execute:
+            self._refuse(execute, charges, adjacencies)
+
+    def _refuse(self, execute, asked, adjacencies, lock=False):
+        """Refuse charges that cannot be added; return what has been spent."""
+        rule = self._rule(execute, lock)
+        for charge, _ in asked:
+            rule.check(charge)
+        self._refuse_mixed_adjacency(execute, adjacencies)
+        charges = self._charges(execute)
+        if not rule.fits([*charges, *asked]):
+            raise PrivacyBudgetExceeded(rule.asked(asked), rule.remaining(charges))
+        return charges
 
     def read(self):
         """Return the composition rule and all (charge, count) pairs."""
@@ -158,12 +169,13 @@ class Ledger:
         )
         return [(Charge(*row[:3]), row[3]) for row in rows]
 
-    def _refuse_mixed_adjacency(self, execute, adjacency):
-        rows = execute("SELECT DISTINCT adjacency FROM privacy_spend")
-        if rows and rows[0][0] != adjacency:
+    def _refuse_mixed_adjacency(self, execute, adjacencies):
+        counted = execute("SELECT DISTINCT adjacency FROM privacy_spend")
+        kinds = {row[0] for row in counted} or {min(adjacencies)}
+        if adjacencies - kinds:
             raise ValueError(
-                f"This ledger counts losses under {rows[0][0]!r} adjacency; a loss under "
-                f"{adjacency!r} adjacency cannot be added to them. Give all estimators the same "
+                f"This ledger counts losses under {kinds.pop()!r} adjacency; a loss under "
+                f"{max(adjacencies)!r} adjacency cannot be added. Give all estimators the same "
                 "adjacency: adjacency='replace-one' is the one that diagrams and graphs have."
             )
 

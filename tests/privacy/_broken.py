@@ -370,6 +370,12 @@ class ComputesFirst(PrivateMean):
 # Those that release in transform.
 
 
+@breaks("cost_is_known_before_fit")
+class CheapAtFirst(PrivateMean):
+    def _guarantee_ahead(self, n_features):
+        return replace(super()._guarantee_ahead(n_features), epsilon=self.epsilon / 2)
+
+
 @breaks("each_transform_is_a_release")
 class PaysInFit(PrivatePersistence):
     def fit(self, X, y=None):

@@ -6,10 +6,13 @@ import pickle
 import tempfile
 from functools import partial
 
+import numpy as np
 from joblib import Memory
 from sklearn.base import clone
+from sklearn.utils import get_tags
 
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded
+from sklearn_dptda.privacy._composition_rules import Charge
 from sklearn_dptda.privacy._release import as_arrays, release, releases_in_transform, state
 from sklearn_dptda.utils._privacy_checks._check_tools import equal, refusal, watched_noise
 
@@ -35,6 +38,20 @@ def check_each_release_is_paid_once(estimator, data):
     assert spend.what == guarantee.released
     assert spend.estimator == type(estimator).__name__
     assert "random_state" not in spend.parameters
+
+
+def check_cost_is_known_before_fit(estimator, data):
+    """What an estimator says ahead of its first call is no less than what that pays."""
+    private, accountant = _with_budget(estimator)
+    width = np.shape(data.X)[-1] if get_tags(private).privacy.input == "rows" else None
+    method = get_tags(private).privacy.releases
+    ahead = [guarantee for _, guarantee in private._releases_ahead(method, width)]
+    release(private, data.X)
+    for guarantee, spend in zip(ahead, accountant.spends(), strict=True):
+        paid = Charge(spend.epsilon, spend.delta, spend.rho)
+        assert guarantee.epsilon >= paid.epsilon and guarantee.delta >= paid.delta
+        assert guarantee.charge.concentrated >= paid.concentrated
+        assert guarantee.adjacency == spend.adjacency
 
 
 def check_each_transform_is_a_release(estimator, data):

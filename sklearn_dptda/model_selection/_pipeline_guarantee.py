@@ -1,0 +1,131 @@
+"""What a whole pipeline promises, in one guarantee."""
+
+import warnings
+from dataclasses import replace
+from functools import reduce
+from operator import add
+
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from sklearn_dptda.privacy import PrivacyGuarantee, PrivacyLeakWarning
+
+_OF_LABELS = "; and what was learnt from labels, which count as public"
+
+
+def pipeline_guarantee(pipeline: BaseEstimator) -> PrivacyGuarantee:
+    """Add up what the steps of a fitted pipeline promise.
+
+    Parameters
+    ----------
+    pipeline : Pipeline, FeatureUnion or private estimator
+        Fitted.
+
+    Returns
+    -------
+    PrivacyGuarantee
+        Of everything that one ``fit``, or ``fit_transform``, lets out: its
+        losses added by basic composition. Prints as one sentence.
+
+    Raises
+    ------
+    ValueError
+        If no step is private; if steps speak of different records or
+        neighbours; of a search, which has made more releases than its best
+        estimator shows.
+
+    Warns
+    -----
+    PrivacyLeakWarning
+        If a step without privacy has learnt from the records, such as a scaler
+        before the private step, or a classifier of rows that
+        :class:`~sklearn_dptda.decomposition.PrivatePCA` has projected. The
+        guarantee then says that its parameters are not public.
+
+    Notes
+    -----
+    .. rubric:: Privacy
+
+    Nothing is released here. What follows a step that releases in
+    ``transform`` is post-processing. What comes before must treat each record
+    by itself, with public parameters; of functions in a
+    :class:`~sklearn.preprocessing.FunctionTransformer` that is taken for
+    granted. Labels are not covered: a classifier of private features learns
+    them as they are. A later ``transform`` or ``predict`` of a pipeline with
+    such a step is a release of its own. A private box that two steps share is
+    counted for each.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn_dptda import DTMFiltration, PrivatePersistence
+    >>> from sklearn_dptda.datasets import make_two_circles
+    >>> from sklearn_dptda.model_selection import pipeline_guarantee
+    >>> from sklearn_dptda.preprocessing import PrivateBounds
+    >>> pipeline = make_pipeline(
+    ...     DTMFiltration(0.2, bounds=PrivateBounds(0.5)), PrivatePersistence(1.0)
+    ... )
+    >>> diagrams = pipeline.fit_transform([make_two_circles(4000, random_state=0)])
+    >>> print(pipeline_guarantee(pipeline))
+    (epsilon=1.5, delta=0)-differential privacy for replacing one point of a cloud: ...
+    """
+    guarantees, learners, _ = _walk(pipeline, False)
+    if not guarantees:
+        raise ValueError(f"no step of this {type(pipeline).__name__} is private.")
+    total: PrivacyGuarantee = reduce(add, guarantees)
+    last = pipeline[-1] if isinstance(pipeline, Pipeline) else pipeline
+    if isinstance(last, BaseEstimator) and (is_classifier(last) or is_regressor(last)):
+        total = replace(total, released=total.released + _OF_LABELS)
+    if learners:
+        warnings.warn(
+            f"{', '.join(learners)} learnt from the records without privacy, which the guarantee "
+            "does not cover: put it behind a step that releases in transform, or fit it to public "
+            "data.",
+            PrivacyLeakWarning,
+            stacklevel=2,
+        )
+        total = replace(total, public_parameters=False)
+    return total
+
+
+def _walk(step, public):
+    """Guarantees within a step, names of what learns records, and whether its output is public."""
+    if step is None or isinstance(step, str):
+        return [], [], public
+    if isinstance(step, Pipeline):
+        return _through([part for _, part in step.steps], public)
+    if isinstance(step, FeatureUnion):
+        walks = [_walk(part, public) for _, part in step.transformer_list if part != "drop"]
+        guarantees = [each for found, _, _ in walks for each in found]
+        learners = [each for _, found, _ in walks for each in found]
+        return guarantees, learners, all(after for *_, after in walks)
+    if hasattr(step, "accountant") and hasattr(step, "_releases_ahead"):
+        check_is_fitted(step, "privacy_guarantee_")
+        return [step.privacy_guarantee_], [], public or step._releasing_method() == "transform"
+    if any(hasattr(part, "_releasing_method") for part in _parts(step)):
+        raise ValueError(
+            f"{type(step).__name__} may have made many releases: its accountant knows their loss."
+        )
+    learns = not public and get_tags(step).requires_fit and not _has_public_box(step)
+    return [], [type(step).__name__] * learns, public
+
+
+def _through(steps, public):
+    guarantees, learners = [], []
+    for step in steps:
+        found, learning, public = _walk(step, public)
+        guarantees += found
+        learners += learning
+    return guarantees, learners, public
+
+
+def _parts(step):
+    """Estimators within another; a private box is no release that is hidden."""
+    return [] if _has_public_box(step) else step.get_params().values()
+
+
+def _has_public_box(step):
+    """Whether this is a filtration that learns nothing but a box, which is public or paid for."""
+    return getattr(step, "_is_public", False)

@@ -1,0 +1,197 @@
+"""Releases that are yet to be paid for, added up without making any."""
+
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import add
+from typing import Self
+
+import numpy as np
+
+from sklearn_dptda.privacy import (
+    PrivacyAccountant,
+    PrivacyGuarantee,
+    PrivacyLoss,
+    default_accountant,
+)
+from sklearn_dptda.privacy._composition_rules import Budget
+
+
+@dataclass(frozen=True)
+class PlannedRelease:
+    """Some equal releases of one estimator.
+
+    Parameters
+    ----------
+    estimator : str
+        Name of its class.
+    guarantee : PrivacyGuarantee
+        What each of them will promise.
+    count : int
+        How many there will be.
+    accountant : PrivacyAccountant or None
+        That of the estimator.
+    """
+
+    estimator: str
+    guarantee: PrivacyGuarantee
+    count: int = 1
+    accountant: PrivacyAccountant | None = field(default=None, repr=False)
+
+    def __str__(self):
+        delta = f", delta={self.guarantee.delta:g}" if self.guarantee.delta else ""
+        return f"{self.count} of {self.estimator} (epsilon={self.guarantee.epsilon:g}{delta} each)"
+
+
+@dataclass(frozen=True)
+class PlannedLoss:
+    """What some calls will pay; made by :func:`planned_loss`, prints as one sentence.
+
+    Parameters
+    ----------
+    releases : tuple of PlannedRelease
+        In the order in which they come up first.
+    at_most : bool, default=False
+        Whether fewer or cheaper releases are possible, such as those of the
+        last fit of a search over ``epsilon``.
+    accountant : PrivacyAccountant or None, default=None
+        Pays for estimators that have none; by its rule losses add up.
+
+    Attributes
+    ----------
+    n_releases : int
+        Their number.
+    """
+
+    releases: tuple[PlannedRelease, ...] = ()
+    at_most: bool = False
+    accountant: PrivacyAccountant | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def n_releases(self) -> int:
+        """Number of releases."""
+        return sum(release.count for release in self.releases)
+
+    def total(self) -> PrivacyLoss:
+        """Loss of all releases together.
+
+        Returns
+        -------
+        PrivacyLoss
+            By the rule of the accountant that pays for estimators without one
+            of their own, where there is none, sums of epsilons and deltas.
+        """
+        charges = [(release.guarantee.charge, release.count) for release in self.releases]
+        loss: PrivacyLoss = self._rule().total(charges)
+        return loss
+
+    def check(self) -> None:
+        """Refuse what the budgets that have to pay do not cover; spend nothing.
+
+        Raises
+        ------
+        PrivacyBudgetExceeded
+            If the releases do not fit a budget.
+        ValueError
+            If nobody keeps count, or losses do not add up.
+        """
+        for accountant, releases in self._by_payer():
+            if accountant is None:
+                raise ValueError(
+                    f"{releases[0].estimator} has no accountant, so there is no budget to check: "
+                    "pass accountant=."
+                )
+            accountant.check((release.guarantee, release.count) for release in releases)
+
+    def as_bound(self) -> "PlannedLoss":
+        """The same, of which less may come true."""
+        return replace(self, at_most=bool(self.releases))
+
+    def paid_from(self, accountant: PrivacyAccountant | None) -> "PlannedLoss":
+        """The same, with another accountant for estimators that have none."""
+        return replace(self, accountant=accountant)
+
+    def _by_payer(self):
+        payers = {}
+        for release in self.releases:
+            payers.setdefault(release.accountant or self._payer(), []).append(release)
+        return payers.items()
+
+    def _payer(self):
+        return self.accountant or default_accountant()
+
+    def _rule(self):
+        payer = self._payer()
+        if payer is None:
+            return Budget(np.inf, 0.0, "basic").rule()
+        return Budget(payer.epsilon, payer.delta, payer.composition).rule()
+
+    def __add__(self, other: "PlannedLoss") -> "PlannedLoss":
+        """Both, one after the other."""
+        merged: dict[object, PlannedRelease] = {}
+        for release in self.releases + other.releases:
+            key = release.estimator, release.guarantee, release.accountant
+            known = merged.get(key)
+            merged[key] = (
+                release if known is None else replace(known, count=known.count + release.count)
+            )
+        return replace(self, releases=tuple(merged.values()), at_most=self.at_most or other.at_most)
+
+    def __mul__(self, times: int) -> Self:
+        """As many times, one after the other."""
+        releases = tuple(replace(r, count=times * r.count) for r in self.releases if times)
+        return replace(self, releases=releases)
+
+    def __str__(self):
+        if not self.releases:
+            return "No release: nothing is paid."
+        loss, payer = self.total(), self._payer()
+        rule = "basic" if payer is None else payer.composition
+        count = f"{'At most ' * self.at_most}{self.n_releases} release{'s' * (self.n_releases > 1)}"
+        return (
+            f"{count}: {', '.join(map(str, self.releases))}; together epsilon={loss.epsilon:g}, "
+            f"delta={loss.delta:g} by {rule} composition."
+        )
+
+
+def together(plans):
+    """All of some plans."""
+    return reduce(add, plans, PlannedLoss())
+
+
+def worst(plans):
+    """As much as any of several plans can cost, whichever of them comes true."""
+    plans = list(dict.fromkeys(plans))
+    if len(plans) < 2:
+        return together(plans)
+    sums = [_sums(plan) for plan in plans]
+    payers = {payer: release for each in sums for payer, (release, _) in each.items()}
+    tops = {
+        payer: np.max([s[payer][1] if payer in s else np.zeros(4) for s in sums], axis=0)
+        for payer in payers
+    }
+    for plan, mine in zip(plans, sums, strict=True):
+        if all(p in mine and (mine[p][1] == top).all() for p, top in tops.items()):
+            return replace(plan, at_most=True)
+    return PlannedLoss(tuple(_even(payers[p], top) for p, top in tops.items()), at_most=True)
+
+
+def _sums(plan):
+    """For each payer and adjacency a release, and sums: number, epsilon, delta, zCDP."""
+    sums = {}
+    for release in plan.releases:
+        guarantee, charge = release.guarantee, release.guarantee.charge
+        key = release.accountant, guarantee.adjacency
+        _, so_far = sums.get(key, (release, np.zeros(4)))
+        each = np.array([1.0, charge.epsilon, charge.delta, charge.concentrated])
+        sums[key] = release, so_far + release.count * each
+    return sums
+
+
+def _even(release, sums):
+    """As many equal releases as together have these sums."""
+    count, *losses = sums
+    epsilon, delta, rho = (float(loss / count) for loss in losses)
+    stated = replace(
+        release.guarantee, epsilon=epsilon, delta=delta, rho=None if np.isinf(rho) else rho
+    )
+    return replace(release, guarantee=stated, count=int(count))

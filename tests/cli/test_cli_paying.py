@@ -1,0 +1,435 @@
+"""Commands that pay: ledgers, dry runs, refusals before a payment, what is said after one."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import gudhi
+import numpy as np
+import pytest
+from scipy.io import mmwrite
+from scipy.sparse import coo_array, load_npz, save_npz
+
+import sklearn_dptda
+from sklearn_dptda._cli import main
+from sklearn_dptda._cli._main import COMMANDS
+from sklearn_dptda._cli._progress import slow
+from sklearn_dptda._cli._read_graph import read_graph
+from sklearn_dptda.privacy import PrivacyAccountant
+
+RNG = np.random.default_rng(0)
+ROWS = RNG.uniform(-1, 1, size=(400, 2))
+UPPER = np.triu(RNG.random((30, 30)) < 0.2, 1)
+ADJACENCY = (UPPER | UPPER.T).astype(float)
+
+# Name: arguments after the file, and what is written.
+PAYING = {
+    "diagram": (
+        ["--bounds", "-1", "1", "--resolution", "9", "--m", "0.3"],
+        ["diagram.json", "diagram.csv", "diagram.pers", "diagram.png"],
+    ),
+    "cluster": (
+        ["--bounds", "-1", "1", "--kind", "kmeans", "--n-clusters", "2"],
+        ["clusters.json", "clusters.csv"],
+    ),
+    "synthesize": (["--bounds", "-1", "1"], ["synthetic.csv", "synthetic.json"]),
+    "graph": ([], ["graph.json", "graph.npz"]),
+    "bounds": (["--epsilon", "1", "--start", "-9", "9"], ["bounds.json", "bounds.csv"]),
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("rows.npy", ROWS)
+    np.save("graph.npy", ADJACENCY)
+    return tmp_path
+
+
+def call(name, *options):
+    """Run a command on its file, with the arguments that make it quick."""
+    path = "graph.npy" if name == "graph" else "rows.npy"
+    return main([name, path, *PAYING[name][0], *options, "-o", "out"])
+
+
+@pytest.mark.parametrize("name", PAYING)
+def test_each_command_pays_once_and_writes_its_files(name, folder, capsys):
+    assert call(name, "--ledger", "budget.db", "--budget", "1.5", "1e-5") == 0
+    assert sorted(os.listdir("out")) == sorted(PAYING[name][1])
+    printed = capsys.readouterr()
+    assert "differential privacy" in printed.out
+    assert "left in budget.db: epsilon=0.5" in printed.out and not printed.err
+    accountant = PrivacyAccountant.open("budget.db")
+    assert len(accountant) == 1 and accountant.total().epsilon == 1.0
+    content = json.loads(next(folder.glob("out/*.json")).read_text())
+    assert content["guarantee"]["epsilon"] == 1.0 and not content["guarantee"]["seeded"]
+
+
+@pytest.mark.parametrize("name", PAYING)
+def test_a_dry_run_opens_no_records_and_writes_nothing(name, folder, capsys):
+    (folder / "rows.npy").unlink()
+    (folder / "graph.npy").unlink()
+    assert call(name, "--ledger", "budget.db", "--budget", "1.5", "1e-5", "--dry-run") == 0
+    assert os.listdir(".") == []
+    printed = capsys.readouterr().out
+    assert printed.startswith("1 release: 1 of ") and "together epsilon=1," in printed
+    assert "left in budget.db, which would be made: epsilon=1.5, delta=1e-05" in printed
+    assert "refused" not in printed
+    assert call(name, "--dry-run") == 0
+    assert "no ledger" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", PAYING)
+def test_an_earlier_release_is_not_overwritten_unasked(name, folder, capsys):
+    ledger = ("--ledger", "budget.db", "--budget", "9", "1e-3")
+    assert call(name, *ledger) == 0
+    before = {path.name: path.read_bytes() for path in folder.glob("out/*")}
+    assert call(name, *ledger) == 2
+    assert "--force overwrites" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in folder.glob("out/*")} == before
+    assert len(PrivacyAccountant.open("budget.db")) == 1
+    assert call(name, *ledger, "--force") == 0
+    assert len(PrivacyAccountant.open("budget.db")) == 2
+
+
+@pytest.mark.parametrize("name", PAYING)
+def test_over_budget_nothing_is_read_paid_or_written(name, folder, capsys):
+    assert call(name, "--ledger", "budget.db", "--budget", "0.5", "1e-5") == 2
+    assert not (folder / "budget.db").exists() and not (folder / "out").exists()
+    error = capsys.readouterr().err
+    assert error.startswith("error: asked for epsilon=1") and error.count("\n") == 1
+    PrivacyAccountant(0.5, 1e-5, path="budget.db")
+    (folder / "rows.npy").write_text("no numbers")
+    assert call(name, "--ledger", "budget.db") == 2
+    assert "asked for epsilon=1" in capsys.readouterr().err
+    assert len(PrivacyAccountant.open("budget.db")) == 0 and not (folder / "out").exists()
+    assert call(name, "--ledger", "budget.db", "--dry-run") == 0
+    assert "it would be refused: asked for epsilon=1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", PAYING)
+def test_bad_input_costs_nothing(name, folder, capsys):
+    for path in ("rows.npy", "graph.npy"):
+        np.save(path, np.full((5, 5), np.nan))
+    assert call(name, "--ledger", "budget.db", "--budget", "3", "1e-5") == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ") and error.count("\n") == 1
+    assert not (folder / "budget.db").exists() and not (folder / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("diagram", ["--ledger", "no.db"], "there is no ledger no.db: --budget EPSILON"),
+        ("bounds", ["--budget", "3"], "--budget belongs to a ledger"),
+        ("bounds", ["--ledger", "l.db", "--budget", "1", "2", "3"], "--budget takes EPSILON"),
+        ("bounds", ["--ledger", "l.db", "--budget", "-1"], "epsilon must be a positive number"),
+        ("bounds", ["--ledger", "rows.npy"], "cannot be used"),
+        ("bounds", ["--ledger", "known.db", "--budget", "7"], "has the budget epsilon=5"),
+        ("bounds", ["--epsilon", "-1"], "--epsilon: must be positive and finite"),
+        ("bounds", ["--epsilon", "inf"], "--epsilon: must be positive and finite"),
+        ("bounds", ["--epsilon", "1e-9"], "epsilon must be inf or from 1e-06"),
+        ("bounds", ["--shape", "ball"], "invalid choice: 'ball'"),
+        ("bounds", ["--start", "1", "2", "3"], "--start takes 2 numbers, or 2 per coordinate"),
+        ("bounds", ["--start", "1", "-1"], "crossed"),
+        ("cluster", ["--bounds", "1", "-1"], "crossed"),
+        ("cluster", ["--bounds", "0", "1", "0", "1", "0", "1"], "(2 here)"),
+        ("cluster", ["--delta", "2"], "'delta' parameter"),
+        ("cluster", ["--kind", "morse", "--delta", "0"], "delta must be positive"),
+        ("cluster", ["--n-clusters", "0"], "at least 1"),
+        ("cluster", ["--adjacency", "none"], "invalid choice"),
+        ("synthesize", ["--categories", "x"], "--categories takes NAME=A,B,C"),
+        ("synthesize", ["--categories", "x=a,a"], "different values"),
+        ("synthesize", ["--categories", "z=a,b"], "--categories: there is no column 'z'"),
+        ("synthesize", ["--integers", "z"], "--integers: there is no column 'z'"),
+        ("synthesize", ["--integers", "0", "--categories", "0=1"], "column of --categories"),
+        ("synthesize", ["--column-bounds", "0", "0", "1"], "give one of them"),
+        ("synthesize", ["--rows", "0"], "at least 1"),
+        ("graph", ["--nodes", "7"], "another number of nodes"),
+        ("graph", ["--unknown"], "unrecognized arguments"),
+    ],
+)
+def test_mistakes_get_one_line_and_cost_nothing(name, options, message, folder, capsys):
+    PrivacyAccountant(5.0, 1e-3, path="known.db")
+    if "--ledger" not in options and "--budget" not in options:
+        options = [*options, "--ledger", "known.db"]
+    assert call(name, *options) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.startswith("error: ") and error.count("\n") == 1
+    assert len(PrivacyAccountant.open("known.db")) == 0 and not any(folder.glob("out/*"))
+
+
+def test_what_is_not_covered_by_one_adjacency_is_refused_before_it_is_paid(folder, capsys):
+    ledger = ("--ledger", "budget.db", "--budget", "9", "1e-3")
+    assert call("diagram", *ledger) == 0
+    assert call("cluster", *ledger) == 2
+    assert "adjacency='replace-one'" in capsys.readouterr().err
+    assert call("cluster", *ledger, "--adjacency", "replace-one") == 0
+    assert len(PrivacyAccountant.open("budget.db")) == 2
+
+
+def test_gudhi_reads_the_diagrams(folder):
+    options = ("--seed", "1", "--epsilon", "50")
+    assert call("diagram", *options) == 0
+    content = json.loads((folder / "out" / "diagram.json").read_text())["diagrams"]
+    table = np.loadtxt("out/diagram.csv", delimiter=",", skiprows=1, ndmin=2)
+    assert sum(map(len, content.values())) == len(table) > 1
+    for q, name in enumerate(("H0", "H1")):
+        read = gudhi.read_persistence_intervals_in_dimension(
+            persistence_file="out/diagram.pers", only_this_dim=q
+        )
+        expected = np.reshape(content[name], (-1, 2))
+        np.testing.assert_array_equal(np.reshape(read, (-1, 2)), expected)
+        np.testing.assert_array_equal(table[table[:, 0] == q][:, 1:], expected)
+
+
+def test_a_seed_is_for_study(folder, capsys):
+    assert call("bounds", "--seed", "0") == 0
+    printed = capsys.readouterr()
+    assert "for study" in printed.err and "known seed" in printed.out
+    assert json.loads((folder / "out" / "bounds.json").read_text())["guarantee"]["seeded"]
+
+
+def test_bounds_that_are_printed_fit_the_diagram(folder, capsys):
+    assert call("bounds", "--seed", "0") == 0
+    line = next(s for s in capsys.readouterr().out.splitlines() if s.startswith("--bounds"))
+    options = ["--resolution", "9", "-o", "next", *line.split()]
+    assert main(["diagram", "rows.npy", *options]) == 0
+
+
+@pytest.mark.parametrize("kind", ["morse", "mixture", "kmeans", "tree", "cube"])
+def test_kinds_of_clusters(kind, folder):
+    options = ("--kind", kind, "--epsilon", "20", "--seed", "0")
+    assert call("cluster", *options) == 0
+    content = json.loads((folder / "out" / "clusters.json").read_text())
+    table = np.loadtxt("out/clusters.csv", delimiter=",", skiprows=1, ndmin=2)
+    np.testing.assert_array_equal(table[:, 3:], content["means"])
+    np.testing.assert_array_equal(table[:, 1], content["clusters"])
+    assert len(np.unique(table[:, 1])) <= 2 and "labels" not in content
+    assert ("covariances" in content) == (kind in ("morse", "mixture"))
+
+
+def test_missing_bounds_are_found_and_said_to_be_released(folder, capsys):
+    options = ["--kind", "mixture", "--seed", "0", "--epsilon", "5", "-o", "out"]
+    assert main(["cluster", "rows.npy", *options]) == 0
+    assert "bounds, the share of rows" in capsys.readouterr().out
+    low, high = json.loads((folder / "out" / "clusters.json").read_text())["bounds"]
+    assert (np.array(low) < 0).all() and (np.array(high) > 0).all()
+
+
+def test_synthetic_rows_have_the_columns_of_the_table(folder, capsys):
+    jobs = RNG.choice(["cook", "nurse"], 300)
+    ages = RNG.integers(18, 90, 300)
+    lines = [f"{age},{job},{age / 7:.3f}" for age, job in zip(ages, jobs, strict=True)]
+    (folder / "people.csv").write_text("age,job,x\n" + "\n".join(lines) + "\n")
+    options = ["--categories", "job=cook,nurse,smith", "--column-bounds", "age", "0", "120"]
+    options += ["--integers", "age", "--rows", "50", "--seed", "0", "-o", "out"]
+    assert main(["synthesize", "people.csv", *options]) == 2
+    assert "say --header" in capsys.readouterr().err
+    assert main(["synthesize", "people.csv", "--header", *options]) == 0
+    header, *rows = (folder / "out" / "synthetic.csv").read_text().splitlines()
+    assert header == "age,job,x" and len(rows) == 50
+    for age, job, x in (row.split(",") for row in rows):
+        assert 0 <= int(age) <= 120 and job in ("cook", "nurse", "smith") and abs(float(x)) < 1e9
+
+
+def test_a_value_beyond_its_list_is_refused_and_not_quoted(folder, capsys):
+    (folder / "people.csv").write_text("job,x\ncook,1\nsecret,2\n")
+    options = ["--header", "--categories", "job=cook", "--ledger", "l.db", "--budget", "5"]
+    assert main(["synthesize", "people.csv", *options]) == 2
+    error = capsys.readouterr().err
+    assert "not in its list of categories" in error and "secret" not in error
+    assert len(PrivacyAccountant.open("l.db")) == 0
+
+
+def test_graphs_of_all_kinds_of_files(folder):
+    ends = np.argwhere(UPPER)
+    save_npz("sparse.npz", coo_array(ADJACENCY))
+    np.savez("dense.npz", ADJACENCY)
+    mmwrite("graph.mtx", coo_array(ADJACENCY), symmetry="symmetric")
+    np.savetxt("edges.csv", np.r_[ends, ends[:5, ::-1]], fmt="%d", delimiter=",")
+    np.savetxt("edges.txt", ends, fmt="%d", header="a b", comments="")
+    for name in ("graph.npy", "sparse.npz", "dense.npz", "graph.mtx"):
+        np.testing.assert_array_equal(read_graph(name).toarray(), ADJACENCY)
+    np.testing.assert_array_equal(read_graph("edges.csv", 30).toarray(), ADJACENCY)
+    np.testing.assert_array_equal(read_graph("edges.txt", 30, header=True).toarray(), ADJACENCY)
+    assert read_graph("edges.csv", 31, directed=True).sum() == len(ends) + 5
+    assert main(["graph", "edges.csv", "--nodes", "30", "--epsilon", "20", "-o", "out"]) == 0
+    noisy = load_npz("out/graph.npz")
+    # Each of 435 pairs is flipped with probability 2e-9.
+    np.testing.assert_array_equal(noisy.toarray(), ADJACENCY)
+
+
+def test_graphs_that_cannot_be_read(folder, capsys):
+    broken = {
+        "cut.npz": b"PK\x03\x04 secret",
+        "cut.mtx": b"%%MatrixMarket secret",
+        "far.csv": b"0,1\n1,77\n",
+        "half.csv": b"0,1\n1,2.5\n",
+        "wide.csv": b"0,1,1\n1,2,1\n",
+        "loop.csv": b"0,1\n2,2\n",
+    }
+    for name, content in broken.items():
+        (folder / name).write_bytes(content)
+        assert main(["graph", name, "--nodes", "30", "-o", "out"]) == 2
+        error = capsys.readouterr().err
+        assert error.startswith("error: ") and error.count("\n") == 1
+        assert "secret" not in error and "77" not in error and "2.5" not in error
+    assert main(["graph", "loop.csv", "-o", "out"]) == 2
+    assert "--nodes must be given" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("_cluster_command.read_points", "nothing was spent"),
+        ("_cluster_command._write", "epsilon=1, delta=1e-06 was spent"),
+    ],
+)
+def test_ctrl_c_says_whether_the_budget_was_spent(where, said, folder, capsys, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"sklearn_dptda._cli.{where}", interrupt)
+    assert call("cluster", "--ledger", "l.db", "--budget", "5", "1e-3") == 130
+    assert capsys.readouterr().err == f"interrupted: {said}\n"
+    assert (folder / "l.db").exists() == ("was" in said and said[0] == "e")
+
+
+def test_ctrl_c_in_the_middle_of_the_payment(folder, capsys, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(PrivacyAccountant, "spend", interrupt)
+    assert call("cluster") == 130
+    assert "epsilon=1, delta=1e-06 may have been spent" in capsys.readouterr().err
+
+
+def test_a_failure_after_the_payment_says_so(folder, capsys, monkeypatch):
+    def fail(*_, **__):
+        raise OSError(28, "No space left on device", "out/x")
+
+    monkeypatch.setattr("sklearn_dptda._cli._cluster_command.write_json", fail)
+    assert call("cluster") == 2
+    printed = capsys.readouterr()
+    assert "2 cluster(s) of weight" in printed.out
+    note, error = printed.err.splitlines()
+    assert note.startswith("note: epsilon=1, delta=1e-06 was spent")
+    assert error == "error: out/x: No space left on device"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs signals of POSIX")
+def test_a_real_ctrl_c(folder):
+    code = (
+        "import sys, time\n"
+        "from sklearn_dptda._cli import _bounds_command, main\n"
+        "_bounds_command.read_points = lambda *_: (print('reading', flush=True), time.sleep(60))\n"
+        "sys.exit(main(sys.argv[1:]))\n"
+    )
+    root = os.path.dirname(os.path.dirname(sklearn_dptda.__file__))
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "bounds", "rows.npy"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": root},
+    )
+    assert process.stdout.readline() == "reading\n"
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 130 and error == "interrupted: nothing was spent\n"
+
+
+def test_progress_of_what_is_slow(capsys, monkeypatch):
+    monkeypatch.setattr("sklearn_dptda._cli._progress._SECONDS", 0.05)
+    with slow("counting sheep"):
+        time.sleep(0.5)
+    assert capsys.readouterr().err == "counting sheep ...\n"
+    monkeypatch.setattr("sklearn_dptda._cli._progress._SECONDS", 60.0)
+    with slow("counting sheep"):
+        pass
+    assert capsys.readouterr().err == ""
+
+
+def test_warnings_are_one_line(folder, capsys):
+    options = ["--bounds", "-1", "1", "--resolution", "9", "--m", "0.01", "--epsilon", "0.01"]
+    # As a user's Python has it; here warnings are errors.
+    code = "import sys; from sklearn_dptda._cli import main; sys.exit(main(sys.argv[1:]))"
+    root = os.path.dirname(os.path.dirname(sklearn_dptda.__file__))
+    done = subprocess.run(
+        [sys.executable, "-c", code, "diagram", "rows.npy", *options],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": root},
+    )
+    assert done.returncode == 0
+    assert done.stderr.startswith("warning: The noise is as large") and done.stderr.count("\n") == 1
+
+
+def test_a_ledger_by_its_url(folder, capsys):
+    ledger = ("--ledger", "sqlite:///l.db")
+    assert call("bounds", *ledger) == 2
+    assert "l.db' cannot be used" in capsys.readouterr().err
+    assert call("bounds", *ledger, "--budget", "3", "--dry-run") == 0
+    assert not (folder / "l.db").exists()
+    assert call("bounds", *ledger, "--budget", "3") == 0
+    assert call("bounds", *ledger, "--force") == 0
+    assert len(PrivacyAccountant.open("l.db")) == 2
+
+
+def test_ledgers_are_printed(folder, capsys):
+    assert call("bounds", "--ledger", "l.db", "--budget", "3") == 0
+    capsys.readouterr()
+    assert main(["ledger", "l.db"]) == 0
+    line, total, left = capsys.readouterr().out.splitlines()
+    assert line.startswith("1  ") and line.endswith("epsilon=1, delta=0  PrivateBounds")
+    assert total == "together: epsilon=1, delta=0 by basic composition"
+    assert left == "left: epsilon=2, delta=0"
+    assert main(["ledger", "no.db"]) == 2
+    assert capsys.readouterr().err.startswith("error: ")
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["--version"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"sklearn_dptda {sklearn_dptda.__version__}\n"
+
+
+@pytest.mark.parametrize("name", PAYING)
+def test_help_says_what_a_record_is_and_what_is_released(name, capsys):
+    with pytest.raises(SystemExit):
+        main([name, "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "One record is one" in text and "Release" in text
+    assert f"example: python -m sklearn_dptda {name} " in text and "what is written" in text
+    assert "--dry-run" in text and "for study" in text
+
+
+def test_every_command_is_registered():
+    folder = os.path.dirname(sys.modules["sklearn_dptda._cli"].__file__)
+    files = {name[:-3] for name in os.listdir(folder) if name.endswith("_command.py")}
+    assert {module.__name__.rpartition(".")[2] for module in COMMANDS} == files
+
+
+def test_the_page_of_the_command_line_runs(folder, capsys):
+    page = Path(sklearn_dptda.__file__).parent.parent / "doc" / "guide" / "command_line.md"
+    if not page.is_file():
+        pytest.skip("the documentation is not beside the tests: an installed package")
+    np.savetxt("points.csv", ROWS, delimiter=",")
+    people = ["age,job", *(f"{30 + j % 40},{('cook', 'nurse')[j % 2]}" for j in range(300))]
+    (folder / "people.csv").write_text("\n".join(people))
+    np.savetxt("edges.csv", np.argwhere(UPPER), fmt="%d", delimiter=",")
+    lines = re.findall(r"^python -m sklearn_dptda (.*)$", page.read_text(), flags=re.MULTILINE)
+    assert len(lines) >= 7
+    for line in lines:
+        assert main(line.split()) == 0, capsys.readouterr().err
+    assert len(PrivacyAccountant.open("budget.db")) == 3
+    named = re.findall(r"^\| `(\w+)` ", page.read_text(), flags=re.MULTILINE)
+    commands = {module.__name__.split("._")[-1].removesuffix("_command") for module in COMMANDS}
+    assert set(named) == commands

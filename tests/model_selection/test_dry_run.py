@@ -1,0 +1,479 @@
+"""Dry runs: what is planned is what the accountant counts, and nothing happens before."""
+
+import math
+import warnings
+from collections import Counter
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import BaggingClassifier
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import make_scorer
+from sklearn.model_selection import (
+    GridSearchCV,
+    HalvingGridSearchCV,
+    HalvingRandomSearchCV,
+    LeaveOneOut,
+    RandomizedSearchCV,
+    RepeatedKFold,
+    cross_validate,
+)
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from sklearn_dptda import CubicalPersistence, DiagramFeatures, DTMFiltration, PrivatePersistence
+from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG
+from sklearn_dptda.decomposition import PrivatePCA
+from sklearn_dptda.graph import EdgeFlip
+from sklearn_dptda.metric_privacy import KNormMechanism, MetricExponentialMechanism, PrivateMeasure
+from sklearn_dptda.model_selection import check_budget, planned_loss
+from sklearn_dptda.preprocessing import PrivateBounds
+from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded
+from sklearn_dptda.utils.discovery import all_estimators
+from sklearn_dptda.utils.estimator_checks import make_instance
+
+RNG = np.random.default_rng(0)
+CLOUDS = RNG.uniform(-1, 1, size=(12, 60, 2))
+LABELS = np.arange(12) % 2
+ROWS = RNG.uniform(size=(240, 2))
+ROW_LABELS = np.arange(240) % 2
+BOX = {"bounds": (0, 1)}
+SMALL = DPMoG(2, kmeans_steps=1, mixture_steps=1, covariance_type="spherical", **BOX)
+
+
+def diagrams(**options):
+    return make_pipeline(
+        DTMFiltration(0.3, bounds=(-1, 1), resolution=7), PrivatePersistence(**options)
+    )
+
+
+def classifier(**options):
+    return make_pipeline(
+        diagrams(**options), DiagramFeatures(value_range=(0, 1)), LogisticRegression()
+    )
+
+
+def search(estimator, grid, cv=2, **options):
+    return GridSearchCV(estimator, grid, cv=cv, error_score="raise", **options)
+
+
+M = {"pipeline__dtmfiltration__m": [0.3, 0.5]}
+EPSILONS = {"pipeline__privatepersistence__epsilon": [0.5, 2.0]}
+K = {"n_components": [1, 2, 3]}
+
+
+def private_box():
+    return DTMFiltration(0.3, bounds=PrivateBounds(0.4, start=(-9, 9)), resolution=7)
+
+
+# Name: estimator, method.
+CALLS = {
+    "a fit that pays": (SMALL, "fit"),
+    "fit and predict": (SMALL, "fit_transform"),
+    "a transform that pays": (diagrams(), "fit_transform"),
+    "its fit, which does not": (diagrams(), "fit"),
+    "a private box": (make_pipeline(private_box(), PrivatePersistence(2.0)), "fit_transform"),
+    "a classifier of diagrams": (classifier(), "fit"),
+    "no release": (make_pipeline(StandardScaler(), LogisticRegression()), "fit"),
+    "two payers in a row": (make_pipeline(PrivatePCA(2, 0.7, **BOX), SMALL), "fit"),
+    "passed through": (Pipeline([("a", "passthrough"), ("b", SMALL)]), "fit"),
+    "a union": (FeatureUnion([("a", PrivatePCA(1, **BOX)), ("b", PrivatePCA(2, **BOX))]), "fit"),
+    "a union in a pipeline": (
+        make_pipeline(
+            FeatureUnion([("a", classifier()[:-1]), ("b", classifier(epsilon=3.0)[:-1])]),
+            LogisticRegression(),
+        ),
+        "fit",
+    ),
+    "columns": (ColumnTransformer([("a", PrivatePCA(1, **BOX), [0, 1])]), "fit"),
+    "a search": (search(SMALL, K), "fit"),
+    "a search that does not fit again": (search(SMALL, K, refit=False), "fit"),
+    "a search with scores of training": (search(SMALL, K, return_train_score=True), "fit"),
+    "a search over transforms": (search(classifier(), M), "fit"),
+    "with scores of training": (search(classifier(), M, return_train_score=True), "fit"),
+    "two scores, one prediction": (
+        search(classifier(), M, scoring=["accuracy", "f1"], refit="f1"),
+        "fit",
+    ),
+    "two scores, two predictions": (
+        search(classifier(), M, scoring=["accuracy", "roc_auc"], refit="roc_auc"),
+        "fit",
+    ),
+    "a score by its name": (search(classifier(), M, scoring="neg_log_loss"), "fit"),
+    "two grids": (search(SMALL, [K, {"epsilon": [1.0], "n_components": [4]}]), "fit"),
+    "many splits": (search(SMALL, K, cv=RepeatedKFold(n_splits=2, n_repeats=3)), "fit"),
+    "a drawn search": (
+        RandomizedSearchCV(SMALL, K, n_iter=2, cv=2, random_state=0, error_score="raise"),
+        "fit",
+    ),
+    "a search without a seed": (RandomizedSearchCV(SMALL, K, n_iter=2, cv=2), "fit"),
+    "a search in a pipeline": (
+        make_pipeline(FunctionTransformer(), search(SMALL, K)),
+        "fit",
+    ),
+    "a search of a search": (search(search(SMALL, K), {"refit": [True]}), "fit"),
+    "a search of leave-one-out": (
+        search(classifier(), M, cv=LeaveOneOut(), scoring="accuracy"),
+        "fit",
+    ),
+    "no noise": (classifier(epsilon=math.inf), "fit"),
+}
+
+
+def data_for(estimator):
+    takes_clouds = "dtmfiltration" in str(sorted(estimator.get_params()))
+    return (CLOUDS, LABELS) if takes_clouds else (ROWS, ROW_LABELS)
+
+
+def counted(accountant):
+    return Counter((s.estimator, s.epsilon, s.delta, s.rho) for s in accountant.spends())
+
+
+def expected(plan):
+    counts = Counter()
+    for release in plan.releases:
+        g = release.guarantee
+        counts[release.estimator, g.epsilon, g.delta, g.rho] += release.count
+    return counts
+
+
+def check_paid_as_planned(plan, run):
+    """Run with an accountant without a limit, and compare what it has counted with the plan."""
+    accountant = PrivacyAccountant(math.inf, 0.5)
+    with accountant, warnings.catch_warnings(action="ignore"):
+        run()
+    assert counted(accountant) == expected(plan)
+    assert len(accountant) == plan.n_releases
+    total = plan.total()
+    assert total == pytest.approx(accountant.total(), rel=1e-12)
+    assert not plan.at_most
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_plan_is_what_is_paid(name):
+    estimator, method = CALLS[name]
+    X, y = data_for(estimator)
+    plan = planned_loss(estimator, X, y, method=method)
+    if isinstance(estimator, ColumnTransformer):
+        # An empty selection would not be called.
+        assert plan.at_most
+        plan = type(plan)(plan.releases)
+    if method == "fit" or not hasattr(estimator, "fit_transform"):
+        check_paid_as_planned(plan, lambda: clone(estimator).fit(X, y))
+    else:
+        check_paid_as_planned(plan, lambda: clone(estimator).fit_transform(X, y))
+
+
+FOLDS = {
+    "fits that pay": (SMALL, {}),
+    "transforms that pay": (classifier(), {}),
+    "with scores of training": (classifier(), {"return_train_score": True}),
+    "with two scores": (classifier(), {"scoring": ["accuracy", "roc_auc", "f1"]}),
+    "by a scorer": (classifier(), {"scoring": make_scorer(lambda y, p: 0.0)}),
+    "diagrams scored by themselves": (diagrams(), {}),
+    "of a search": (search(SMALL, K), {}),
+    "of a search over transforms": (search(classifier(), M), {"return_train_score": True}),
+    "of a search with two scores": (
+        search(classifier(), M, scoring=["accuracy", "roc_auc"], refit="roc_auc"),
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOLDS)
+def test_cross_validation_pays_as_planned(name):
+    estimator, options = FOLDS[name]
+    X, y = data_for(estimator)
+    plan = planned_loss(estimator, X, y, cv=3, **options)
+    check_paid_as_planned(
+        plan, lambda: cross_validate(estimator, X, y, cv=3, error_score="raise", **options)
+    )
+
+
+@pytest.mark.parametrize(
+    "forgotten",
+    [
+        {"return_train_score": False},
+        {"scoring": ["accuracy", "f1"]},
+        {"cv": 2},
+    ],
+)
+def test_a_plan_that_forgets_something_is_caught(forgotten):
+    options = {"cv": 3, "scoring": ["accuracy", "roc_auc"], "return_train_score": True}
+    plan = planned_loss(classifier(), CLOUDS, **{**options, **forgotten})
+    with pytest.raises(AssertionError):
+        check_paid_as_planned(plan, lambda: cross_validate(classifier(), CLOUDS, LABELS, **options))
+
+
+@pytest.mark.parametrize("method", ["predict", "score"])
+@pytest.mark.parametrize(
+    "estimator", [classifier(), search(classifier(), M), SMALL], ids=["pipeline", "search", "fit"]
+)
+def test_what_is_called_after_a_fit(estimator, method):
+    X, y = data_for(estimator)
+    with warnings.catch_warnings(action="ignore"):
+        fitted = clone(estimator).fit(X, y)
+    plan = planned_loss(estimator, X, method=method)
+    arguments = (X, y) if method == "score" else (X,)
+    check_paid_as_planned(plan, lambda: getattr(fitted, method)(*arguments))
+
+
+@pytest.mark.parametrize(("name", "kind"), all_estimators(private=True))
+def test_every_private_estimator_says_what_it_will_cost(name, kind):
+    from sklearn_dptda.utils._privacy_checks import make_check_data
+    from sklearn_dptda.utils._privacy_checks._check_tools import released, tags_of
+
+    estimator = make_instance(kind)
+    parameters = estimator.get_params(deep=False)
+    data = make_check_data(
+        tags_of(estimator), parameters.get("upper"), parameters.get("sensitivity")
+    )
+    for changed in ({}, {"epsilon": 0.3}, {"delta": 0.0}, {"epsilon": math.inf}):
+        if not set(changed) <= set(parameters) or (changed == {"delta": 0.0} and "MoG" in name):
+            continue
+        one = clone(estimator).set_params(**changed)
+        check_paid_as_planned(
+            planned_loss(one, data.X), lambda one=one, data=data: released(one, data.X)
+        )
+
+
+@pytest.mark.parametrize(
+    ("estimator", "X"),
+    [
+        (PrivateBounds(0.5, shape="box"), ROWS),
+        (PrivateBounds(0.5, shape="box", adjacency="add-remove"), ROWS),
+        (PrivateBounds(0.5), list(CLOUDS)),
+        (PrivateMeasure(0.5, BOX["bounds"], method="metric", alpha=20.0), ROWS),
+        (PrivateMeasure(0.5, BOX["bounds"], method="metric", adjacency="replace-one"), ROWS),
+        (PrivateMeasure(0.5), ROWS),
+        (PrivatePersistence(1.0, 1e-6, utility="sum", sensitivity=0.1, upper=1.0), [ROWS[:5]]),
+        (KNormMechanism(2.0, **BOX), ROWS),
+        (MetricExponentialMechanism(2.0, candidates=ROWS[:9]), ROWS),
+        (DPCube(2, **BOX), ROWS),
+        (DPLloyd(2, delta=0.0), ROWS),
+    ],
+    ids=repr,
+)
+def test_parameters_that_change_the_cost(estimator, X):
+    call = "fit_transform" if hasattr(estimator, "transform") else "fit"
+    check_paid_as_planned(planned_loss(estimator, X), lambda: getattr(clone(estimator), call)(X))
+
+
+def test_the_column_of_people_is_no_column():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(ROWS, columns=["x", "y"]).assign(who=np.arange(240) // 2)
+    private = PrivateBounds(0.5, shape="box", adjacency="add-remove", groups="who")
+    check_paid_as_planned(planned_loss(private, frame), lambda: clone(private).fit(frame))
+
+
+def test_graphs_of_networkx():
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.relabel_nodes(networkx.path_graph(5), str)
+    check_paid_as_planned(planned_loss(EdgeFlip(), graph), lambda: EdgeFlip().fit_transform(graph))
+
+
+def test_graphs():
+    A = np.triu(RNG.random((20, 20)) < 0.3, 1).astype(float)
+    A = A + A.T
+    check_paid_as_planned(planned_loss(EdgeFlip(), A), lambda: EdgeFlip().fit_transform(A))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "grid", "n_paid"),
+    [
+        (classifier(), EPSILONS, 9),
+        (SMALL, {"epsilon": [0.5, 1.0, 2.0]}, 7),
+        # No candidate is the dearest in both.
+        (SMALL, [{"epsilon": [3.0]}, {"delta": [1e-3]}], 5),
+    ],
+)
+def test_the_last_fit_of_a_search_is_bounded(estimator, grid, n_paid):
+    X, y = data_for(estimator)
+    one = search(estimator, grid)
+    plan = planned_loss(one, X)
+    accountant = PrivacyAccountant(math.inf, 0.5)
+    with accountant, warnings.catch_warnings(action="ignore"):
+        one.fit(X, y)
+    assert plan.at_most and plan.n_releases == len(accountant) == n_paid
+    paid, total = accountant.total(), plan.total()
+    assert paid.epsilon <= total.epsilon * (1 + 1e-12) and paid.delta <= total.delta * (1 + 1e-12)
+    # As much as the dearest last fit.
+    epsilons = [s.epsilon for s in accountant.spends()]
+    assert total.epsilon == pytest.approx(sum(epsilons[:-1]) + max(epsilons))
+
+
+def test_some_of_a_grid_are_counted_as_the_dearest():
+    one = RandomizedSearchCV(SMALL, {"epsilon": [0.5, 1.0, 2.0]}, n_iter=2, cv=2)
+    plan = planned_loss(one)
+    assert plan.at_most and plan.n_releases == 5 and plan.total().epsilon == 10.0
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 5, 10])
+@pytest.mark.parametrize("factor", [2, 3])
+def test_halving(number, factor):
+    grid = {"n_components": list(range(1, number + 1))}
+    one = HalvingGridSearchCV(SMALL, grid, factor=factor, cv=2, error_score="raise", random_state=0)
+    plan = planned_loss(one, ROWS)
+    with PrivacyAccountant(math.inf, 0.5) as accountant, warnings.catch_warnings(action="ignore"):
+        one.fit(ROWS)
+    assert plan.n_releases == len(accountant)
+    assert plan.at_most == (number >= factor)
+    with PrivacyAccountant(math.inf, 0.5) as few, warnings.catch_warnings(action="ignore"):
+        one.fit(ROWS[:9])
+    assert len(few) <= plan.n_releases
+
+
+def test_a_budget_that_will_not_do_is_refused_before_anything_is_spent():
+    one = search(classifier(epsilon=2.0), M, cv=5)
+    accountant = PrivacyAccountant(30.0)
+    with pytest.raises(PrivacyBudgetExceeded, match="asked for epsilon=42"):
+        check_budget(one, CLOUDS, accountant=accountant)
+    with accountant, pytest.raises(PrivacyBudgetExceeded):
+        check_budget(one, CLOUDS)
+    assert len(accountant) == 0
+    assert check_budget(one, CLOUDS, accountant=PrivacyAccountant(42.0)).n_releases == 21
+
+
+@pytest.mark.parametrize("epsilon", [20.9, 21.0, 42.0])
+@pytest.mark.parametrize("composition", ["basic", "zcdp"])
+def test_what_is_accepted_is_paid_in_full(epsilon, composition):
+    """The answer of the check is that of the accountant, on both sides of the edge."""
+    one = search(SMALL, {"n_components": [1, 2]}, cv=10)
+
+    def outcome(action):
+        accountant = PrivacyAccountant(epsilon, 2.1e-5, composition=composition)
+        with accountant, warnings.catch_warnings(action="ignore"):
+            try:
+                action()
+            except PrivacyBudgetExceeded:
+                return False, len(accountant)
+        return True, len(accountant)
+
+    fits, spent = outcome(lambda: check_budget(one, ROWS))
+    assert spent == 0
+    # Under "raise" a refusal in the middle comes out.
+    assert outcome(lambda: one.fit(ROWS))[0] == fits
+    assert fits or composition == "basic"
+
+
+def test_each_accountant_is_asked_for_its_own():
+    rich, poor = PrivacyAccountant(10.0, 0.1), PrivacyAccountant(0.1, 0.1)
+    pipeline = make_pipeline(PrivatePCA(2, accountant=rich), DPMoG(2, accountant=poor))
+    with pytest.raises(PrivacyBudgetExceeded, match=r"left: epsilon=0\.1"):
+        check_budget(pipeline, ROWS)
+    pipeline.set_params(dpmog__accountant=None)
+    with pytest.raises(ValueError, match="DPMoG has no accountant"):
+        check_budget(pipeline, ROWS)
+    assert check_budget(pipeline, ROWS, accountant=rich).n_releases == 2
+    assert len(rich) == len(poor) == 0
+
+
+def test_losses_of_different_neighbours_do_not_meet():
+    pipeline = make_pipeline(PrivatePCA(2), DPMoG(2, adjacency="replace-one"))
+    accountant = PrivacyAccountant(10.0, 0.1)
+    with pytest.raises(ValueError, match="adjacency"):
+        check_budget(pipeline, ROWS, accountant=accountant)
+    accountant.spend(1.0, adjacency="replace-one")
+    with pytest.raises(ValueError, match="adjacency"):
+        check_budget(PrivatePCA(2), ROWS, accountant=accountant)
+
+
+class Watched(TransformerMixin, BaseEstimator):
+    """Fails when it is used."""
+
+    def fit(self, X, y=None):
+        raise AssertionError("a dry run has fitted")
+
+    transform = fit
+
+
+class Hidden:
+    """Rows whose shape alone may be asked for."""
+
+    shape = (240, 2)
+
+    def __getattr__(self, name):
+        raise AssertionError(f"a dry run has looked at {name}")
+
+
+def test_nothing_is_fitted_and_no_value_looked_at():
+    pipeline = make_pipeline(Watched(), PrivateBounds(shape="box"), memory=None)
+    one = search(pipeline, {"privatebounds__epsilon": [1.0]}, cv=LeaveOneOut())
+    plan = planned_loss(one, Hidden())
+    assert plan.n_releases == 241
+    # Behind another step columns are not known, and the bound of pure privacy serves.
+    assert plan.releases[0].guarantee.rho is None
+
+
+def test_plans_print_as_one_sentence():
+    one = search(classifier(epsilon=2.0), M, cv=5)
+    assert str(planned_loss(one, CLOUDS)) == (
+        "21 releases: 21 of PrivatePersistence (epsilon=2 each); together epsilon=42, delta=0 by "
+        "basic composition."
+    )
+    assert str(planned_loss(StandardScaler())) == "No release: nothing is paid."
+    zcdp = PrivacyAccountant(10.0, 1e-5, composition="zcdp")
+    text = str(planned_loss(search(SMALL, {"epsilon": [1.0, 2.0]}), accountant=zcdp))
+    assert text.startswith("At most 5 releases: 2 of DPMoG (epsilon=1, delta=1e-06 each), 3 of")
+    assert text.endswith("delta=1e-05 by zcdp composition.")
+
+
+def own_score(estimator, X, y=None):
+    return float(estimator.predict(X).sum())
+
+
+@pytest.mark.parametrize(
+    ("plan", "message"),
+    [
+        (lambda: planned_loss(BaggingClassifier(classifier())), "BaggingClassifier holds private"),
+        (lambda: planned_loss(FunctionTransformer(SMALL.fit)), "FunctionTransformer holds private"),
+        (lambda: planned_loss(Nested(SMALL)), "Nested holds private"),
+        (lambda: planned_loss(BaggingClassifier(private_box())), "BaggingClassifier holds private"),
+        (
+            lambda: planned_loss(
+                HalvingRandomSearchCV(Pipeline([("a", "passthrough")]), {"a": [SMALL]})
+            ),
+            "HalvingRandomSearchCV holds",
+        ),
+        (lambda: planned_loss(HalvingRandomSearchCV(SMALL, K)), "HalvingRandomSearchCV holds"),
+        (lambda: planned_loss(classifier(), cv=2, scoring=own_score), "scoring is a function"),
+        (lambda: planned_loss(SMALL, cv=iter([(0, 1)])), "cv is an iterator"),
+        (lambda: planned_loss(SMALL, method="guess"), "method must be None or one of"),
+        (lambda: planned_loss(SMALL, method="fit", cv=3), "method must be None where cv is given"),
+        (lambda: planned_loss(DPMoG(2, epsilon=-1.0)), "'epsilon' parameter"),
+        (lambda: planned_loss(DPMoG(2, delta=0.0)), "delta must be positive"),
+        (lambda: planned_loss(KNormMechanism(**BOX)), "number of columns"),
+        (
+            lambda: planned_loss(RandomizedSearchCV(SMALL, {"epsilon": Uniform()})),
+            "random_state of the search",
+        ),
+    ],
+)
+def test_what_is_not_known_is_refused(plan, message):
+    with pytest.raises(ValueError, match=message):
+        plan()
+
+
+class Nested(DPLloyd):
+    """A private estimator that forgets to speak for another, which it would fit as well."""
+
+    def __init__(self, first=None, epsilon=1.0, delta=1e-6, accountant=None, random_state=None):
+        super().__init__(2, epsilon, delta, accountant=accountant, random_state=random_state)
+        self.first = first
+
+
+class Uniform:
+    def rvs(self, random_state=None):
+        return 1.0
+
+
+def test_composites_of_public_estimators_are_free():
+    public = make_pipeline(DTMFiltration(0.3, bounds=(-1, 1)), CubicalPersistence())
+    assert planned_loss(BaggingClassifier(public)).n_releases == 0
+
+
+def test_a_score_of_ones_own_is_welcome_where_scoring_is_free():
+    assert planned_loss(SMALL, cv=4, scoring=own_score).n_releases == 4

@@ -1,0 +1,103 @@
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import Normalizer, StandardScaler
+
+from sklearn_dptda import CubicalPersistence, DiagramFeatures, DTMFiltration, PrivatePersistence
+from sklearn_dptda.cluster import DPMoG
+from sklearn_dptda.decomposition import PrivatePCA
+from sklearn_dptda.model_selection import pipeline_guarantee, planned_loss
+from sklearn_dptda.preprocessing import PrivateBounds
+from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLeakWarning
+
+RNG = np.random.default_rng(0)
+CLOUDS = list(RNG.uniform(-1, 1, size=(6, 80, 2)))
+ROWS = RNG.uniform(size=(240, 3))
+BOX = {"bounds": (0, 1)}
+CLUSTERS = DPMoG(2, kmeans_steps=1, mixture_steps=1, covariance_type="spherical", **BOX)
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=UserWarning)
+        yield
+
+
+def diagrams(epsilon=1.0, bounds=(-1, 1)):
+    return make_pipeline(
+        DTMFiltration(0.3, bounds=bounds, resolution=7),
+        PrivatePersistence(epsilon),
+        DiagramFeatures(value_range=(0, 1)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "X", "epsilon"),
+    [
+        (diagrams(), CLOUDS, 1.0),
+        (diagrams(bounds=PrivateBounds(0.5, start=(-9, 9))), CLOUDS, 1.5),
+        (FeatureUnion([("a", diagrams()), ("b", diagrams(2.0))]), CLOUDS, 3.0),
+        (make_pipeline(diagrams(), StandardScaler(), "passthrough"), CLOUDS, 1.0),
+        (make_pipeline(PrivatePCA(2, 0.7, **BOX), CLUSTERS), ROWS, 1.7),
+        (make_pipeline(Normalizer(), PrivatePCA(2, 0.7, **BOX)), ROWS, 0.7),
+    ],
+)
+def test_the_sum_is_what_was_paid(pipeline, X, epsilon):
+    accountant = PrivacyAccountant(10.0, 0.1)
+    with accountant, warnings.catch_warnings(action="error", category=PrivacyLeakWarning):
+        (pipeline.fit if hasattr(pipeline, "predict") else pipeline.fit_transform)(X)
+        guarantee = pipeline_guarantee(pipeline)
+    assert guarantee.holds
+    assert guarantee.epsilon == pytest.approx(epsilon)
+    total = pytest.approx((guarantee.epsilon, guarantee.delta))
+    assert accountant.total() == total and planned_loss(pipeline, X).total() == total
+
+
+def test_labels_are_said_to_be_public():
+    model = make_pipeline(diagrams(), LogisticRegression()).fit(CLOUDS, [0, 1] * 3)
+    assert "labels, which count as public" in str(pipeline_guarantee(model))
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "name"),
+    [
+        (make_pipeline(StandardScaler(), CLUSTERS), "StandardScaler"),
+        (make_pipeline(PrivatePCA(2, **BOX), LogisticRegression()), "LogisticRegression"),
+    ],
+)
+def test_what_learns_records_without_privacy_is_named(pipeline, name):
+    pipeline.fit(ROWS, np.arange(240) % 2)
+    with pytest.warns(PrivacyLeakWarning, match=f"{name} learnt from the records"):
+        guarantee = pipeline_guarantee(pipeline)
+    assert not guarantee.holds and "should be public" in str(guarantee)
+
+
+def test_a_box_of_the_data_is_no_public_box():
+    pipeline = diagrams(bounds=None)
+    with pytest.warns(PrivacyLeakWarning, match="bounds"):
+        pipeline.fit_transform(CLOUDS)
+    with pytest.warns(PrivacyLeakWarning, match="DTMFiltration learnt"):
+        assert not pipeline_guarantee(pipeline).public_parameters
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "X", "message"),
+    [
+        (make_pipeline(DTMFiltration(bounds=(-1, 1)), CubicalPersistence()), CLOUDS, "no step"),
+        (make_pipeline(PrivatePCA(2), DPMoG(2, adjacency="replace-one")), ROWS, "do not add"),
+        (GridSearchCV(CLUSTERS, {"epsilon": [1.0]}, cv=2), ROWS, "made many releases"),
+    ],
+)
+def test_where_there_is_no_sum(pipeline, X, message):
+    with pytest.raises(ValueError, match=message):
+        pipeline_guarantee(pipeline.fit(X))
+
+
+def test_before_fit_nothing_is_promised():
+    with pytest.raises(ValueError, match="not fitted"):
+        pipeline_guarantee(diagrams())
