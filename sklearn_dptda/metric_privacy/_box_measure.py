@@ -10,7 +10,7 @@ from sklearn_dptda.metric_privacy._halvings import (
     cell_ends,
     halvings,
     leaf_of,
-    level_shares,
+    level_scales,
     level_sums,
 )
 from sklearn_dptda.metric_privacy._measure_error import BoxNoise
@@ -36,7 +36,8 @@ def box_measure(points, sizes, depth, marginal_share, noise, epsilon, size_is_pu
     moved, size_scale = 2.0, 0.0
     if not size_is_public:
         moved = 1.0
-        size_scale = _scale(moved, _SIZE_SHARE * epsilon)
+        # Rounded up: no loss of a last digit.
+        size_scale = moved / (_SIZE_SHARE * epsilon) * ROUND_UP
         size += int(noise.discrete_laplace(size_scale, 1)[0])
         epsilon *= 1 - _SIZE_SHARE
     size = max(size, 1)
@@ -49,15 +50,16 @@ def box_measure(points, sizes, depth, marginal_share, noise, epsilon, size_is_pu
         release([a], None, epsilon * marginal_share / d)[:3]
         for a in range(d if marginal_share else 0)
     ]
-    low, high, masses, tree = release(list(range(d)), depth, epsilon * (1 - marginal_share))
-    law = BoxNoise(*tree, sizes, size, size_scale)
+    epsilon *= 1 - marginal_share
+    low, high, masses, depth = release(list(range(d)), depth, epsilon)
+    law = BoxNoise(sizes, depth, moved, epsilon, size, size_scale)
     return (low + high) / 2, high - low, masses, [_cumulative(*line) for line in lines], law
 
 
 def _tree(points, sizes, depth, size, moved, noise, epsilon):
     """Lower and upper ends of the smallest boxes, of shape (n_boxes, d), and their masses.
 
-    And the axes of the halvings, which boxes there are, and the scales of the noise of each level.
+    And the number of halvings.
     """
     axes = halvings(sizes, depth_for(size, epsilon, sizes) if depth is None else depth)
     ends = cell_ends(axes, sizes)
@@ -66,11 +68,11 @@ def _tree(points, sizes, depth, size, moved, noise, epsilon):
     there = (low < high).all(axis=1)
     counts = level_sums(np.bincount(leaf_of(points, axes, ends), minlength=len(there)))
     are_there = [sums > 0 for sums in level_sums(there.astype(np.int64))]
-    scales = np.array([_scale(moved, share * epsilon) for share in level_shares(axes, sizes)])
-    for exact, kept, scale in zip(counts, are_there, scales.tolist(), strict=True):
+    scales = level_scales(axes, sizes, moved, epsilon)
+    for exact, kept, scale in zip(counts, are_there, scales, strict=True):
         exact[kept] += noise.discrete_laplace(scale, int(kept.sum()))
     masses = consistent(size, counts, are_there)[there]
-    return low[there], high[there], masses / masses.sum(), (axes, there, scales)
+    return low[there], high[there], masses / masses.sum(), len(axes)
 
 
 def _cumulative(low, high, masses):
@@ -89,11 +91,6 @@ def within(line, low, high, places):
     return np.where(
         above - below > _LEAST_MASS, np.clip(points, low, high), low + places * (high - low)
     )
-
-
-def _scale(sensitivity, epsilon):
-    # Rounded up: no loss of a last digit.
-    return sensitivity / epsilon * ROUND_UP
 
 
 def consistent(total, noisy, there):

@@ -8,6 +8,8 @@ import math
 
 import numpy as np
 
+from sklearn_dptda.privacy._rounding import ROUND_UP
+
 
 def halvings(sizes, depth):
     """Axes of the halvings, at most ``depth`` of them: in turn, while there is something to halve.
@@ -75,6 +77,12 @@ def level_shares(axes, sizes):
     widths = 2.0 ** -(np.arange(len(axes)) / len(sizes))
     weights = np.sqrt(box_numbers(axes, sizes) * widths)
     return weights / weights.sum()
+
+
+def level_scales(axes, sizes, sensitivity, epsilon):
+    """Scales of Laplace noise of the counts of each level."""
+    # Rounded up: no loss of a last digit.
+    return [sensitivity / (share * epsilon) * ROUND_UP for share in level_shares(axes, sizes)]
 
 
 def level_sums(leaves):

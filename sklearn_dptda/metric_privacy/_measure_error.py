@@ -6,7 +6,15 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import gamma
 
-from sklearn_dptda.metric_privacy._halvings import box_numbers, level_sums, level_widths
+from sklearn_dptda.metric_privacy._halvings import (
+    box_numbers,
+    boxes,
+    cell_ends,
+    halvings,
+    level_scales,
+    level_sums,
+    level_widths,
+)
 
 # Of the largest rate at which the noise has exponential moments: near the best for any tree.
 _RATE = 0.7
@@ -31,15 +39,15 @@ class LineNoise:
 
 @dataclass(frozen=True)
 class BoxNoise:
-    """Noise of the counts of halved boxes, a scale for each level, and of the number of rows.
+    """Noise of the counts of halved boxes, and of the number of rows: as little as tells the rest.
 
-    ``there`` says in which of the smallest boxes there is anything.
+    Counts of ``sensitivity`` share ``epsilon`` over ``depth`` levels.
     """
 
-    axes: list
-    there: np.ndarray
-    scales: np.ndarray
     sizes: np.ndarray
+    depth: int
+    sensitivity: float
+    epsilon: float
     n_rows: int
     row_scale: float
 
@@ -49,7 +57,7 @@ class BoxNoise:
         The rate of the exponential moments, and the depth from which boxes count as one, must be
         chosen before masses are known: for even ones.
         """
-        if len(self.axes) == 0:
+        if self.depth == 0:
             return 0.0
         missed = 0.0
         if self.row_scale > 0:
@@ -57,15 +65,24 @@ class BoxNoise:
             missed = _laplace_quantile(self.row_scale, risk)
         numbers = np.r_[1, box_numbers(self.axes, self.sizes)[:-1]]
         even = [(np.array([2 * self.n_rows / number]), number) for number in numbers]
-        depths = range(1, len(self.axes) + 1)
-        depth = min(depths, key=lambda depth: self._bound(depth, even, missed, risk))
-        caps = [(cap, 1) for cap in self._caps(weights)]
-        return min(self._bound(depth, caps, missed, risk), level_widths(self.axes, self.sizes)[0])
+        depths = range(1, self.depth + 1)
+        depth = min(depths, key=lambda depth: self.bound(depth, even, missed, risk))
+        return min(self.bound(depth, self.caps(weights), missed, risk), self.widths[0])
 
-    def _bound(self, depth, caps, missed, risk):
+    @property
+    def axes(self):
+        """Axes of the halvings."""
+        return halvings(self.sizes, self.depth)
+
+    @property
+    def widths(self):
+        """Widths of the boxes before and after each halving."""
+        return level_widths(self.axes, self.sizes)
+
+    def bound(self, depth, caps, missed, risk):
         """Bound from so many levels, given caps of what each pair of noises can do."""
-        widths, scales = level_widths(self.axes, self.sizes), self.scales[:depth]
-        paths = (widths[:depth] - widths[depth]) / 2
+        scales = level_scales(self.axes, self.sizes, self.sensitivity, self.epsilon)[:depth]
+        paths = (self.widths[:depth] - self.widths[depth]) / 2
         most, noise = (paths * scales).max(), 0.0
         if most > 0:
             rate = _RATE / most
@@ -75,16 +92,18 @@ class BoxNoise:
                 if path > 0
             ]
             noise = (math.log(1 / risk) + sum(moments)) / rate
-        return widths[depth] + (2 * paths[0] * missed + noise) / self.n_rows
+        return self.widths[depth] + (2 * paths[0] * missed + noise) / self.n_rows
 
-    def _caps(self, weights):
-        """Twice the released masses of the boxes that noise halves, level by level."""
-        masses = np.zeros(len(self.there))
-        masses[self.there] = 2 * self.n_rows * weights
-        there = level_sums(self.there.astype(np.int64))
-        for parts, kept in zip(level_sums(masses), there, strict=True):
+    def caps(self, weights):
+        """Twice the released masses of the boxes that noise halves, and one, level by level."""
+        low, high = boxes(self.axes, cell_ends(self.axes, self.sizes))
+        there = (low < high).all(axis=1)
+        masses = np.zeros(len(there))
+        masses[there] = 2 * self.n_rows * weights
+        levels = level_sums(masses), level_sums(there.astype(np.int64))
+        for parts, kept in zip(*levels, strict=True):
             halved = (kept.reshape(-1, 2) > 0).all(axis=1)
-            yield parts.reshape(-1, 2).sum(axis=1)[halved]
+            yield parts.reshape(-1, 2).sum(axis=1)[halved], 1
 
 
 def _laplace_quantile(scale, risk):

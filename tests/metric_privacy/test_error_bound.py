@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from sklearn_dptda.metric_privacy._halvings import (
     cell_ends,
     halvings,
     leaf_of,
+    level_scales,
     level_sums,
     level_widths,
 )
@@ -110,19 +112,17 @@ def test_the_sum_of_capped_noise_is_near_its_quantile():
     # 20,000 draws of the noise that a bound is made of, and the bound for it.
     depth, n = 6, 500
     sizes = np.array([math.inf])
-    scales = np.full(depth, 8.0)
-    tree = BoxNoise(halvings(sizes, depth), np.ones(64, bool), scales, sizes, n, 0.0)
+    tree = BoxNoise(sizes, depth, 1.0, 0.75, n, 0.0)
+    (scale,) = set(np.round(level_scales(tree.axes, sizes, 1.0, 0.75), 9))
     weights = np.random.default_rng(0).dirichlet(np.full(64, 0.5))
-    widths = level_widths(tree.axes, sizes)
+    widths = tree.widths
     total, noise = np.zeros(20_000), NoiseSource(0)
-    for level, (cap, path) in enumerate(
-        zip(tree._caps(weights), (widths[:-1] - widths[-1]) / 2, strict=True)
-    ):
-        draws = noise.discrete_laplace(scales[level], 2 * len(total) * len(cap))
+    caps = list(tree.caps(weights))
+    for (cap, _), path in zip(caps, (widths[:-1] - widths[-1]) / 2, strict=True):
+        draws = noise.discrete_laplace(float(scale), 2 * len(total) * len(cap))
         pairs = np.abs(np.subtract(*draws.reshape(2, len(total), len(cap))))
         total += path * np.minimum(pairs, cap).sum(axis=1)
-    caps = [(cap, 1) for cap in tree._caps(weights)]
-    bound = (tree._bound(depth, caps, 0.0, 0.05) - widths[-1]) * n
+    bound = (tree.bound(depth, caps, 0.0, 0.05) - widths[-1]) * n
     # Never exceeded more often than said, and two fifths above what could be said at most.
     assert (total > bound).mean() <= 0.05
     assert bound < 1.4 * np.quantile(total, 0.95)
@@ -169,7 +169,7 @@ def test_the_bound_holds_on_a_line(parameters, cloud, n):
 def test_bounds_of_noise_that_is_understated_are_exceeded():
     def understated(private):
         law = private._noise
-        twin = BoxNoise(law.axes, law.there, law.scales / 20, law.sizes, law.n_rows, 0.0)
+        twin = replace(law, epsilon=20 * law.epsilon, row_scale=0.0)
         return twin.error_bound(private.weights_, 0.05)
 
     X = CLOUDS["uneven"](np.random.default_rng(0), 1000)
@@ -227,9 +227,16 @@ def test_it_is_a_function_of_the_release():
     private = PrivateMeasure(1.0, (0, 1), random_state=0).fit(X)
     again = pickle.loads(pickle.dumps(private))
     assert again.error_bound() == private.error_bound() < private.error_bound(0.999) < 1
-    # Nothing that is kept is as long as the table.
-    kept = [value for value in vars(private._noise).values() if isinstance(value, np.ndarray)]
-    assert all(len(value) <= 2 * len(private.weights_) for value in kept)
+    # Public numbers and the private number of rows are all that is kept for it.
+    assert vars(private._noise) == {
+        "sizes": [math.inf],
+        "depth": private._noise.depth,
+        "sensitivity": 1.0,
+        "epsilon": 0.95,
+        "n_rows": private.n_samples_,
+        "row_scale": pytest.approx(20.0),
+    }
+    assert 2**private._noise.depth == len(private.weights_)
 
 
 @pytest.mark.parametrize("confidence", [0, 1, -0.1, math.nan, "high", None])
