@@ -148,12 +148,27 @@ FRAGMENTS = {
     "cluster_weights_scales_and_covariances": """
         weights_ : ndarray of shape (n_clusters,)
             Private shares of the rows.
+        weights_noise_ : ndarray of shape (n_clusters,)
+            Standard deviations of the privacy noise in ``weights_``.
+        cluster_centers_noise_ : ndarray of shape (n_clusters, n_features)
+            The same of ``cluster_centers_``, in the units of the columns.
+        within_noise_ : ndarray of bool, of shape (n_clusters,)
+            Clusters of fewer rows than three standard deviations of their noise:
+            they may have none.
         scales_ : ndarray of shape (n_features,)
             Half widths of the bounds. Distances are measured in these units, so
             that columns of different ranges count alike.
         covariances_ : ndarray
             Private covariances, with a ``covariance_share``, in the shape for
             ``covariance_type``.
+    """,
+    "noise_of_clusters": """
+        .. rubric:: How far to trust it
+
+        What ends in ``_noise_`` follows from public scales of noise and released
+        counts, costs nothing, and is about the last release, given all before it,
+        to first order. It does not speak of rows that were clipped, of steps that
+        ended elsewhere, or of :doc:`sampling </guide/sampling_error>`.
     """,
     "fit_guarantee_and_columns": """
         privacy_guarantee_ : PrivacyGuarantee

@@ -11,11 +11,11 @@ from sklearn_dptda.cluster._kmeans._box_tree import default_depth, grow
 from sklearn_dptda.cluster._kmeans._private_kmeans import PrivateKMeans
 from sklearn_dptda.cluster._kmeans._swaps import Candidates, search
 from sklearn_dptda.cluster._mixture._centres import far_apart
+from sklearn_dptda.cluster._mixture._noisy_step import NoisyStep
 from sklearn_dptda.cluster._mixture._standardised import standardise
 from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
 from sklearn_dptda.cluster._moments._moment_release import hard_assignment
 from sklearn_dptda.cluster._moments._row_arithmetic import in_norm, nearest_to, residuals_about
-from sklearn_dptda.cluster._moments._shrinkage import floored_counts, shrunk_steps
 from sklearn_dptda.privacy import PrivacyAccountant, zcdp_rho
 from sklearn_dptda.utils._sklearn import Interval
 
@@ -77,6 +77,8 @@ class DPCube(PrivateKMeans):
     summed in whole numbers. ``score``, and what ``predict`` and ``transform``
     return for private rows, are *not* private.
     %(privacy_of_groups)s
+
+    %(noise_of_clusters)s
 
     References
     ----------
@@ -160,7 +162,7 @@ class DPCube(PrivateKMeans):
         n_swaps = 2 * k if self.n_swaps is None else int(self.n_swaps)
         start = tree.leaves[far_apart(tree.centres[tree.leaves], k)]
         chosen = search(candidates, projected, start, n_swaps, budget, swapped)
-        return data, *_recover(data, tree, tree.centres[chosen], budget, recovered)
+        return data, _recover(data, tree, tree.centres[chosen], budget, recovered)
 
 
 def _orthogonal(d, n_axes, rng):
@@ -169,7 +171,7 @@ def _orthogonal(d, n_axes, rng):
 
 
 def _recover(data, tree, projected, budget, share):
-    """Noisy means and counts, in the original space, of clusters in the projection."""
+    """Noisy clusters, in the original space, of those in the projection."""
     base = projected @ tree.directions.T
     radius = in_norm(_RECOVERY_RADIUS * data.n_features**0.5, data.n_features, budget.norm)
     nearest = nearest_to(projected)
@@ -177,4 +179,4 @@ def _recover(data, tree, projected, budget, share):
         lambda part: nearest(tree.coordinates(part)), residuals_about(base, radius, budget.norm)
     )
     moments = budget.release(data.rows, assign, len(base), _RECOVERY_WEIGHTS, share)
-    return base + radius * shrunk_steps(moments), floored_counts(moments)
+    return NoisyStep(base, radius, moments).clusters()

@@ -7,7 +7,6 @@ from sklearn_dptda._typing import Adjacency, CovarianceType, RandomStateLike, Ro
 from sklearn_dptda.cluster._kmeans._private_kmeans import PrivateKMeans
 from sklearn_dptda.cluster._mixture._standardised import standardise
 from sklearn_dptda.cluster._mixture._starts import moved_centres
-from sklearn_dptda.cluster._moments._shrinkage import floored_counts
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.utils._sklearn import Interval
 
@@ -59,6 +58,8 @@ class DPLloyd(PrivateKMeans):
     compose exactly. ``score``, and what ``predict`` and ``transform`` return
     for private rows, are *not* private.
     %(privacy_of_groups)s
+
+    %(noise_of_clusters)s
 
     References
     ----------
@@ -114,7 +115,7 @@ class DPLloyd(PrivateKMeans):
     def _fit_centres(self, rows, covariance_share, budget, rng):
         data = standardise(rows, budget)
         share, merged = 1 - covariance_share, covariance_share > 0
-        centres, moments = moved_centres(
+        last = moved_centres(
             data, int(self.n_clusters), int(self.n_iter), data.budget, share, rng, merged
         )
-        return data, centres, floored_counts(moments)
+        return data, last.clusters()

@@ -93,6 +93,13 @@ class DPMoG(DensityMixin, FitPredictMixin, PrivateRowsEstimator):
         Private covariances, in scikit-learn's shape for ``covariance_type``:
         (n_kept, n_features, n_features), also for ``"auto"``, (n_features,
         n_features), (n_kept, n_features) or (n_kept,).
+    weights_noise_ : ndarray of shape (n_kept,)
+        Standard deviations of the privacy noise in ``weights_``.
+    means_noise_ : ndarray of shape (n_kept, n_features)
+        The same of ``means_``, in the units of the columns.
+    within_noise_ : ndarray of bool, of shape (n_kept,)
+        Components of fewer rows than three standard deviations of their noise. Such
+        ones are dropped, unless all are: then all of it may be noise.
     %(bounds_of_rows)s
     %(fit_guarantee_and_columns)s
 
@@ -111,6 +118,8 @@ class DPMoG(DensityMixin, FitPredictMixin, PrivateRowsEstimator):
     ``predict`` returns for private rows are *not* private. Scaling or
     projecting the rows by other rows beforehand is not covered.
     %(privacy_of_groups)s
+
+    %(noise_of_clusters)s
 
     References
     ----------
@@ -191,6 +200,7 @@ class DPMoG(DensityMixin, FitPredictMixin, PrivateRowsEstimator):
             last = _RAW_STEPS if self.mixture_steps == "auto" else int(self.mixture_steps)
             n_steps = int(self.kmeans_steps) + last
             mixture = fit_raw_mixture(rows, self._n_start() or USUAL, n_steps, budget, rng)
+            self._keep_noise(mixture[0])
             return self._keep(*self._in_units(*mixture))
         last, data = fit_mixture(
             rows,
@@ -205,14 +215,22 @@ class DPMoG(DensityMixin, FitPredictMixin, PrivateRowsEstimator):
         )
 
         def parameters(step):
-            weights, *rest = step.components()
-            return self._in_units(weights, *data.back(*rest))
+            clusters, covariances = step.components()
+            return self._in_units(clusters, covariances, data)
 
+        self._keep_noise(last.components()[0], data.scale)
         self._keep(*parameters(last), lambda: parameters(last.redrawn(rng)))
 
-    def _in_units(self, weights, means, covariances):
-        """Parameters of the cube in the units of the box."""
-        return weights, self._box.points(means), self._box.covariances(covariances)
+    def _in_units(self, clusters, covariances, data=None):
+        """Parameters of the cube, or of standardised rows, in the units of the box."""
+        means = clusters.centres
+        if data is not None:
+            means, covariances = data.back(means, covariances)
+        return clusters.weights, self._box.points(means), self._box.covariances(covariances)
+
+    def _keep_noise(self, clusters, scale=1.0):
+        self.weights_noise_, self.within_noise_ = clusters.sd_weights, clusters.within_noise
+        self.means_noise_ = self._box.unit * scale * clusters.sd_centres
 
     def _keep(self, weights, means, covariances, redraw=None):
         """Keep private parameters; ``redraw`` makes others, after as much noise once more."""

@@ -50,8 +50,8 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
 
     Attributes
     ----------
-    weights_, means_, covariances_
-        The private mixture.
+    weights_, means_, covariances_, weights_noise_, means_noise_, within_noise_
+        The private mixture and its noise, as in :class:`DPMoG`.
     modes_, saddles_, linkage_, mode_labels_, component_labels_, n_clusters_
         The merge tree and its cut, as in :class:`MorseMerging`.
     n_clusters_stability_ : float
@@ -74,6 +74,8 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
     private for adding or removing one row, or for replacing one; merging is
     post-processing. Labels of private rows are *not* private.
     %(privacy_of_groups)s
+
+    %(noise_of_clusters)s
 
     References
     ----------

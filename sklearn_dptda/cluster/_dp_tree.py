@@ -9,16 +9,19 @@ from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, CovarianceType, RandomStateLike, RowBounds
 from sklearn_dptda.cluster._kmeans._box_tree import default_depth, grow
 from sklearn_dptda.cluster._kmeans._private_kmeans import PrivateKMeans
+from sklearn_dptda.cluster._mixture._noisy_step import NoisyStep
 from sklearn_dptda.cluster._mixture._standardised import standardise
 from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
 from sklearn_dptda.cluster._moments._moment_release import hard_assignment
 from sklearn_dptda.cluster._moments._row_arithmetic import in_norm, residuals_about
-from sklearn_dptda.cluster._moments._shrinkage import above_noise, floored_counts, shrunk_steps
+from sklearn_dptda.cluster._moments._shrinkage import above_noise
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.utils._sklearn import Interval
 
 # Of what centre, scale and covariances leave: for the tree; the rest is for the leaves.
 _TREE_SHARE = 0.4
+# Standard deviations of its noise up to which a count is taken for noise altogether.
+_DOUBTFUL = 6.0
 _LEAF_WEIGHTS = MomentWeights(0.5, 0.5)
 
 
@@ -73,6 +76,11 @@ class DPTree(PrivateKMeans):
     of each level. ``score``, and what ``predict`` and ``transform`` return for
     private rows, are *not* private.
     %(privacy_of_groups)s
+
+    %(noise_of_clusters)s
+
+    Leaves of at most six standard deviations of noise count as noise altogether
+    there, since leaves are kept for their counts.
 
     References
     ----------
@@ -136,26 +144,27 @@ class DPTree(PrivateKMeans):
         budget, share = data.budget, 1 - covariance_share
         lengths = np.linalg.norm(data.axes, axis=0)
         tree = grow(data.rows, data.axes / lengths, lengths, k, depth, budget, _TREE_SHARE * share)
-        points, weights = _coreset(data, tree, budget, (1 - _TREE_SHARE) * share)
+        leaves, kept = _coreset(data, tree, budget, (1 - _TREE_SHARE) * share)
+        points, weights = leaves.means[kept], leaves.counts[kept]
         self.coreset_, self.coreset_weights_ = data.back(points), weights
         kmeans = KMeans(min(k, len(points)), n_init=10, random_state=0)
         labels = kmeans.fit(points, sample_weight=weights).labels_
-        counts = np.bincount(labels, weights, minlength=kmeans.n_clusters)
-        return data, kmeans.cluster_centers_, counts
+        # Leaves were chosen by their counts: a small one may be one that noise made.
+        sd = leaves.moments.sd_count
+        sds = np.where(leaves.counts <= _DOUBTFUL * sd, leaves.counts, sd)
+        return data, leaves.pooled(kept, labels, kmeans.cluster_centers_, sds)
 
     def _released(self):
         return f"a coreset, {super()._released()}"
 
 
 def _coreset(data, tree, budget, share):
-    """Noisy means and counts of the leaves that are above the noise."""
+    """Noisy moments of the leaves, and which of these are above the noise."""
     leaves = tree.leaves
     centres = tree.centres[leaves] @ tree.directions.T
     sides = tree.high[leaves] - tree.low[leaves]
     radii = in_norm(np.linalg.norm(sides / 2, axis=1), data.n_features, budget.norm)[:, None]
     assign = hard_assignment(tree.leaf_of, residuals_about(centres, radii, budget.norm))
     moments = budget.release(data.rows, assign, len(leaves), _LEAF_WEIGHTS, share)
-    counts = floored_counts(moments)
-    kept = above_noise(moments, counts)
-    points = centres + radii * shrunk_steps(moments)
-    return points[kept], counts[kept]
+    step = NoisyStep(centres, radii, moments)
+    return step, np.flatnonzero(above_noise(moments, step.counts))

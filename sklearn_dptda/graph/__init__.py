@@ -4,6 +4,7 @@ Pairs of nodes are flipped with a public probability, which travels with the noi
 embedding takes the bias of the flips off with it.
 """
 
+from sklearn_dptda.graph._detection_limit import DetectionLimit, detection_limit
 from sklearn_dptda.graph._embedding import AdjacencySpectralEmbedding
 from sklearn_dptda.graph._flip import EdgeFlip, LaplaceFlip
 from sklearn_dptda.graph._noisy import NoisyAdjacency, PackedAdjacency
@@ -11,10 +12,12 @@ from sklearn_dptda.graph._random_graphs import make_latent, make_rdpg, make_sbm
 
 __all__ = [
     "AdjacencySpectralEmbedding",
+    "DetectionLimit",
     "EdgeFlip",
     "LaplaceFlip",
     "NoisyAdjacency",
     "PackedAdjacency",
+    "detection_limit",
     "make_latent",
     "make_rdpg",
     "make_sbm",

@@ -16,7 +16,7 @@ from sklearn_dptda.graph._noisy import PackedAdjacency
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
 # Eigenvalues of noise stay below its edge, but for fluctuations at this size.
-_SLACK = 1.05
+SLACK = 1.05
 # Dimension of the space that eigenvectors are sought in, and their relative error.
 _KRYLOV, _TOLERANCE = 60, 1e-6
 
@@ -51,14 +51,18 @@ class AdjacencySpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMix
         Coordinates of the nodes, never normalized; those of positive
         eigenvalues first.
     eigenvalues_ : ndarray of shape (`n_components_`,)
-        Of the adjacency matrix without bias.
+        Of the adjacency matrix without bias. Those of a size up to 1.05 times
+        ``noise_edge_`` are noise, as far as this graph can say: coordinates that
+        were asked for can be.
     signature_ : ndarray of shape (`n_components_`,)
         Their signs: -1 marks a coordinate of which products are subtracted, in
         a generalised random dot product graph.
     n_components_ : int
         Number of coordinates.
     noise_edge_ : float
-        What eigenvalues of noise alone reach.
+        What eigenvalues of noise alone reach, of flips and of sampling:
+        ``2 sqrt(n_nodes v)``, with ``v`` the variance of a pair. An estimate, for
+        many nodes; public, or private output.
     flip_probability_ : float
         Probability that was used.
     n_features_in_ : int
@@ -66,6 +70,9 @@ class AdjacencySpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMix
 
     Notes
     -----
+    How large groups must be to come out of the noise, :func:`detection_limit`
+    says beforehand.
+
     Post-processing: as private as the graph, normalized or not. The unbiased
     matrix ``(A - p) / (1 - 2 p)`` is never formed.
 
@@ -158,7 +165,7 @@ class AdjacencySpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMix
         values, vectors = _leading(unbiased(A, self.flip_probability_), wanted, start)
         self.noise_edge_ = noise_edge(A, self.flip_probability_)
         if self.n_components is None:
-            beyond = np.abs(values) > _SLACK * self.noise_edge_
+            beyond = np.abs(values) > SLACK * self.noise_edge_
             kept = beyond if beyond.any() else np.abs(values) == np.abs(values).max()
             values, vectors = values[kept], vectors[:, kept]
         self.eigenvalues_, vectors = _in_order(values, vectors)

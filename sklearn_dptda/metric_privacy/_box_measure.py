@@ -1,15 +1,19 @@
-"""Private measures by counts of ever smaller boxes of the unit cube.
-
-Boxes are halved along the first, the second, ... axis in turn. An axis of a finite size ``K`` holds
-``K`` values, each in the middle of a ``K``-th of it, and is halved until every value is alone; one
-of an infinite size is halved for ever.
-"""
+"""Private measures by counts of ever smaller boxes of the unit cube."""
 
 import math
 
 import numpy as np
-from scipy.stats import wasserstein_distance
 
+from sklearn_dptda.metric_privacy._halvings import (
+    box_numbers,
+    boxes,
+    cell_ends,
+    halvings,
+    leaf_of,
+    level_scales,
+    level_sums,
+)
+from sklearn_dptda.metric_privacy._measure_error import BoxNoise
 from sklearn_dptda.privacy._rounding import ROUND_UP
 
 # Deepest tree that is chosen without being asked for: noise of more boxes takes minutes.
@@ -21,7 +25,7 @@ _LEAST_MASS = 1e-12
 
 
 def box_measure(points, sizes, depth, marginal_share, noise, epsilon, size_is_public):
-    """Centres, widths and masses of the smallest boxes, marginals, and the number of points.
+    """Centres, widths and masses of the smallest boxes, marginals, and the noise of the masses.
 
     Points in [0, 1] of shape (n, d); a depth of None is chosen. Marginals, of which there are none
     without a share of ``epsilon``, are pairs of ends of cells and cumulative masses. A private size
@@ -29,10 +33,12 @@ def box_measure(points, sizes, depth, marginal_share, noise, epsilon, size_is_pu
     that is replaced.
     """
     size, d = points.shape
-    moved = 2.0
+    moved, size_scale = 2.0, 0.0
     if not size_is_public:
         moved = 1.0
-        size += int(_laplace(noise, moved, _SIZE_SHARE * epsilon, 1)[0])
+        # Rounded up: no loss of a last digit.
+        size_scale = moved / (_SIZE_SHARE * epsilon) * ROUND_UP
+        size += int(noise.discrete_laplace(size_scale, 1)[0])
         epsilon *= 1 - _SIZE_SHARE
     size = max(size, 1)
 
@@ -41,14 +47,20 @@ def box_measure(points, sizes, depth, marginal_share, noise, epsilon, size_is_pu
 
     # The columns one by one, then all of them together.
     lines = [
-        release([a], None, epsilon * marginal_share / d) for a in range(d if marginal_share else 0)
+        release([a], None, epsilon * marginal_share / d)[:3]
+        for a in range(d if marginal_share else 0)
     ]
-    low, high, masses = release(list(range(d)), depth, epsilon * (1 - marginal_share))
-    return (low + high) / 2, high - low, masses, [_cumulative(*line) for line in lines], size
+    epsilon *= 1 - marginal_share
+    low, high, masses, depth = release(list(range(d)), depth, epsilon)
+    law = BoxNoise(sizes, depth, moved, epsilon, size, size_scale)
+    return (low + high) / 2, high - low, masses, [_cumulative(*line) for line in lines], law
 
 
 def _tree(points, sizes, depth, size, moved, noise, epsilon):
-    """Lower and upper ends of the smallest boxes, of shape (n_boxes, d), and their masses."""
+    """Lower and upper ends of the smallest boxes, of shape (n_boxes, d), and their masses.
+
+    And the number of halvings.
+    """
     axes = halvings(sizes, depth_for(size, epsilon, sizes) if depth is None else depth)
     ends = cell_ends(axes, sizes)
     low, high = boxes(axes, ends)
@@ -56,10 +68,11 @@ def _tree(points, sizes, depth, size, moved, noise, epsilon):
     there = (low < high).all(axis=1)
     counts = level_sums(np.bincount(leaf_of(points, axes, ends), minlength=len(there)))
     are_there = [sums > 0 for sums in level_sums(there.astype(np.int64))]
-    for exact, kept, share in zip(counts, are_there, level_shares(axes, sizes), strict=True):
-        exact[kept] += _laplace(noise, moved, share * epsilon, int(kept.sum()))
+    scales = level_scales(axes, sizes, moved, epsilon)
+    for exact, kept, scale in zip(counts, are_there, scales, strict=True):
+        exact[kept] += noise.discrete_laplace(scale, int(kept.sum()))
     masses = consistent(size, counts, are_there)[there]
-    return low[there], high[there], masses / masses.sum()
+    return low[there], high[there], masses / masses.sum(), len(axes)
 
 
 def _cumulative(low, high, masses):
@@ -78,88 +91,6 @@ def within(line, low, high, places):
     return np.where(
         above - below > _LEAST_MASS, np.clip(points, low, high), low + places * (high - low)
     )
-
-
-def _laplace(noise, sensitivity, epsilon, size):
-    # Rounded up: no loss of a last digit.
-    return noise.discrete_laplace(sensitivity / epsilon * ROUND_UP, size)
-
-
-def halvings(sizes, depth):
-    """Axes of the halvings, at most ``depth`` of them: in turn, while there is something to halve.
-
-    A ``K`` of values is halved until they are alone.
-    """
-    most = [depth if math.isinf(size) else (int(size) - 1).bit_length() for size in sizes]
-    turns = [(turn, axis) for axis, bits in enumerate(most) for turn in range(min(bits, depth))]
-    return [axis for _, axis in sorted(turns)[:depth]]
-
-
-def cell_ends(axes, sizes):
-    """Ends of the cells along each axis, in increasing order; where two are equal nothing lies."""
-    ends = []
-    for axis, size in enumerate(sizes):
-        bits = axes.count(axis)
-        cells = np.arange((1 << bits) + 1)
-        ends.append(cells / 2.0**bits if math.isinf(size) else (cells * int(size) >> bits) / size)
-    return ends
-
-
-def leaf_of(points, axes, ends):
-    """Number of the box that each point falls into, of shape (n,) and type int64.
-
-    From 0 to ``2**depth - 1``; the first bit is that of the first halving.
-    """
-    cells = [
-        np.minimum(np.searchsorted(line, points[:, axis], side="right") - 1, len(line) - 2)
-        for axis, line in enumerate(ends)
-    ]
-    leaves = np.zeros(len(points), dtype=np.int64)
-    for level, axis in enumerate(axes):
-        leaves = leaves << 1 | (cells[axis] >> axes[level + 1 :].count(axis) & 1)
-    return leaves
-
-
-def boxes(axes, ends):
-    """Lower and upper ends of all boxes, each of shape (2**depth, d)."""
-    leaves = np.arange(1 << len(axes))
-    cells = np.zeros((len(ends), len(leaves)), dtype=np.int64)
-    for level, axis in enumerate(axes):
-        cells[axis] = cells[axis] << 1 | (leaves >> (len(axes) - 1 - level) & 1)
-    return tuple(
-        np.column_stack([line[cell + end] for line, cell in zip(ends, cells, strict=True)])
-        for end in (0, 1)
-    )
-
-
-def box_numbers(axes, sizes):
-    """How many boxes there are after each halving, of shape (depth,)."""
-    cells = np.ones(len(sizes))
-    numbers = []
-    for axis in axes:
-        cells[axis] = min(2 * cells[axis], sizes[axis])
-        numbers.append(cells.prod())
-    return np.array(numbers)
-
-
-def level_shares(axes, sizes):
-    """Parts of the budget of each level below the root, which sum to one.
-
-    Errors of a count move mass by the width of its box: deeper levels, which
-    have more boxes of less width, get more.
-    """
-    widths = 2.0 ** -(np.arange(len(axes)) / len(sizes))
-    weights = np.sqrt(box_numbers(axes, sizes) * widths)
-    return weights / weights.sum()
-
-
-def level_sums(leaves):
-    """Sums of numbers of the smallest boxes over those of each level, from the first halving on."""
-    levels = []
-    while len(leaves) > 1:
-        levels.append(leaves)
-        leaves = leaves.reshape(-1, 2).sum(axis=1)
-    return levels[::-1]
 
 
 def consistent(total, noisy, there):
@@ -186,11 +117,3 @@ def depth_for(size, epsilon, sizes):
     """
     numbers = box_numbers(halvings(sizes, MOST_LEVELS), sizes)
     return max(1, int((numbers <= math.sqrt(2) * epsilon * size / 4).sum()))
-
-
-def marginal_distance(first, second):
-    """Sum of the Wasserstein distances of the marginals of two releases."""
-    columns = zip(first["support_"].T, second["support_"].T, strict=True)
-    return sum(
-        wasserstein_distance(*pair, first["weights_"], second["weights_"]) for pair in columns
-    )

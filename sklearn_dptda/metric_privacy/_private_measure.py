@@ -9,20 +9,13 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state, check_scalar
-from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._docs import fill_doc
-from sklearn_dptda._typing import (
-    Adjacency,
-    LegacyRandomStateLike,
-    RandomStateLike,
-    RowBounds,
-    Table,
-)
-from sklearn_dptda.metric_privacy._box_measure import box_measure, marginal_distance, within
+from sklearn_dptda._typing import Adjacency, RandomStateLike, RowBounds
+from sklearn_dptda.metric_privacy._box_measure import box_measure
 from sklearn_dptda.metric_privacy._coded_table import CodedTable, code_table
 from sklearn_dptda.metric_privacy._metric_guarantee import MetricPrivacyGuarantee
+from sklearn_dptda.metric_privacy._released_measure import ReleasedMeasureMixin, marginal_distance
 from sklearn_dptda.metric_privacy._smooth_measure import check_grid, size_for, smooth_measure
 from sklearn_dptda.preprocessing._cubes import private_cubes
 from sklearn_dptda.privacy import (
@@ -50,7 +43,7 @@ _NUMBER_SHARE = 0.1
 
 
 @fill_doc
-class PrivateMeasure(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
+class PrivateMeasure(ReleasedMeasureMixin, GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
     """Release a probability measure on a box, and draw synthetic points from it.
 
     Whatever is computed from the synthetic points is private as well: any
@@ -117,6 +110,8 @@ class PrivateMeasure(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
 
     Notes
     -----
+    :meth:`error_bound` says how far the release is from the rows, at most.
+
     .. rubric:: Privacy
 
     One fit releases a measure, and is ``epsilon``-differentially private for
@@ -247,14 +242,14 @@ class PrivateMeasure(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
                 high[private] = np.where(whole, np.ceil(ends[1]), ends[1])
                 epsilon *= 1 - self.bounds_share
             box, release = self._mechanism(table, (low, high), guarantee, epsilon)
-            support, widths, weights, lines, n = release(box.to_cube(rows), noise)
+            support, widths, weights, lines, n, law = release(box.to_cube(rows), noise)
         self.bounds_ = low, high
         self.support_, self.widths_, self.weights_ = box.points(support), widths * box.unit, weights
         self.marginals_ = [
             np.column_stack([origin + unit * ends, masses])
             for origin, unit, (ends, masses) in zip(box.origin, box.unit, lines, strict=False)
         ]
-        self.n_samples_, self._table, self._box = n, table, box
+        self.n_samples_, self._table, self._box, self._noise = n, table, box, law
         self.privacy_guarantee_ = guarantee
         return self
 
@@ -329,8 +324,8 @@ class PrivateMeasure(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
     def _mechanism(self, table, bounds, guarantee, epsilon):
         """The box, and what releases points of its cube.
 
-        Support, widths, weights and marginals in the cube, and the number of rows where it is
-        known.
+        Support, widths, weights and marginals in the cube, the number of rows where it is known,
+        and the law of the noise where it bounds the error.
         """
         if self.method == "metric":
             return Box.cornered(*bounds), partial(self._smooth, guarantee)
@@ -344,7 +339,8 @@ class PrivateMeasure(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
 
     def _of_boxes(self, epsilon, sizes, share, points, noise):
         public = self.adjacency == "replace-one"
-        return box_measure(points, sizes, self.depth, share, noise, epsilon, public)
+        *released, law = box_measure(points, sizes, self.depth, share, noise, epsilon, public)
+        return *released, law.n_rows, law
 
     def _smooth(self, guarantee, points, noise):
         n = len(points)
@@ -352,41 +348,8 @@ class PrivateMeasure(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
         # most, and rounding to the lattice is paid for by so much more noise.
         paid = self.alpha is not None
         factor = 1.0 if paid else 1 / (1 - guarantee.resolution * n)
-        support, weights = smooth_measure(points, noise, guarantee.alpha, factor)
-        return support, np.zeros_like(support), weights, [], None if paid else n
-
-    def sample(
-        self, n_samples: int | None = None, random_state: LegacyRandomStateLike = None
-    ) -> Table:
-        """Draw synthetic rows: post-processing, which costs nothing.
-
-        Parameters
-        ----------
-        n_samples : int, default=None
-            None: ``n_samples_``, where that is known.
-        random_state : int, RandomState instance or None, default=None
-
-        Returns
-        -------
-        array or data frame of shape (n_samples, n_features)
-            As the table of ``fit`` was, with its names. Integers are rounded,
-            and categories are values of their lists.
-        """
-        check_is_fitted(self)
-        n = self.n_samples_ if n_samples is None else n_samples
-        if n is None:
-            raise ValueError("n_samples must be given: the number of rows is not released.")
-        check_scalar(n, "n_samples", Integral, min_val=1)
-        rng = check_random_state(random_state)
-        chosen = rng.choice(len(self.weights_), size=n, p=self.weights_)
-        centres, widths = self.support_[chosen], self.widths_[chosen]
-        places = rng.uniform(-0.5, 0.5, size=widths.shape)
-        points = centres + places * widths
-        for axis, line in enumerate(self.marginals_):
-            half = widths[:, axis] / 2
-            low, high = centres[:, axis] - half, centres[:, axis] + half
-            points[:, axis] = within(line, low, high, places[:, axis] + 0.5)
-        return self._table.decode(points, self._box)
+        support, weights, law = smooth_measure(points, noise, guarantee.alpha, factor)
+        return support, np.zeros_like(support), weights, [], None if paid else n, law
 
     def __sklearn_tags__(self):
         """Say what a release is."""

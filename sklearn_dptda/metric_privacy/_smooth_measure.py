@@ -7,6 +7,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression, linprog
 from scipy.sparse import coo_array, csr_array, eye_array, hstack, vstack
 
+from sklearn_dptda.metric_privacy._measure_error import LineNoise
 from sklearn_dptda.privacy import FixedPoint
 from sklearn_dptda.privacy._rounding import ROUND_UP
 
@@ -44,25 +45,41 @@ def size_for(alpha, d):
 
 
 def smooth_measure(points, noise, alpha, factor):
-    """Support and weights of a private measure, with ``factor`` times the noise of a rate."""
+    """Support and weights of a private measure, with ``factor`` times the noise of a rate.
+
+    And the law of the noise, on a line.
+    """
     d = points.shape[1]
     k = resolution_for(alpha, d)
     if d == 1:
-        return measure_of_integrals(_with_noise(integrals(points, k), factor, alpha, noise))
+        noisy = _with_noise(integrals(points, k), factor, alpha, noise)
+        return *measure_of_integrals(noisy), _law(k, factor, alpha)
     noisy = _with_noise(hat_means(points, k), factor * 2 * d * k, alpha, noise)
-    return nearest_measure(noisy, k, d)
+    return *nearest_measure(noisy, k, d), None
 
 
 def _with_noise(values, sensitivity, alpha, noise):
     """Numbers with Laplace noise for a sensitivity per unit of distance."""
     if math.isinf(alpha):
         return values
-    # Rounded up: no loss of a last digit.
-    scale = sensitivity / alpha * ROUND_UP
+    scale = _scale(sensitivity, alpha)
     lattice = FixedPoint.for_scale(scale)
     # Each number is rounded by less than a step.
     steps = lattice.encode(values)
     return lattice.decode(steps + noise.discrete_laplace(scale / lattice.step, len(values)))
+
+
+def _scale(sensitivity, alpha):
+    # Rounded up: no loss of a last digit.
+    return sensitivity / alpha * ROUND_UP
+
+
+def _law(n_cells, factor, alpha):
+    """Law of the noise of integrals."""
+    if math.isinf(alpha):
+        return LineNoise(n_cells, 0.0, 0.0)
+    scale = _scale(factor, alpha)
+    return LineNoise(n_cells, scale, FixedPoint.for_scale(scale).step)
 
 
 def integrals(points, m):

@@ -107,7 +107,7 @@ def test_signs_of_axes_do_not_matter():
     data = standardised(100.0, 4, math.inf)
     turned = replace(data, axes=data.axes * [1, -1, 1, -1])
     rng = np.random.default_rng(0)
-    found = [moved_centres(d, 6, 1, d.budget, 1.0, rng, True)[0] for d in (data, turned)]
+    found = [moved_centres(d, 6, 1, d.budget, 1.0, rng, True).means for d in (data, turned)]
     first, second = (centres[np.lexsort(centres.T)] for centres in found)
     assert first == pytest.approx(second)
 

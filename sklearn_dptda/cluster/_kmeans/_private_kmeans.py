@@ -21,7 +21,7 @@ class PrivateKMeans(
 ):
     """Base of private k-means.
 
-    Children return standardised rows, centres of these and noisy counts from ``_fit_centres``.
+    Children return standardised rows and noisy clusters of these from ``_fit_centres``.
     """
 
     _gaussian_only = False
@@ -35,15 +35,16 @@ class PrivateKMeans(
     def _learn(self, rows, budget, rng, box):
         share, kind = float(self.covariance_share), self.covariance_type
         self.scales_ = box.unit
-        data, centres, counts = self._fit_centres(rows, share, budget, rng)
-        if share == 0:
-            self.weights_, means = counts / counts.sum(), data.back(centres)
-        else:
-            last = mixture_steps(data, centres, 1, data.budget, share, kind)
-            self.weights_, *components = last.components()
-            means, covariances = data.back(*components)
+        data, clusters = self._fit_centres(rows, share, budget, rng)
+        if share > 0:
+            last = mixture_steps(data, clusters.centres, 1, data.budget, share, kind)
+            clusters, covariances = last.components()
+            _, covariances = data.back(clusters.centres, covariances)
             self.covariances_ = compact(box.covariances(covariances), kind)
-        self.cluster_centers_ = box.points(means)
+        self.weights_, self.weights_noise_ = clusters.weights, clusters.sd_weights
+        self.cluster_centers_ = box.points(data.back(clusters.centres))
+        self.cluster_centers_noise_ = box.unit * data.scale * clusters.sd_centres
+        self.within_noise_ = clusters.within_noise
 
     def _one_unit(self):
         return self.covariance_share > 0 and self.covariance_type == "spherical"

@@ -1,10 +1,10 @@
 """Private k-means steps."""
 
-from sklearn_dptda.cluster._mixture._centres import inside, split_light
+from sklearn_dptda.cluster._mixture._centres import split_light
+from sklearn_dptda.cluster._mixture._noisy_step import NoisyStep
 from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
 from sklearn_dptda.cluster._moments._moment_release import hard_assignment
 from sklearn_dptda.cluster._moments._row_arithmetic import in_norm, nearest_to, residuals_about
-from sklearn_dptda.cluster._moments._shrinkage import shrunk_steps
 
 # In root mean square radii of the standardised records.
 _RESIDUAL_RADIUS, _CELL_RADIUS = 0.7, 1.3
@@ -23,7 +23,7 @@ def residual_radius(data, n_cells, budget):
 
 
 def kmeans_steps(data, centres, n_steps, budget, share, rng, finer=1.0):
-    """Move centres to the private means of their records; the centres, and their last moments.
+    """Move centres to the private means of their records; the last step.
 
     ``share`` is that of all steps together; ``rng`` is for the places of centres that lose their
     records, and ``finer`` makes these nearer to those that they leave.
@@ -39,7 +39,8 @@ def kmeans_steps(data, centres, n_steps, budget, share, rng, finer=1.0):
             KMEANS_WEIGHTS[budget.adjacency],
             share / n_steps,
         )
-        centres = inside(centres + radius * shrunk_steps(moments))
+        last = NoisyStep(centres, radius, moments)
+        centres = last.means
         if step < n_steps - 1:
             centres = split_light(centres, moments, spread, rng)
-    return centres, moments
+    return last

@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 
 from sklearn_dptda.cluster._mixture._centre_steps import residual_radius
-from sklearn_dptda.cluster._mixture._centres import inside
-from sklearn_dptda.cluster._moments._joint_moments import Moments, MomentWeights
+from sklearn_dptda.cluster._mixture._noisy_step import NoisyStep
+from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
 from sklearn_dptda.cluster._moments._moment_release import hard_assignment, soft_assignment
 from sklearn_dptda.cluster._moments._row_arithmetic import (
     nearest_to,
@@ -17,7 +17,6 @@ from sklearn_dptda.cluster._moments._row_arithmetic import (
 )
 from sklearn_dptda.cluster._moments._shrinkage import (
     above_noise,
-    floored_counts,
     shrunk_covariances,
     shrunk_steps,
 )
@@ -35,30 +34,22 @@ _DIFFERING = 0.5
 
 
 @dataclass(frozen=True)
-class LastStep:
-    """Moments of a mixture step about some centres, and what follows from them."""
+class MixtureStep(NoisyStep):
+    """A step of which second moments make covariances, with eigenvalues above a floor."""
 
-    centres: np.ndarray
-    radius: float
     floor: float
-    moments: Moments
-
-    @property
-    def counts(self):
-        """Noisy counts, floored."""
-        return floored_counts(self.moments)
 
     def parameters(self):
         """Means, full covariances, and what part of the differences of these is no noise."""
         steps = shrunk_steps(self.moments)
         covariances, differing = shrunk_covariances(self.moments, steps, self.floor)
-        return inside(self.centres + self.radius * steps), self.radius**2 * covariances, differing
+        return self.means, self.radius**2 * covariances, differing
 
     def components(self):
-        """Weights, means and full covariances, without what is hardly above the noise."""
-        kept, counts = above_noise(self.moments, self.counts), self.counts
+        """Clusters and full covariances, without what is hardly above the noise."""
+        kept = np.flatnonzero(above_noise(self.moments, self.counts))
         means, covariances, _ = self.parameters()
-        return counts[kept] / counts[kept].sum(), means[kept], covariances[kept]
+        return self.pooled(kept, np.arange(len(kept)), means[kept]), covariances[kept]
 
     def redrawn(self, rng):
         """The same after as much noise once more."""
@@ -81,7 +72,7 @@ def mixture_steps(data, centres, n_steps, budget, share, kind="full", soft=False
         moments = budget.release(
             data.rows, assign, len(centres), _MIXTURE_WEIGHTS, step_share, now, parts
         )
-        state = LastStep(centres, radius, floor, moments)
+        state = MixtureStep(centres, radius, moments, floor)
         if last:
             return state
         centres, covariances, differing = state.parameters()

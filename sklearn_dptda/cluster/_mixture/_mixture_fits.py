@@ -9,6 +9,7 @@ from sklearn_dptda.cluster._mixture._component_steps import (
     mixture_steps,
     steps_and_floor,
 )
+from sklearn_dptda.cluster._mixture._noisy_step import NoisyStep
 from sklearn_dptda.cluster._mixture._standardised import standardise
 from sklearn_dptda.cluster._mixture._starts import moved_centres
 from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
@@ -32,9 +33,8 @@ def fit_mixture(rows, n_components, n_kmeans, n_mixture, kind, soft, merged, bud
     independent of the records. Returns the last step, and the units that take it to the cube.
     """
     data = standardise(rows, budget)
-    centres, _ = moved_centres(
-        data, n_components, n_kmeans, data.budget, _KMEANS_SHARE, rng, merged
-    )
+    start = moved_centres(data, n_components, n_kmeans, data.budget, _KMEANS_SHARE, rng, merged)
+    centres = start.means
     left, floor = 1 - _KMEANS_SHARE, FLOOR
     if n_mixture == "auto":
         n_mixture = _MERGED_STEPS
@@ -49,7 +49,8 @@ def fit_raw_mixture(rows, n_components, n_steps, budget, rng):
 
     The printed covariance step sums squares about noisy means and has no bounded sensitivity. Here
     count, sum and raw second moment of a cell are released together, and the covariance is
-    computed from them: the reading under which the paper's proposition holds.
+    computed from them: the reading under which the paper's proposition holds. Returns clusters and
+    covariances.
     """
     d = rows.n_features
     # Unit weights of raw moments, in units of the ball around the cube.
@@ -74,5 +75,6 @@ def fit_raw_mixture(rows, n_components, n_steps, budget, rng):
         covariances = second_moments - centres[:, :, None] * centres[:, None, :]
         # No variance in the cube is above one.
         covariances = clip_eigenvalues(covariances, _RAW_FLOOR, 1.0)
-    kept = above_noise(moments, counts)
-    return counts[kept] / counts[kept].sum(), centres[kept], covariances[kept]
+    kept = np.flatnonzero(above_noise(moments, counts))
+    about_zero = NoisyStep(np.zeros_like(centres), d**0.5, moments)
+    return about_zero.pooled(kept, np.arange(len(kept)), centres[kept]), covariances[kept]

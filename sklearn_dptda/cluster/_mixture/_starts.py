@@ -27,7 +27,7 @@ _ENOUGH, _FULL, _MOST_FOUND = 3, 0.9, 128
 
 
 def moved_centres(data, n, n_steps, budget, share, rng, merged=False):
-    """Centres after so many k-means steps, and their last moments.
+    """Centres after so many k-means steps: the last one.
 
     Where noise allows for cells, the first three steps move cells, whose clusters are the initial
     centres of the others; else these are far apart. With ``n=None`` their number is that of
@@ -44,7 +44,8 @@ def moved_centres(data, n, n_steps, budget, share, rng, merged=False):
         return kmeans_steps(data, initial(n or USUAL), n_steps, budget, share, rng)
     cells = initial_centres(data, n_cells, rng)
     finer = n_cells ** (-1 / data.n_features)
-    cells, moments = kmeans_steps(data, cells, _STEPS, budget, first, rng, finer)
+    step = kmeans_steps(data, cells, _STEPS, budget, first, rng, finer)
+    cells, moments = step.means, step.moments
     above = moments.counts > _LEAST_COUNT * moments.sd_count
     kept = above if above.sum() >= (n or USUAL) else np.argsort(-moments.counts)[: n or USUAL]
     cells, weights = cells[kept], np.maximum(moments.counts[kept], 1.0)

@@ -5,6 +5,8 @@ import numpy as np
 # Of the pooled covariance, times the dimension, in units of the squared clipping radius.
 _LEAST_VARIANCE = 1e-3
 _TINY = 1e-300
+# Standard deviations of the noise of a count up to which a cell may have no rows at all.
+KEPT = 3.0
 
 
 def floored_counts(moments):
@@ -14,7 +16,7 @@ def floored_counts(moments):
 
 def above_noise(moments, counts):
     """Which cells are kept: by their noisy counts, and never none."""
-    kept = moments.counts > 3 * moments.sd_count
+    kept = moments.counts > KEPT * moments.sd_count
     return kept if kept.any() else counts == counts.max()
 
 
