@@ -5,11 +5,16 @@ from functools import partial
 from sklearn.pipeline import make_pipeline
 
 from sklearn_dptda._cli._arguments import add_bounds, add_epsilon, add_table, parse_bounds
-from sklearn_dptda._cli._exports import write_csv, write_json, write_persistence
+from sklearn_dptda._cli._exports import (
+    finite_or_none,
+    write_csv,
+    write_json,
+    write_persistence,
+)
 from sklearn_dptda._cli._paid_run import PAYING, add_paying, run_paid
 from sklearn_dptda._cli._read_points import read_points
 from sklearn_dptda.filtration import DTMFiltration
-from sklearn_dptda.persistence import PrivatePersistence
+from sklearn_dptda.persistence import PrivatePersistence, beyond_noise
 
 FILES = ("diagram.json", "diagram.csv", "diagram.pers", "diagram.png")
 EPILOG = f"""\
@@ -28,7 +33,7 @@ choosing the numbers:
 {PAYING}
 what is written:
   OUT/diagram.json   the private diagrams, the parameters and the guarantee
-  OUT/diagram.csv    dimension, birth, death
+  OUT/diagram.csv    dimension, birth, death, and whether the point is beyond noise
   OUT/diagram.pers   the same for gudhi.read_persistence_intervals_in_dimension
   OUT/diagram.png    a picture of the same diagrams
 """
@@ -93,16 +98,28 @@ def run(args):
 
 def _describe(private, result):
     yield private.privacy_guarantee_
-    for q, diagram in zip(private.homology_dimensions_, result[1], strict=True):
-        yield f"H{q}: {len(diagram)} point(s)"
-        for birth, death in diagram:
-            yield f"  born {birth:.4g}, died {death:.4g}, persistence {death - birth:.4g}"
+    yield private.error_statement_
+    flags = _flags(private, result[1])
+    for q, diagram, flagged in zip(private.homology_dimensions_, result[1], flags, strict=True):
+        yield f"H{q}: {len(diagram)} point(s), {flagged.sum()} beyond noise"
+        for (birth, death), real in zip(diagram, flagged, strict=True):
+            lives = f"  born {birth:.4g}, died {death:.4g}, persistence {death - birth:.4g}"
+            yield lives if real else f"{lives}, may be noise"
+
+
+def _flags(private, diagrams):
+    """Which points of each diagram are beyond noise."""
+    public = zip(diagrams, private.noise_floor_, private.homology_dimensions_, strict=True)
+    return [
+        beyond_noise(diagram, private.error_bound_, floor, dimension=q)
+        for diagram, floor, q in public
+    ]
 
 
 def _write(private, filtration, out, result):
     """Write what is private or public, and nothing else."""
     function, diagrams = result
-    dimensions = private.homology_dimensions_
+    dimensions, flags = private.homology_dimensions_, _flags(private, diagrams)
     parameters = {
         "statistic": function.statistic,
         "n_points": function.n_points,
@@ -117,9 +134,17 @@ def _write(private, filtration, out, result):
         private.privacy_guarantee_,
         parameters=parameters,
         diagrams={f"H{q}": diagram for q, diagram in zip(dimensions, diagrams, strict=True)},
+        beyond_noise={f"H{q}": flagged for q, flagged in zip(dimensions, flags, strict=True)},
+        error_bound=finite_or_none(private.error_bound_),
+        noise_floor=[finite_or_none(floor) for floor in private.noise_floor_],
+        errors=private.error_statement_,
     )
-    rows = [(q, *p) for q, diagram in zip(dimensions, diagrams, strict=True) for p in diagram]
-    write_csv(out / "diagram.csv", ("dimension", "birth", "death"), rows)
+    rows = [
+        (q, *point, int(real))
+        for q, diagram, flagged in zip(dimensions, diagrams, flags, strict=True)
+        for point, real in zip(diagram, flagged, strict=True)
+    ]
+    write_csv(out / "diagram.csv", ("dimension", "birth", "death", "beyond_noise"), rows)
     write_persistence(out / "diagram.pers", dimensions, diagrams)
     _draw(out / "diagram.png", private, function.upper, diagrams)
 
@@ -131,6 +156,10 @@ def _draw(path, private, upper, diagrams):
 
     axes = Figure(figsize=(4.6, 4.6), layout="constrained").subplots()
     display = PersistenceDiagramDisplay(
-        diagrams, homology_dimensions=private.homology_dimensions_, upper=upper
+        diagrams,
+        homology_dimensions=private.homology_dimensions_,
+        upper=upper,
+        error_bound=private.error_bound_,
+        noise_floor=private.noise_floor_,
     ).plot(ax=axes, title=f"private diagram, epsilon = {private.epsilon:g}")
     display.figure_.savefig(path, dpi=150)

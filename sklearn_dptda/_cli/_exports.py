@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 
 import numpy as np
 
@@ -36,6 +37,11 @@ def write_persistence(path, dimensions, diagrams):
         for birth, death in diagram
     ]
     path.write_text("".join(lines), encoding="utf-8")
+
+
+def finite_or_none(value):
+    """A number that JSON can hold."""
+    return value if math.isfinite(value) else None
 
 
 def _plain(value):

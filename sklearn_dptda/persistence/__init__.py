@@ -12,6 +12,7 @@ from sklearn_dptda.persistence._error_bounds import (
     epsilon_for_error,
     noise_floor,
 )
+from sklearn_dptda.persistence._error_statement import beyond_noise
 from sklearn_dptda.persistence._private_persistence import PrivatePersistence
 from sklearn_dptda.persistence._shifted import (
     dilation_dissimilarity,
@@ -22,6 +23,7 @@ from sklearn_dptda.utils._distances import bottleneck_distance, wasserstein_dist
 __all__ = [
     "CubicalPersistence",
     "PrivatePersistence",
+    "beyond_noise",
     "bottleneck_distance",
     "bottleneck_error_bound",
     "dilation_dissimilarity",

@@ -3,6 +3,10 @@
 import math
 import warnings
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sklearn_dptda._typing import BoolArray
 from sklearn_dptda.persistence._error_bounds import (
     bottleneck_error_bound,
     epsilon_for_error,
@@ -57,7 +61,7 @@ def statement(error, floors, dimensions):
 
 def warn_of_noise(private, public):
     """Warn, before the payment, where nothing can be seen of any filtration."""
-    favourable = {"n_features": 1, "inside": True}
+    favourable = {"n_features": 1, "floor": 0.0, "inside": True}
     needed = []
     for sensitivity, upper in public:
         if bottleneck_error_bound(private, sensitivity, upper, **favourable) < upper / 2:
@@ -79,3 +83,47 @@ def warn_of_lattice(error):
         "the sensitivity. Take method='exact', or a higher refinement.",
         stacklevel=5,
     )
+
+
+def beyond_noise(
+    diagram: ArrayLike, error_bound: float, noise_floor: float, *, dimension: int
+) -> BoolArray:
+    """Which points of a private diagram are no noise.
+
+    Those that persist longer than twice the error bound, and the longest one
+    if it is above the noise floor; so is the component that never dies. Where
+    the two numbers hold, all of these are there, with the probability that
+    they were computed for: post-processing of the release, at no cost.
+
+    Parameters
+    ----------
+    diagram : array-like of shape (n, 2)
+        A private diagram of one dimension.
+    error_bound : float
+        From :func:`bottleneck_error_bound`, or ``error_bound_`` of a fitted
+        :class:`PrivatePersistence`.
+    noise_floor : float
+        That of this dimension, from :func:`noise_floor` or ``noise_floor_``.
+    dimension : int
+        Homology dimension. In dimension 0 one component never dies.
+
+    Returns
+    -------
+    ndarray of shape (n,), dtype=bool
+
+    Examples
+    --------
+    >>> from sklearn_dptda.persistence import beyond_noise
+    >>> beyond_noise([[0.1, 0.9], [0.3, 0.5], [0.2, 0.3]], 0.2, 0.15, dimension=1)
+    array([ True, False, False])
+    """
+    diagram = np.asarray(diagram, dtype=float).reshape(-1, 2)
+    lengths = diagram[:, 1] - diagram[:, 0]
+    beyond = lengths > 2 * error_bound
+    # From the longest down; nothing outlives the component that never dies.
+    order = np.lexsort((-lengths, -diagram[:, 1])) if dimension == 0 else np.argsort(-lengths)
+    if dimension == 0:
+        beyond[order[:1]] = True
+        order = order[1:][np.argsort(-lengths[order[1:]], kind="stable")]
+    beyond[order[:1]] |= lengths[order[:1]] > noise_floor
+    return beyond

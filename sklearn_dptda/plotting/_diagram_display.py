@@ -1,6 +1,6 @@
 """Pictures of persistence diagrams."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import ListLike
+from sklearn_dptda.persistence import beyond_noise
 from sklearn_dptda.plotting._style import axes_or_new, style
 
 if TYPE_CHECKING:
@@ -36,6 +37,13 @@ class PersistenceDiagramDisplay:
     threshold : float, default=None
         Draw points of at most this prominence small and grey, and the line
         where they end.
+    error_bound : float, default=None
+        ``error_bound_`` of a fitted PrivatePersistence. With ``noise_floor``,
+        points that may be noise are small and grey, by
+        :func:`~sklearn_dptda.persistence.beyond_noise`, and the band that they
+        come from is shaded.
+    noise_floor : sequence of float, default=None
+        ``noise_floor_``, for each dimension.
     unit : str, default=""
         Unit of births and deaths, for the labels of the axes.
 
@@ -63,6 +71,8 @@ class PersistenceDiagramDisplay:
         upper: float | None = None,
         superlevel: bool = False,
         threshold: float | None = None,
+        error_bound: float | None = None,
+        noise_floor: Sequence[float] | None = None,
         unit: str = "",
     ) -> None:
         self.diagrams = _as_pairs(diagrams)
@@ -75,6 +85,8 @@ class PersistenceDiagramDisplay:
         self.upper = upper
         self.superlevel = superlevel
         self.threshold = threshold
+        self.error_bound = error_bound
+        self.noise_floor = noise_floor
         self.unit = unit
 
     @classmethod
@@ -128,6 +140,8 @@ class PersistenceDiagramDisplay:
             homology_dimensions=last.homology_dimensions_,
             reference=reference,
             upper=upper,
+            error_bound=getattr(last, "error_bound_", None),
+            noise_floor=getattr(last, "noise_floor_", None),
         ).plot(ax=ax)
 
     @classmethod
@@ -167,14 +181,20 @@ class PersistenceDiagramDisplay:
         ax.axhline(low if self.superlevel else high, color="#999999", lw=0.8, ls="--", zorder=1)
         if self.threshold is not None:
             self._plot_threshold(ax, ends)
+        if self.error_bound:
+            self._plot_band(ax, ends)
         for i, q in enumerate(self.homology_dimensions):
             if self.reference is not None:
                 self._plot_reference(ax, self._within(self.reference[i], low, high), q)
-            self._plot_points(ax, self.diagrams[i], low, high, q)
+            self._plot_points(ax, i, low, high)
         unit = f" ({self.unit})" if self.unit else ""
         ax.set(xlim=ends, ylim=ends, xlabel=f"birth{unit}", ylabel=f"death{unit}")
         ax.set_aspect("equal")
-        ax.legend(loc="upper left" if self.superlevel else "lower right", frameon=False)
+        ax.legend(
+            loc="upper left" if self.superlevel else "lower right",
+            frameon=False,
+            fontsize="small",
+        )
         if title:
             ax.set_title(title)
         self.ax_, self.figure_ = ax, ax.figure
@@ -199,13 +219,23 @@ class PersistenceDiagramDisplay:
             zorder=2,
         )
 
-    def _plot_points(self, ax, diagram, low, high, q):
-        look, number = style(q), ""
-        if self.threshold is not None:
-            above = np.abs(diagram[:, 1] - diagram[:, 0]) > self.threshold
+    def _plot_band(self, ax, ends):
+        """Shade what lives too briefly to be told from noise; lines where a first point begins."""
+        width = min(2 * self.error_bound, ends[1] - ends[0])
+        band = {"color": "#f7e7c6", "zorder": 0, "label": "may be noise"}
+        ax.fill_between(ends, ends, ends + width, **band)
+        for q, floor in zip(self.homology_dimensions, self.noise_floor or (), strict=False):
+            if floor < width:
+                ax.plot(ends, ends + floor, color=style(q)["color"], lw=0.8, ls=":", zorder=1)
+
+    def _plot_points(self, ax, i, low, high):
+        diagram, q, number = self.diagrams[i], self.homology_dimensions[i], ""
+        look, above = style(q), self._above(diagram, i)
+        if above is not None:
             faint = self._within(diagram[~above], low, high)
             ax.scatter(*faint.T, s=8, marker=look["marker"], color="#aaaaaa", zorder=2)
-            diagram, number = diagram[above], f", {above.sum()} above"
+            word = "above" if self.threshold is not None else "beyond noise"
+            diagram, number = diagram[above], f", {above.sum()} {word}"
         ax.scatter(
             *self._within(diagram, low, high).T,
             s=28,
@@ -215,6 +245,15 @@ class PersistenceDiagramDisplay:
             zorder=3,
             clip_on=False,
         )
+
+    def _above(self, diagram, i):
+        """Which points stand out, or None where nothing says so."""
+        if self.threshold is not None:
+            return np.abs(diagram[:, 1] - diagram[:, 0]) > self.threshold
+        if not self.error_bound:
+            return None
+        floor = np.inf if self.noise_floor is None else self.noise_floor[i]
+        return beyond_noise(diagram, self.error_bound, floor, dimension=self.homology_dimensions[i])
 
     def _within(self, diagram, low, high):
         if self.superlevel:

@@ -185,7 +185,9 @@ def test_gudhi_reads_the_diagrams(folder):
         )
         expected = np.reshape(content[name], (-1, 2))
         np.testing.assert_array_equal(np.reshape(read, (-1, 2)), expected)
-        np.testing.assert_array_equal(table[table[:, 0] == q][:, 1:], expected)
+        np.testing.assert_array_equal(table[table[:, 0] == q][:, 1:3], expected)
+        flags = json.loads((folder / "out" / "diagram.json").read_text())["beyond_noise"][name]
+        assert table[table[:, 0] == q][:, 3].tolist() == flags
 
 
 def test_a_seed_is_for_study(folder, capsys):
@@ -368,7 +370,8 @@ def test_warnings_are_one_line(folder, capsys):
         env={**os.environ, "PYTHONPATH": root},
     )
     assert done.returncode == 0
-    assert done.stderr.startswith("warning: The noise is as large") and done.stderr.count("\n") == 1
+    warned = [line for line in done.stderr.splitlines() if not line.startswith("reading")]
+    assert len(warned) == 1 and warned[0].startswith("warning: At epsilon=0.01 the noise hides")
 
 
 def test_a_ledger_by_its_url(folder, capsys):

@@ -11,6 +11,7 @@ from sklearn_dptda import DTMFiltration, PrivatePersistence
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.persistence import (
     CubicalPersistence,
+    beyond_noise,
     bottleneck_distance,
     bottleneck_error_bound,
     epsilon_for_error,
@@ -23,7 +24,7 @@ from sklearn_dptda.persistence._exact_sampler import decay_table
 from sklearn_dptda.persistence._mechanisms import mechanism_of
 from sklearn_dptda.privacy import NoiseWarning, PrivacyAccountant
 
-SIZE = 7
+SIZE = 6
 POINTS = [(b, d) for b in range(SIZE) for d in range(b + 1, SIZE + 1)]
 
 
@@ -252,3 +253,42 @@ def test_birth_volumes():
                 n = min(birth + s, 10) - max(birth - s, 0) + 1
                 assert n <= births.highest(s)
                 assert births.lowest(s) <= n or (inside and not s <= birth <= 10 - s)
+
+
+def test_points_beyond_noise():
+    loops = [[0.1, 0.9], [0.3, 0.5], [0.2, 0.3]]
+    assert beyond_noise(loops, 0.2, 0.15, dimension=1).tolist() == [True, False, False]
+    # The longest is judged by the floor, the others by the bound.
+    assert beyond_noise(loops, 0.5, 0.7, dimension=1).tolist() == [True, False, False]
+    assert beyond_noise(loops, 0.5, 0.9, dimension=1).tolist() == [False] * 3
+    assert beyond_noise(loops, 0.05, 0.9, dimension=1).tolist() == [True, True, False]
+    # Of the components one never dies; the longest of the others is judged by the floor.
+    components = [[0.5, 0.7], [0.1, 2.0], [0.6, 1.2]]
+    assert beyond_noise(components, 5.0, 5.0, dimension=0).tolist() == [False, True, False]
+    assert beyond_noise(components, 5.0, 0.5, dimension=0).tolist() == [False, True, True]
+    for dimension in (0, 1):
+        assert beyond_noise([], 0.1, 0.1, dimension=dimension).shape == (0,)
+
+
+@pytest.mark.slow
+def test_flags_are_right_on_a_ring_and_a_disc():
+    # 200 releases each: at 95 % more than 29 with a false flag have a probability below 1e-6.
+    assert binom.sf(29, 200, 0.05) < 1e-6
+    rng = np.random.default_rng(0)
+    angle = rng.uniform(0, 2 * np.pi, 4000)
+    ring = np.c_[np.cos(angle), np.sin(angle)]
+    disc = ring * np.sqrt(rng.uniform(size=(4000, 1)))
+    seen = []
+    for cloud in (ring, disc):
+        filtration = DTMFiltration(0.2, bounds=(-1, 1)).fit_transform([cloud])[0]
+        right = shown = 0
+        for seed in range(200):
+            private = PrivatePersistence(2.0, homology_dimensions=(0, 1), random_state=seed)
+            loops = private.fit_transform([filtration])[0][1]
+            floor = private.noise_floor_[1]
+            flags = beyond_noise(loops, private.error_bound_, floor, dimension=1)
+            right += flags.sum() == (cloud is ring)
+            shown += len(loops)
+        assert right >= 171
+        seen.append((right, shown))
+    assert seen[0][1] >= 200

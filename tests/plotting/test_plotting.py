@@ -36,7 +36,10 @@ def test_diagrams(filtration, dimensions):
     estimator = PrivatePersistence(homology_dimensions=dimensions, random_state=0)
     display = PersistenceDiagramDisplay.from_estimator(estimator, [filtration], upper=4.0)
     labels = [t.get_text() for t in display.ax_.get_legend().get_texts()]
-    assert labels == (["H1"] if dimensions == 1 else ["H0", "H1"])
+    # The band comes first, then the number of points that are no noise.
+    names = ["H1"] if dimensions == 1 else ["H0", "H1"]
+    assert labels[0] == "may be noise"
+    assert [label.split(",")[0] for label in labels[1:]] == names
 
 
 def test_reference_and_infinity():
@@ -56,6 +59,21 @@ def drawn(display):
     """Number of faint and of prominent points."""
     faint, prominent = display.ax_.collections[-2:]
     return len(faint.get_offsets()), len(prominent.get_offsets())
+
+
+def test_points_that_may_be_noise_are_grey():
+    loops = [[0.1, 0.9], [0.3, 0.5], [0.2, 0.3]]
+    display = PersistenceDiagramDisplay(
+        [loops], homology_dimensions=[1], error_bound=0.2, noise_floor=[0.15], upper=1.0
+    ).plot()
+    grey, points = (c.get_offsets() for c in display.ax_.collections[-2:])
+    assert len(grey) == 2 and points.tolist() == [[0.1, 0.9]]
+    texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert texts == ["may be noise", "H1, 1 beyond noise"]
+    # Without an end of the noise everything may be noise; without noise nothing is said.
+    PersistenceDiagramDisplay([loops], error_bound=np.inf, noise_floor=[np.inf]).plot()
+    exact = PersistenceDiagramDisplay([loops], error_bound=0.0, noise_floor=[0.0]).plot()
+    assert [t.get_text() for t in exact.ax_.get_legend().get_texts()] == ["H0"]
 
 
 def test_prominences_of_private_peaks_are_in_standard_deviations(blobs):
