@@ -21,13 +21,13 @@ def test_rule():
 @pytest.mark.filterwarnings("ignore:At epsilon")
 @pytest.mark.parametrize("epsilon", [0.05, 0.2, 1.0, 5.0])
 def test_nothing_stays_nothing(epsilon):
-    # Where the exact diagram is empty, a draw has .15 points on average at most: more than 75 in
+    # Where the exact diagram is empty, a draw has .05 points on average: more than 40 in
     # 200 draws come with probability below 1e-6.
     flat = list(np.random.default_rng(0).uniform(0.999, 1, (200, 2, 2)))
     private = PrivatePersistence(
         epsilon, homology_dimensions=1, sensitivity=0.01, upper=1.0, random_state=0
     )
-    assert sum(map(len, private.fit_transform(flat))) <= 75
+    assert sum(map(len, private.fit_transform(flat))) <= 40
     if epsilon < 0.3:
         assert sum(map(len, private.set_params(spike=0.5).fit_transform(flat))) > 200
 
