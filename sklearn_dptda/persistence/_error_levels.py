@@ -17,7 +17,7 @@ _BITS = 64
 _SINGLE, _PART = 128, 64
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=32)
 def error_level(groups, table, confidence):
     """Smallest level that the distances of all parts stay within, or None.
 
@@ -30,7 +30,7 @@ def error_level(groups, table, confidence):
     return next((r for r, *p in zip(levels, *tails, strict=True) if sum(p) <= allowed), None)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=32)
 def noise_level(part, others, table, confidence):
     """Smallest half persistence that no private point of a part without long points exceeds.
 
