@@ -1,0 +1,87 @@
+"""What private releases of functions share: sensitivities, promises, what can fail early."""
+
+import math
+
+from joblib import effective_n_jobs
+from sklearn.utils.validation import check_is_fitted
+
+from sklearn_dptda.filtration import GridFiltration
+from sklearn_dptda.persistence._base_persistence import BaseGridPersistence, check_dimensions
+from sklearn_dptda.persistence._diagram_guarantee import have_public_bounds, paid_bounds
+from sklearn_dptda.privacy import PrivateEstimatorMixin
+from sklearn_dptda.utils import check_collection, refuse_repeated
+
+
+class PrivateGridPersistence(PrivateEstimatorMixin, BaseGridPersistence):
+    """Releases in ``transform`` what it promised in ``fit``, for functions of known sensitivity.
+
+    Subclasses have the parameters ``homology_dimensions``, ``sensitivity``, ``upper`` and
+    ``n_jobs``, besides those of :class:`PrivateEstimatorMixin`.
+    """
+
+    def _read_in_fit(self, X):
+        """Read filtrations and dimensions, and refuse what can never be released."""
+        self.homology_dimensions_, self.single_ = check_dimensions(self.homology_dimensions)
+        read = self._read(X)
+        self._check_homology(read)
+        return read
+
+    def _promise_for(self, X, own):
+        """Promise a release, and what was paid for the private box of the filtrations."""
+        self._bounds_at_fit = paid = paid_bounds(X)
+        self._promise(own if paid is None else own + paid)
+
+    def _read_in_transform(self, X):
+        """Read filtrations, and refuse those for which the promise would not be true."""
+        check_is_fitted(self)
+        self._check_promise()
+        X = check_collection(X)
+        read = self._read(X)
+        if math.isfinite(self.epsilon):
+            refuse_repeated([x.values if isinstance(x, GridFiltration) else x for x in X])
+        self._check_homology(read)
+        if self.privacy_guarantee_.public_parameters and not have_public_bounds(X):
+            raise ValueError(
+                "X has filtrations whose bounds were computed from the data, which those in fit "
+                "had not: privacy_guarantee_ would not be true."
+            )
+        if paid_bounds(X) != self._bounds_at_fit:
+            raise ValueError(
+                "X has filtrations in another private box than those in fit: privacy_guarantee_ "
+                "would not be true."
+            )
+        # What a bad number of workers can make fail, fails before the payment.
+        effective_n_jobs(self.n_jobs)
+        return read
+
+    def _check_homology(self, read):
+        """Refuse to sell what is always empty; components and loops are offered of anything."""
+        most = max(2, *(values.ndim for values, _, _ in read))
+        if max(self.homology_dimensions_) >= most:
+            raise ValueError(
+                f"homology_dimensions={self.homology_dimensions!r}: functions of so few "
+                f"coordinates have no H{max(self.homology_dimensions_)}."
+            )
+
+    def _read(self, X):
+        read = super()._read(X)
+        for i, (_, sensitivity, upper) in enumerate(read):
+            if sensitivity is None and (self.sensitivity is None or upper is None):
+                raise ValueError(
+                    f"X[{i}] is a bare array: its sensitivity and upper bound are not known. "
+                    "Pass filtrations from DTMFiltration, or state sensitivity and upper "
+                    "yourself, from public knowledge."
+                )
+            if sensitivity is not None and self.sensitivity is not None:
+                raise ValueError("sensitivity must stay None for filtrations that carry their own.")
+        return [
+            (values, self.sensitivity if own is None else own, upper) for values, own, upper in read
+        ]
+
+    def __sklearn_tags__(self):
+        """Describe the input and the release."""
+        tags = super().__sklearn_tags__()
+        tags.privacy.input = "functions"
+        tags.privacy.releases = "transform"
+        tags.privacy.adjacency = "replace-one"
+        return tags
