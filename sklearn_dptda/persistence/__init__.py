@@ -7,6 +7,8 @@ shift or a dilation.
 
 from sklearn_dptda.filtration import sensitivity_cech, sensitivity_dtm
 from sklearn_dptda.persistence._cubical import CubicalPersistence
+from sklearn_dptda.persistence._persistence_profile import PersistenceProfile
+from sklearn_dptda.persistence._private_betti_numbers import PrivateBettiNumbers
 from sklearn_dptda.persistence._private_persistence import PrivatePersistence
 from sklearn_dptda.persistence._shifted import (
     dilation_dissimilarity,
@@ -16,6 +18,8 @@ from sklearn_dptda.utils._distances import bottleneck_distance, wasserstein_dist
 
 __all__ = [
     "CubicalPersistence",
+    "PersistenceProfile",
+    "PrivateBettiNumbers",
     "PrivatePersistence",
     "bottleneck_distance",
     "dilation_dissimilarity",

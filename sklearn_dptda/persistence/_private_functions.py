@@ -1,15 +1,24 @@
 """What private releases of functions share: sensitivities, promises, what can fail early."""
 
 import math
+import warnings
+from numbers import Integral, Real
 
+import numpy as np
 from joblib import effective_n_jobs
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from sklearn_dptda.filtration import GridFiltration
 from sklearn_dptda.persistence._base_persistence import BaseGridPersistence, check_dimensions
 from sklearn_dptda.persistence._diagram_guarantee import have_public_bounds, paid_bounds
-from sklearn_dptda.privacy import PrivateEstimatorMixin
+from sklearn_dptda.privacy import (
+    PrivacyAccountant,
+    PrivacyGuarantee,
+    PrivateEstimatorMixin,
+    pure_rho,
+)
 from sklearn_dptda.utils import check_collection, refuse_repeated
+from sklearn_dptda.utils._sklearn import Interval
 
 
 class PrivateGridPersistence(PrivateEstimatorMixin, BaseGridPersistence):
@@ -19,12 +28,47 @@ class PrivateGridPersistence(PrivateEstimatorMixin, BaseGridPersistence):
     ``n_jobs``, besides those of :class:`PrivateEstimatorMixin`.
     """
 
-    def _read_in_fit(self, X):
-        """Read filtrations and dimensions, and refuse what can never be released."""
+    _parameter_constraints = {
+        "epsilon": [Interval(Real, 0, None, closed="right")],
+        "homology_dimensions": [Interval(Integral, 0, None, closed="left"), "array-like"],
+        "sensitivity": [Interval(Real, 0, None, closed="neither"), None],
+        "upper": [Interval(Real, 0, None, closed="neither"), None],
+        "accountant": [PrivacyAccountant, None],
+        "random_state": ["random_state", np.random.Generator],
+        "n_jobs": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Integral, None, -1, closed="right"),
+            None,
+        ],
+    }
+
+    def _read_in_fit(self, X, what):
+        """Read filtrations and dimensions; refuse what can never be released, warn of noise."""
         self.homology_dimensions_, self.single_ = check_dimensions(self.homology_dimensions)
         read = self._read(X)
         self._check_homology(read)
+        if any(self.epsilon * upper <= sensitivity for _, sensitivity, upper in read):
+            warnings.warn(
+                f"The noise is as large as the range of the function: {what} will be all noise. "
+                "Raise epsilon, or m, or take more points.",
+                stacklevel=4,
+            )
         return read
+
+    def _pure_guarantee(self, mechanism, released, public_bounds):
+        """Guarantee of a release that needs no delta."""
+        epsilon = float(self.epsilon)
+        return PrivacyGuarantee(
+            epsilon=epsilon,
+            delta=0.0,
+            adjacency="replace-one",
+            unit="one point of a cloud",
+            mechanism=f"{mechanism} (exact draw in integer arithmetic)",
+            released=released,
+            seeded=self.random_state is not None,
+            public_parameters=public_bounds,
+            rho=pure_rho(epsilon),
+        )
 
     def _promise_for(self, X, own):
         """Promise a release, and what was paid for the private box of the filtrations."""
@@ -53,6 +97,22 @@ class PrivateGridPersistence(PrivateEstimatorMixin, BaseGridPersistence):
         # What a bad number of workers can make fail, fails before the payment.
         effective_n_jobs(self.n_jobs)
         return read
+
+    def _rows_of_release(self, rows, name, X, at_fit):
+        """Check rows of a release, and find their public numbers: of ``fit``, or of ``X``."""
+        check_is_fitted(self)
+        self._check_promise()
+        rows = check_array(rows, input_name=name)
+        width = len(self.get_feature_names_out())
+        if rows.shape[1] != width:
+            raise ValueError(f"{name} must have {width} columns; got {rows.shape[1]}.")
+        numbers = at_fit if X is None else self._public_numbers(self._read(X))
+        if len(numbers) != len(rows):
+            raise ValueError(
+                f"{name} has {len(rows)} rows, and there are {len(numbers)} filtrations"
+                f"{' in fit' if X is None else ''}: pass as X those that were released."
+            )
+        return rows, numbers
 
     def _check_homology(self, read):
         """Refuse to sell what is always empty; components and loops are offered of anything."""

@@ -1,7 +1,6 @@
 """Persistence diagrams under differential privacy."""
 
 import math
-import warnings
 from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any, Literal, Self
@@ -162,9 +161,8 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
     """
 
     _parameter_constraints = {
-        "epsilon": [Interval(Real, 0, None, closed="right")],
+        **PrivateGridPersistence._parameter_constraints,
         "delta": [Interval(Real, 0, 1, closed="left")],
-        "homology_dimensions": [Interval(Integral, 0, None, closed="left"), "array-like"],
         "max_points": [Interval(Integral, 1, 30, closed="both")],
         "mechanism": [StrOptions({"exact", "mcmc"})],
         "utility": [StrOptions({"max", "sum"})],
@@ -172,17 +170,8 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         "spike": [Interval(Real, 0, 1, closed="neither")],
         "mean_points": [Interval(Real, 0, None, closed="neither")],
         "slab": [StrOptions({"uniform", "persistence"})],
-        "sensitivity": [Interval(Real, 0, None, closed="neither"), None],
-        "upper": [Interval(Real, 0, None, closed="neither"), None],
         "n_iter": [Interval(Integral, 1, None, closed="left")],
         "proposal_scale": [Interval(Real, 0, None, closed="neither")],
-        "accountant": [PrivacyAccountant, None],
-        "random_state": ["random_state", np.random.Generator],
-        "n_jobs": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(Integral, None, -1, closed="right"),
-            None,
-        ],
     }
 
     def __init__(
@@ -244,13 +233,7 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
             ``sensitivity`` and ``upper``.
         """
         X = check_collection(X)
-        read = self._read_in_fit(X)
-        if any(s is not None and self.epsilon * upper <= s for _, s, upper in read):
-            warnings.warn(
-                "The noise is as large as the range of the function: diagrams will be all noise. "
-                "Raise epsilon, or m, or take more points.",
-                stacklevel=3,
-            )
+        self._read_in_fit(X, "diagrams")
         self._promise_for(X, guarantee_of_diagrams(self, have_public_bounds(X)))
         return self
 
