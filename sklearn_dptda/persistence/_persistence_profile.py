@@ -39,8 +39,9 @@ class PersistenceProfile(PrivateGridPersistence):
     """Persistences of the longest features of each dimension, under differential privacy.
 
     Answers "how long do the longest features live?" with numbers and
-    confidence intervals, for a quarter of the epsilon that a diagram needs to
-    be as accurate. Where features are born it does not say.
+    confidence intervals, for a third to a half of the epsilon that a diagram of
+    the same dimensions needs to be as accurate. When features are born it does
+    not say.
 
     Parameters
     ----------
@@ -93,7 +94,7 @@ class PersistenceProfile(PrivateGridPersistence):
     isotonic regression and clipping it to the public range costs nothing, and
     brings no number further from the exact one. With ``d`` numbers the mean
     absolute error of each is about ``(d + 1) * sensitivity / epsilon``, or
-    less. Intervals hold for every data set, at one record or a million.
+    less. Intervals hold for every data set, not only for large ones.
 
     References
     ----------

@@ -56,9 +56,8 @@ class PrivateBettiNumbers(PrivateGridPersistence):
     """Numbers of long features, under differential privacy: of components, loops, voids.
 
     Counts the features of a diagram whose persistence exceeds a threshold, by
-    one draw of permute-and-flip. The count is right with high probability
-    from about a quarter of the epsilon on at which it can be read off a
-    private diagram.
+    one draw of permute-and-flip. Loops are counted as well as in a private
+    diagram of loops of four times the epsilon.
 
     Parameters
     ----------
@@ -70,8 +69,8 @@ class PrivateBettiNumbers(PrivateGridPersistence):
         the units of the filtration; one for each dimension, or one for all.
         All dimensions are counted by one draw at the full ``epsilon``. None:
         the features before the widest gap between the lengths of two, at least
-        one in each dimension; dimensions share ``epsilon``, and need about
-        four times as much each.
+        one in each dimension; dimensions share ``epsilon``, and several long
+        features need two to three times as much each.
     homology_dimensions : int or sequence of int, default=(0, 1)
         Which features to count.
     max_count : int, default=5
