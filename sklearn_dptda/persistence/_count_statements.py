@@ -4,6 +4,8 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
 _NAMES = {0: "component", 1: "loop", 2: "void"}
 _DIGITS = 3
+# Where noise is all that there is.
+NOTHING = "nothing is certain"
 
 
 def threshold_statement(counts, thresholds, margin, most):
@@ -17,7 +19,7 @@ def threshold_statement(counts, thresholds, margin, most):
         if count < most:
             high = _rounded(threshold + margin, ROUND_CEILING)
             parts.append(f"at most {_several(count, q)} longer than {high}")
-    return "; ".join(parts) or "nothing is certain"
+    return "; ".join(parts) or NOTHING
 
 
 def gap_statement(counts, margin, most):

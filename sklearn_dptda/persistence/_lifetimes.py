@@ -10,8 +10,8 @@ from sklearn_dptda.privacy import FixedPoint
 
 # Steps per sensitivity: 2**16 to 2**17. A whole number of them is at most 2**-16 too many.
 _BITS = 16
-# Of upper over sensitivity: sums of hundreds of persistences stay exact in floating point.
-_WIDEST = 2.0**30
+# Of upper over steps: sums of hundreds of persistences stay exact in floating point.
+_WIDEST = 2.0**46
 _LEAST_EXPONENT = -1000
 
 
@@ -34,10 +34,14 @@ class LifetimeLattice:
         return self.levels.step
 
 
-def make_lattice(sensitivity, upper):
-    """Lattice for functions up to ``upper``, of which one record moves no value further."""
-    exponent = math.frexp(sensitivity)[1] - 1 - _BITS
-    if upper / _WIDEST > sensitivity or exponent < _LEAST_EXPONENT:
+def make_lattice(sensitivity, upper, finer=1.0):
+    """Lattice for functions up to ``upper``, of which one record moves no value further.
+
+    ``finer`` says how many times less than the sensitivity the noise is: steps are not longer.
+    """
+    bits = max(_BITS, math.frexp(finer)[1])
+    exponent = math.frexp(sensitivity)[1] - 1 - bits
+    if exponent < _LEAST_EXPONENT or math.ldexp(upper / _WIDEST, bits) > sensitivity:
         raise ValueError(
             f"sensitivity={sensitivity!r} and upper={upper!r} are too far apart for floating point."
         )

@@ -238,6 +238,9 @@ class PersistenceProfile(PrivateGridPersistence):
             dtype=object,
         )
 
+    def _size(self):
+        return len(self.homology_dimensions_) * int(self.n_longest)
+
     def _numbers(self):
         return dict.fromkeys(self.homology_dimensions_, int(self.n_longest))
 
@@ -245,17 +248,17 @@ class PersistenceProfile(PrivateGridPersistence):
         """Lattice of one filtration and rate of its noise per step; None for exact numbers."""
         if math.isinf(self.epsilon):
             return None, None
-        lattice = make_lattice(sensitivity, upper)
+        # Noise of many steps: radii of a few would be rejected over and over.
+        lattice = make_lattice(sensitivity, upper, float(self.epsilon) * self._size())
         return lattice, float(self.epsilon) / lattice.sensitivity
 
     def _public_numbers(self, read):
         """Half widths of the intervals of each filtration."""
         if math.isinf(self.epsilon):
             return np.zeros(len(read))
-        size = len(self.homology_dimensions_) * self.n_longest
         return np.array(
             [
-                half_width(*self._lattice(sensitivity, upper), size, self.confidence)
+                half_width(*self._lattice(sensitivity, upper), self._size(), self.confidence)
                 for _, sensitivity, upper in read
             ]
         )

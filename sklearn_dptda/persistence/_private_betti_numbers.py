@@ -13,7 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import IntArray, RandomStateLike
 from sklearn_dptda.filtration import GridFiltration
-from sklearn_dptda.persistence._count_statements import gap_statement, threshold_statement
+from sklearn_dptda.persistence._count_statements import (
+    NOTHING,
+    gap_statement,
+    threshold_statement,
+)
 from sklearn_dptda.persistence._diagram_guarantee import have_public_bounds
 from sklearn_dptda.persistence._feature_counts import (
     choose_apart,
@@ -86,7 +90,8 @@ class PrivateBettiNumbers(PrivateGridPersistence):
     margins_ : ndarray of shape (n_clouds,)
         For each filtration of ``fit``: with probability ``confidence`` the
         released counts are right for thresholds that are off by no more than
-        this, see :meth:`statements`. A function of public numbers.
+        this, see :meth:`statements`; ``inf`` where this is the whole range. A
+        function of public numbers.
     privacy_guarantee_ : PrivacyGuarantee
         What one call of :meth:`transform` promises for each cloud.
     homology_dimensions_ : tuple of int
@@ -267,6 +272,8 @@ class PrivateBettiNumbers(PrivateGridPersistence):
     def _statement(self, row, margin):
         counts = dict(zip(self.homology_dimensions_, map(int, row), strict=True))
         thresholds = self._thresholds()
+        if math.isinf(margin):
+            return NOTHING
         if thresholds is None:
             return gap_statement(counts, margin, self.max_count)
         return threshold_statement(counts, thresholds, margin, self.max_count)
@@ -339,7 +346,8 @@ class PrivateBettiNumbers(PrivateGridPersistence):
         for _, sensitivity, upper in read:
             lattice, rate = self._lattice(sensitivity, upper)
             missed = missed_score(self._n_candidates(), rate, failure)
-            margins.append((missed + _ROUNDED_STEPS) * lattice.step)
+            margin = (missed + _ROUNDED_STEPS) * lattice.step
+            margins.append(margin if margin < upper else math.inf)
         return np.array(margins)
 
     def _guarantee(self, public_bounds):

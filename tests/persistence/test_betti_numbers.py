@@ -253,6 +253,19 @@ def test_statements_of_releases():
         private.statements(counts[:, :1])
 
 
+@pytest.mark.parametrize("seed", [0, None])
+@pytest.mark.parametrize("options", [{}, {"threshold": 0.2}, {"threshold": 0.2, "max_count": 1}])
+def test_extreme_losses(seed, options):
+    item = filtration(loops([0.3, 0.1]), 0.01)
+    private = PrivateBettiNumbers(1e6, random_state=seed, **options)
+    assert private.fit_transform([item])[0, 1] == 1
+    assert private.margins_[0] < 1e-5
+    private.set_params(epsilon=0.02)
+    (sentence,) = private.statements(private.fit_transform([item]))
+    assert private.margins_[0] == math.inf
+    assert sentence == "nothing is certain (confidence 0.95)."
+
+
 # The estimator.
 
 

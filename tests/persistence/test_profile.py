@@ -137,14 +137,15 @@ def loss_of_worst_pair(kind, epsilon, sensitivity):
     """Largest log ratio of the laws of two neighbours, exactly: the normaliser cancels."""
     values = loops([0.3, 0.1])
     other = attacked(values, sensitivity, level=0.26)
-    lattice, rate = kind(epsilon)._lattice(sensitivity, 1.0)
+    fitted = kind(epsilon, sensitivity=sensitivity, upper=1.0).fit([values])
+    lattice, rate = fitted._lattice(sensitivity, 1.0)
     first, second = (longest_lifetimes(v, 1.0, NUMBERS, lattice) for v in (values, other))
     apart = int(np.abs(np.array(first) - np.array(second)).max())
     # What the noise is drawn with.
     return apart / Fraction(ROUND_UP / rate)
 
 
-@pytest.mark.parametrize("epsilon", [1e-3, 0.3, 1.0, 7.0])
+@pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0, 7.0, 1e6])
 def test_exact_loss_reaches_epsilon_and_no_more(epsilon):
     loss = loss_of_worst_pair(PersistenceProfile, epsilon, 2.0**-5)
     assert 0.999 * epsilon < loss <= Fraction(epsilon)
@@ -289,6 +290,20 @@ def test_constant_functions_have_no_features(value):
 
 def filtration_of(values):
     return filtration(values, 0.01)
+
+
+@pytest.mark.parametrize("seed", [0, None])
+@pytest.mark.parametrize("epsilon", [1e-6, 1e6])
+@pytest.mark.parametrize("n_longest", [1, 100])
+def test_extreme_losses(epsilon, n_longest, seed):
+    # A lattice as coarse as the noise would reject its radii for hours.
+    item = filtration(loops([0.3, 0.1]), 0.01)
+    private = PersistenceProfile(epsilon, n_longest, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        profile = private.fit_transform([item])[0]
+    assert profile.min() >= 0 and profile.max() <= 1
+    assert epsilon < 1 or abs(profile[n_longest] - 0.3) < 1e-4
 
 
 def test_large_epsilon_comes_close_and_error_falls(filtration):
