@@ -12,6 +12,8 @@ from sklearn_dptda.filtration import (
 )
 from sklearn_dptda.persistence import (
     CubicalPersistence,
+    PersistenceProfile,
+    PrivateBettiNumbers,
     PrivatePersistence,
     bottleneck_distance,
 )
@@ -31,10 +33,12 @@ __all__ = [
     "DiagramFeatures",
     "GridFiltration",
     "KernelDistanceFiltration",
+    "PersistenceProfile",
     "PrivacyAccountant",
     "PrivacyBudgetExceeded",
     "PrivacyGuarantee",
     "PrivacyLeakWarning",
+    "PrivateBettiNumbers",
     "PrivatePersistence",
     "audit_epsilon",
     "bottleneck_distance",

@@ -29,6 +29,68 @@ FRAGMENTS = {
         ValueError
             If a matrix is no metric, or ``alpha`` is not positive.
     """,
+    # Releases of functions on grids.
+    "function_bounds": """
+        sensitivity : float, default=None
+            Sup-norm change of a filtration when one record is replaced. Only for
+            bare arrays, which are refused without; a :class:`GridFiltration`
+            carries its own.
+        upper : float, default=None
+            Public bound of the values. Needed for bare arrays; lowers the bound
+            that a :class:`GridFiltration` carries.
+    """,
+    "pays_for_transform": """
+        accountant : PrivacyAccountant, default=None
+            Budget that every call of :meth:`transform` is paid from, once for all
+            of its clouds. None takes the accountant of the surrounding ``with``
+            block; without one, nobody keeps count.
+        random_state : int, RandomState instance, Generator or None, default=None
+            None draws from the operating system's entropy. A seed makes the
+            release reproducible, for tests and study only: whoever knows it can
+            undo the noise.
+        n_jobs : int, default=None
+            Number of filtrations that are worked on at a time, by joblib.
+    """,
+    "fit_functions": """
+        Parameters
+        ----------
+        X : list of GridFiltration or of array-like
+        y : Ignored
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, or if a bare array comes without
+            ``sensitivity`` and ``upper``.
+
+        Warns
+        -----
+        UserWarning
+            If public numbers show that the release will say nothing.
+    """,
+    "refused_functions": """
+        Raises
+        ------
+        ValueError
+            If the input or a changed parameter is refused. Nothing is spent.
+        PrivacyBudgetExceeded
+            If the accountant's budget does not cover the call. Nothing is
+            spent and nothing is computed.
+    """,
+    "privacy_of_functions": """
+        For each cloud it is ``epsilon``-differentially private under replacement
+        of one point; the size of the cloud and all parameters are public. When
+        every individual has points in one cloud only, the clouds of one call
+        compose in parallel and the whole call is ``epsilon``-private, and counted
+        once by the accountant; otherwise, and over several calls, losses add up.
+        A fitted object holds parameters and public numbers only. Running time
+        depends on the data and is outside the guarantee. Values below zero count
+        as zero.
+    """,
     # Data sets.
     "data_home": """
         data_home : str or path, default=None

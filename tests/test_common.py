@@ -25,6 +25,8 @@ from sklearn_dptda import (
     DiagramFeatures,
     DTMFiltration,
     KernelDistanceFiltration,
+    PersistenceProfile,
+    PrivateBettiNumbers,
     PrivatePersistence,
 )
 from sklearn_dptda.datasets import make_loops
@@ -44,6 +46,8 @@ INSTANCES = {
     KernelDistanceFiltration: (KernelDistanceFiltration(bounds=(-2, 2), resolution=9), CLOUDS),
     CubicalPersistence: (CubicalPersistence(), FILTRATIONS),
     PrivatePersistence: (PrivatePersistence(random_state=0), FILTRATIONS),
+    PersistenceProfile: (PersistenceProfile(10.0, random_state=0), FILTRATIONS),
+    PrivateBettiNumbers: (PrivateBettiNumbers(10.0, 0.2, random_state=0), FILTRATIONS),
     DiagramFeatures: (DiagramFeatures(), DIAGRAMS),
 }
 
@@ -121,7 +125,7 @@ def check_learnt_attributes_end_in_an_underscore(estimator, X):
 
 
 def check_order_and_length(estimator, X):
-    if isinstance(estimator, PrivatePersistence):
+    if "epsilon" in estimator.get_params():
         estimator.set_params(epsilon=np.inf)
     whole = estimator.fit(X).transform(X)
     assert len(whole) == len(X)
@@ -171,7 +175,7 @@ def check_set_output(estimator, X):
     pandas = pytest.importorskip("pandas")
     estimator.set_output(transform="pandas")
     out = estimator.fit(X).transform(X)
-    if isinstance(estimator, DiagramFeatures):
+    if hasattr(estimator, "get_feature_names_out"):
         assert isinstance(out, pandas.DataFrame)
         assert list(out.columns) == list(estimator.get_feature_names_out())
     else:

@@ -1,11 +1,12 @@
 """What comes before a release: what it will cost, and how good it will be.
 
 Dry runs count what pipelines, cross-validations and searches will pay, from public numbers alone.
-Replicates and privacy-utility curves release many times, and measure errors against exact diagrams:
-tools for simulated data.
+What is chosen by private data is paid for. Replicates and privacy-utility curves release many
+times, and measure errors against exact diagrams: tools for simulated data.
 """
 
 from sklearn_dptda.model_selection._dry_run import check_budget, planned_loss
+from sklearn_dptda.model_selection._mass_search import PrivateMassSearch
 from sklearn_dptda.model_selection._pipeline_guarantee import pipeline_guarantee
 from sklearn_dptda.model_selection._planned_releases import PlannedLoss, PlannedRelease
 from sklearn_dptda.model_selection._privacy_utility import (
@@ -18,6 +19,7 @@ __all__ = [
     "PlannedLoss",
     "PlannedRelease",
     "PrivacyUtilityCurve",
+    "PrivateMassSearch",
     "check_budget",
     "pipeline_guarantee",
     "planned_loss",

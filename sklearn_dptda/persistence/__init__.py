@@ -13,6 +13,8 @@ from sklearn_dptda.persistence._error_bounds import (
     noise_floor,
 )
 from sklearn_dptda.persistence._error_statement import beyond_noise
+from sklearn_dptda.persistence._persistence_profile import PersistenceProfile
+from sklearn_dptda.persistence._private_betti_numbers import PrivateBettiNumbers
 from sklearn_dptda.persistence._private_persistence import PrivatePersistence
 from sklearn_dptda.persistence._shifted import (
     dilation_dissimilarity,
@@ -22,6 +24,8 @@ from sklearn_dptda.utils._distances import bottleneck_distance, wasserstein_dist
 
 __all__ = [
     "CubicalPersistence",
+    "PersistenceProfile",
+    "PrivateBettiNumbers",
     "PrivatePersistence",
     "beyond_noise",
     "bottleneck_distance",

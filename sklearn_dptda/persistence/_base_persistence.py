@@ -1,4 +1,4 @@
-"""What persistence estimators share: reading filtrations and dimensions, shaping the output."""
+"""What persistence estimators share: reading filtrations and dimensions."""
 
 from numbers import Integral
 
@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from sklearn_dptda.filtration import GridFiltration
-from sklearn_dptda.utils import ListOutputMixin, check_collection, refuse_lossy
+from sklearn_dptda.utils import check_collection, refuse_lossy
 
 
 def check_dimensions(homology_dimensions):
@@ -24,7 +24,7 @@ def check_dimensions(homology_dimensions):
     return tuple(int(q) for q in dimensions), single
 
 
-class BaseGridPersistence(ListOutputMixin, TransformerMixin, BaseEstimator):
+class BaseGridPersistence(TransformerMixin, BaseEstimator):
     """What persistence estimators share: reading filtrations, shaping the output."""
 
     def _read(self, X):

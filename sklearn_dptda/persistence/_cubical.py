@@ -13,10 +13,11 @@ from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.filtration import GridFiltration
 from sklearn_dptda.persistence._base_persistence import BaseGridPersistence, check_dimensions
 from sklearn_dptda.persistence._sublevel_diagrams import sublevel_diagrams
+from sklearn_dptda.utils import ListOutputMixin
 from sklearn_dptda.utils._sklearn import Interval, _fit_context
 
 
-class CubicalPersistence(BaseGridPersistence):
+class CubicalPersistence(ListOutputMixin, BaseGridPersistence):
     """Exact persistence diagrams of grid filtrations: *not* private.
 
     The non-private sibling of :class:`PrivatePersistence`; the same numbers as

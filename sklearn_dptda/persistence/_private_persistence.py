@@ -1,30 +1,28 @@
 """Persistence diagrams under differential privacy."""
 
-import math
 from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any, Literal, Self
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import FloatArray, RandomStateLike
 from sklearn_dptda.filtration import GridFiltration
 from sklearn_dptda.persistence._base_measure import BASE_MEASURES
-from sklearn_dptda.persistence._base_persistence import BaseGridPersistence, check_dimensions
+from sklearn_dptda.persistence._base_persistence import check_dimensions
 from sklearn_dptda.persistence._cubical import CubicalPersistence
 from sklearn_dptda.persistence._diagram_guarantee import (
     guarantee_of_diagrams,
     have_public_bounds,
-    paid_bounds,
 )
 from sklearn_dptda.persistence._error_statement import errors_of_fit
 from sklearn_dptda.persistence._mechanisms import mechanism_of
+from sklearn_dptda.persistence._private_functions import PrivateGridPersistence
 from sklearn_dptda.persistence._sublevel_diagrams import sublevel_diagrams
-from sklearn_dptda.privacy import PrivacyAccountant, PrivateEstimatorMixin
-from sklearn_dptda.utils import check_collection, refuse_repeated
+from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.utils import ListOutputMixin, check_collection
 from sklearn_dptda.utils._distances import bottleneck_distance
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
@@ -44,7 +42,7 @@ def _exact_sibling(estimator):
     return CubicalPersistence(estimator.homology_dimensions, upper=estimator.upper)
 
 
-class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
+class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
     """Persistence diagrams under differential privacy.
 
     Draws, for each filtration, diagrams from the exponential mechanism of the
@@ -177,9 +175,8 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
     """
 
     _parameter_constraints = {
-        "epsilon": [Interval(Real, 0, None, closed="right")],
+        **PrivateGridPersistence._parameter_constraints,
         "delta": [Interval(Real, 0, 1, closed="left")],
-        "homology_dimensions": [Interval(Integral, 0, None, closed="left"), "array-like"],
         "max_points": [Interval(Integral, 1, 30, closed="both")],
         "mechanism": [StrOptions({"exact", "mcmc"})],
         "utility": [StrOptions({"max", "sum"})],
@@ -187,17 +184,8 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
         "spike": [Interval(Real, 0, 1, closed="neither"), StrOptions({"auto"})],
         "mean_points": [Interval(Real, 0, None, closed="neither")],
         "slab": [StrOptions({"uniform", "persistence"})],
-        "sensitivity": [Interval(Real, 0, None, closed="neither"), None],
-        "upper": [Interval(Real, 0, None, closed="neither"), None],
         "n_iter": [Interval(Integral, 1, None, closed="left")],
         "proposal_scale": [Interval(Real, 0, None, closed="neither")],
-        "accountant": [PrivacyAccountant, None],
-        "random_state": ["random_state", np.random.Generator],
-        "n_jobs": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(Integral, None, -1, closed="right"),
-            None,
-        ],
     }
 
     def __init__(
@@ -259,27 +247,15 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
             ``sensitivity`` and ``upper``.
         """
         X = check_collection(X)
-        self.homology_dimensions_, self.single_ = check_dimensions(self.homology_dimensions)
-        read = self._read(X)
-        self._check_homology(read)
+        read = self._read_in_fit(X)
         self.error_bound_, self.noise_floor_, self.error_statement_ = errors_of_fit(self, X, read)
         own = guarantee_of_diagrams(self, self.homology_dimensions_, have_public_bounds(X))
-        self._bounds_at_fit = paid = paid_bounds(X)
-        self._promise(own if paid is None else own + paid)
+        self._promise_for(X, own)
         return self
 
     def _guarantee_ahead(self, n_features):
         dimensions, _ = check_dimensions(self.homology_dimensions)
         return guarantee_of_diagrams(self, dimensions)
-
-    def _check_homology(self, read):
-        """Refuse to sell what is always empty; components and loops are offered of anything."""
-        most = max(2, *(values.ndim for values, _, _ in read))
-        if max(self.homology_dimensions_) >= most:
-            raise ValueError(
-                f"homology_dimensions={self.homology_dimensions!r}: functions of so few "
-                f"coordinates have no H{max(self.homology_dimensions_)}."
-            )
 
     def transform(
         self, X: Iterable[GridFiltration | ArrayLike]
@@ -305,26 +281,9 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
             If the accountant's budget does not cover the call. Nothing is
             spent and nothing is computed.
         """
-        check_is_fitted(self)
-        self._check_promise()
-        X = check_collection(X)
-        read = self._read(X)
-        if math.isfinite(self.epsilon):
-            refuse_repeated([x.values if isinstance(x, GridFiltration) else x for x in X])
-        self._check_homology(read)
-        if self.privacy_guarantee_.public_parameters and not have_public_bounds(X):
-            raise ValueError(
-                "X has filtrations whose bounds were computed from the data, which those in fit "
-                "had not: privacy_guarantee_ would not be true."
-            )
-        if paid_bounds(X) != self._bounds_at_fit:
-            raise ValueError(
-                "X has filtrations in another private box than those in fit: privacy_guarantee_ "
-                "would not be true."
-            )
+        read = self._read_in_transform(X)
         mechanism = mechanism_of(self, self.homology_dimensions_)
         # Whatever public numbers can make fail, fails before the payment.
-        effective_n_jobs(self.n_jobs)
         if mechanism is not None:
             for _, sensitivity, upper in read:
                 mechanism.check(sensitivity, upper)
@@ -367,27 +326,9 @@ class PrivatePersistence(PrivateEstimatorMixin, BaseGridPersistence):
             total += sum(map(bottleneck_distance, exact, private))
         return -total / len(releases)
 
-    def _read(self, X):
-        read = super()._read(X)
-        for i, (_, sensitivity, upper) in enumerate(read):
-            if sensitivity is None and (self.sensitivity is None or upper is None):
-                raise ValueError(
-                    f"X[{i}] is a bare array: its sensitivity and upper bound are not known. "
-                    "Pass filtrations from DTMFiltration, or state sensitivity and upper "
-                    "yourself, from public knowledge."
-                )
-            if sensitivity is not None and self.sensitivity is not None:
-                raise ValueError("sensitivity must stay None for filtrations that carry their own.")
-        return [
-            (values, self.sensitivity if own is None else own, upper) for values, own, upper in read
-        ]
-
     def __sklearn_tags__(self):
-        """Describe the input and the release."""
+        """Describe the release."""
         tags = super().__sklearn_tags__()
-        tags.privacy.input = "functions"
-        tags.privacy.releases = "transform"
         tags.privacy.ragged = True
-        tags.privacy.adjacency = "replace-one"
         tags.privacy.exact_sibling = _exact_sibling
         return tags

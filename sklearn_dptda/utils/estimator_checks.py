@@ -60,7 +60,8 @@ def make_instance(kind: type[BaseEstimator]) -> BaseEstimator:
     -------
     estimator
         With ``bounds=(0, 1)``, ``sensitivity=0.1`` and ``upper=1`` where it
-        has such parameters, and few clusters, components and steps.
+        has such parameters, few clusters, components and steps, and what the
+        class says in ``_parameters_for_checks``.
     """
     estimator = kind()
     known = estimator.get_params(deep=False)
@@ -71,6 +72,7 @@ def make_instance(kind: type[BaseEstimator]) -> BaseEstimator:
             if name in known and (known[name] is None or name == "bounds")
         },
         **{name: value for name, value in _SMALL.items() if name in known},
+        **getattr(kind, "_parameters_for_checks", dict)(),
     )
 
 

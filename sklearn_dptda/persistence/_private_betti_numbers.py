@@ -1,0 +1,361 @@
+"""How many features are long, under differential privacy."""
+
+import math
+from collections.abc import Iterable, Sequence
+from numbers import Integral, Real
+from typing import Self
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from sklearn_dptda._docs import fill_doc
+from sklearn_dptda._typing import IntArray, RandomStateLike
+from sklearn_dptda.filtration import GridFiltration
+from sklearn_dptda.persistence._count_statements import (
+    NOTHING,
+    gap_statement,
+    threshold_statement,
+)
+from sklearn_dptda.persistence._diagram_guarantee import have_public_bounds
+from sklearn_dptda.persistence._feature_counts import (
+    choose_apart,
+    choose_jointly,
+    gap_scores,
+    missed_score,
+    threshold_scores,
+)
+from sklearn_dptda.persistence._lifetimes import longest_lifetimes, make_lattice
+from sklearn_dptda.persistence._private_functions import PrivateGridPersistence
+from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.utils import check_collection
+from sklearn_dptda.utils._sklearn import Interval, _fit_context
+
+# Of joint choices.
+_MOST_CANDIDATES = 20_000
+# What rounding moves the two ends of two gaps by, in steps.
+_ROUNDED_STEPS = 4
+
+
+def _release(values, upper, numbers, thresholds, lattice, rate, seed):
+    """Counts of finite classes of one filtration; exact without a lattice.
+
+    The border between private and public are the calls of ``choose_``.
+    """
+    lifetimes = longest_lifetimes(values, upper, numbers, lattice)
+    if thresholds is None:
+        scores = [gap_scores(each) for each in lifetimes]
+        chosen = map(np.argmax, scores) if lattice is None else choose_apart(scores, rate, seed)
+        return [int(index) + 1 for index in chosen]
+    if lattice is None:
+        pairs = zip(lifetimes, thresholds, strict=True)
+        return [int((each > threshold).sum()) for each, threshold in pairs]
+    steps = [round(threshold / lattice.step) for threshold in thresholds]
+    return choose_jointly(list(map(threshold_scores, lifetimes, steps)), rate, seed)
+
+
+@fill_doc
+class PrivateBettiNumbers(PrivateGridPersistence):
+    """Numbers of long features, under differential privacy: of components, loops, voids.
+
+    Counts the features of a diagram whose persistence exceeds a threshold, by
+    one draw of permute-and-flip. Loops are counted as well as in a private
+    diagram of loops of four times the epsilon.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy loss of one release of one cloud, all counts together. ``inf``
+        counts exactly.
+    threshold : float or sequence of float, default=None
+        Public persistence (death minus birth) above which a feature counts, in
+        the units of the filtration; one for each dimension, or one for all.
+        All dimensions are counted by one draw at the full ``epsilon``. None:
+        the features before the widest gap between the lengths of two, at least
+        one in each dimension; dimensions share ``epsilon``, and several long
+        features need two to three times as much each.
+    homology_dimensions : int or sequence of int, default=(0, 1)
+        Which features to count.
+    max_count : int, default=5
+        Largest count, from 1 to 100, at least 2 without a threshold; it stands
+        for itself or more.
+    confidence : float, default=0.95
+        Probability that a statement about one cloud holds.
+    %(function_bounds)s
+    %(pays_for_transform)s
+
+    Attributes
+    ----------
+    margins_ : ndarray of shape (n_clouds,)
+        For each filtration of ``fit``: with probability ``confidence`` the
+        released counts are right for thresholds that are off by no more than
+        this, see :meth:`statements`; ``inf`` where this is the whole range. A
+        function of public numbers.
+    privacy_guarantee_ : PrivacyGuarantee
+        What one call of :meth:`transform` promises for each cloud.
+    homology_dimensions_ : tuple of int
+        The dimensions as a tuple.
+    single_ : bool
+        Whether a single dimension was given.
+
+    See Also
+    --------
+    PersistenceProfile : How long the longest features are.
+    PrivatePersistence : Whole diagrams.
+
+    Notes
+    -----
+    The component that never dies counts as one: one circle has Betti numbers
+    1 and 1. These are Betti numbers of what is left of the function when
+    shorter features are smoothed away, not of a single sublevel set.
+
+    With a threshold, let ``margin`` be its distance from the nearest
+    persistence of any of the dimensions. The counts are wrong with a
+    probability of at most ``(c - 1) / 2 * exp(-epsilon * margin / (2 *
+    sensitivity))``, where ``c`` is the number of combinations of counts.
+
+    .. rubric:: Privacy
+
+    Each call of :meth:`transform` releases one row of counts per cloud.
+    %(privacy_of_functions)s
+
+    Replacing one record moves all persistences together by at most twice the
+    sensitivity of the filtration, and hence every score by as much (gaps by
+    twice as much).
+
+    References
+    ----------
+    R. McKenna, D. Sheldon, "Permute-and-flip: a new mechanism for
+    differentially private selection", NeurIPS 2020.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn_dptda import DTMFiltration, PrivateBettiNumbers
+    >>> from sklearn_dptda.datasets import make_two_circles
+    >>> X = make_two_circles(4000, random_state=0)
+    >>> pipeline = make_pipeline(
+    ...     DTMFiltration(m=0.2, bounds=(-2.5, 3)),
+    ...     PrivateBettiNumbers(1.0, threshold=0.15, random_state=0),
+    ... )
+    >>> counts = pipeline.fit_transform([X])
+    >>> counts
+    array([[2, 2]])
+    >>> for sentence in pipeline[-1].statements(counts)[0].split("; "):
+    ...     print(sentence)
+    at least 2 components longer than 0.0720
+    at most 2 components longer than 0.228
+    at least 2 loops longer than 0.0720
+    at most 2 loops longer than 0.228 (confidence 0.95).
+    """
+
+    _parameter_constraints = {
+        **PrivateGridPersistence._parameter_constraints,
+        "threshold": [Interval(Real, 0, None, closed="neither"), "array-like", None],
+        "max_count": [Interval(Integral, 1, 100, closed="both")],
+        "confidence": [Interval(Real, 0, 1, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        threshold: float | Sequence[float] | None = None,
+        homology_dimensions: int | Sequence[int] = (0, 1),
+        max_count: int = 5,
+        *,
+        confidence: float = 0.95,
+        sensitivity: float | None = None,
+        upper: float | None = None,
+        accountant: PrivacyAccountant | None = None,
+        random_state: RandomStateLike = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.threshold = threshold
+        self.homology_dimensions = homology_dimensions
+        self.max_count = max_count
+        self.confidence = confidence
+        self.sensitivity = sensitivity
+        self.upper = upper
+        self.accountant = accountant
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    @fill_doc
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Iterable[GridFiltration | ArrayLike], y: object = None) -> Self:
+        """Check parameters and input; nothing is learnt, nothing is released.
+
+        %(fit_functions)s
+        """
+        X = check_collection(X)
+        self._check_epsilon()
+        read = self._read_in_fit(X)
+        self._warn_of_noise(read, "counts")
+        self._check_counts(read)
+        self.margins_ = self._public_numbers(read)
+        self._promise_for(X, self._guarantee(have_public_bounds(X)))
+        return self
+
+    @fill_doc
+    def transform(self, X: Iterable[GridFiltration | ArrayLike]) -> IntArray:
+        """Release private counts: each call is a new release.
+
+        Parameters
+        ----------
+        X : list of GridFiltration or of array-like
+
+        Returns
+        -------
+        ndarray of shape (n_clouds, n_dimensions), of int
+            ``max_count`` stands for itself or more.
+
+        %(refused_functions)s
+        """
+        read = self._read_in_transform(X)
+        self._check_counts(read)
+        thresholds = self._thresholds()
+        lattices = [self._lattice(sensitivity, upper) for _, sensitivity, upper in read]
+        # A private box has been paid for already.
+        seeds = self._pay(self._guarantee(self.privacy_guarantee_.public_parameters), len(read))
+        finite = Parallel(n_jobs=self.n_jobs)(
+            delayed(_release)(values, upper, self._numbers(), thresholds, lattice, rate, seed)
+            for (values, _, upper), (lattice, rate), seed in zip(read, lattices, seeds, strict=True)
+        )
+        return np.array(finite) + [q == 0 for q in self.homology_dimensions_]
+
+    def statements(
+        self, counts: ArrayLike, X: Iterable[GridFiltration | ArrayLike] | None = None
+    ) -> list[str]:
+        """Say what private counts tell for certain, or almost.
+
+        Each sentence holds with probability ``confidence``, whatever the
+        records are. Post-processing: nothing is paid.
+
+        Parameters
+        ----------
+        counts : array-like of shape (n_clouds, n_dimensions)
+            As :meth:`transform` released them.
+        X : list of GridFiltration or of array-like, default=None
+            The filtrations of the rows, of which only public numbers are read.
+            None: those that :meth:`fit` had.
+
+        Returns
+        -------
+        list of str
+
+        Raises
+        ------
+        ValueError
+            If the numbers of rows and of filtrations differ, or columns are missing.
+        """
+        rows, margins = self._rows_of_release(counts, "counts", X, self.margins_)
+        return [
+            f"{self._statement(row, float(margin))} (confidence {self.confidence:.4g})."
+            for row, margin in zip(rows, margins, strict=True)
+        ]
+
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
+        """Names of the columns.
+
+        Parameters
+        ----------
+        input_features : Ignored
+
+        Returns
+        -------
+        ndarray of str
+        """
+        check_is_fitted(self)
+        return np.array([f"betti_{q}" for q in self.homology_dimensions_], dtype=object)
+
+    def _statement(self, row, margin):
+        counts = dict(zip(self.homology_dimensions_, map(int, row), strict=True))
+        thresholds = self._thresholds()
+        if math.isinf(margin):
+            return NOTHING
+        if thresholds is None:
+            return gap_statement(counts, margin, self.max_count)
+        return threshold_statement(counts, thresholds, margin, self.max_count)
+
+    def _check_counts(self, read):
+        """Refuse thresholds that nothing can exceed, and choices among too few or too many."""
+        thresholds = self._thresholds()
+        if thresholds is None:
+            if self.max_count < 2:
+                raise ValueError("max_count must be at least 2 where threshold is None.")
+            return
+        if self._n_candidates() > _MOST_CANDIDATES:
+            raise ValueError(
+                f"max_count={self.max_count!r} makes {self._n_candidates()} combinations of "
+                f"counts; at most {_MOST_CANDIDATES} can be chosen from."
+            )
+        for _, _, upper in read:
+            if max(thresholds) >= upper:
+                raise ValueError(
+                    f"threshold={self.threshold!r} must be below upper={upper!r}, the largest "
+                    "value of the function: no feature is longer."
+                )
+
+    def _thresholds(self):
+        """One threshold for each dimension, or None."""
+        if self.threshold is None:
+            return None
+        n = len(self.homology_dimensions_)
+        try:
+            thresholds = np.array(self.threshold, dtype=float)
+            thresholds = np.broadcast_to(thresholds, n) if thresholds.ndim == 0 else thresholds
+        except (TypeError, ValueError):
+            thresholds = np.empty(0)
+        if thresholds.shape != (n,) or not ((thresholds > 0) & np.isfinite(thresholds)).all():
+            raise ValueError(
+                "threshold must be a positive number, or one for each of the "
+                f"homology_dimensions={self.homology_dimensions!r}; got {self.threshold!r}."
+            )
+        return thresholds.tolist()
+
+    def _numbers(self):
+        """Lifetimes of each dimension that the scores need."""
+        extra = self.threshold is None
+        return {q: int(self.max_count) - (q == 0) + extra for q in self.homology_dimensions_}
+
+    def _n_candidates(self):
+        """Candidates of one choice: combinations, or the most of any dimension."""
+        if self.threshold is None:
+            return max(self._numbers().values()) - 1
+        return math.prod(number + 1 for number in self._numbers().values())
+
+    def _lattice(self, sensitivity, upper):
+        """Lattice of one filtration and rate of its choices per step; None for exact counts."""
+        if math.isinf(self.epsilon):
+            return None, None
+        lattice = make_lattice(sensitivity, upper)
+        # Scores move either way: a choice costs twice the rate times what they move by.
+        moves = 2 * lattice.sensitivity
+        if self.threshold is None:
+            moves *= 2 * len(self.homology_dimensions_)
+        return lattice, float(self.epsilon) / moves
+
+    def _public_numbers(self, read):
+        """Margins of each filtration."""
+        if math.isinf(self.epsilon):
+            return np.zeros(len(read))
+        n_choices = len(self.homology_dimensions_) if self.threshold is None else 1
+        failure = (1 - self.confidence) / n_choices
+        margins = []
+        for _, sensitivity, upper in read:
+            lattice, rate = self._lattice(sensitivity, upper)
+            missed = missed_score(self._n_candidates(), rate, failure)
+            margin = (missed + _ROUNDED_STEPS) * lattice.step
+            margins.append(margin if margin < upper else math.inf)
+        return np.array(margins)
+
+    def _guarantee(self, public_bounds):
+        names = ", ".join(f"H{q}" for q in self.homology_dimensions_)
+        which = "stand out" if self.threshold is None else f"are longer than {self.threshold}"
+        return self._pure_guarantee(
+            "permute-and-flip mechanism",
+            f"how many features per cloud and dimension ({names}) {which}",
+            public_bounds,
+        )

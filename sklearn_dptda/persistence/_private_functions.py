@@ -1,0 +1,152 @@
+"""What private releases of functions share: sensitivities, promises, what can fail early."""
+
+import math
+import warnings
+from numbers import Integral, Real
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from sklearn_dptda.filtration import GridFiltration
+from sklearn_dptda.persistence._base_persistence import BaseGridPersistence, check_dimensions
+from sklearn_dptda.persistence._diagram_guarantee import have_public_bounds, paid_bounds
+from sklearn_dptda.privacy import (
+    NoiseWarning,
+    PrivacyAccountant,
+    PrivacyGuarantee,
+    PrivateEstimatorMixin,
+    pure_rho,
+)
+from sklearn_dptda.utils import check_collection, refuse_repeated
+from sklearn_dptda.utils._sklearn import Interval
+
+
+class PrivateGridPersistence(PrivateEstimatorMixin, BaseGridPersistence):
+    """Releases in ``transform`` what it promised in ``fit``, for functions of known sensitivity.
+
+    Subclasses have the parameters ``homology_dimensions``, ``sensitivity``, ``upper`` and
+    ``n_jobs``, besides those of :class:`PrivateEstimatorMixin`.
+    """
+
+    _parameter_constraints = {
+        "epsilon": [Interval(Real, 0, None, closed="right")],
+        "homology_dimensions": [Interval(Integral, 0, None, closed="left"), "array-like"],
+        "sensitivity": [Interval(Real, 0, None, closed="neither"), None],
+        "upper": [Interval(Real, 0, None, closed="neither"), None],
+        "accountant": [PrivacyAccountant, None],
+        "random_state": ["random_state", np.random.Generator],
+        "n_jobs": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Integral, None, -1, closed="right"),
+            None,
+        ],
+    }
+
+    def _read_in_fit(self, X):
+        """Read filtrations and dimensions; refuse what can never be released."""
+        self.homology_dimensions_, self.single_ = check_dimensions(self.homology_dimensions)
+        read = self._read(X)
+        self._check_homology(read)
+        return read
+
+    def _warn_of_noise(self, read, what):
+        """Warn where the noise of one number is as large as its range."""
+        if any(self.epsilon * upper <= sensitivity for _, sensitivity, upper in read):
+            warnings.warn(
+                f"The noise is as large as the range of the function: {what} will be all noise. "
+                "Raise epsilon, or m, or take more points.",
+                NoiseWarning,
+                stacklevel=4,
+            )
+
+    def _pure_guarantee(self, mechanism, released, public_bounds):
+        """Guarantee of a release that needs no delta."""
+        epsilon = float(self.epsilon)
+        return PrivacyGuarantee(
+            epsilon=epsilon,
+            delta=0.0,
+            adjacency="replace-one",
+            unit="one point of a cloud",
+            mechanism=f"{mechanism} (exact draw in integer arithmetic)",
+            released=released,
+            seeded=self.random_state is not None,
+            public_parameters=public_bounds,
+            rho=pure_rho(epsilon),
+        )
+
+    def _promise_for(self, X, own):
+        """Promise a release, and what was paid for the private box of the filtrations."""
+        self._bounds_at_fit = paid = paid_bounds(X)
+        self._promise(own if paid is None else own + paid)
+
+    def _read_in_transform(self, X):
+        """Read filtrations, and refuse those for which the promise would not be true."""
+        check_is_fitted(self)
+        self._check_promise()
+        X = check_collection(X)
+        read = self._read(X)
+        if math.isfinite(self.epsilon):
+            refuse_repeated([x.values if isinstance(x, GridFiltration) else x for x in X])
+        self._check_homology(read)
+        if self.privacy_guarantee_.public_parameters and not have_public_bounds(X):
+            raise ValueError(
+                "X has filtrations whose bounds were computed from the data, which those in fit "
+                "had not: privacy_guarantee_ would not be true."
+            )
+        if paid_bounds(X) != self._bounds_at_fit:
+            raise ValueError(
+                "X has filtrations in another private box than those in fit: privacy_guarantee_ "
+                "would not be true."
+            )
+        # What a bad number of workers can make fail, fails before the payment.
+        effective_n_jobs(self.n_jobs)
+        return read
+
+    def _rows_of_release(self, rows, name, X, at_fit):
+        """Check rows of a release, and find their public numbers: of ``fit``, or of ``X``."""
+        check_is_fitted(self)
+        self._check_promise()
+        rows = check_array(rows, input_name=name)
+        width = len(self.get_feature_names_out())
+        if rows.shape[1] != width:
+            raise ValueError(f"{name} must have {width} columns; got {rows.shape[1]}.")
+        numbers = at_fit if X is None else self._public_numbers(self._read(X))
+        if len(numbers) != len(rows):
+            raise ValueError(
+                f"{name} has {len(rows)} rows, and there are {len(numbers)} filtrations"
+                f"{' in fit' if X is None else ''}: pass as X those that were released."
+            )
+        return rows, numbers
+
+    def _check_homology(self, read):
+        """Refuse to sell what is always empty; components and loops are offered of anything."""
+        most = max(2, *(values.ndim for values, _, _ in read))
+        if max(self.homology_dimensions_) >= most:
+            raise ValueError(
+                f"homology_dimensions={self.homology_dimensions!r}: functions of so few "
+                f"coordinates have no H{max(self.homology_dimensions_)}."
+            )
+
+    def _read(self, X):
+        read = super()._read(X)
+        for i, (_, sensitivity, upper) in enumerate(read):
+            if sensitivity is None and (self.sensitivity is None or upper is None):
+                raise ValueError(
+                    f"X[{i}] is a bare array: its sensitivity and upper bound are not known. "
+                    "Pass filtrations from DTMFiltration, or state sensitivity and upper "
+                    "yourself, from public knowledge."
+                )
+            if sensitivity is not None and self.sensitivity is not None:
+                raise ValueError("sensitivity must stay None for filtrations that carry their own.")
+        return [
+            (values, self.sensitivity if own is None else own, upper) for values, own, upper in read
+        ]
+
+    def __sklearn_tags__(self):
+        """Describe the input and the release."""
+        tags = super().__sklearn_tags__()
+        tags.privacy.input = "functions"
+        tags.privacy.releases = "transform"
+        tags.privacy.adjacency = "replace-one"
+        return tags

@@ -1,0 +1,170 @@
+"""The private choice of a mass: its sensitivity, its law, and what is refused."""
+
+import copy
+import math
+from itertools import permutations
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from sklearn_dptda import DTMFiltration, PersistenceProfile, PrivacyAccountant
+from sklearn_dptda.datasets import make_two_circles
+from sklearn_dptda.filtration import dtm_worst_case, dtm_worst_case_loop
+from sklearn_dptda.model_selection import PrivateMassSearch
+from sklearn_dptda.model_selection._mass_search import _UNIT
+from sklearn_dptda.preprocessing import PrivateBounds
+from sklearn_dptda.privacy.neighbours import cloud_neighbours
+
+FALSE_ALARM = 1e-6
+BOX = DTMFiltration(bounds=(-3, 3.5), resolution=15)
+
+
+def scores(search, clouds):
+    """Scores of all candidates, in the unit that one record moves them by."""
+    fitted = search._fitted_candidates(clouds)
+    return np.array([sum(map(search._score, each.transform(clouds))) for each in fitted]) / _UNIT
+
+
+def test_one_record_moves_scores_by_one_at_most(rng):
+    # Whatever the mass, dimension and rank.
+    worst = 0.0
+    box = DTMFiltration(bounds=(0, 1), resolution=9)
+    pairs = [(pair.first, pair.second) for pair in cloud_neighbours(20, ([0, 0], [1, 1]))]
+    pairs += [dtm_worst_case_loop(n, [0, 0], [1, 1]) for n in (8, 20)]
+    pairs += [dtm_worst_case(m, 20, [0, 0], [1, 1]) for m in (0.1, 0.3, 0.5)]
+    for _ in range(20):
+        cloud = rng.choice([0.0, 0.25, 0.5, 1.0], (20, 2))
+        other = cloud.copy()
+        other[0] = rng.uniform(0, 1, 2)
+        pairs.append((cloud, other))
+    for q in (0, 1):
+        for rank in (1, 2):
+            search = PrivateMassSearch(
+                box, (0.05, 0.1, 0.3, 0.5, 1.0), homology_dimension=q, rank=rank
+            )
+            for first, second in pairs:
+                moves = np.abs(scores(search, [first]) - scores(search, [second]))
+                assert moves.max() <= 1.0
+                worst = max(worst, moves.max())
+    # Half persistence over the sensitivity: a component that appears moves it by a half of it.
+    assert worst > 0.4
+
+
+def law_of(values, rate):
+    """Permute-and-flip over all orders: the first whose coin, of its weight, succeeds."""
+    weights, law = np.exp(rate * (values - values.max())), np.zeros(len(values))
+    for order in permutations(range(len(values))):
+        left = 1.0
+        for index in order:
+            law[index] += left * weights[index]
+            left *= 1 - weights[index]
+    return law / math.factorial(len(values))
+
+
+@pytest.mark.slow
+def test_choices_are_of_the_enumerated_law():
+    n, masses = 4000, (0.05, 0.1, 0.2)
+    cloud = make_two_circles(400, random_state=0)
+    generator = np.random.default_rng(0)
+    search = PrivateMassSearch(BOX, masses, 2.0, random_state=generator)
+    chosen = [search.fit([cloud]).m_ for _ in range(n)]
+    observed = np.array([chosen.count(m) for m in masses])
+    values = scores(search, [cloud])
+    for factor in (1.0, 0.5, 2.0):
+        expected = n * law_of(values, factor * 2.0 / 2)
+        statistic = ((observed - expected) ** 2 / expected).sum()
+        assert (statistic > chi2.isf(FALSE_ALARM, 2)) == (factor != 1.0)
+
+
+def test_no_law_loses_more_than_epsilon_and_a_twin_does():
+    # Scores that move one up, one down: the worst that the sensitivity allows.
+    values = np.array([20.0, 20.0, 3.0])
+    for epsilon in (0.1, 1.0, 3.0):
+        losses = {}
+        for rate in (epsilon / 2, epsilon):
+            pair = [np.log(law_of(values + change, rate)) for change in ([1, 0, 1], [0, 1, 0])]
+            losses[rate] = np.abs(pair[0] - pair[1]).max()
+        assert 0.5 * epsilon < losses[epsilon / 2] <= epsilon + 1e-12
+        # Twice the rate forgets that scores move either way.
+        assert losses[epsilon] > epsilon
+
+
+def test_the_choice_is_good():
+    clouds = [make_two_circles(2000, random_state=0)]
+    search = PrivateMassSearch(
+        DTMFiltration(bounds=(-2.5, 3), resolution=51),
+        epsilon=1.0,
+        random_state=np.random.default_rng(0),
+    )
+    values = scores(search, clouds)
+    best = PrivateMassSearch(search.filtration, epsilon=np.inf).fit(clouds)
+    assert best.m_ == search.candidates[values.argmax()]
+    by_mass = dict(zip(search.candidates, values, strict=True))
+    reached = np.mean([by_mass[search.fit(clouds).m_] for _ in range(20)])
+    assert reached > 0.85 * values.max() > 1.5 * values.mean() * 0.85
+
+
+def test_one_mass_for_all_clouds():
+    clouds = [make_two_circles(200, random_state=seed) for seed in range(3)]
+    search = PrivateMassSearch(BOX, (0.1, 0.3))
+    apart = sum(scores(search, [cloud]) for cloud in clouds)
+    np.testing.assert_allclose(scores(search, clouds), apart)
+
+
+def test_the_filtration_is_an_unfitted_copy_and_losses_add(circles):
+    search = PrivateMassSearch(BOX, random_state=0).fit([circles])
+    assert search.filtration_ is not BOX and not hasattr(search.filtration_, "axes_")
+    assert search.filtration_.m == search.m_ and search.filtration_.resolution == 15
+    profile = PersistenceProfile(0.8).fit(search.filtration_.fit_transform([circles]))
+    both = search.privacy_guarantee_ + profile.privacy_guarantee_
+    assert both.epsilon == pytest.approx(1.0)
+    assert "which of 7 masses shows H1 best" in str(both)
+
+
+def test_ledgers_in_files_take_it(circles, tmp_path):
+    budget = PrivacyAccountant(0.3, path=tmp_path / "ledger.sqlite")
+    PrivateMassSearch(BOX, accountant=budget).fit([circles])
+    (spend,) = budget.spends()
+    assert spend.epsilon == 0.2 and spend.estimator == "PrivateMassSearch"
+
+
+def test_histograms_stand_for_clouds(circles):
+    lattice = DTMFiltration(bounds=(-3, 3.5), resolution=15, method="lattice").fit([circles])
+    histogram = lattice.make_histogram(circles)
+    options = {"candidates": (0.1, 0.3), "epsilon": np.inf}
+    chosen = [PrivateMassSearch(lattice, **options).fit([X]).m_ for X in (circles, histogram)]
+    assert chosen[0] == chosen[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"filtration": None}, "filtration"),
+        ({"filtration": DTMFiltration()}, "filtration must have bounds in numbers"),
+        ({"filtration": DTMFiltration(bounds=PrivateBounds())}, "filtration must have bounds"),
+        ({"filtration": DTMFiltration(bounds=(3, -3))}, "bounds"),
+        ({"candidates": ()}, "candidates"),
+        ({"candidates": (0.1, 0.0)}, "candidates"),
+        ({"candidates": (0.1, 1.5)}, "candidates"),
+        ({"candidates": (0.1, np.nan)}, "candidates"),
+        ({"candidates": (0.1, "a")}, "candidates"),
+        ({"candidates": (0.1, 0.1)}, "candidates has duplicates"),
+        ({"epsilon": 0.0}, "epsilon"),
+        ({"epsilon": 1e-9}, "epsilon"),
+        ({"homology_dimension": 2}, "homology_dimension=2"),
+        ({"rank": 0}, "rank"),
+    ],
+)
+def test_bad_parameters_are_named_and_nothing_is_paid(circles, options, message):
+    budget = PrivacyAccountant(1.0)
+    with pytest.raises(ValueError, match=message):
+        PrivateMassSearch(**{"filtration": BOX, **options}, accountant=budget).fit([circles])
+    assert not budget.spends()
+
+
+def test_one_cloud_is_not_taken_twice(circles):
+    search = PrivateMassSearch(BOX)
+    with pytest.raises(ValueError, match="one object several times"):
+        search.fit([circles, circles])
+    search.fit([circles, copy.deepcopy(circles)])

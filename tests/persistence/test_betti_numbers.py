@@ -1,0 +1,362 @@
+"""Private counts: scores, law, statements, and what is refused."""
+
+import copy
+import math
+import re
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+from scipy.stats import binom, chi2
+
+from sklearn_dptda import DTMFiltration, PrivacyAccountant, PrivateBettiNumbers
+from sklearn_dptda.persistence._count_statements import gap_statement, threshold_statement
+from sklearn_dptda.persistence._feature_counts import (
+    choose_apart,
+    choose_jointly,
+    gap_scores,
+    missed_score,
+    threshold_scores,
+)
+from sklearn_dptda.persistence._lifetimes import longest_lifetimes
+from tests.persistence._long_features import attacked, filtration, loops, wells
+from tests.persistence.test_profile import four_clouds
+
+FALSE_ALARM = 1e-6
+
+
+def permute_and_flip_law(costs, rate):
+    """Over all orders: the first whose coin, of its weight, succeeds."""
+    costs = np.asarray(costs, dtype=float)
+    weights, law = np.exp(-rate * (costs - costs.min())), np.zeros(len(costs))
+    for order in permutations(range(len(costs))):
+        left = 1.0
+        for index in order:
+            law[index] += left * weights[index]
+            left *= 1 - weights[index]
+    return law / math.factorial(len(costs))
+
+
+# Scores.
+
+
+def test_scores_of_counts_by_hand():
+    scores = threshold_scores(np.array([9, 7, 2]), 5)
+    assert scores.tolist() == [-4, -2, 2, -3]
+    assert gap_scores(np.array([9, 7, 2])).tolist() == [2, 5]
+    # Nothing to count but what never dies.
+    assert len(threshold_scores(np.array([], dtype=int), 5)) == 1
+
+
+def test_the_true_count_has_the_margin_and_the_others_at_most_minus_it(rng):
+    for _ in range(300):
+        lives = np.sort(rng.integers(0, 50, size=rng.integers(1, 6)))[::-1]
+        threshold = int(rng.integers(1, 50))
+        scores = threshold_scores(lives, threshold)
+        true = int((lives > threshold).sum())
+        margin = np.abs(lives - threshold).min()
+        assert scores[true] == margin
+        assert (np.delete(scores, true) <= -margin).all()
+
+
+def test_scores_move_no_further_than_lifetimes(rng):
+    worst = [0, 0]
+    for _ in range(300):
+        size, most = rng.integers(1, 6), 7
+        first = np.sort(rng.integers(0, 50, size))[::-1]
+        second = np.sort(np.maximum(first + rng.integers(-most, most + 1, size), 0))[::-1]
+        apart = np.abs(first - second).max()
+        threshold = int(rng.integers(1, 50))
+        counts = [threshold_scores(lives, threshold) for lives in (first, second)]
+        gaps = [gap_scores(lives) for lives in (first, second)]
+        assert np.abs(counts[0] - counts[1]).max() <= apart
+        assert np.abs(gaps[0] - gaps[1]).max(initial=0) <= 2 * apart
+        worst[0] = max(worst[0], np.abs(counts[0] - counts[1]).max())
+        worst[1] = max(worst[1], np.abs(gaps[0] - gaps[1]).max(initial=0))
+    # Both bounds are reached.
+    assert worst == [7, 14]
+
+
+# The law.
+
+
+class TwiceTheRate(PrivateBettiNumbers):
+    """Takes scores to move one way only."""
+
+    def _lattice(self, sensitivity, upper):
+        lattice, rate = super()._lattice(sensitivity, upper)
+        return lattice, 2 * rate
+
+
+def exact_law(estimator, values, sensitivity):
+    """Law of the counts of one function, by enumeration of all orders."""
+    estimator.fit([filtration(values, sensitivity)])
+    lattice, rate = estimator._lattice(sensitivity, 1.0)
+    lives = longest_lifetimes(values, 1.0, estimator._numbers(), lattice)
+    if estimator.threshold is None:
+        laws = [permute_and_flip_law(-gap_scores(each), rate) for each in lives]
+        return np.multiply.outer(*laws).ravel() if len(laws) == 2 else laws[0]
+    steps = [round(t / lattice.step) for t in estimator._thresholds()]
+    scores = map(threshold_scores, lives, steps)
+    return permute_and_flip_law([-min(s) for s in product(*scores)], rate)
+
+
+CASES = {
+    "loops": ({"threshold": 0.2, "homology_dimensions": 1, "max_count": 3}, loops, 0.26),
+    "components": ({"threshold": 0.2, "homology_dimensions": 0, "max_count": 3}, wells, 0.6),
+    "both": ({"threshold": (0.2, 0.1), "max_count": 2}, loops, 0.26),
+    "gaps": ({"homology_dimensions": 1, "max_count": 3}, loops, 0.26),
+    "gaps of both": ({"max_count": 3}, loops, 0.26),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_no_law_loses_more_than_epsilon_and_a_twin_does(case, rng):
+    options, make, level = CASES[case]
+    sensitivity, worst = 2.0**-5, {PrivateBettiNumbers: 0.0, TwiceTheRate: 0.0}
+    for _ in range(40):
+        values = make(np.sort(rng.uniform(0.0, 0.5, 3))[::-1])
+        signs = rng.choice([-1.0, 1.0], values.shape) * sensitivity
+        for other in (attacked(values, sensitivity, level), np.clip(values + signs, 0, 1)):
+            for kind in worst:
+                pair = [exact_law(kind(1.0, **options), v, sensitivity) for v in (values, other)]
+                loss = np.abs(np.log(pair[0]) - np.log(pair[1])).max()
+                worst[kind] = max(worst[kind], loss)
+    assert worst[PrivateBettiNumbers] <= 1.0 + 1e-9
+    # Not half of it is wasted, and the twin overspends.
+    assert worst[PrivateBettiNumbers] > (0.25 if "gaps" in case else 0.5)
+    if case in ("loops", "components"):
+        assert worst[TwiceTheRate] > 1.2
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_releases_are_of_the_enumerated_law(case):
+    options, make, _ = CASES[case]
+    values, n = make([0.25, 0.15, 0.05]), 20_000
+    epsilon = 5.0 if "gaps" in case else 0.5
+    private = PrivateBettiNumbers(epsilon, random_state=np.random.default_rng(0), **options)
+    expected = n * exact_law(private, values, 2.0**-5)
+    counts = private.transform([filtration(values, 2.0**-5) for _ in range(n)])
+    least = [
+        int(q == 0) + (private.threshold is None)
+        for q in np.atleast_1d(private.homology_dimensions)
+    ]
+    shape = [options["max_count"] - low + 1 for low in least]
+    observed = np.bincount(
+        np.ravel_multi_index((counts - least).T, shape), minlength=math.prod(shape)
+    )
+    statistic = ((observed - expected) ** 2 / expected).sum()
+    assert expected.min() > 5
+    assert statistic < chi2.isf(FALSE_ALARM, len(expected) - 1)
+    # Another rate is told apart.
+    for factor in (0.8, 1.25):
+        private.set_params(epsilon=epsilon * factor)
+        other = n * exact_law(private, values, 2.0**-5)
+        assert ((observed - other) ** 2 / other).sum() > chi2.isf(FALSE_ALARM, len(other) - 1)
+
+
+@pytest.mark.parametrize("choose", [choose_jointly, choose_apart])
+def test_choices_of_the_systems_entropy_take_the_best(choose):
+    scores = [np.array([-9, 40, -40]), np.array([30, -30])]
+    assert {tuple(choose(scores, 2.0, None)) for _ in range(50)} == {(1, 0)}
+    # Without a rate anything may come.
+    assert len({tuple(choose(scores, 1e-9, None)) for _ in range(200)}) == 6
+
+
+# What is known for certain.
+
+
+def true_statement(lives, thresholds, counts, margin, most):
+    """Whether counts are right for thresholds that are off by no more than the margin."""
+    for (q, each), threshold, count in zip(lives.items(), thresholds, counts, strict=True):
+        finite = count - (q == 0)
+        if (each > threshold - margin).sum() < finite:
+            return False
+        if count < most and (each > threshold + margin).sum() > finite:
+            return False
+    return True
+
+
+@pytest.mark.slow
+def test_statements_fail_no_more_often_than_they_say(rng):
+    # Functions whose features crowd around the threshold, at distances of the margin.
+    n_releases, most, confidence = 2000, 5, 0.8
+    options = {"max_count": most, "confidence": confidence, "sensitivity": 2.0**-7, "upper": 1.0}
+    failures = []
+    for i in range(20):
+        both = i % 2 == 1
+        private = PrivateBettiNumbers(
+            1.0, 0.3, (0, 1) if both else 1, random_state=np.random.default_rng(i), **options
+        )
+        margin = private.fit([loops([0.3])]).margins_[0]
+        pulls = [0.0, 1e-3, 0.5, 0.99, 1.01, 1.5][i % 6] * margin
+        values = loops(np.sort(0.3 + pulls * rng.choice([-1.0, 1.0], 6))[::-1], base=0.0)
+        lives = dict(
+            zip(
+                (0, 1) if both else (1,),
+                longest_lifetimes(values, 1.0, {0: 6, 1: 6} if both else {1: 6}),
+                strict=True,
+            )
+        )
+        counts = private.fit([values]).transform([values.copy() for _ in range(n_releases)])
+        failures.append(
+            sum(not true_statement(lives, [0.3] * len(lives), row, margin, most) for row in counts)
+        )
+    assert max(failures) <= binom.isf(FALSE_ALARM / 20, n_releases, 1 - confidence)
+    # Some of them do fail: the margin is no idle one.
+    assert max(failures) > 0
+
+
+def test_missed_scores_are_the_bound_of_permute_and_flip(rng):
+    # Against exact laws: the worst case is many candidates just beyond.
+    for _ in range(50):
+        rate, failure = 10 ** rng.uniform(-3, 0), rng.uniform(0.01, 0.3)
+        bound = missed_score(5, rate, failure)
+        for beyond in (bound + 1, 2 * bound + 1):
+            law = permute_and_flip_law([0, *[beyond] * 4], rate)
+            assert law[1:].sum() <= failure
+    assert missed_score(1, 0.1, 0.01) == 0
+
+
+def test_sentences():
+    sentence = threshold_statement({0: 2, 1: 0, 2: 1, 3: 5}, [0.3] * 4, 0.10001, 5)
+    assert sentence == (
+        "at least 2 components longer than 0.199; at most 2 components longer than 0.401; "
+        "at most 0 loops longer than 0.401; "
+        "at least 1 void longer than 0.199; at most 1 void longer than 0.401; "
+        "at least 5 H3 classes longer than 0.199"
+    )
+    assert threshold_statement({0: 1, 1: 5}, [0.25, 0.25], 0.5, 5) == (
+        "at most 1 component longer than 0.75"
+    )
+    assert threshold_statement({1: 5}, [0.3], 0.5, 5) == "nothing is certain"
+    assert gap_statement({1: 2}, 0.05, 5) == (
+        "2 loops stand out: no other gap among the 6 longest is wider by more than 0.0501"
+    )
+
+
+def test_statements_of_releases():
+    items = [filtration(loops([0.3, 0.1]), s) for s in (0.001, 0.01)]
+    private = PrivateBettiNumbers(5.0, 0.2, random_state=0).fit(items)
+    counts = private.transform(items)
+    assert counts.tolist() == [[1, 1], [1, 1]]
+    first, second = private.statements(counts)
+    assert "at least 1 loop longer than 0.19" in first and "(confidence 0.95)" in first
+    margins = [
+        float(re.search(r"least 1 loop longer than ([\d.]+)", s)[1]) for s in (first, second)
+    ]
+    assert 0.2 - margins[1] == pytest.approx(10 * (0.2 - margins[0]), rel=0.2)
+    assert private.statements(counts[1:], items[1:]) == [second]
+    with pytest.raises(ValueError, match="counts has 1 rows"):
+        private.statements(counts[1:])
+    with pytest.raises(ValueError, match="counts must have 2 columns"):
+        private.statements(counts[:, :1])
+
+
+@pytest.mark.parametrize("seed", [0, None])
+@pytest.mark.parametrize("options", [{}, {"threshold": 0.2}, {"threshold": 0.2, "max_count": 1}])
+def test_extreme_losses(seed, options):
+    item = filtration(loops([0.3, 0.1]), 0.01)
+    private = PrivateBettiNumbers(1e6, random_state=seed, **options)
+    assert private.fit_transform([item])[0, 1] == 1
+    assert private.margins_[0] < 1e-5
+    private.set_params(epsilon=0.02)
+    (sentence,) = private.statements(private.fit_transform([item]))
+    assert private.margins_[0] == math.inf
+    assert sentence == "nothing is certain (confidence 0.95)."
+
+
+# The estimator.
+
+
+def test_exact_counts():
+    item = filtration(loops([0.3, 0.2, 0.1]), 0.01)
+    for threshold, count in ((0.05, 3), (0.15, 2), (0.29, 1), (0.5, 0)):
+        exact = PrivateBettiNumbers(np.inf, threshold).fit_transform([item])
+        assert exact.tolist() == [[1, count]]
+    assert PrivateBettiNumbers(np.inf, (0.05, 0.15)).fit_transform([item]).tolist() == [[1, 2]]
+    assert PrivateBettiNumbers(np.inf, 0.05, max_count=2).fit_transform([item]).tolist() == [[1, 2]]
+    line = filtration(wells([0.5, 0.4, 0.1]), 0.01)
+    assert PrivateBettiNumbers(np.inf, 0.2, 0).fit_transform([line]).tolist() == [[3]]
+    assert PrivateBettiNumbers(np.inf, None, 0).fit_transform([line]).tolist() == [[3]]
+
+
+def test_large_epsilon_counts_right(filtration):
+    exact = PrivateBettiNumbers(np.inf, 0.2).fit_transform([filtration])
+    for seed in (0, None):
+        private = PrivateBettiNumbers(200.0, 0.2, random_state=seed)
+        np.testing.assert_array_equal(private.fit_transform([filtration]), exact)
+    private = PrivateBettiNumbers(500.0, None, 1, random_state=0)
+    assert private.fit_transform([filtration]).tolist() == [[2]]
+
+
+@pytest.mark.parametrize("value", [0.0, 0.5, 1.0])
+def test_constant_functions_have_one_component(value):
+    item = filtration(np.full((4, 4), value), 0.001)
+    for epsilon in (np.inf, 100.0):
+        private = PrivateBettiNumbers(epsilon, 0.3, random_state=0)
+        assert private.fit_transform([item]).tolist() == [[1, 0]]
+
+
+def test_columns_and_frames(filtration):
+    pandas = pytest.importorskip("pandas")
+    private = PrivateBettiNumbers(1.0, 0.2).set_output(transform="pandas")
+    frame = private.fit_transform([filtration])
+    assert isinstance(frame, pandas.DataFrame) and list(frame.columns) == ["betti_0", "betti_1"]
+    assert len(private.statements(frame)) == 1
+
+
+def test_guarantee_and_payment(filtration):
+    budget = PrivacyAccountant(2.0)
+    private = PrivateBettiNumbers(1.0, 0.2, accountant=budget).fit([filtration])
+    assert private.privacy_guarantee_.holds and private.privacy_guarantee_.delta == 0
+    assert "(H0, H1) are longer than 0.2" in str(private.privacy_guarantee_)
+    private.transform([filtration, copy.deepcopy(filtration)])
+    (spend,) = budget.spends()
+    assert spend.epsilon == 1.0 and spend.estimator == "PrivateBettiNumbers"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"epsilon": 0}, "epsilon"),
+        ({"epsilon": 1e-9}, "epsilon"),
+        ({"threshold": 0.0}, "threshold"),
+        ({"threshold": -1.0}, "threshold"),
+        ({"threshold": np.nan}, "threshold"),
+        ({"threshold": (0.1, 0.2, 0.3)}, "threshold"),
+        ({"threshold": (0.1, -0.2)}, "threshold"),
+        ({"threshold": ("a", 0.2)}, "threshold"),
+        ({"threshold": 100.0}, "threshold=100.0 must be below upper="),
+        ({"max_count": 0}, "max_count"),
+        ({"max_count": 1}, "max_count must be at least 2 where threshold is None"),
+        ({"threshold": 0.1, "homology_dimensions": (0, 1), "max_count": 101}, "max_count"),
+        ({"confidence": 0.0}, "confidence"),
+        ({"homology_dimensions": (1, 1)}, "homology_dimensions"),
+    ],
+)
+def test_bad_parameters_are_named_and_nothing_is_paid(filtration, options, message):
+    budget = PrivacyAccountant(10.0)
+    with pytest.raises(ValueError, match=message):
+        PrivateBettiNumbers(**options, accountant=budget).fit_transform([filtration])
+    assert not budget.spends()
+
+
+def test_too_many_combinations_are_refused():
+    item = filtration(np.zeros((3, 3, 3)), 0.01)
+    with pytest.raises(ValueError, match="max_count=100 makes 1020100 combinations"):
+        PrivateBettiNumbers(1.0, 0.2, (0, 1, 2), max_count=100).fit([item])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("n", "epsilon"),
+    [(4000, 0.25), (20_000, 0.06)],
+)
+def test_counts_of_loops_are_right_at_a_small_epsilon(n, epsilon):
+    # Two circles, one circle, a disc, and no shape at all: 95 % right in 2,000 releases.
+    items = DTMFiltration(m=0.2, bounds=(-2.5, 3)).fit_transform(four_clouds(n)[:3])
+    private = PrivateBettiNumbers(epsilon, 0.2, 1, random_state=np.random.default_rng(0))
+    for item, loops_there in zip(items, (2, 1, 0), strict=True):
+        counts = private.fit([item]).transform([copy.deepcopy(item) for _ in range(2000)])
+        assert (counts == loops_there).sum() >= binom.ppf(FALSE_ALARM, 2000, 0.95)

@@ -1,0 +1,396 @@
+"""Persistence profiles: sensitivity, law, intervals, and what is refused."""
+
+import copy
+import math
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import binom, chi2
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+
+from sklearn_dptda import (
+    CubicalPersistence,
+    DTMFiltration,
+    PersistenceProfile,
+    PrivacyAccountant,
+    PrivacyLeakWarning,
+)
+from sklearn_dptda.datasets import make_two_circles
+from sklearn_dptda.metric_privacy._lattice_noise import lattice_noise
+from sklearn_dptda.persistence._lifetimes import longest_lifetimes, make_lattice
+from sklearn_dptda.persistence._profile_noise import half_width, in_order, noisy_profile
+from sklearn_dptda.preprocessing import PrivateBounds
+from sklearn_dptda.privacy import NoiseSource, audit_epsilon
+from sklearn_dptda.privacy._rounding import ROUND_UP
+from tests.persistence._long_features import attacked, filtration, loops, wells
+
+FALSE_ALARM = 1e-6
+NUMBERS = {0: 2, 1: 2}
+
+
+def moved(values, other, sensitivity, upper=1.0, numbers=NUMBERS):
+    """Steps by which the lifetimes of two functions differ, and what is allowed."""
+    lattice = make_lattice(sensitivity, upper)
+    pair = [np.concatenate(longest_lifetimes(v, upper, numbers, lattice)) for v in (values, other)]
+    return int(np.abs(pair[0] - pair[1]).max()), lattice.sensitivity
+
+
+# Sensitivity.
+
+
+def test_random_neighbours_stay_within_the_sensitivity(rng):
+    worst = 0.0
+    for _ in range(500):
+        shape = tuple(rng.integers(3, 7, size=rng.integers(1, 4)))
+        sensitivity = 10 ** rng.uniform(-3, 0)
+        values = rng.uniform(0, 1, shape)
+        change = rng.choice([-1.0, 0.0, 1.0], shape) * sensitivity
+        # Rounding a sum must not make neighbours of what is none.
+        other = np.clip(values + change * (1 - 1e-12), 0.0, 1.0)
+        numbers = dict.fromkeys(range(max(2, len(shape))), 3)
+        steps, allowed = moved(values, other, sensitivity, numbers=numbers)
+        assert steps <= allowed
+        worst = max(worst, steps / allowed)
+    assert worst > 0.9
+
+
+@pytest.mark.parametrize("make", [loops, wells])
+@pytest.mark.parametrize("sensitivity", [2.0**-5, 0.01])
+def test_worst_neighbours_reach_it(make, sensitivity):
+    values = make([0.3, 0.1])
+    other = attacked(values, sensitivity * (1 - 1e-13), level=0.5 if make is wells else 0.26)
+    assert np.abs(values - other).max() <= sensitivity
+    steps, allowed = moved(values, other, sensitivity)
+    # All of it where the sensitivity is a power of two, else but for the rounding of both ends.
+    assert allowed - 4 <= steps <= allowed
+
+
+def test_rounding_to_steps_never_widens_it(rng):
+    # Against exact fractions, with values at the ends of steps.
+    for _ in range(500):
+        sensitivity = 10 ** rng.uniform(-8, 2)
+        upper = sensitivity * 2 ** rng.uniform(-3, 29)
+        lattice = make_lattice(sensitivity, upper)
+        x = rng.uniform(0, upper, 200)
+        x[::2] = np.nextafter(np.floor(x[::2] / lattice.step) * lattice.step, -1)
+        x = np.clip(x, 0, None)
+        y = x + sensitivity
+        far = [Fraction(b) - Fraction(a) > Fraction(sensitivity) for a, b in zip(x, y, strict=True)]
+        y[far] = np.nextafter(y[far], 0)
+        shift = lattice.levels.encode(y) - lattice.levels.encode(x)
+        assert 2 * shift.max() <= lattice.sensitivity <= 2 * sensitivity / lattice.step + 2
+        # Little is lost.
+        assert lattice.sensitivity * lattice.step <= 2 * sensitivity * (1 + 2.0**-16)
+
+
+def test_numbers_too_far_apart_are_refused_before_the_payment():
+    budget = PrivacyAccountant(10.0)
+    for sensitivity, upper in ((1e-12, 1.0), (1e-310, 1e-305)):
+        private = PersistenceProfile(sensitivity=sensitivity, upper=upper, accountant=budget)
+        with pytest.raises(ValueError, match=r"sensitivity=.* and upper=.* are too far apart"):
+            private.fit([np.zeros((4, 4))])
+    assert not budget.spends()
+
+
+# The law.
+
+
+def law(center, rate, reach):
+    """Probabilities of all outcomes within reach, over the whole lattice's normaliser."""
+    points = np.stack(np.meshgrid(*[np.arange(-reach, reach + 1)] * len(center)), axis=-1)
+    points = points.reshape(-1, len(center))
+    weights = np.exp(-rate * np.abs(points - center).max(axis=1))
+    return points, weights
+
+
+@pytest.mark.parametrize("seed", [0, None])
+def test_noise_is_of_the_law(seed):
+    rate, n, truth = 0.4, 20_000, np.array([[5], [2]])
+    if seed is None:
+        # All at once: opening the system's noise 20,000 times takes minutes.
+        draws = truth.ravel() + lattice_noise(NoiseSource(), rate, (n, 2), "linf")
+    else:
+        draws = np.array([noisy_profile(truth, rate, s).ravel() for s in range(n)])
+    for factor in (1.0, 0.8, 1.25):
+        points, weights = law((5, 2), factor * rate, 40)
+        expected = n * weights / weights.sum()
+        index = {tuple(point): i for i, point in enumerate(points)}
+        places = [index[tuple(draw)] for draw in draws if tuple(draw) in index]
+        observed = np.bincount(places, minlength=len(points))
+        common = expected > 5
+        statistic = ((observed - expected)[common] ** 2 / expected[common]).sum()
+        assert (statistic > chi2.isf(FALSE_ALARM, common.sum())) == (factor != 1.0)
+
+
+class TwiceTheRate(PersistenceProfile):
+    """Takes a persistence to move by the sensitivity of the function, not by twice as much."""
+
+    def _lattice(self, sensitivity, upper):
+        lattice, rate = super()._lattice(sensitivity, upper)
+        return lattice, 2 * rate
+
+
+def loss_of_worst_pair(kind, epsilon, sensitivity):
+    """Largest log ratio of the laws of two neighbours, exactly: the normaliser cancels."""
+    values = loops([0.3, 0.1])
+    other = attacked(values, sensitivity, level=0.26)
+    fitted = kind(epsilon, sensitivity=sensitivity, upper=1.0).fit([values])
+    lattice, rate = fitted._lattice(sensitivity, 1.0)
+    first, second = (longest_lifetimes(v, 1.0, NUMBERS, lattice) for v in (values, other))
+    apart = int(np.abs(np.array(first) - np.array(second)).max())
+    # What the noise is drawn with.
+    return apart / Fraction(ROUND_UP / rate)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0, 7.0, 1e6])
+def test_exact_loss_reaches_epsilon_and_no_more(epsilon):
+    loss = loss_of_worst_pair(PersistenceProfile, epsilon, 2.0**-5)
+    assert 0.999 * epsilon < loss <= Fraction(epsilon)
+    assert loss_of_worst_pair(TwiceTheRate, epsilon, 2.0**-5) > 1.9 * epsilon
+
+
+def longest_loop(kind, pair, **options):
+    estimator = kind(1.0, 1, 1, sensitivity=2.0**-5, upper=1.0)
+
+    def mechanism(values, random_state=None):
+        seeded = clone(estimator).set_params(random_state=random_state)
+        return seeded.fit_transform([values]).item()
+
+    return audit_epsilon(mechanism, *pair, confidence=1 - FALSE_ALARM, **options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "caught"), [(PersistenceProfile, False), (TwiceTheRate, True)])
+def test_audit_passes_and_catches_a_twin_of_half_the_noise(kind, caught):
+    values = loops([0.3, 0.1])
+    pair = values, attacked(values, 2.0**-5, level=0.26)
+    result = longest_loop(kind, pair, n_runs=4000, random_state=0)
+    assert result.refutes(1.0) == caught
+    assert result.epsilon > 0.5
+
+
+# Post-processing and intervals.
+
+
+def test_bringing_in_order_never_moves_away(rng):
+    for _ in range(500):
+        rows = tuple(rng.integers(1, 5, size=2))
+        truth = np.sort(rng.uniform(0, 1, rows))[:, ::-1]
+        noisy = truth + rng.normal(0, 10 ** rng.uniform(-2, 1), rows)
+        ordered = in_order(noisy, 1.0)
+        assert np.abs(ordered - truth).max() <= np.abs(noisy - truth).max() * (1 + 1e-12)
+        assert (np.diff(ordered) <= 0).all() and ordered.min() >= 0 and ordered.max() <= 1
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 10])
+@pytest.mark.parametrize("confidence", [0.5, 0.95])
+def test_half_widths_are_exact_quantiles_rounded_up(size, confidence):
+    # Against the sum over all whole numbers.
+    lattice = make_lattice(0.01, 1.0)
+    for rate in (0.003, 0.1, 3.0):
+        k = np.arange(int(80 * size / rate) + 50, dtype=float)
+        shell = (2 * k + 1) ** size - np.where(k > 0, np.abs(2 * k - 1), 0) ** size
+        mass = np.cumsum(shell * np.exp(-rate * k))
+        steps = round(half_width(lattice, rate, size, confidence) / lattice.step) - 2
+        assert mass[steps] / mass[-1] >= confidence
+        # And hardly more than it has to be, where the lattice is fine.
+        if rate <= 0.003:
+            assert mass[steps - 2] / mass[-1] < confidence + 0.005
+
+
+def test_intervals_of_clouds_of_several_sensitivities():
+    items = [filtration(loops([0.3, 0.1]), s) for s in (0.001, 0.01)]
+    private = PersistenceProfile(1.0, random_state=0).fit(items)
+    assert private.half_widths_[1] == pytest.approx(10 * private.half_widths_[0], rel=1e-3)
+    profile = private.transform(items)
+    intervals = private.confidence_intervals(profile)
+    assert intervals.shape == (2, 4, 2) and intervals.min() == 0
+    np.testing.assert_allclose(
+        intervals[..., 1] - profile, private.half_widths_[:, None] * [[1] * 4]
+    )
+    # Others than in fit: their public numbers are asked for.
+    with pytest.raises(ValueError, match="profile has 1 rows, and there are 2 filtrations in fit"):
+        private.confidence_intervals(profile[1:])
+    np.testing.assert_array_equal(
+        private.confidence_intervals(profile[1:], items[1:]), intervals[1:]
+    )
+    with pytest.raises(ValueError, match="profile must have 4 columns; got 3"):
+        private.confidence_intervals(profile[:, :3])
+
+
+def test_intervals_are_no_secret(filtration):
+    # Functions of public numbers: the same for another function.
+    flat = copy.deepcopy(filtration)
+    object.__setattr__(flat, "values", np.zeros_like(filtration.values))
+    widths = [PersistenceProfile().fit([one]).half_widths_ for one in (filtration, flat)]
+    np.testing.assert_array_equal(*widths)
+
+
+def four_clouds(n=4000):
+    rng = np.random.default_rng(0)
+    angle, radius = rng.uniform(0, 2 * np.pi, n), 1.5 * np.sqrt(rng.uniform(size=n))
+    return [
+        make_two_circles(n, random_state=0),
+        make_two_circles(n, radii=(1.5,), centers=((0, 0),), random_state=0),
+        radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)]),
+        rng.uniform(-2.5, 3, (n, 2)),
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{}, {"n_longest": 1, "homology_dimensions": 1}])
+def test_intervals_hold_at_once_as_often_as_they_say(options):
+    n_releases = 2000
+    items = DTMFiltration(m=0.2, bounds=(-2.5, 3)).fit_transform(four_clouds())
+    exact = PersistenceProfile(np.inf, **options).fit_transform(items)
+    held = np.zeros(len(items), dtype=int)
+    rng = np.random.default_rng(0)
+    private = PersistenceProfile(1.0, confidence=0.9, random_state=rng, **options).fit(items)
+    for _ in range(n_releases):
+        intervals = private.confidence_intervals(private.transform(items))
+        inside = (intervals[..., 0] <= exact) & (exact <= intervals[..., 1])
+        held += inside.all(axis=1)
+    # Not less often; nor much more often where nothing is clipped or put in order.
+    assert (held >= binom.ppf(FALSE_ALARM / 4, n_releases, 0.9)).all()
+    assert held.min() <= binom.isf(FALSE_ALARM, n_releases, 0.93)
+
+
+@pytest.mark.slow
+def test_error_of_the_longest_loop():
+    (item,) = DTMFiltration(m=0.2, bounds=(-2.5, 3)).fit_transform(four_clouds()[:1])
+    exact = PersistenceProfile(np.inf).fit_transform([item])
+    private = PersistenceProfile(1.0, random_state=np.random.default_rng(0)).fit([item])
+    errors = np.array([np.abs(private.transform([item]) - exact)[0] for _ in range(500)])
+    # Half persistence: 0.0089 in the mean.
+    assert errors[:, 2].mean() / 2 < 0.011
+
+
+# The estimator.
+
+
+def test_numbers_are_those_of_the_diagrams(filtration):
+    (h0, h1), *_ = CubicalPersistence().fit_transform([filtration])
+    profile = PersistenceProfile(np.inf, 3).fit_transform([filtration])[0]
+    lives = [np.sort(d[:, 1] - d[:, 0])[::-1] for d in (h0, h1)]
+    # The component that never dies is apart.
+    np.testing.assert_array_equal(profile[:3], np.pad(lives[0][1:4], (0, 3))[:3])
+    np.testing.assert_array_equal(profile[3:], np.pad(lives[1][:3], (0, 3))[:3])
+
+
+@pytest.mark.parametrize("value", [0.0, 0.5, 1.0])
+def test_constant_functions_have_no_features(value):
+    for shape in ((5,), (4, 4), (3, 3, 3)):
+        item = filtration_of(np.full(shape, value))
+        assert (PersistenceProfile(np.inf).fit_transform([item]) == 0).all()
+        assert PersistenceProfile(1e5, random_state=0).fit_transform([item]).max() < 0.01
+
+
+def filtration_of(values):
+    return filtration(values, 0.01)
+
+
+@pytest.mark.parametrize("seed", [0, None])
+@pytest.mark.parametrize("epsilon", [1e-6, 1e6])
+@pytest.mark.parametrize("n_longest", [1, 100])
+def test_extreme_losses(epsilon, n_longest, seed):
+    # A lattice as coarse as the noise would reject its radii for hours.
+    item = filtration(loops([0.3, 0.1]), 0.01)
+    private = PersistenceProfile(epsilon, n_longest, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        profile = private.fit_transform([item])[0]
+    assert profile.min() >= 0 and profile.max() <= 1
+    assert epsilon < 1 or abs(profile[n_longest] - 0.3) < 1e-4
+
+
+def test_large_epsilon_comes_close_and_error_falls(filtration):
+    exact = PersistenceProfile(np.inf).fit_transform([filtration])
+    errors = []
+    for epsilon in (1.0, 10.0, 1000.0):
+        private = PersistenceProfile(epsilon, random_state=np.random.default_rng(0))
+        private.fit([filtration])
+        errors.append(np.mean([abs(private.transform([filtration]) - exact) for _ in range(50)]))
+    assert errors[0] > 4 * errors[1] > 16 * errors[2]
+
+
+def test_columns_and_frames(filtration):
+    pandas = pytest.importorskip("pandas")
+    private = PersistenceProfile(1.0, 1, (1, 0)).set_output(transform="pandas")
+    frame = private.fit_transform([filtration])
+    assert isinstance(frame, pandas.DataFrame)
+    assert list(frame.columns) == ["h1_longest_1", "h0_longest_1"]
+    assert private.confidence_intervals(frame).shape == (1, 2, 2)
+    assert PersistenceProfile(homology_dimensions=1).fit_transform([filtration]).shape == (1, 2)
+
+
+def test_guarantee_tells_the_truth(circles, filtration):
+    def guarantee(items=(filtration,), **options):
+        return PersistenceProfile(**options).fit(list(items)).privacy_guarantee_
+
+    assert guarantee().holds and guarantee().delta == 0
+    assert "2 longest persistences per cloud and dimension (H0, H1)" in str(guarantee())
+    assert not guarantee(random_state=0).holds
+    assert "No privacy" in str(guarantee(epsilon=np.inf))
+    with pytest.warns(PrivacyLeakWarning, match="bounds"):
+        leaky = DTMFiltration(0.2, resolution=11).fit_transform([circles])
+    assert not guarantee(leaky).holds
+    private_box = PrivateBounds(0.5, start=(-10, 10))
+    boxed = DTMFiltration(0.2, bounds=private_box, resolution=11).fit_transform([circles])
+    assert guarantee(boxed).epsilon == 1.5
+
+
+def test_one_payment_per_call(filtration):
+    budget = PrivacyAccountant(2.5)
+    private = PersistenceProfile(1.0, accountant=budget).fit([filtration])
+    with pytest.raises(ValueError, match="one object several times"):
+        private.transform([filtration] * 2)
+    private.transform([filtration, copy.deepcopy(filtration)])
+    private.transform([filtration])
+    assert [spend.epsilon for spend in budget.spends()] == [1.0, 1.0]
+    assert math.isclose(budget.spends()[0].rho, 0.5, rel_tol=0.2)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"epsilon": 0}, "epsilon"),
+        ({"epsilon": 1e-9}, "epsilon"),
+        ({"epsilon": np.nan}, "epsilon"),
+        ({"n_longest": 0}, "n_longest"),
+        ({"n_longest": 1.5}, "n_longest"),
+        ({"confidence": 1.0}, "confidence"),
+        ({"homology_dimensions": ()}, "homology_dimensions"),
+        ({"homology_dimensions": 2}, "homology_dimensions"),
+        ({"random_state": "x"}, "random_state"),
+    ],
+)
+def test_bad_parameters_are_named(filtration, options, message):
+    with pytest.raises(ValueError, match=message):
+        PersistenceProfile(**options).fit([filtration])
+
+
+def test_changed_parameters_are_refused(filtration):
+    private = PersistenceProfile(1.0).fit([filtration]).set_params(confidence=0.5)
+    with pytest.raises(ValueError, match="fit again"):
+        private.transform([filtration])
+    with pytest.raises(ValueError, match="fit again"):
+        private.confidence_intervals(np.zeros((1, 4)))
+
+
+def test_noise_beyond_the_range_is_said_before_anything_is_paid(filtration):
+    with pytest.warns(UserWarning, match="profiles will be all noise"):
+        PersistenceProfile(1e-5).fit([filtration])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        PersistenceProfile(1.0).fit([filtration])
+
+
+def test_a_step_of_a_pipeline(circles):
+    pipeline = make_pipeline(
+        DTMFiltration(0.2, bounds=(-3, 3.5), resolution=21), PersistenceProfile(random_state=0)
+    )
+    assert pipeline.fit_transform([circles, circles[::-1] / 2]).shape == (2, 4)
+    assert pipeline[-1].get_feature_names_out()[-1] == "h1_longest_2"
