@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from sklearn_dptda.filtration import DTMFiltration
+
 
 def at_least_one(text):
     """Turn an argument into a positive integer."""
@@ -86,3 +88,28 @@ def output_folder(name):
     if not os.access(out, os.W_OK | os.X_OK):
         raise ValueError(f"--out: the folder {out} cannot be written to.")
     return out
+
+
+def add_function(parser):
+    """Add the parameters of a distance-to-measure, and which of its features are wanted."""
+    parser.add_argument("--m", type=float, default=0.1, help="mass, in (0, 1] (default 0.1)")
+    parser.add_argument(
+        "--dimensions",
+        nargs="+",
+        type=int,
+        default=[0, 1],
+        metavar="Q",
+        help="homology dimensions (default 0 1)",
+    )
+    parser.add_argument("--max-distance", type=float, help="public cap of distances")
+    parser.add_argument("--resolution", type=int, help="grid nodes per axis")
+
+
+def make_filtration(args):
+    """Make the distance-to-measure of these parameters."""
+    return DTMFiltration(
+        m=args.m,
+        bounds=parse_bounds(args.bounds),
+        resolution=args.resolution,
+        max_distance=args.max_distance,
+    )

@@ -4,7 +4,13 @@ from functools import partial
 
 from sklearn.pipeline import make_pipeline
 
-from sklearn_dptda._cli._arguments import add_bounds, add_epsilon, add_table, parse_bounds
+from sklearn_dptda._cli._arguments import (
+    add_bounds,
+    add_epsilon,
+    add_function,
+    add_table,
+    make_filtration,
+)
 from sklearn_dptda._cli._exports import (
     finite_or_none,
     write_csv,
@@ -13,7 +19,6 @@ from sklearn_dptda._cli._exports import (
 )
 from sklearn_dptda._cli._paid_run import PAYING, add_paying, run_paid
 from sklearn_dptda._cli._read_points import read_points
-from sklearn_dptda.filtration import DTMFiltration
 from sklearn_dptda.persistence import PrivatePersistence, beyond_noise
 
 FILES = ("diagram.json", "diagram.csv", "diagram.pers", "diagram.png")
@@ -52,17 +57,7 @@ def add_parser(subparsers, formatter):
     add_table(parser, "one row per point")
     add_bounds(parser, required=True)
     add_epsilon(parser)
-    parser.add_argument("--m", type=float, default=0.1, help="mass, in (0, 1] (default 0.1)")
-    parser.add_argument(
-        "--dimensions",
-        nargs="+",
-        type=int,
-        default=[0, 1],
-        metavar="Q",
-        help="homology dimensions (default 0 1)",
-    )
-    parser.add_argument("--max-distance", type=float, help="public cap of distances")
-    parser.add_argument("--resolution", type=int, help="grid nodes per axis")
+    add_function(parser)
     parser.add_argument("--max-points", type=int, default=10, help="per diagram (default 10)")
     add_paying(parser)
     parser.set_defaults(run=run)
@@ -70,12 +65,7 @@ def add_parser(subparsers, formatter):
 
 def run(args):
     """Run the command."""
-    filtration = DTMFiltration(
-        m=args.m,
-        bounds=parse_bounds(args.bounds),
-        resolution=args.resolution,
-        max_distance=args.max_distance,
-    )
+    filtration = make_filtration(args)
     private = PrivatePersistence(
         epsilon=args.epsilon,
         homology_dimensions=args.dimensions,

@@ -6,6 +6,7 @@ import warnings
 
 from sklearn_dptda import __version__
 from sklearn_dptda._cli import (
+    _betti_command,
     _bounds_command,
     _cluster_command,
     _demo_command,
@@ -20,6 +21,7 @@ from sklearn_dptda.privacy import PrivacyBudgetExceeded, PrivacyLedgerError
 COMMANDS = (
     _demo_command,
     _diagram_command,
+    _betti_command,
     _cluster_command,
     _synthesize_command,
     _graph_command,

@@ -33,6 +33,10 @@ PAYING = {
         ["--bounds", "-1", "1", "--resolution", "9", "--m", "0.3"],
         ["diagram.json", "diagram.csv", "diagram.pers", "diagram.png"],
     ),
+    "betti": (
+        ["--bounds", "-1", "1", "--resolution", "9", "--m", "0.3", "--threshold", "0.1"],
+        ["betti.json", "betti.csv"],
+    ),
     "cluster": (
         ["--bounds", "-1", "1", "--kind", "kmeans", "--n-clusters", "2"],
         ["clusters.json", "clusters.csv"],
@@ -436,3 +440,17 @@ def test_the_page_of_the_command_line_runs(folder, capsys):
     named = re.findall(r"^\| `(\w+)` ", page.read_text(), flags=re.MULTILINE)
     commands = {module.__name__.split("._")[-1].removesuffix("_command") for module in COMMANDS}
     assert set(named) == commands
+
+
+def test_counts_and_what_they_say(folder, capsys):
+    angle = RNG.uniform(0, 2 * np.pi, 2000)
+    np.save("rows.npy", np.c_[np.cos(angle), np.sin(angle)])
+    assert call("betti", "--epsilon", "2", "--seed", "0", "--m", "0.2", "--resolution", "31") == 0
+    printed = capsys.readouterr().out
+    assert "H0: 1" in printed and "H1: 1" in printed and "confidence 0.95" in printed
+    content = json.loads((folder / "out" / "betti.json").read_text())
+    assert content["counts"] == {"H0": 1, "H1": 1} and content["statement"] in printed
+    rows = np.loadtxt("out/betti.csv", delimiter=",", skiprows=1)
+    assert rows.tolist() == [[0, 1], [1, 1]]
+    assert call("betti", "--force", "--dimensions", "1", "--max-count", "0") == 2
+    assert "max_count" in capsys.readouterr().err
