@@ -202,6 +202,9 @@ class PrivateMassSearch(PrivateEstimatorMixin, BaseEstimator):
             refuse_repeated(clouds)
         return fitted
 
+    def _guarantee_ahead(self, n_features):
+        return self._guarantee(len(_checked_masses(self.candidates)))
+
     def _guarantee(self, n_candidates):
         epsilon = float(self.epsilon)
         return PrivacyGuarantee(

@@ -265,9 +265,8 @@ class PersistenceProfile(PrivateGridPersistence):
         )
 
     def _guarantee(self, public_bounds):
-        names = ", ".join(f"H{q}" for q in self.homology_dimensions_)
         return self._pure_guarantee(
             "K-norm mechanism of the maximum norm",
-            f"the {self.n_longest} longest persistences per cloud and dimension ({names})",
+            f"the {self.n_longest} longest persistences per cloud and dimension ({self._names()})",
             public_bounds,
         )

@@ -352,10 +352,9 @@ class PrivateBettiNumbers(PrivateGridPersistence):
         return np.array(margins)
 
     def _guarantee(self, public_bounds):
-        names = ", ".join(f"H{q}" for q in self.homology_dimensions_)
         which = "stand out" if self.threshold is None else f"are longer than {self.threshold}"
         return self._pure_guarantee(
             "permute-and-flip mechanism",
-            f"how many features per cloud and dimension ({names}) {which}",
+            f"how many features per cloud and dimension ({self._names()}) {which}",
             public_bounds,
         )

@@ -60,6 +60,13 @@ class PrivateGridPersistence(PrivateEstimatorMixin, BaseGridPersistence):
                 stacklevel=4,
             )
 
+    def _guarantee_ahead(self, n_features):
+        return self._guarantee(True)
+
+    def _names(self):
+        """Names of the homology dimensions, known before fit."""
+        return ", ".join(f"H{q}" for q in check_dimensions(self.homology_dimensions)[0])
+
     def _pure_guarantee(self, mechanism, released, public_bounds):
         """Guarantee of a release that needs no delta."""
         epsilon = float(self.epsilon)
