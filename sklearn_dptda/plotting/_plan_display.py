@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sklearn_dptda.model_selection import ReleasePlan
 from sklearn_dptda.plotting._style import axes_or_new, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from sklearn_dptda.model_selection import ReleasePlan
 
 
 class ReleasePlanDisplay:
@@ -36,7 +35,7 @@ class ReleasePlanDisplay:
     'epsilon'
     """
 
-    def __init__(self, plan: "ReleasePlan") -> None:
+    def __init__(self, plan: ReleasePlan) -> None:
         self.plan = plan
 
     def plot(
