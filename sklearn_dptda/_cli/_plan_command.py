@@ -23,9 +23,9 @@ choosing the numbers:
   --dimensions   a diagram of loops alone (--dimensions 1) shows them at a part of the epsilon
                  that components and loops (0 1) take.
 
-The epsilon is that at which the feature stands out whatever else the diagram looks like, with
-the probability --confidence. Half of it is often enough, and promises nothing. If it is too
-much: more points, a smaller box, or fewer dimensions.
+The epsilon is that at which the feature stands out, with the probability --confidence, in any
+diagram of at most --stand-out long features in each dimension. Half of it is often enough, and
+promises nothing. If it is too much: more points, a smaller box, or fewer dimensions.
 
 what is written, if OUT is given:
   OUT/plan.png   what is seen at which epsilon
@@ -47,9 +47,15 @@ def add_parser(subparsers, formatter):
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--loop-radius", type=float, help="radius of the loop to be seen")
     what.add_argument("--persistence", type=float, help="or how long a feature lives, at mass M")
-    parser.add_argument("--share", type=float, default=1.0, help="of the points on the loop")
-    parser.add_argument("--spread", type=float, default=0.0, help="of the points across the loop")
-    parser.add_argument("--feature", type=int, default=1, help="its dimension (default 1, loops)")
+    parser.add_argument(
+        "--share", type=float, default=1.0, help="part of the points on it (default 1)"
+    )
+    parser.add_argument(
+        "--spread", type=float, default=0.0, help="deviation of the points off it (default 0)"
+    )
+    parser.add_argument(
+        "--feature", type=int, default=1, help="dimension of the feature (default 1, loops)"
+    )
     parser.add_argument("--m", type=float, help="mass (default for a loop: the best of thirteen)")
     parser.add_argument("--coordinates", type=int, help="of a point (default: of the box, or 2)")
     parser.add_argument("--max-distance", type=float, help="public cap of distances")

@@ -58,7 +58,7 @@ def plan_release(
         Part of the points that lie on the loop, in (0, 1]. The others are
         taken to be far away: those that fill the loop hide it.
     spread : float, default=0.0
-        Standard deviation of the points across the circle.
+        Standard deviation of the points across the circle, in its plane.
     persistence : float, default=None
         Or plan for any feature that persists so long in the exact diagram of
         the distance-to-measure of mass ``m``. Two groups that are small
@@ -79,7 +79,8 @@ def plan_release(
         As in :func:`bottleneck_error_bound`: how many features of a dimension
         may stand out.
     confidence : float, default=0.95
-        Probability with which the feature is flagged.
+        Probability with which a feature of that persistence is flagged; and,
+        of a loop, with which a sample leaves it.
 
     Returns
     -------

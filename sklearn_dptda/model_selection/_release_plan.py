@@ -40,7 +40,7 @@ class Detection:
     def shows(self, persistence, epsilon):
         """Whether a feature of this persistence is flagged."""
         error = self._error(self.private_at(epsilon))
-        # The floor takes as long to compute, and hardly ever decides.
+        # Here the error decides alone, and the floor need not be computed.
         if not 2 * error < persistence < 4 * error:
             return 2 * error < persistence
         return bool(persistence >= threshold(*self.at(epsilon)))

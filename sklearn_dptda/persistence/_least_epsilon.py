@@ -14,11 +14,11 @@ def least_epsilon(suffices, sensitivity, upper):
     the whole range, ``epsilon * upper / sensitivity``, so that this is what is bisected.
     """
     per_loss = sensitivity / upper
-    if not suffices(_MOST_LOSS * per_loss):
-        return math.inf
     low, high = _LEAST_LOSS, 2 * _LEAST_LOSS
     while not suffices(high * per_loss):
         low, high = high, 2 * high
+        if high > _MOST_LOSS:
+            return math.inf
     while high > low * (1 + PART):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if suffices(middle * per_loss) else (middle, high)

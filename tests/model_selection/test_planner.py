@@ -256,8 +256,9 @@ def flagged_loops(private, releases):
 @pytest.mark.slow
 @pytest.mark.parametrize("dimensions", [(0, 1), (1,)])
 def test_rings_are_flagged_and_blobs_are_not(dimensions):
-    # Bounds for the worst diagram: of a ring and a blob some three of a thousand are wrong at most,
-    # so that six of a hundred are by less than 1e-6.
+    # Right in 95 of 100, counted in four releases of each of 100 clouds. With other seeds 0 of 2000
+    # releases of rings and 14 of 2000 of blobs were wrong: where one in a hundred is, more than 20
+    # of 400 are by less than 1e-8.
     rng = np.random.default_rng(3)
     template = PrivatePersistence(homology_dimensions=dimensions)
     plan = plan_release(800, BOX, loop_radius=1.0, spread=0.1, private=template)
@@ -265,9 +266,10 @@ def test_rings_are_flagged_and_blobs_are_not(dimensions):
     rings = [ring(rng, 800) for _ in range(100)]
     blobs = [0.5 * rng.standard_normal((800, 2)) for _ in range(100)]
     functions = filtration.fit_transform(rings + blobs)
-    flags = flagged_loops(private.set_params(random_state=4), private.fit_transform(functions))
-    assert (flags[:100] == 1).sum() >= 95
-    assert (flags[100:] == 0).sum() >= 95
+    private.set_params(random_state=np.random.default_rng(4)).fit(functions)
+    flags = np.array([flagged_loops(private, private.transform(functions)) for _ in range(4)])
+    assert (flags[:, :100] != 1).sum() <= 20
+    assert (flags[:, 100:] != 0).sum() <= 20
     # At a tenth of that epsilon rings are no longer seen: the plan is no matter of course.
     private.set_params(epsilon=plan.epsilon / 10)
     flags = flagged_loops(private, private.fit_transform(functions[:100]))
