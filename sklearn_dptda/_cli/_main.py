@@ -13,6 +13,7 @@ from sklearn_dptda._cli import (
     _diagram_command,
     _graph_command,
     _ledger_command,
+    _plan_command,
     _synthesize_command,
 )
 from sklearn_dptda.privacy import PrivacyBudgetExceeded, PrivacyLedgerError
@@ -20,6 +21,7 @@ from sklearn_dptda.privacy import PrivacyBudgetExceeded, PrivacyLedgerError
 # In the order of the help. A command is a module with ``add_parser``, which names its ``run``.
 COMMANDS = (
     _demo_command,
+    _plan_command,
     _diagram_command,
     _betti_command,
     _cluster_command,

@@ -226,6 +226,9 @@ class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
         cheap = exact <= lattice or (coarse and exact <= _WORTH)
         return "exact" if cheap else "lattice"
 
+    def _error_of_values(self, n):
+        return self._lattice_error() if self._method(n) == "lattice" else 0.0
+
     def _lattice_error(self):
         """Change of the values where points move to the nearest node of the lattice, at most."""
         low, high = self.bounds_

@@ -1,5 +1,7 @@
 """Nodes of a grid along each axis: a default for each dimension, and a bound by memory."""
 
+import math
+
 import numpy as np
 
 # Odd numbers, so that the centre of the box is a node.
@@ -28,6 +30,16 @@ def check_resolution(given, n_dims, memory):
     if n_dims > _MOST_DIMENSIONS or _mebibytes(n_dims, n_nodes) > memory:
         raise ValueError(_too_large(n_dims, n_nodes, memory))
     return sizes
+
+
+def resolution_for(error, sides):
+    """Nodes per axis for which no place of a box is further than ``error`` from a node.
+
+    The default where that is enough, and less than twice as many where even they are not.
+    """
+    least = _DEFAULTS.get(len(sides), 2)
+    needed = 1 + math.ceil(float(np.linalg.norm(sides)) / (2 * error))
+    return min(max(least, needed | 1), 2 * least - 1)
 
 
 def _mebibytes(n_dims, n_nodes):

@@ -52,8 +52,8 @@ class DiagramGrid:
 def make_grid(sensitivity, upper, epsilon):
     """Choose the grid from public numbers: bottleneck sensitivity, bound of the values, loss.
 
-    The step divides the sensitivity wherever the size allows it, so that the sensitivity is a
-    whole number of steps and nothing is lost. It is at most a part of the entropic scale of one
+    The step divides the sensitivity, so that this is a whole number of steps and nothing is lost;
+    only where it is less than one step of the finest grid, it counts as one. It is at most a part of the entropic scale of one
     point, which moves in a plane with the maximum norm: ``4 log(2) / epsilon`` sensitivities
     (Boedihardjo, Strohmer, Vershynin, "Metric geometry of the privacy-utility tradeoff",
     Section 6, Example 1; what ``normed_scale(2, alpha=epsilon)`` is).
@@ -62,8 +62,7 @@ def make_grid(sensitivity, upper, epsilon):
     # In units of the sensitivity.
     entropic_scale = 4 * math.log(2) / epsilon
     steps = max(math.ceil(PART_OF_SCALE / entropic_scale), math.ceil(MIN_SIZE * padded / upper), 1)
-    step = padded / steps
-    if upper / step > MAX_SIZE:
-        step = upper / MAX_SIZE * MARGIN
-        steps = math.ceil(padded / step)
+    # So many at most: still whole numbers, so that the sensitivity is not rounded up.
+    steps = min(steps, max(math.floor(MAX_SIZE * padded / upper), 1))
+    step = max(padded / steps, upper / MAX_SIZE * MARGIN)
     return DiagramGrid(step, math.ceil(upper / step), steps, upper)

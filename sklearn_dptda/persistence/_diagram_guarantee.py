@@ -31,7 +31,7 @@ def guarantee_of_diagrams(estimator, dimensions, public_bounds=True):
     released = f"one persistence diagram per cloud and dimension ({names})"
     if estimator.mechanism == "exact" and math.isfinite(rate):
         released += (
-            f", in steps of 1/{PART_OF_SCALE} of the entropic scale or 1/{MAX_SIZE} of the range"
+            f", in steps of 1/{PART_OF_SCALE} of the entropic scale or 1/{MAX_SIZE // 2} of the range"
         )
     return PrivacyGuarantee(
         epsilon=epsilon,

@@ -10,10 +10,8 @@ from sklearn.base import clone
 from sklearn_dptda.persistence._ball_volumes import BirthVolumes, DiagramVolumes
 from sklearn_dptda.persistence._base_persistence import BaseGridPersistence, check_dimensions
 from sklearn_dptda.persistence._error_levels import error_level, noise_level
+from sklearn_dptda.persistence._least_epsilon import least_epsilon
 from sklearn_dptda.persistence._mechanisms import mechanism_of
-
-# Losses over the whole range between which an epsilon is looked for, and to which part.
-_LEAST_LOSS, _MOST_LOSS, _PART = 1.0, 2.0**20, 1e-3
 
 
 def bottleneck_error_bound(
@@ -196,19 +194,10 @@ def epsilon_for_error(
         "inside": inside,
     }
 
-    def suffices(loss):
-        epsilon = loss * sensitivity / upper
+    def suffices(epsilon):
         return bottleneck_error_bound(_at(private, epsilon), sensitivity, upper, **options) <= error
 
-    low, high = _LEAST_LOSS, _LEAST_LOSS * 2
-    while not suffices(high):
-        low, high = high, 2 * high
-        if high > _MOST_LOSS:
-            return math.inf
-    while high > low * (1 + _PART):
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if suffices(middle) else (middle, high)
-    return high * sensitivity / upper
+    return least_epsilon(suffices, sensitivity, upper)
 
 
 class _Setting:

@@ -11,6 +11,7 @@ from sklearn_dptda.plotting._dendrogram_display import DendrogramDisplay
 from sklearn_dptda.plotting._diagram_display import PersistenceDiagramDisplay
 from sklearn_dptda.plotting._filtration_display import FiltrationDisplay
 from sklearn_dptda.plotting._mixture_display import MixtureDensityDisplay
+from sklearn_dptda.plotting._plan_display import ReleasePlanDisplay
 
 __all__ = [
     "AccuracyBoundsDisplay",
@@ -20,4 +21,5 @@ __all__ = [
     "MixtureDensityDisplay",
     "PersistenceDiagramDisplay",
     "PrivacyUtilityDisplay",
+    "ReleasePlanDisplay",
 ]

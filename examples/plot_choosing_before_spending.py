@@ -1,0 +1,92 @@
+"""
+Choosing before spending
+========================
+
+Which epsilon does it take to see a loop? And is it worth that? The answer follows from
+public numbers: how many points there are, in which box, and how large a loop would be
+that one cares about. ``plan_release`` reads no data and pays nothing.
+"""
+
+# %%
+# Two plans
+# ---------
+# 800 people around a lake of radius 1, give or take 0.1, on a map of side 3. The plan
+# names the least epsilon at which the loop stands out from the noise, with a mass ``m``
+# and a grid that go with it.
+import matplotlib.pyplot as plt
+import numpy as np
+
+from sklearn_dptda import PrivatePersistence
+from sklearn_dptda.model_selection import plan_release
+from sklearn_dptda.plotting import ReleasePlanDisplay
+
+BOX, N = (-1.5, 1.5), 800
+lake = {"loop_radius": 1.0, "spread": 0.1}
+both = plan_release(N, BOX, **lake)
+print(both)
+
+# %%
+# Who asks for loops alone gets them for a third.
+loops = plan_release(N, BOX, private=PrivatePersistence(homology_dimensions=1), **lake)
+print(loops)
+
+# %%
+# The curve of each plan: above the line a feature is flagged, and what the wanted loop
+# is sure to have left after the grid and the chances of sampling is the dotted line.
+# Where they meet is the plan.
+figure, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained", sharey=True)
+for ax, plan, title in zip(
+    axes, (both, loops), ("components and loops", "loops alone"), strict=True
+):
+    ReleasePlanDisplay(plan).plot(ax=ax, epsilons=np.geomspace(0.2, 30, 15), title=title)
+    ax.label_outer()
+figure.suptitle(f"{N} points on a loop of radius 1")
+plt.show()
+
+# %%
+# Does it hold?
+# -------------
+# Simulated people, half of the time around the lake and half of the time in a crowd
+# without a hole. A loop is flagged if it is the longest and above the noise floor. The
+# promise is 95 of 100, whatever else a diagram looks like; for these, which have
+# nothing else, less than half of the epsilon would have been enough.
+N_CLOUDS = 50
+# sphinx_gallery_start_ignore
+import os
+
+if os.environ.get("SKLEARN_DPTDA_QUICK"):
+    N_CLOUDS = 10
+# sphinx_gallery_end_ignore
+rng = np.random.default_rng(0)
+
+
+def around_the_lake():
+    angle, radius = rng.uniform(0, 2 * np.pi, N), rng.normal(1, 0.1, N)
+    return np.c_[radius * np.cos(angle), radius * np.sin(angle)]
+
+
+clouds = [around_the_lake() for _ in range(N_CLOUDS)]
+clouds += [rng.normal(0, 0.5, (N, 2)) for _ in range(N_CLOUDS)]
+# A seed is for study: real releases leave it out.
+pipeline = loops.make_pipeline().set_params(privatepersistence__random_state=0)
+lengths = [np.ptp(diagram, axis=1).max(initial=0.0) for diagram in pipeline.fit_transform(clouds)]
+flagged = np.array(lengths) > loops.noise_floor
+print(f"around the lake: a loop in {flagged[:N_CLOUDS].sum()} of {N_CLOUDS} releases")
+print(f"crowds:          a loop in {flagged[N_CLOUDS:].sum()} of {N_CLOUDS} releases")
+
+# %%
+# What else would help
+# --------------------
+# The price falls with the number of points and rises with the box, and a smaller or
+# thicker loop is dearer. Each line is a plan; none of them has cost anything.
+alone = {"private": PrivatePersistence(homology_dimensions=1)}
+for change, n, box, loop in (
+    ("as above", N, BOX, lake),
+    ("4000 points", 4000, BOX, lake),
+    ("a box twice as wide", N, (-3, 3), lake),
+    ("a loop of radius 0.7", N, BOX, {**lake, "loop_radius": 0.7}),
+    ("a spread of 0.2", N, BOX, {**lake, "spread": 0.2}),
+    ("half of the people elsewhere", N, BOX, {**lake, "share": 0.5}),
+):
+    plan = plan_release(n, box, **loop, **alone)
+    print(f"{change:30s} epsilon = {plan.epsilon:<6g} m = {plan.m:g}")

@@ -1,0 +1,304 @@
+"""Choosing epsilon, mass and grid before anything is spent."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from numbers import Integral, Real
+
+import numpy as np
+
+from sklearn_dptda._typing import Bounds, FloatArray
+from sklearn_dptda.filtration import DTMFiltration
+from sklearn_dptda.filtration._bounds_ahead import BoundsAhead, bounds_ahead
+from sklearn_dptda.filtration._filtration_sensitivity import neighbour_count
+from sklearn_dptda.filtration._resolution import resolution_for
+from sklearn_dptda.model_selection._loop_model import LoopModel
+from sklearn_dptda.model_selection._release_plan import Detection, ReleasePlan, rounded_up
+from sklearn_dptda.persistence import PrivatePersistence
+from sklearn_dptda.persistence._base_persistence import check_dimensions
+from sklearn_dptda.persistence._least_epsilon import PART, least_epsilon
+from sklearn_dptda.utils import check_bounds
+
+MASSES = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6)
+# Part of its persistence that a feature may lose to the grid.
+_LOST = 0.1
+
+
+def plan_release(
+    n_points: int,
+    bounds: Bounds,
+    *,
+    loop_radius: float | None = None,
+    share: float = 1.0,
+    spread: float = 0.0,
+    persistence: float | None = None,
+    homology_dimension: int = 1,
+    m: float | Sequence[float] | None = None,
+    n_dims: int | None = None,
+    max_distance: float | None = None,
+    private: PrivatePersistence | None = None,
+    n_features: int | Sequence[int] = 2,
+    confidence: float = 0.95,
+) -> ReleasePlan:
+    """Least epsilon at which a private diagram shows a feature, and the mass and grid for it.
+
+    Made of public numbers: what one expects to see, in which box, of how many
+    points. Nothing is read, released, or paid.
+
+    Parameters
+    ----------
+    n_points : int
+        Size of the cloud, public.
+    bounds : tuple (low, high)
+        Public box, numbers or one per coordinate.
+    loop_radius : float, default=None
+        Plan for a loop: points around a flat circle of this radius.
+    share : float, default=1.0
+        Part of the points that lie on the loop, in (0, 1]. The others are
+        taken to be far away: those that fill the loop hide it.
+    spread : float, default=0.0
+        Standard deviation of the points across the circle, in its plane.
+    persistence : float, default=None
+        Or plan for any feature that persists so long in the exact diagram of
+        the distance-to-measure of mass ``m``. Two groups that are small
+        against the gap between them make a component that persists for half
+        the gap, if each holds more than the mass ``m``.
+    homology_dimension : int, default=1
+        Of that feature; a loop has 1.
+    m : float or sequence of float, default=None
+        Masses to choose from, for a loop; the mass, for a stated persistence.
+        None tries thirteen from 0.01 to 0.6.
+    n_dims : int, default=None
+        Number of coordinates. None: as many as ``bounds`` has, or 2.
+    max_distance : float, default=None
+        As in :class:`DTMFiltration`.
+    private : PrivatePersistence, default=None
+        Its parameters count, but for ``epsilon``. None: the defaults.
+    n_features : int or sequence of int, default=2
+        As in :func:`bottleneck_error_bound`: how many features of a dimension
+        may stand out.
+    confidence : float, default=0.95
+        Probability with which a feature of that persistence is flagged; and,
+        of a loop, with which a sample leaves it.
+
+    Returns
+    -------
+    ReleasePlan
+        Prints as two sentences, draws its curve with
+        :class:`ReleasePlanDisplay`, and makes the pipeline that releases.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range, or if no epsilon shows the feature.
+
+    See Also
+    --------
+    bottleneck_error_bound : How far points of a private diagram move.
+    planned_loss : What several releases cost together.
+
+    Notes
+    -----
+    A released point is flagged as no noise if it persists for more than twice
+    the error bound ``r``, or if it is the longest of its dimension and
+    persists for more than the noise floor. With probability ``confidence`` no
+    birth or death moves by more than ``r``, so that a feature of persistence P
+    is flagged if ``P - 2 r >= min(2 r, floor)``. By the floor alone the
+    dimension is flagged: which of its points is the feature remains open.
+
+    The model of a loop gives the diagram of the measure. Two things are taken
+    off: what the grid may hide, a tenth where twice the default number of
+    nodes suffices for that, and, to first order, what chance takes from a
+    sample, again with probability ``confidence``. See
+    :doc:`/theory/error_bounds`.
+
+    This is the price of a diagram that may be looked at from all sides. How
+    long the longest feature lives, or how many are long, costs a fraction of
+    it.
+
+    .. rubric:: Privacy
+
+    Nothing is touched that would have to be protected. What is stated has to
+    be known without looking at the records.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.model_selection import plan_release
+    >>> plan = plan_release(4000, bounds=(-1.5, 1.5), loop_radius=1.0, spread=0.1, m=0.3)
+    >>> print(plan)
+    epsilon=0.935 with m=0.3 and 103 grid nodes per axis shows a loop of 4000 points ...
+    """
+    if not isinstance(n_points, Integral) or n_points < 2:
+        raise ValueError(f"n_points must be an integer of at least 2; got {n_points!r}.")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie between 0 and 1; got {confidence!r}.")
+    private = PrivatePersistence() if private is None else private
+    private._validate_params()
+    low, high = check_bounds(bounds, _coordinates(bounds, n_dims))
+    setting = _Setting(int(n_points), (low, high), max_distance, private)
+    if homology_dimension not in check_dimensions(private.homology_dimensions)[0]:
+        raise ValueError(
+            f"homology_dimension={homology_dimension!r} is not among those of the release, "
+            f"{private.homology_dimensions!r}."
+        )
+    if (loop_radius is None) == (persistence is None):
+        raise ValueError("Say what to look for: either loop_radius, or persistence and m.")
+    if persistence is not None:
+        if (share, spread) != (1.0, 0.0):
+            raise ValueError("share and spread describe a loop: they need loop_radius.")
+        candidates = [setting.stated(persistence, m)]
+    else:
+        _check_loop(loop_radius, share, spread, homology_dimension, high - low)
+        masses = MASSES if m is None else np.atleast_1d(np.asarray(m, dtype=float)).tolist()
+        candidates = setting.loops((loop_radius, share, spread), masses, confidence)
+    options = (homology_dimension, float(confidence), n_features)
+    chosen, epsilon = _best(candidates, private, options)
+    return _plan(chosen, epsilon, private, options, int(n_points))
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A filtration, and what can be seen of the feature in it."""
+
+    filtration: DTMFiltration
+    ahead: BoundsAhead
+    persistence: float
+    sampling_error: float = 0.0
+
+    @property
+    def visible(self):
+        return self.persistence - self.sampling_error - 2 * self.ahead.grid_error
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """What all candidates share."""
+
+    n_points: int
+    bounds: tuple[FloatArray, FloatArray]
+    max_distance: float | None
+    private: PrivatePersistence
+
+    def stated(self, persistence, m):
+        if not isinstance(m, Real):
+            raise ValueError(f"m must be one number where persistence is stated; got {m!r}.")
+        _check_positive("persistence", persistence)
+        return self._candidate(float(m), float(persistence))
+
+    def loops(self, loop, masses, confidence):
+        for m in masses:
+            neighbour_count(m, self.n_points)
+        ahead = self._ahead(self._filtration(max(masses), None))
+        model = LoopModel(*loop, cap=ahead.cap)
+        candidates = []
+        for m in filter(model.exists, masses):
+            birth, death = np.minimum(model.birth_and_death(m), ahead.upper).tolist()
+            if death > birth:
+                lost = model.sampling_error(m, self.n_points, confidence)
+                candidates.append(self._candidate(m, death - birth, lost))
+        return candidates
+
+    def _candidate(self, m, persistence, sampling_error=0.0):
+        low, high = self.bounds
+        resolution = resolution_for(_LOST * persistence / 2, high - low)
+        filtration = self._filtration(m, resolution)
+        return _Candidate(filtration, self._ahead(filtration), persistence, sampling_error)
+
+    def _filtration(self, m, resolution):
+        return DTMFiltration(
+            m, bounds=self.bounds, resolution=resolution, max_distance=self.max_distance
+        )
+
+    def _ahead(self, filtration):
+        ahead = bounds_ahead(filtration, self.n_points, len(self.bounds[0]))
+        stated = self.private.upper
+        return ahead if stated is None else replace(ahead, upper=min(ahead.upper, stated))
+
+
+def _best(candidates, private, options):
+    """The candidate that is shown at the least epsilon, and that epsilon, rounded."""
+    # Noise is proportional to the sensitivity: in this order the first is nearly always the best.
+    candidates = sorted(candidates, key=lambda c: c.visible / c.ahead.sensitivity, reverse=True)
+    chosen, least = None, math.inf
+    for candidate in candidates:
+        # No error bound is below the sensitivity.
+        if candidate.visible <= 2 * candidate.ahead.sensitivity:
+            continue
+        shows = partial(_shows, candidate, Detection(private, candidate.ahead, *options))
+        if math.isinf(least) or shows(least * (1 - PART)):
+            epsilon = least_epsilon(shows, candidate.ahead.sensitivity, candidate.ahead.upper)
+            if epsilon < least:
+                chosen, least = candidate, epsilon
+    if chosen is None:
+        raise ValueError(_hopeless(candidates))
+    return chosen, rounded_up(least)
+
+
+def _shows(candidate, detection, epsilon):
+    return detection.shows(candidate.visible, rounded_up(epsilon))
+
+
+def _hopeless(candidates):
+    """Why no epsilon shows the feature."""
+    if not candidates:
+        return "No epsilon shows this loop: none of the masses m sees a hole in it. Lower m."
+    best = candidates[0]
+    return (
+        f"No epsilon shows this feature. With m={best.filtration.m:g} it persists for "
+        f"{best.persistence:.3g}, of which the grid may take {2 * best.ahead.grid_error:.2g} and "
+        f"sampling {best.sampling_error:.2g}, and one point moves it by "
+        f"{best.ahead.sensitivity:.2g}. It takes more points, or a smaller box."
+    )
+
+
+def _plan(chosen, epsilon, private, options, n_points):
+    ahead, (homology_dimension, confidence, _) = chosen.ahead, options
+    detection = Detection(private, ahead, *options)
+    error, floor = detection.at(epsilon)
+    return ReleasePlan(
+        n_points=n_points,
+        epsilon=epsilon,
+        m=chosen.filtration.m,
+        resolution=chosen.filtration.resolution,
+        error_bound=error,
+        noise_floor=floor,
+        persistence=chosen.persistence,
+        sampling_error=chosen.sampling_error,
+        grid_error=ahead.grid_error,
+        sensitivity=ahead.sensitivity,
+        upper=ahead.upper,
+        homology_dimension=homology_dimension,
+        confidence=confidence,
+        _filtration=chosen.filtration,
+        _detection=detection,
+    )
+
+
+def _coordinates(bounds, n_dims):
+    if n_dims is not None:
+        if not isinstance(n_dims, Integral) or n_dims < 1:
+            raise ValueError(f"n_dims must be an integer of at least 1; got {n_dims!r}.")
+        return int(n_dims)
+    try:
+        return max((np.size(end) for end in bounds if np.ndim(end)), default=2)
+    except (TypeError, ValueError):
+        # No pair of numbers or arrays, which is said where bounds are checked.
+        return 2
+
+
+def _check_loop(radius, share, spread, homology_dimension, sides):
+    _check_positive("loop_radius", radius)
+    if not 0 < share <= 1:
+        raise ValueError(f"share must be in (0, 1]; got {share!r}.")
+    if not 0 <= spread < math.inf:
+        raise ValueError(f"spread must be a number from 0 on; got {spread!r}.")
+    if homology_dimension != 1:
+        raise ValueError("homology_dimension of a loop is 1.")
+    if len(sides) < 2 or 2 * radius > sides.max():
+        raise ValueError(f"bounds have no room for a loop of loop_radius={radius!r}.")
+
+
+def _check_positive(name, value):
+    if not 0 < value < math.inf:
+        raise ValueError(f"{name} must be a positive number; got {value!r}.")

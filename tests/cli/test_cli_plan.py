@@ -1,0 +1,85 @@
+"""The command that plans: nothing is read, and what it prints is what it promises."""
+
+import json
+import shlex
+
+import numpy as np
+import pytest
+
+from sklearn_dptda._cli import main
+from sklearn_dptda.model_selection import plan_release
+from sklearn_dptda.persistence import PrivatePersistence
+
+# At a stated mass, which is quick.
+PUBLIC = ("--n", "2000", "--bounds", "-1.5", "1.5", "--m", "0.25")
+LOOP = (*PUBLIC, "--loop-radius", "1", "--spread", "0.1")
+
+
+def next_command(text):
+    line = next(line for line in text.splitlines() if "sklearn_dptda diagram" in line)
+    return shlex.split(line)[3:]
+
+
+def test_the_printed_command_makes_the_release(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    angle, radius = rng.uniform(0, 2 * np.pi, 2000), rng.normal(1, 0.1, 2000)
+    np.savetxt(tmp_path / "points.csv", np.c_[radius * np.cos(angle), radius * np.sin(angle)])
+    options = ("--dimensions", "1", "--max-distance", "1.4", "--max-points", "5")
+    assert main(["plan", *LOOP, *options]) == 0
+    command = next_command(capsys.readouterr().out)
+    command[1] = str(tmp_path / "points.csv")
+    assert main([*command, "-o", str(tmp_path), "--seed", "0"]) == 0
+    content = json.loads((tmp_path / "diagram.json").read_text())
+    private = PrivatePersistence(homology_dimensions=1, max_points=5)
+    public = {"loop_radius": 1.0, "spread": 0.1, "m": 0.25, "max_distance": 1.4}
+    plan = plan_release(2000, (-1.5, 1.5), private=private, **public)
+    assert content["guarantee"]["epsilon"] == plan.epsilon
+    assert content["parameters"]["sensitivity"] == plan.sensitivity
+    assert content["parameters"]["upper"] == plan.upper
+    assert content["parameters"]["resolution"] == [plan.resolution] * 2
+    lengths = [death - birth for birth, death in content["diagrams"]["H1"]]
+    assert max(lengths) > plan.noise_floor
+
+
+def test_the_sentence_is_that_of_the_plan(tmp_path, capsys):
+    assert main(["plan", *LOOP, "-o", str(tmp_path / "out")]) == 0
+    plan = plan_release(2000, (-1.5, 1.5), loop_radius=1.0, spread=0.1, m=0.25)
+    text = capsys.readouterr().out
+    assert text.startswith(str(plan))
+    assert "--dimensions" not in text and "--max" not in text
+    assert (tmp_path / "out" / "plan.png").stat().st_size > 10_000
+
+
+def test_nothing_is_written_without_a_folder(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    options = ("--persistence", "0.5", "--feature", "0", "--coordinates", "3")
+    assert main(["plan", *PUBLIC, *options]) == 0
+    assert "shows a component" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((*PUBLIC,), "--loop-radius"),
+        ((*LOOP, "--persistence", "1"), "not allowed"),
+        (("--bounds", "0", "1", "--loop-radius", "0.3"), "--n"),
+        (("--n", "0", "--bounds", "0", "1", "--loop-radius", "0.3"), "at least 1"),
+        (("--n", "800", "--bounds", "0", "1", "--persistence", "0.3"), "m must be one number"),
+        ((*PUBLIC, "--loop-radius", "nan"), "loop_radius"),
+        ((*LOOP, "--confidence", "2"), "confidence"),
+        ((*LOOP, "--dimensions", "0"), "homology_dimension=1"),
+        ((*LOOP, "--max-points", "0"), "max_points"),
+    ],
+)
+def test_mistakes_get_one_line(capsys, options, message):
+    assert main(["plan", *options]) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.startswith("error: ") and error.count("\n") == 1
+
+
+def test_help_teaches(capsys):
+    with pytest.raises(SystemExit):
+        main(["plan", "--help"])
+    text = capsys.readouterr().out
+    assert "choosing the numbers" in text and "nothing is paid" in text

@@ -1,0 +1,23 @@
+import matplotlib.pyplot as plt
+import numpy as np
+
+from sklearn_dptda.model_selection import plan_release
+from sklearn_dptda.plotting import ReleasePlanDisplay
+
+
+def test_plans_are_drawn_as_they_are():
+    plan = plan_release(4000, (-1.5, 1.5), loop_radius=1.0, spread=0.1, m=0.3)
+    epsilons = plan.epsilon * np.array([0.01, 0.5, 1.0, 3.0])
+    ax = plt.figure().subplots()
+    display = ReleasePlanDisplay(plan).plot(ax, epsilons=epsilons, title="plan")
+    assert display.ax_ is ax and display.figure_ is ax.figure and ax.get_title() == "plan"
+    thresholds, errors, wanted, point = (line.get_ydata() for line in ax.lines)
+    curve = plan.curve(epsilons)
+    # Where nothing can be said, nothing shorter than the range is flagged.
+    assert thresholds[0] == plan.upper < curve.thresholds[0] and np.isnan(errors[0])
+    np.testing.assert_array_equal(thresholds[1:], curve.thresholds[1:])
+    np.testing.assert_array_equal(errors[2:], curve.error_bounds[2:])
+    assert wanted[0] == point[0] == plan.visible_persistence
+    assert thresholds[1] > wanted[0] >= thresholds[2]
+    assert [text.get_text() for text in ax.texts] == [f"epsilon = {plan.epsilon:g}"]
+    plt.close("all")
