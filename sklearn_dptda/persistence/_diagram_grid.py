@@ -53,10 +53,10 @@ def make_grid(sensitivity, upper, epsilon):
     """Choose the grid from public numbers: bottleneck sensitivity, bound of the values, loss.
 
     The step divides the sensitivity, so that this is a whole number of steps and nothing is lost;
-    only where it is less than one step of the finest grid, it counts as one. It is at most a part of the entropic scale of one
-    point, which moves in a plane with the maximum norm: ``4 log(2) / epsilon`` sensitivities
-    (Boedihardjo, Strohmer, Vershynin, "Metric geometry of the privacy-utility tradeoff",
-    Section 6, Example 1; what ``normed_scale(2, alpha=epsilon)`` is).
+    only where it is less than one step of the finest grid, it counts as one. It is at most a part
+    of the entropic scale of one point, which moves in a plane with the maximum norm:
+    ``4 log(2) / epsilon`` sensitivities (Boedihardjo, Strohmer, Vershynin, "Metric geometry of the
+    privacy-utility tradeoff", Section 6, Example 1; what ``normed_scale(2, alpha=epsilon)`` is).
     """
     padded = sensitivity * MARGIN
     # In units of the sensitivity.

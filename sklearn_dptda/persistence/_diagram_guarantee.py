@@ -30,9 +30,8 @@ def guarantee_of_diagrams(estimator, dimensions, public_bounds=True):
     names = ", ".join(f"H{q}" for q in dimensions)
     released = f"one persistence diagram per cloud and dimension ({names})"
     if estimator.mechanism == "exact" and math.isfinite(rate):
-        released += (
-            f", in steps of 1/{PART_OF_SCALE} of the entropic scale or 1/{MAX_SIZE // 2} of the range"
-        )
+        least = f"1/{PART_OF_SCALE} of the entropic scale or 1/{MAX_SIZE // 2} of the range"
+        released += f", in steps of {least}"
     return PrivacyGuarantee(
         epsilon=epsilon,
         delta=0.0 if pure else float(estimator.delta),
