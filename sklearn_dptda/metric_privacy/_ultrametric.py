@@ -127,7 +127,7 @@ class UltrametricMechanism(ChoiceMechanism):
 
     Places on a line, of which only the district matters:
 
-    >>> places = [[0, 8, 9], [8, 0, 1], [9, 1, 0]]
+    >>> places = [[0, 3, 3.1], [3, 0, 0.2], [3.1, 0.2, 0]]
     >>> districts = [[0, 5, 5], [5, 0, 0.1], [5, 0.1, 0]]
     >>> private = UltrametricMechanism(places, accuracy=districts, random_state=0).fit()
     >>> private.law_, private.radius_
