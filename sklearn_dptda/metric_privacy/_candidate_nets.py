@@ -5,6 +5,9 @@ import numpy as np
 from sklearn_dptda.metric_privacy._entropic_scale import entropic_scale
 from sklearn_dptda.metric_privacy._packing import Traversal
 
+# Part of the worst cost that must be saved: for less, all candidates serve the others better.
+_WORTH = 0.05
+
 
 def chosen_net(D, alpha, net):
     """Places of the candidates that can be released at the rate ``alpha / 2``.
@@ -31,10 +34,10 @@ def _separation(D, alpha):
 
 
 def _best_net(D, order, rate):
-    """Prefix of the order of which the worst cost is least; all, unless fewer are better."""
+    """Prefix of the order of which the worst cost is least; all, where that saves little."""
     costs = prefix_costs(D[:, order], rate)
     best = int(costs.argmin())
-    if costs[best] >= costs[-1] * (1 - 1e-9):
+    if costs[best] >= costs[-1] * (1 - _WORTH):
         return np.arange(len(D))
     return np.sort(order[: best + 1])
 

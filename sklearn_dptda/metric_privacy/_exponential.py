@@ -53,8 +53,9 @@ class MetricExponentialMechanism(ChoiceMechanism):
         ``rate="weighted"`` the weights say it. A float: those of a net, further
         apart than it, and no further from any other. ``"entropic"``: the net at
         the entropic scale of ``alpha / 3``, one candidate where ``alpha`` times
-        the diameter is at most 3/2. ``"auto"``: the most accurate of many nets,
-        these and all candidates among them.
+        the diameter is at most 3/2. ``"auto"``: the most accurate of many nets
+        for the candidate for which it is worst, where that saves a twentieth of
+        what all candidates err; else all.
     %(pays_for_releases)s
 
     Attributes

@@ -72,8 +72,9 @@ def test_lemma_and_theorem(alpha):
             assert private.accuracy_ <= bound_of_net(s, alpha)
         best, _ = law_of(D, alpha)
         every, _ = law_of(D, alpha, net="all")
-        assert best.accuracy_ <= min(private.accuracy_, every.accuracy_) * (1 + 1e-6)
-        assert best.accuracy_ <= D.max(axis=1).min() * (1 + 1e-6)
+        assert best.accuracy_ <= every.accuracy_ * (1 + 1e-9)
+        # Up to the twentieth for which all candidates are kept.
+        assert 0.95 * best.accuracy_ <= min(private.accuracy_, D.max(axis=1).min()) * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("net", ["auto", "entropic", 0.2])
