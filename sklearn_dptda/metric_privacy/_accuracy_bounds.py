@@ -36,9 +36,10 @@ class AccuracyBounds:
         No mechanism is more accurate: by the entropic scale (Theorem 3.1), the
         diametric scale (Theorem 3.2), pairs of points, and packings.
     upper_bounds : dict of str to float
-        Some mechanism is as accurate: one output for all inputs; where both
-        distances are the same the exponential mechanism on a net (Lemma 4.1);
-        where that of accuracy is ultrametric the relaxed one (Theorem 5.1).
+        Some mechanism is as accurate: one output for all inputs; the exponential
+        mechanism on a net, where both distances are one (Lemma 4.1, and "one
+        metric"); the relaxed law of an ultrametric of accuracy (Theorem 5.1); and
+        that on random clusters ("two metrics").
     optimum : float or None
         Best accuracy, by linear programming, on up to 40 points.
     attained : dict of str to float
@@ -116,10 +117,11 @@ def accuracy_bounds(
 
     *Above.* With ``s`` the entropic scale at ``alpha / 3`` and ``s_o`` the
     diametric scale at ``alpha / 7``:
-    ``6 s + exp((1 - alpha s) / 2) (33.1 s + 35.9 / alpha)`` where both distances
-    are the same, and ``s + 46.5 s_o`` where that of accuracy is an ultrametric.
-    These constants are those of the proofs; the mechanisms themselves are far
-    better.
+    ``6 s + exp((1 - alpha s) / 2) (33.1 s + 35.9 / alpha)`` and ``21 s + 60 s_o``
+    where both distances are one, ``s + 46.5 s_o`` where that of accuracy is an
+    ultrametric, and ``(1 + 2 H) s + 162 s_o`` always, with ``H`` the harmonic sum
+    up to the size of a net at ``s``. These constants are those of the proofs; the
+    mechanisms themselves are far better.
 
     References
     ----------
@@ -145,6 +147,8 @@ def accuracy_bounds(
       guaranteed                               0.2855    1.64 times
       some mechanism within: constant             0.5
       some mechanism within: Lemma 4.1          15.39
+      some mechanism within: one metric         65.57
+      some mechanism within: two metrics        124.2
     """
     D1, D2 = check_pair(D1, D2)
     alpha = check_alpha(alpha)
