@@ -11,7 +11,6 @@ from sklearn_dptda.metric_privacy._entropic_scale import entropic_scale
 from sklearn_dptda.metric_privacy._exponential import MetricExponentialMechanism
 from sklearn_dptda.metric_privacy._finite_mechanism import FiniteMechanism, privacy_parameter
 from sklearn_dptda.metric_privacy._infinite_spaces import (
-    baire_scale,
     lipschitz_scale,
     measure_scale,
     normed_scale,
@@ -23,6 +22,7 @@ from sklearn_dptda.metric_privacy._outer_scale import outer_scale, packing_numbe
 from sklearn_dptda.metric_privacy._private_measure import PrivateMeasure
 from sklearn_dptda.metric_privacy._scale_bounds import ScaleBounds
 from sklearn_dptda.metric_privacy._ultrametric import UltrametricMechanism
+from sklearn_dptda.metric_privacy._word_scales import baire_diametric_scale, baire_scale
 
 __all__ = [
     "AccuracyBounds",
@@ -34,6 +34,7 @@ __all__ = [
     "ScaleBounds",
     "UltrametricMechanism",
     "accuracy_bounds",
+    "baire_diametric_scale",
     "baire_scale",
     "diametric_scale",
     "doubling_scale",

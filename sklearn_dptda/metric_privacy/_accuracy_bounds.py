@@ -13,8 +13,10 @@ from sklearn_dptda.metric_privacy._exponential import MetricExponentialMechanism
 from sklearn_dptda.metric_privacy._finite_laws import worst_cost
 from sklearn_dptda.metric_privacy._linear_program import solve
 from sklearn_dptda.metric_privacy._linkage import is_ultrametric
+from sklearn_dptda.metric_privacy._lower_bounds import by_packings, by_pairs
 from sklearn_dptda.metric_privacy._scale_bounds import ScaleBounds
 from sklearn_dptda.metric_privacy._ultrametric import UltrametricMechanism
+from sklearn_dptda.metric_privacy._upper_bounds import upper_bounds
 
 # Programs of more points take more than a few seconds.
 _MOST_SOLVED = 40
@@ -30,8 +32,14 @@ class AccuracyBounds:
         Privacy loss per unit of the distance of privacy.
     entropic, diametric : ScaleBounds
         Scales at twice the rate.
-    lower : float
-        No mechanism is more accurate (Theorems 3.1 and 3.2).
+    lower_bounds : dict of str to float
+        No mechanism is more accurate: by the entropic scale (Theorem 3.1), the
+        diametric scale (Theorem 3.2), pairs of points, and packings.
+    upper_bounds : dict of str to float
+        Some mechanism is as accurate: one output for all inputs; the exponential
+        mechanism on a net, where both distances are one (Lemma 4.1, and "one
+        metric"); the relaxed law of an ultrametric of accuracy (Theorem 5.1); and
+        that on random clusters ("two metrics").
     optimum : float or None
         Best accuracy, by linear programming, on up to 40 points.
     attained : dict of str to float
@@ -42,9 +50,20 @@ class AccuracyBounds:
     alpha: float
     entropic: ScaleBounds
     diametric: ScaleBounds
-    lower: float
+    lower_bounds: dict[str, float]
+    upper_bounds: dict[str, float]
     optimum: float | None
     attained: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def lower(self) -> float:
+        """Largest of the lower bounds."""
+        return max(self.lower_bounds.values())
+
+    @property
+    def upper(self) -> float:
+        """Least of the upper bounds."""
+        return min(self.upper_bounds.values())
 
     @property
     def best(self) -> float:
@@ -52,15 +71,15 @@ class AccuracyBounds:
         return self.lower if self.optimum is None else self.optimum
 
     def __str__(self):
-        lines = [
-            f"accuracy of private mechanisms at the rate alpha={self.alpha:g}",
-            f"  {'lower bound, theorems':32} {self.lower:10.4g}",
-        ]
+        rows = [(f"no mechanism below: {name}", v) for name, v in self.lower_bounds.items()]
         if self.optimum is not None:
-            lines.append(f"  {'best, linear program':32} {self.optimum:10.4g}")
-        for name, value in self.attained.items():
-            times = f"  {value / self.best:6.2f} times" if self.best > 0 else ""
-            lines.append(f"  {name:32} {value:10.4g}{times}")
+            rows.append(("best, linear program", self.optimum))
+        rows += self.attained.items()
+        rows += [(f"some mechanism within: {name}", v) for name, v in self.upper_bounds.items()]
+        lines = [f"accuracy of private mechanisms at the rate alpha={self.alpha:g}"]
+        for name, value in rows:
+            times = f"  {value / self.best:6.2f} times" if name in self.attained else ""
+            lines.append(f"  {name:36} {value:10.4g}{times if self.best > 0 else ''}")
         return "\n".join(lines)
 
 
@@ -89,13 +108,28 @@ def accuracy_bounds(
 
     Notes
     -----
-    With ``s`` the entropic scale and ``s_o`` the diametric scale at the rate
-    ``2 alpha``, no mechanism is more accurate than ``s / 8`` and ``s_o / 5``.
+    *Below.* With ``s`` the entropic scale and ``s_o`` the diametric scale at the
+    rate ``2 alpha``, no mechanism is more accurate than ``s / 8`` and
+    ``s_o / 5``. The same arguments give more: ``D2 / (1 + exp(alpha D1))`` for
+    any two points, and ``g (1 - 1 / sum over y of exp(-alpha D1[x, y]))`` for
+    any point ``x`` and any ``y`` around which open balls of accuracy of radius
+    ``g`` are disjoint.
+
+    *Above.* With ``s`` the entropic scale at ``alpha / 3`` and ``s_o`` the
+    diametric scale at ``alpha / 7``:
+    ``6 s + exp((1 - alpha s) / 2) (33.1 s + 35.9 / alpha)`` and ``21 s + 60 s_o``
+    where both distances are one, ``s + 46.5 s_o`` where that of accuracy is an
+    ultrametric, and ``(1 + 2 H) s + 162 s_o`` always, with ``H`` the harmonic sum
+    up to the size of a net at ``s``. These constants are those of the proofs; the
+    mechanisms themselves are far better.
 
     References
     ----------
     M. Boedihardjo, T. Strohmer, R. Vershynin, "Metric geometry of the
-    privacy-utility tradeoff", Theorems 3.1, 3.2 and 4.2.
+    privacy-utility tradeoff", Theorems 1.5 and 1.7, that is 3.1, 3.2, 4.2 and
+    5.1; N. Bordenabe, K. Chatzikokolakis, C. Palamidessi, "Optimal
+    geo-indistinguishable mechanisms for location privacy", 2014, for the linear
+    program.
 
     Examples
     --------
@@ -104,10 +138,17 @@ def accuracy_bounds(
     >>> places = np.linspace(0, 1, 21)
     >>> print(accuracy_bounds(np.abs(places[:, None] - places), alpha=4.0))
     accuracy of private mechanisms at the rate alpha=4
-      lower bound, theorems               0.01807
-      best, linear program                 0.1744
-      weighted                             0.2147    1.23 times
-      guaranteed                           0.3289    1.89 times
+      no mechanism below: Theorem 3.1          0.0125
+      no mechanism below: Theorem 3.2         0.01807
+      no mechanism below: pairs               0.06944
+      no mechanism below: packings            0.06329
+      best, linear program                     0.1744
+      weighted                                 0.2147    1.23 times
+      guaranteed                               0.2855    1.64 times
+      some mechanism within: constant             0.5
+      some mechanism within: Lemma 4.1          15.39
+      some mechanism within: one metric         65.57
+      some mechanism within: two metrics        124.2
     """
     D1, D2 = check_pair(D1, D2)
     alpha = check_alpha(alpha)
@@ -118,7 +159,13 @@ def accuracy_bounds(
         alpha=alpha,
         entropic=entropic,
         diametric=diametric,
-        lower=max(entropic.lower / 8, diametric.lower / 5),
+        lower_bounds={
+            "Theorem 3.1": entropic.lower / 8,
+            "Theorem 3.2": diametric.lower / 5,
+            "pairs": by_pairs(D1, D2, alpha),
+            "packings": by_packings(D1, D2, alpha),
+        },
+        upper_bounds=upper_bounds(D1, D2, alpha),
         optimum=_solved(D1, D2, alpha) if solved else None,
         attained=_attained(D1, D2, alpha),
     )
@@ -134,7 +181,7 @@ def _solved(D1, D2, alpha):
 
 def _attained(D1, D2, alpha):
     accuracies = {}
-    if is_ultrametric(D1):
+    if is_ultrametric(D1) or is_ultrametric(D2):
         accuracies["ultrametric"] = UltrametricMechanism(D1, alpha, accuracy=D2).fit().accuracy_
     for rate in ("weighted", "guaranteed"):
         mechanism = MetricExponentialMechanism(alpha, "precomputed", D1, rate=rate).fit()

@@ -34,7 +34,7 @@ def diametric_scale(
 
     References
     ----------
-    Boedihardjo, Strohmer, Vershynin, Section 2.6.
+    Boedihardjo, Strohmer, Vershynin, Definition 1.6.
     """
     D1, D2 = check_pair(D1, D2)
     alpha = check_alpha(alpha)

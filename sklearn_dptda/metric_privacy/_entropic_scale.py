@@ -63,7 +63,7 @@ def entropic_scale(
     References
     ----------
     M. Boedihardjo, T. Strohmer, R. Vershynin, "Metric geometry of the
-    privacy-utility tradeoff", Definition 2.4.
+    privacy-utility tradeoff", Definition 1.4.
 
     Examples
     --------

@@ -46,14 +46,18 @@ def draw(logs, noise):
     return np.concatenate([np.empty(0, np.int64), *drawn])
 
 
-def _draw(logs, noise):
+def integer_weights(logs):
+    """Integers in proportion to which is drawn: the first times ``2**44``, plus the second."""
     logs = logs - logs.max(axis=1, keepdims=True)
     weights = np.where(np.isneginf(logs), 0.0, np.maximum(np.exp(logs), least(logs.shape[1])))
     weights = np.ldexp(weights, _HIGH - logs.shape[1].bit_length())
     high = np.floor(weights)
     # Exact: what is left of a number of 53 bits has few enough of them.
-    low = np.ldexp(weights - high, _LOW).astype(np.uint64)
-    high, low = np.cumsum(high.astype(np.uint64), axis=1), np.cumsum(low, axis=1)
+    return high.astype(np.uint64), np.ldexp(weights - high, _LOW).astype(np.uint64)
+
+
+def _draw(logs, noise):
+    high, low = (np.cumsum(side, axis=1) for side in integer_weights(logs))
     high, low = high + (low >> np.uint64(_LOW)), low & _MASK
     chosen = np.empty(len(logs), dtype=np.int64)
     missing = np.arange(len(logs))

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from numbers import Real
 from typing import Literal, Self
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.utils import check_array
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, RandomStateLike
+from sklearn_dptda.metric_privacy._candidate_nets import chosen_net
 from sklearn_dptda.metric_privacy._choice_mechanism import ChoiceMechanism, check_number
 from sklearn_dptda.metric_privacy._distance_matrices import check_distances
 from sklearn_dptda.metric_privacy._exact_draws import floored
@@ -18,7 +20,7 @@ from sklearn_dptda.metric_privacy._named_metrics import LP_METRICS, cross_distan
 from sklearn_dptda.metric_privacy._weighted_law import weighted_law
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLeakWarning
 from sklearn_dptda.utils._rows import check_rows
-from sklearn_dptda.utils._sklearn import StrOptions, _fit_context
+from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
 
 @fill_doc
@@ -46,6 +48,14 @@ class MetricExponentialMechanism(ChoiceMechanism):
         ``"guaranteed"``: ``alpha / 2``, private for any inputs.
         ``"weighted"``: up to ``alpha``, where all inputs are candidates;
         checked in :meth:`fit`.
+    net : {"auto", "entropic", "all"} or float, default="auto"
+        Which candidates can be released at the rate ``alpha / 2``; with
+        ``rate="weighted"`` the weights say it. A float: those of a net, further
+        apart than it, and no further from any other. ``"entropic"``: the net at
+        the entropic scale of ``alpha / 3``, one candidate where ``alpha`` times
+        the diameter is at most 3/2. ``"auto"``: the most accurate of many nets
+        for the candidate for which it is worst, where that saves a twentieth of
+        what all candidates err; else all.
     %(pays_for_releases)s
 
     Attributes
@@ -82,6 +92,10 @@ class MetricExponentialMechanism(ChoiceMechanism):
     diameter of the candidates, the ``epsilon`` of the guarantee. The
     candidates are public. ``log_probability`` is not private.
 
+    Where many candidates crowd together at a distance, each of them is unlikely,
+    and all of them are likely: a net has few of them. Which candidates it has
+    follows from their distances, which are public.
+
     :meth:`fit` holds the law against every pair of candidates. Of a function, or
     of precomputed distances, it looks at every triangle, in time that grows with
     the cube of the number of candidates, and inputs are taken to be as far as the
@@ -99,7 +113,10 @@ class MetricExponentialMechanism(ChoiceMechanism):
     ----------
     F. McSherry, K. Talwar, "Mechanism design via differential privacy"; M.
     Boedihardjo, T. Strohmer, R. Vershynin, "Metric geometry of the
-    privacy-utility tradeoff", Theorem 4.2.
+    privacy-utility tradeoff", Lemma 4.1 and Theorem 4.2, for the net and for
+    how accurate it is; E. ElSalamouny, K. Chatzikokolakis, C. Palamidessi,
+    "Generalized differential privacy: regions of priors that admit robust
+    optimal mechanisms", 2014, for the weights.
 
     Examples
     --------
@@ -118,6 +135,10 @@ class MetricExponentialMechanism(ChoiceMechanism):
         "metric": [str, callable],
         "candidates": ["array-like", list, None],
         "rate": [StrOptions({"guaranteed", "weighted"})],
+        "net": [
+            StrOptions({"auto", "entropic", "all"}),
+            Interval(Real, 0, None, closed="left"),
+        ],
     }
 
     def __init__(
@@ -127,6 +148,7 @@ class MetricExponentialMechanism(ChoiceMechanism):
         candidates: ArrayLike | Sequence[ArrayLike] | None = None,
         *,
         rate: Literal["guaranteed", "weighted"] = "guaranteed",
+        net: Literal["auto", "entropic", "all"] | float = "auto",
         accountant: PrivacyAccountant | None = None,
         random_state: RandomStateLike = None,
     ) -> None:
@@ -134,6 +156,7 @@ class MetricExponentialMechanism(ChoiceMechanism):
         self.metric = metric
         self.candidates = candidates
         self.rate = rate
+        self.net = net
         self.accountant = accountant
         self.random_state = random_state
 
@@ -178,7 +201,8 @@ class MetricExponentialMechanism(ChoiceMechanism):
         if self.rate == "weighted":
             rate, log_weights = weighted_law(D, self._full_rate(len(D)))
         else:
-            rate, log_weights = float(self.alpha) / 2, np.zeros(len(D))
+            rate, log_weights = float(self.alpha) / 2, np.full(len(D), -np.inf)
+            log_weights[chosen_net(D, float(self.alpha), self.net)] = 0.0
         self.weights_ = np.exp(log_weights)
         self._outputs = np.flatnonzero(np.isfinite(log_weights))
         self._log_weights = log_weights[self._outputs]

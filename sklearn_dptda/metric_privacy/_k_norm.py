@@ -72,7 +72,7 @@ class KNormMechanism(MetricMechanism):
     ----------
     M. Hardt, K. Talwar, "On the geometry of differential privacy"; M. Andres
     et al., "Geo-indistinguishability"; Boedihardjo, Strohmer, Vershynin,
-    Section 6, Example 1.
+    Theorem 6.1.
 
     Examples
     --------

@@ -50,8 +50,9 @@ def optimal_mechanism(
 
     References
     ----------
-    Boedihardjo, Strohmer, Vershynin, Section 1; C. Dwork et al., for the
-    program.
+    Boedihardjo, Strohmer, Vershynin, Definition 1.2, for what is optimal; N.
+    Bordenabe, K. Chatzikokolakis, C. Palamidessi, "Optimal geo-indistinguishable
+    mechanisms for location privacy", 2014, for the program.
 
     Examples
     --------

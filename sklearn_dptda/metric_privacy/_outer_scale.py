@@ -75,7 +75,7 @@ def outer_scale(D: ArrayLike, *, alpha: float = 1.0) -> ScaleBounds:
 
     References
     ----------
-    Boedihardjo, Strohmer, Vershynin, Section 2.5.
+    Boedihardjo, Strohmer, Vershynin, Definition 2.10.
     """
     D, alpha = check_distances(D), check_alpha(alpha)
     radii = Traversal(D).radii

@@ -128,7 +128,7 @@ class PrivateMeasure(ReleasedMeasureMixin, GroupsMixin, PrivateEstimatorMixin, B
     ----------
     Y. He, R. Vershynin, Y. Zhu, "Algorithmically effective differentially
     private synthetic data", 2023; M. Boedihardjo, T. Strohmer, R. Vershynin,
-    "Metric geometry of the privacy-utility tradeoff", Section 6, Example 2.
+    "Metric geometry of the privacy-utility tradeoff", Theorem 6.2.
 
     Examples
     --------

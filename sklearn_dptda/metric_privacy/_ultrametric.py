@@ -1,4 +1,4 @@
-"""The mechanism of ultrametric spaces, at the full rate."""
+"""Mechanisms of trees: where the distance of privacy or that of accuracy is an ultrametric."""
 
 from numbers import Real
 from typing import Literal, Self
@@ -10,40 +10,58 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import IntArray, RandomStateLike
 from sklearn_dptda.metric_privacy._choice_mechanism import ChoiceMechanism, check_number
-from sklearn_dptda.metric_privacy._distance_matrices import check_pair, check_places
-from sklearn_dptda.metric_privacy._exact_draws import floored
-from sklearn_dptda.metric_privacy._finite_laws import worst_cost
-from sklearn_dptda.metric_privacy._linkage import (
-    cells_of_tree,
-    is_ultrametric,
-    subdominant,
-    tree_of,
+from sklearn_dptda.metric_privacy._class_laws import (
+    cheapest,
+    raised,
+    relaxed_class_law,
+    weighted_class_law,
 )
-from sklearn_dptda.metric_privacy._weighted_law import row_weights
+from sklearn_dptda.metric_privacy._distance_matrices import (
+    check_distances,
+    check_pair,
+    check_places,
+)
+from sklearn_dptda.metric_privacy._entropic_scale import entropic_scale
+from sklearn_dptda.metric_privacy._linkage import is_ultrametric, subdominant
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
+
+_MECHANISMS = {
+    "weighted": "weighted exponential mechanism of the ultrametric",
+    "relaxed": "exponential mechanism of the distance from classes",
+    "raised": "exponential mechanism of the distance from classes",
+}
 
 
 @fill_doc
 class UltrametricMechanism(ChoiceMechanism):
-    """Replace points of an ultrametric space, at the full rate of metric privacy.
+    """Replace points of a finite space with a tree, as accurately as the tree allows.
 
     Leaves of a tree, words, or classes of a hierarchy: of any three points the
-    two longest distances are equal. There the exponential mechanism needs no
-    factor of two. Where accuracy asks for less than single points, classes of
-    near points stand for them.
+    two longest distances are equal, be it those of accuracy or of privacy.
+    Where accuracy asks for less than single points, one point stands for a
+    class of near ones.
 
     Parameters
     ----------
     candidates : array-like of shape (n_points, n_points)
-        Ultrametric distances of privacy of the public points, which are all
-        inputs and all outputs.
+        Distances of privacy of the public points, which are all inputs and all
+        outputs.
     %(rate)s
     accuracy : array-like of shape (n_points, n_points), default=None
         Distances of accuracy. None: the same.
-    radius : float or "auto", default="auto"
-        Points within this distance of privacy of each other are released as
-        one of them. ``"auto"``: what is most accurate, which is a function of
+    law : {"auto", "relaxed", "raised", "weighted"}, default="auto"
+        ``"relaxed"``, where *accuracy* is ultrametric and privacy anything: by
+        the distance of privacy from whole classes, at half the rate.
+        ``"raised"``: the same at the largest rate at which it is found to be
+        private. ``"weighted"``, where *privacy* is ultrametric and accuracy
+        anything: at the full rate, which weights allow. ``"auto"``: the most
+        accurate of those that the distances allow.
+    radius : float, "entropic" or "auto", default="auto"
+        Points within this distance of each other, of privacy for the weighted
+        law and of accuracy for the other ones, are released as one of them.
+        ``"entropic"``: not the weighted law, and the entropic scale of
+        ``alpha / 3``. ``"auto"``: what is most accurate. All are functions of
         public numbers.
     %(pays_for_releases)s
 
@@ -53,10 +71,13 @@ class UltrametricMechanism(ChoiceMechanism):
         Number of points.
     representatives_ : ndarray of int
         Points that can be released, one for each class.
+    law_ : {"relaxed", "raised", "weighted"}
+        Law that is used.
     radius_ : float
         Radius that is used.
     rate_ : float
-        Rate that is used: ``alpha``, up to rounding.
+        Rate that is used: ``alpha`` by the weighted law and half of it by the
+        relaxed one, up to rounding, or between them.
     privacy_parameter_ : float
         Loss per unit of distance that the law has: at most ``alpha``.
     accuracy_ : float
@@ -73,17 +94,28 @@ class UltrametricMechanism(ChoiceMechanism):
     at most ``alpha * r``, and replacing it by ``epsilon``, which is ``alpha``
     times the diameter.
 
-    The matrix ``exp(-alpha D)`` of an ultrametric has a row diagonally dominant
-    inverse, so that the weights by which rows sum to one are not negative.
-    Classes of points within a radius form an ultrametric space again, to
-    which points are mapped without increasing distances.
+    *Relaxed.* The distance of a point from a class, the least from its points,
+    changes by no more than the point is moved; so do, at half the rate, both
+    the logarithm of a weight and that of their sum. Its accuracy is at most
+    ``s + 47 s_o``, with ``s`` the entropic scale at ``alpha / 3`` and ``s_o``
+    the diametric scale at ``alpha / 7``.
+
+    *Raised.* Rates up to ``alpha`` are tried, and the law is held against every
+    pair of points: computed, not argued.
+
+    *Weighted.* The matrix ``exp(-alpha D)`` of an ultrametric has a row
+    diagonally dominant inverse, so that the weights by which rows sum to one
+    are not negative. Classes of points within a radius form an ultrametric
+    space again, to which points are mapped without increasing distances.
 
     References
     ----------
     M. Boedihardjo, T. Strohmer, R. Vershynin, "Metric geometry of the
-    privacy-utility tradeoff", Theorem 5.1; S. Martinez, G. Michon, J. San
-    Martin, "Inverse of strictly ultrametric matrices are of Stieltjes type",
-    1994, for the weights.
+    privacy-utility tradeoff", Theorem 5.1, for the relaxed law; S. Martinez,
+    G. Michon, J. San Martin, "Inverse of strictly ultrametric matrices are of
+    Stieltjes type", 1994, and E. ElSalamouny, K. Chatzikokolakis, C.
+    Palamidessi, "Generalized differential privacy: regions of priors that admit
+    robust optimal mechanisms", 2014, for the weighted one.
 
     Examples
     --------
@@ -92,13 +124,25 @@ class UltrametricMechanism(ChoiceMechanism):
     >>> private = UltrametricMechanism(leaves, alpha=2.0, random_state=0).fit()
     >>> private.release([0, 0, 3]).shape
     (3,)
+
+    Places on a line, of which only the district matters:
+
+    >>> places = [[0, 3, 3.1], [3, 0, 0.2], [3.1, 0.2, 0]]
+    >>> districts = [[0, 5, 5], [5, 0, 0.1], [5, 0.1, 0]]
+    >>> private = UltrametricMechanism(places, accuracy=districts, random_state=0).fit()
+    >>> private.law_, private.radius_
+    ('raised', 0.1)
     """
 
     _parameter_constraints = {
         **ChoiceMechanism._parameter_constraints,
         "candidates": ["array-like"],
         "accuracy": ["array-like", None],
-        "radius": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "law": [StrOptions({"auto", "relaxed", "raised", "weighted"})],
+        "radius": [
+            Interval(Real, 0, None, closed="left"),
+            StrOptions({"auto", "entropic"}),
+        ],
     }
     metric = "precomputed"
 
@@ -108,13 +152,15 @@ class UltrametricMechanism(ChoiceMechanism):
         alpha: float = 1.0,
         *,
         accuracy: ArrayLike | None = None,
-        radius: float | Literal["auto"] = "auto",
+        law: Literal["auto", "relaxed", "raised", "weighted"] = "auto",
+        radius: float | Literal["auto", "entropic"] = "auto",
         accountant: PrivacyAccountant | None = None,
         random_state: RandomStateLike = None,
     ) -> None:
         self.candidates = candidates
         self.alpha = alpha
         self.accuracy = accuracy
+        self.law = law
         self.radius = radius
         self.accountant = accountant
         self.random_state = random_state
@@ -134,54 +180,70 @@ class UltrametricMechanism(ChoiceMechanism):
         Raises
         ------
         ValueError
-            If the distances are no ultrametric.
+            If the distances do not fit the law: neither, or not the right ones,
+            are ultrametric.
         """
         D1, D2 = check_pair(self.candidates, self.accuracy)
         check_number(len(D1))
         tree = subdominant(D1)
-        if not is_ultrametric(D1, tree):
-            raise ValueError(
-                "candidates are no ultrametric: of some three points the two longest distances "
-                "differ. Use MetricExponentialMechanism."
-            )
+        on_a_tree = is_ultrametric(D1, tree)
+        kinds = self._kinds(is_ultrametric(D2), on_a_tree)
         # What rounding breaks is mended, so that all that follows is exact.
-        self._between = tree
-        self.n_candidates_ = self.n_features_in_ = len(tree)
-        rate, radii = self._full_rate(self.n_candidates_), self._radii()
-        clusters = tree_of(tree, "single")
-        laws = [self._law_at(cells_of_tree(clusters, r * (1 + 1e-9)), D2, rate) for r in radii]
-        best = int(np.argmin([cost for cost, *_ in laws]))
-        self.accuracy_, self._outputs, self._log_weights = laws[best]
-        self.radius_, self.representatives_ = float(radii[best]), self._outputs
-        self._settle(rate, "weighted exponential mechanism of the ultrametric")
+        D1 = tree if on_a_tree else check_distances(D1, "candidates", all_triangles=True)
+        self._between, D2 = D1, D1 if self.accuracy is None else D2
+        self.n_candidates_ = self.n_features_in_ = len(D1)
+        law = cheapest(self._laws(kinds, D1, D2))
+        self.law_, self.radius_, self.accuracy_ = law.kind, law.radius, law.cost
+        self.representatives_ = self._outputs = law.outputs
+        self._log_weights, self._to_classes = law.log_weights, law.to_classes
+        # Sums of distances are rounded, those of a tree are not.
+        rounding = 0.0 if on_a_tree else 2.0**-46 * float(D1.max())
+        self._settle(law.rate, _MECHANISMS[law.kind], rounding=rounding)
         return self
 
-    def _radii(self):
-        if self.radius != "auto":
-            return [float(self.radius)]
-        heights = np.unique(self._between)
-        # Levels of a tree that differ by rounding are one.
-        return heights[np.r_[True, np.diff(heights) > 1e-9 * heights[-1]]]
+    def _kinds(self, accuracy, privacy):
+        """Laws that are asked for, and allowed by which of the distances are ultrametric."""
+        allowed = {
+            "relaxed": accuracy,
+            "raised": accuracy,
+            "weighted": privacy and self.radius != "entropic",
+        }
+        kinds = [kind for kind, fits in allowed.items() if fits and self.law in ("auto", kind)]
+        if not kinds:
+            raise ValueError(
+                f"law={self.law!r} with radius={self.radius!r}: the distances are no ultrametric: "
+                "of some three points the two longest differ. The relaxed and the raised law take "
+                "an accuracy that is one, the weighted law candidates that are, and no entropic "
+                "scale. For other distances there is MetricExponentialMechanism."
+            )
+        return kinds
 
-    def _law_at(self, cells, D2, rate):
-        """Accuracy, representatives and weights, with numbers of the classes of all points."""
-        # The point of a class whose farthest one is nearest.
-        outputs = np.array(
-            [mine[D2[np.ix_(mine, mine)].max(axis=1).argmin()] for mine in _members(cells)]
-        )
-        between = self._between[np.ix_(outputs, outputs)]
-        try:
-            weights = row_weights(between, rate)
-        except np.linalg.LinAlgError:
-            raise ValueError("alpha times the distances is lost in rounding.") from None
-        log_weights = np.log(np.maximum(weights, np.finfo(float).tiny))
-        law = floored(log_weights - rate * between)[cells]
-        return worst_cost(law, D2[:, outputs]), outputs, log_weights
+    def _laws(self, kinds, D1, D2):
+        """Laws that are asked for, of each kind at its best radius."""
+        alpha = float(self.alpha)
+        if "weighted" in kinds:
+            rate, radii = self._full_rate(len(D1)), self._radii(D1, D2, D1)
+            yield cheapest(weighted_class_law(D1, D2, radius, rate) for radius in radii)
+        if kinds != ["weighted"]:
+            radii = self._radii(D1, D2, D2)
+            relaxed = cheapest(relaxed_class_law(D1, D2, radius, alpha) for radius in radii)
+            if "relaxed" in kinds:
+                yield relaxed
+            if "raised" in kinds:
+                yield raised(relaxed, D1, D2, alpha)
+
+    def _radii(self, D1, D2, tree):
+        if self.radius == "auto":
+            heights = np.unique(tree)
+            # Levels of a tree that differ by rounding are one.
+            return heights[np.r_[np.diff(heights) > 1e-9 * heights[-1], True]]
+        if self.radius == "entropic":
+            return [float(entropic_scale(D1, D2, alpha=float(self.alpha) / 3))]
+        return [float(self.radius)]
 
     def _to_outputs(self, D):
-        """Distances of classes: within one, it is that of its representative."""
-        between = self._between[np.ix_(self._outputs, self._outputs)]
-        return between[super()._to_outputs(D).argmin(axis=1)]
+        """Distances from classes, by those from points: one of these is zero."""
+        return self._to_classes[D.argmin(axis=1)]
 
     def release(self, inputs: ArrayLike) -> IntArray:
         """Pay, and replace points given by their numbers.
@@ -209,8 +271,3 @@ class UltrametricMechanism(ChoiceMechanism):
         if (D.min(axis=1) > 0).any():
             raise ValueError("X has records that are no points of the space.")
         return self._between[D.argmin(axis=1)]
-
-
-def _members(cells):
-    order = np.argsort(cells, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(cells[order])) + 1)

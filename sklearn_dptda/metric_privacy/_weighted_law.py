@@ -38,11 +38,13 @@ def weighted_law(D, alpha):
         log_weights = np.where(positive, np.log(w), -np.inf)
     if positive[first].all():
         return alpha, log_weights
-    return _raised(D[:, positive], log_weights[positive], D, alpha), log_weights
+    return raised_rate(D[:, positive], log_weights[positive], D, alpha), log_weights
 
 
-def _raised(to_outputs, log_weights, D, alpha):
+def raised_rate(to_outputs, log_weights, D, alpha):
     """Largest rate in [alpha / 2, alpha] at which the normalised law is private."""
+    if rated_parameter(log_weights, to_outputs, alpha, D) <= alpha:
+        return alpha
     low, high = alpha / 2, alpha
     for _ in range(20):
         middle = (low + high) / 2

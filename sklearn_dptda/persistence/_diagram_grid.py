@@ -56,7 +56,7 @@ def make_grid(sensitivity, upper, epsilon):
     only where it is less than one step of the finest grid, it counts as one. It is at most a part
     of the entropic scale of one point, which moves in a plane with the maximum norm:
     ``4 log(2) / epsilon`` sensitivities (Boedihardjo, Strohmer, Vershynin, "Metric geometry of the
-    privacy-utility tradeoff", Section 6, Example 1; what ``normed_scale(2, alpha=epsilon)`` is).
+    privacy-utility tradeoff", Theorem 6.1; what ``normed_scale(2, alpha=epsilon)`` is).
     """
     padded = sensitivity * MARGIN
     # In units of the sensitivity.

@@ -75,6 +75,13 @@ KNOWN = {
     "interval": line(21),
     "baire": words(HALVES),
 }
+# Distances of words by the first different place: of privacy, and of accuracy.
+PAIRS = [
+    (lambda k: 2.0**-k, lambda k: 2.0**-k),
+    (lambda k: 2.0**-k, lambda k: 3.0**-k),
+    (lambda k: 1 / k, lambda k: 2.0**-k),
+    (lambda k: 3.0**-k, lambda k: 1 / k),
+]
 
 
 def many_spaces():

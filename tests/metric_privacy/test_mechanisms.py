@@ -608,6 +608,7 @@ def test_best_mechanisms_with_copies(d):
         assert best.accuracy == pytest.approx(plain.optimum, abs=1e-5)
 
 
+@pytest.mark.parametrize("net", ["auto", "all"])
 @pytest.mark.parametrize(
     ("metric", "alpha", "centre", "width"),
     [
@@ -617,15 +618,16 @@ def test_best_mechanisms_with_copies(d):
         ("canberra", 1e6, [1e3, 1e-3], 1e-9),
     ],
 )
-def test_inputs_far_from_candidates_that_are_close_together(metric, alpha, centre, width):
+def test_inputs_far_from_candidates_that_are_close_together(metric, alpha, centre, width, net):
     # Distances are rounded at the size that they have, not at that of the candidates' diameter.
     rng = np.random.default_rng(0)
     candidates = np.array(centre) + width * rng.random((20, 2))
-    private = MetricExponentialMechanism(alpha, metric, candidates).fit()
+    private = MetricExponentialMechanism(alpha, metric, candidates, net=net).fit()
     promise = private.privacy_guarantee_
     X = np.array(centre) * rng.uniform(0.1, 2.0, (400, 2))
     Y = np.nextafter(X, np.inf)
-    logs, others = private.log_probability(X), private.log_probability(Y)
+    released = private.weights_ > 0
+    logs, others = (private.log_probability(inputs)[:, released] for inputs in (X, Y))
     distances = np.array(
         [cross_distances(x[None], y[None], metric)[0, 0] for x, y in zip(X, Y, strict=True)]
     )

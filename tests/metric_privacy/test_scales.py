@@ -23,7 +23,7 @@ from sklearn_dptda.metric_privacy._linkage import is_ultrametric
 from sklearn_dptda.metric_privacy._packing import ExactPacking
 from sklearn_dptda.metric_privacy._smooth_measure import hat_means, integrals
 
-from ._spaces import HALVES, KNOWN, line, many_spaces, random_graph, random_points, words
+from ._spaces import HALVES, KNOWN, PAIRS, line, many_spaces, random_graph, random_points, words
 
 ALPHAS = (1.0, 4.0, 16.0)
 ENTROPIC = {
@@ -158,14 +158,6 @@ def test_lines_are_exact_at_any_size():
         assert float(entropic_scale(fine, alpha=alpha)) == pytest.approx(closed, abs=4.1e-3)
 
 
-PAIRS = [
-    (lambda k: 2.0**-k, lambda k: 2.0**-k),
-    (lambda k: 2.0**-k, lambda k: 3.0**-k),
-    (lambda k: 1 / k, lambda k: 2.0**-k),
-    (lambda k: 3.0**-k, lambda k: 1 / k),
-]
-
-
 @pytest.mark.parametrize("pair", range(4))
 @pytest.mark.parametrize("L", [4, 6])
 @pytest.mark.parametrize("alpha", [0.5, 2.0, 8.0, 32.0])
@@ -210,23 +202,6 @@ def test_rates_of_measures_and_functions(scale, d):
         values = np.log([getattr(b, side) for b in bounds])
         slope = np.polyfit(np.log(alphas), values, 1)[0]
         assert slope == pytest.approx(-1 / (d + 1), abs=0.04)
-
-
-def test_lower_bound_of_measures_is_a_packing():
-    # The atoms of the proof on a line: distances of distribution functions, 4 cells.
-    alpha = 2.0
-    k = math.floor((1.583 * alpha) ** 0.5) + 1
-    lower = measure_scale(1, alpha=alpha).lower
-    grid = np.linspace(0, 1, 4001)
-    measures = []
-    for word in itertools.product((0, 1), repeat=k):
-        atoms = (np.arange(k) + 0.25 + 0.5 * np.array(word)) / k
-        measures.append((grid[:, None] >= atoms).mean(axis=1))
-    M = np.array(measures)
-    D = np.abs(M[:, None] - M).mean(axis=2)
-    assert (D.max(axis=1) <= 0.5 / k + 1e-3).all()
-    few = np.unique(np.round(D, 3))
-    assert lower <= few[-1]
 
 
 def test_exact_packing_of_a_cycle():

@@ -1,0 +1,107 @@
+"""Problems (ii) and (iii): accuracy by both scales, without connectedness or an ultrametric."""
+
+import math
+
+import numpy as np
+import pytest
+
+from sklearn_dptda.metric_privacy import diametric_scale, entropic_scale, packing_number
+from sklearn_dptda.metric_privacy._exact_draws import floored
+from sklearn_dptda.metric_privacy._linear_program import solve
+from sklearn_dptda.metric_privacy._packing import Traversal, nearest_of_cells
+from sklearn_dptda.metric_privacy._upper_bounds import bound_of_clusters
+
+from ._audits import exact_parameter
+from ._spaces import KNOWN, line, many_spaces, random_graph, random_points, star
+
+ALPHAS = (1.0, 6.0, 20.0)
+SHELLS = sum(math.exp(k / 3 - 5 * (k - 1) / 14) for k in range(1, 3000))
+
+
+def scales(D1, D2, alpha):
+    return (
+        float(entropic_scale(D1, D2, alpha=alpha / 3)),
+        float(diametric_scale(D1, D2, alpha=alpha / 7)),
+    )
+
+
+def two_metrics():
+    spaces = [(random_graph(9, i), random_points(9, 2, i)) for i in range(3)]
+    spaces += [(random_points(9, 1, i), random_graph(9, i)) for i in range(3)]
+    spaces += [(line(12), star(12)), (star(12), line(12)), (line(15), line(15))]
+    return spaces
+
+
+@pytest.mark.parametrize("alpha", [0.3, *ALPHAS, 60.0])
+def test_one_metric(alpha):
+    # The sum of the proof, shell by shell, for the law of Lemma 4.1.
+    for D in [*many_spaces(), *KNOWN.values()]:
+        s, s_o = scales(D, D, alpha)
+        net = Traversal(D).net(s)
+        law = np.exp(floored(-alpha / 2 * D[:, net]))
+        for row, probability in zip(D[:, net], law, strict=True):
+            assert (row <= np.exp(alpha * row / 7) * s_o * (1 + 1e-9)).all()
+            far = row > 21 * s
+            assert (row * probability)[far].sum() <= SHELLS * s_o * (1 + 1e-9)
+        assert (law * D[:, net]).sum(axis=1).max() <= 21 * s + SHELLS * s_o
+
+
+def clusters(D2, net, mean, rng):
+    """Number of the centre of each point: that whose exponential start less distance is largest."""
+    starts = rng.exponential(mean, len(net))
+    return (starts - D2[:, net]).argmax(axis=1), starts
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_random_clusters(alpha):
+    # Each law is private, whatever the clusters; the mean over 2,000 of them obeys the bound and
+    # its two lemmas. Standard errors are measured, and granted sixfold.
+    rng = np.random.default_rng(0)
+    for D1, D2 in two_metrics():
+        s, s_o = scales(D1, D2, alpha)
+        if s == 0:
+            continue
+        net = Traversal(D2).net(s)
+        met, costs, reach = [], [], []
+        for _ in range(2000):
+            owner, starts = clusters(D2, net, 2 * s, rng)
+            used, cells = np.unique(owner, return_inverse=True)
+            sigma = nearest_of_cells(D1, cells)
+            # The largest start bounds the distance from the centre.
+            assert (D2[np.arange(len(D2)), net[owner]] <= starts.max() + s + 1e-12).all()
+            law = np.exp(floored(-alpha / 2 * sigma))
+            costs.append((law * D2[:, net[used]]).sum(axis=1))
+            met.append([(sigma <= r).sum(axis=1) for r in np.unique(D1)[::4]])
+            reach.append(starts.max())
+        assert exact_parameter(np.log(law), D1) <= alpha * (1 + 1e-9)
+        error = np.std(costs, axis=0) / math.sqrt(2000)
+        best = solve(D1, D2, alpha)[1]
+        assert (np.mean(costs, axis=0) + 6 * error).max() >= best * (1 - 1e-6)
+        assert (np.mean(costs, axis=0) - 6 * error).max() <= bound_of_clusters(s, s_o, len(net))
+        harmonic = sum(1 / k for k in range(1, len(net) + 1))
+        assert np.mean(reach) == pytest.approx(2 * s * harmonic, rel=0.15)
+        # A ball of privacy meets at most e times as many clusters as it has separated points.
+        error = np.std(met, axis=0) / math.sqrt(2000)
+        for r, counts in zip(np.unique(D1)[::4], np.mean(met, axis=0) - 6 * error, strict=True):
+            for row, count in zip(D1, counts, strict=True):
+                ball = np.flatnonzero(row <= r)
+                most = float(packing_number(D2[np.ix_(ball, ball)], s))
+                assert count <= math.e * most <= math.e * math.exp(alpha * r / 3) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("gap", [0.1, 1.0, 2.0])
+def test_few_are_near_the_largest(gap):
+    # Exponential starts less any distances: on average at most exp(gap) are within a gap of the
+    # largest, which many equal ones reach. 20,000 draws, six standard errors.
+    rng = np.random.default_rng(0)
+    for distances in (np.zeros(50), np.linspace(0, 3, 50), np.r_[0.0, np.full(40, 2.0)]):
+        values = rng.exponential(size=(20_000, len(distances))) - distances
+        near = (values >= values.max(axis=1, keepdims=True) - gap).sum(axis=1)
+        error = near.std() / math.sqrt(20_000)
+        assert near.mean() <= math.exp(gap) + 6 * error
+        if distances[-1] == 0:
+            # Of fifty, all but reached; uniform starts in place of exponential ones break it.
+            assert near.mean() >= 0.75 * math.exp(gap)
+    uniform = rng.uniform(0, 3, (20_000, 50))
+    near = (uniform >= uniform.max(axis=1, keepdims=True) - gap).sum(axis=1)
+    assert near.mean() > 1.5 * math.exp(gap)
