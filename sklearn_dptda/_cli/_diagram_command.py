@@ -19,7 +19,7 @@ from sklearn_dptda._cli._exports import (
 )
 from sklearn_dptda._cli._paid_run import PAYING, add_paying, run_paid
 from sklearn_dptda._cli._read_points import read_points
-from sklearn_dptda.persistence import PrivatePersistence, beyond_noise
+from sklearn_dptda.persistence import PrivatePersistence, beyond_noise, not_empty
 
 FILES = ("diagram.json", "diagram.csv", "diagram.pers", "diagram.png")
 EPILOG = f"""\
@@ -90,8 +90,12 @@ def _describe(private, result):
     yield private.privacy_guarantee_
     yield private.error_statement_
     flags = _flags(private, result[1])
-    for q, diagram, flagged in zip(private.homology_dimensions_, result[1], flags, strict=True):
-        yield f"H{q}: {len(diagram)} point(s), {flagged.sum()} beyond noise"
+    some = _some(private, result[1])
+    for q, diagram, flagged, any_ in zip(
+        private.homology_dimensions_, result[1], flags, some, strict=True
+    ):
+        more = ", not empty" if any_ else ""
+        yield f"H{q}: {len(diagram)} point(s), {flagged.sum()} beyond noise{more}"
         for (birth, death), real in zip(diagram, flagged, strict=True):
             lives = f"  born {birth:.4g}, died {death:.4g}, persistence {death - birth:.4g}"
             yield lives if real else f"{lives}, may be noise"
@@ -99,11 +103,16 @@ def _describe(private, result):
 
 def _flags(private, diagrams):
     """Which points of each diagram are beyond noise."""
-    public = zip(diagrams, private.noise_floor_, private.homology_dimensions_, strict=True)
     return [
-        beyond_noise(diagram, private.error_bound_, floor, dimension=q)
-        for diagram, floor, q in public
+        beyond_noise(diagram, private.error_bound_, dimension=q)
+        for diagram, q in zip(diagrams, private.homology_dimensions_, strict=True)
     ]
+
+
+def _some(private, diagrams):
+    """Whether each diagram has anything but the component that never dies."""
+    public = zip(diagrams, private.noise_floor_, private.homology_dimensions_, strict=True)
+    return [not_empty(diagram, floor, dimension=q) for diagram, floor, q in public]
 
 
 def _write(private, filtration, out, result):
@@ -125,6 +134,7 @@ def _write(private, filtration, out, result):
         parameters=parameters,
         diagrams={f"H{q}": diagram for q, diagram in zip(dimensions, diagrams, strict=True)},
         beyond_noise={f"H{q}": flagged for q, flagged in zip(dimensions, flags, strict=True)},
+        not_empty=dict(zip((f"H{q}" for q in dimensions), _some(private, diagrams), strict=True)),
         error_bound=finite_or_none(private.error_bound_),
         noise_floor=[finite_or_none(floor) for floor in private.noise_floor_],
         errors=private.error_statement_,

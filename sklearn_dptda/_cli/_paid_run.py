@@ -1,6 +1,7 @@
 """What every command that pays does: plan, refuse, read, pay, write, in this order."""
 
 import sys
+import tempfile
 from pathlib import Path
 
 from sklearn_dptda._cli._arguments import output_folder
@@ -66,7 +67,7 @@ def run_paid(args, estimator, files, prepare, release, write, describe):
             result = release(data)
         try:
             with slow("writing"):
-                write(out, result)
+                out = _write(write, out, result)
         finally:
             # What was paid for is seen, whatever becomes of the files.
             print(*describe(result), sep="\n", flush=True)
@@ -82,6 +83,19 @@ def run_paid(args, estimator, files, prepare, release, write, describe):
         print("note: a seeded release is for study, and no private one", file=sys.stderr)
 
 
+def _write(write, out, result):
+    """Write files, and return the folder: another one if this one will not do."""
+    try:
+        write(out, result)
+    except OSError as error:
+        # What was paid for must not be lost.
+        other = Path(tempfile.mkdtemp(prefix="dptda-out-"))
+        write(other, result)
+        print(f"note: not written to {out} but to {other}: {error}", file=sys.stderr)
+        return other
+    return out
+
+
 def _outlook(plan, purse):
     """What is left, and whether the plan fits."""
     yield purse.left(purse.plan_with)
@@ -92,6 +106,9 @@ def _outlook(plan, purse):
 
 
 def _refuse_overwriting(out, files, force):
+    blocked = [name for name in files if (out / name).exists() and not (out / name).is_file()]
+    if blocked:
+        raise ValueError(f"{out / blocked[0]} is no file, and would have to be one.")
     earlier = [name for name in files if (out / name).exists()]
     if earlier and not force:
         raise ValueError(

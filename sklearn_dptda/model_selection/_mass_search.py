@@ -156,14 +156,17 @@ class PrivateMassSearch(PrivateEstimatorMixin, BaseEstimator):
             If a parameter or the input is refused. Nothing is spent.
         PrivacyBudgetExceeded
             If the accountant's budget does not cover the choice. Nothing is
-            spent and nothing is computed.
+            spent.
         """
         self._check_epsilon()
         clouds = check_collection(X)
         fitted = self._fitted_candidates(clouds)
         guarantee = self._guarantee(len(fitted))
+        # Whatever can fail by public numbers, fails before the payment.
+        functions = [each.transform(clouds) for each in fitted]
+        lattices = [[make_lattice(f.sensitivity, f.upper) for f in each] for each in functions]
         (seed,) = self._pay(guarantee)
-        costs = [-sum(map(self._score, each.transform(clouds))) for each in fitted]
+        costs = [-sum(map(self._score, *each)) for each in zip(functions, lattices, strict=True)]
         # The cost of a mass moves either way.
         rate = float(self.epsilon) / (2 * _UNIT)
         chosen = fitted[private_choice(costs, rate, NoiseSource(seed), bounded_range=False)]
@@ -172,13 +175,12 @@ class PrivateMassSearch(PrivateEstimatorMixin, BaseEstimator):
         self.privacy_guarantee_ = guarantee
         return self
 
-    def _score(self, filtration):
+    def _score(self, filtration, lattice):
         """Persistence over what one record moves it by, in whole numbers.
 
         Neighbours differ by at most ``sensitivity`` steps, so that the score moves by the unit at
         most: rounding down does not mind whole numbers that are added.
         """
-        lattice = make_lattice(filtration.sensitivity, filtration.upper)
         numbers = {int(self.homology_dimension): int(self.rank)}
         (lifetimes,) = longest_lifetimes(filtration.values, filtration.upper, numbers, lattice)
         return int(lifetimes[-1]) * _UNIT // lattice.sensitivity

@@ -149,6 +149,11 @@ def _of_parts(parts, call, shape):
 def _(search: BaseSearchCV, call, shape):
     if not isinstance(search, GridSearchCV | RandomizedSearchCV | HalvingGridSearchCV):
         return _refuse_hidden(search)
+    if getattr(search, "resource", "n_samples") != "n_samples":
+        raise ValueError(
+            f"resource={search.resource!r}: what the rounds of a halving search change may be "
+            "what they cost, so that this cannot be planned."
+        )
     candidates, exactly = _candidates(search)
     plans = []
     if call in ("fit", "fit_transform"):

@@ -25,7 +25,11 @@ class Detection:
         self._place = check_dimensions(private.homology_dimensions)[0].index(homology_dimension)
         self._off = ahead.approximation_error
         self._public = ahead.sensitivity, ahead.upper
-        self._options = {"confidence": confidence, "n_features": n_features}
+        self._options = {
+            "confidence": confidence,
+            "n_features": n_features,
+            "floor": ahead.sensitivity + ahead.approximation_error,
+        }
 
     def private_at(self, epsilon):
         """The estimator, with this epsilon."""
@@ -35,7 +39,7 @@ class Detection:
         """Error bound, and noise floor of the dimension of the feature."""
         private = self.private_at(epsilon)
         floors = noise_floor(private, *self._public, **self._options)
-        return self._error(private), 2 * self._off + floors[self._place]
+        return self._error(private), floors[self._place]
 
     def shows(self, persistence, epsilon):
         """Whether a feature of this persistence is flagged."""

@@ -12,7 +12,7 @@ from sklearn_dptda.persistence._error_bounds import (
     epsilon_for_error,
     noise_floor,
 )
-from sklearn_dptda.persistence._error_statement import beyond_noise
+from sklearn_dptda.persistence._error_statement import beyond_noise, not_empty
 from sklearn_dptda.persistence._persistence_profile import PersistenceProfile
 from sklearn_dptda.persistence._private_betti_numbers import PrivateBettiNumbers
 from sklearn_dptda.persistence._private_persistence import PrivatePersistence
@@ -33,6 +33,7 @@ __all__ = [
     "dilation_dissimilarity",
     "epsilon_for_error",
     "noise_floor",
+    "not_empty",
     "sensitivity_cech",
     "sensitivity_dtm",
     "shift_invariant_bottleneck_distance",

@@ -25,9 +25,10 @@ def threshold_statement(counts, thresholds, margin, most):
 def gap_statement(counts, margin, most):
     """Sentence about counts by dimension: how near their gaps are to the widest."""
     several = ", ".join(_several(count, q) for q, count in counts.items())
+    oldest = " (of components at least two are counted)" if 0 in counts else ""
     return (
         f"{several} stand out: no other gap among the {most + 1} longest is wider by more than "
-        f"{_rounded(margin, ROUND_CEILING)}"
+        f"{_rounded(margin, ROUND_CEILING)}{oldest}"
     )
 
 

@@ -141,7 +141,8 @@ def noise_floor(
         for i, (part, *birth) in enumerate(group):
             others = (*birth, *chain.from_iterable(group[:i] + group[i + 1 :]))
             r = noise_level(part.without_long(), others, setting.table, confidence)
-            floors.append(math.inf if r is None else 2 * r * setting.grid.step)
+            # Lengths are whole steps: half of one for the rounding of floats.
+            floors.append(math.inf if r is None else (2 * r + 0.5) * setting.grid.step)
     return tuple(floors)
 
 

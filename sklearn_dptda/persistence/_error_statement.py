@@ -29,18 +29,26 @@ def errors_of_fit(private, X, read):
     dimensions = private.homology_dimensions_
     if math.isinf(private.epsilon):
         return 0.0, (0.0,) * len(dimensions), "The diagrams are exact."
-    off = max(getattr(item, "approximation_error", 0.0) for item in X)
-    public = sorted({(sensitivity, upper) for _, sensitivity, upper in read})
-    if off > max(sensitivity for sensitivity, _ in public):
-        warn_of_lattice(off)
+    offs = [approximation_error(item) for item in X]
+    public = sorted({(s, u, off) for (_, s, u), off in zip(read, offs, strict=True)})
+    warn_of_lattice(public)
     if private.mechanism != "exact":
         return None, None, "A Markov chain that is stopped has no known law, and no error bound."
     warn_of_noise(private, public)
-    error = off + max(bottleneck_error_bound(private, *numbers) for numbers in public)
-    floors = zip(*(noise_floor(private, *numbers) for numbers in public), strict=True)
-    # Where a cloud has nothing, its lattice may have something as long.
-    floors = tuple(2 * off + max(column) for column in floors)
+    error, floors = 0.0, np.zeros(len(dimensions))
+    for sensitivity, upper, off in public:
+        # What is short on a lattice, was longer by that at most.
+        short = {"n_features": min(2, private.max_points), "floor": sensitivity + off}
+        bound = bottleneck_error_bound(private, sensitivity, upper, **short)
+        error = max(error, off + bound)
+        floors = np.maximum(floors, noise_floor(private, sensitivity, upper, **short))
+    floors = tuple(floors.tolist())
     return error, floors, statement(error, floors, dimensions)
+
+
+def approximation_error(item):
+    """By how much the values of a filtration are off; nothing is known of arrays."""
+    return float(getattr(item, "approximation_error", 0.0))
 
 
 def statement(error, floors, dimensions):
@@ -51,11 +59,11 @@ def statement(error, floors, dimensions):
         for name, floor in zip(names, floors, strict=True)
     )
     if math.isinf(error):
-        return f"No feature is sure to survive. With 95 % probability the noise shows {empty}."
+        return f"No feature is sure to survive. With 95 % probability each, noise shows {empty}."
     return (
         f"With 95 % probability all points move by at most {error:.3g}, where no diagram has more "
         f"than two features that stand out: a {' or '.join(names)} survives that lives longer than "
-        f"{2 * error:.3g}. As likely, noise shows {empty}."
+        f"{2 * error:.3g}. As likely each, noise shows {empty}."
     )
 
 
@@ -63,7 +71,7 @@ def warn_of_noise(private, public):
     """Warn, before the payment, where nothing can be seen of any filtration."""
     favourable = {"n_features": 1, "floor": 0.0, "inside": True}
     needed = []
-    for sensitivity, upper in public:
+    for sensitivity, upper, _ in public:
         if bottleneck_error_bound(private, sensitivity, upper, **favourable) < upper / 2:
             return
         needed.append(epsilon_for_error(upper * _SHOWN, private, sensitivity, upper, **favourable))
@@ -76,24 +84,24 @@ def warn_of_noise(private, public):
     )
 
 
-def warn_of_lattice(error):
+def warn_of_lattice(public):
     """Warn where points were moved to a lattice by more than one of them can change values."""
-    warnings.warn(
-        f"Points were moved to a lattice: values are off by up to {error:.2g}, which is more than "
-        "the sensitivity. Take method='exact', or a higher refinement.",
-        stacklevel=5,
-    )
+    off, sensitivity = max((off, sensitivity) for sensitivity, _, off in public)
+    if off > sensitivity:
+        warnings.warn(
+            f"Points were moved to a lattice: values are off by up to {off:.2g}, which is more "
+            f"than the sensitivity, {sensitivity:.2g}. Take method='exact', or a higher "
+            "refinement.",
+            stacklevel=5,
+        )
 
 
-def beyond_noise(
-    diagram: ArrayLike, error_bound: float, noise_floor: float, *, dimension: int
-) -> BoolArray:
+def beyond_noise(diagram: ArrayLike, error_bound: float, *, dimension: int) -> BoolArray:
     """Which points of a private diagram are no noise.
 
-    Those that persist longer than twice the error bound, and the longest one
-    if it is above the noise floor; so is the component that never dies. Where
-    the two numbers hold, all of these are there, with the probability that
-    they were computed for: post-processing of the release, at no cost.
+    Those that persist longer than twice the error bound, and the component
+    that never dies. Where the bound holds, each is near a feature:
+    post-processing of the release, at no cost.
 
     Parameters
     ----------
@@ -102,10 +110,9 @@ def beyond_noise(
     error_bound : float
         From :func:`bottleneck_error_bound`, or ``error_bound_`` of a fitted
         :class:`PrivatePersistence`.
-    noise_floor : float
-        That of this dimension, from :func:`noise_floor` or ``noise_floor_``.
     dimension : int
-        Homology dimension. In dimension 0 one component never dies.
+        Homology dimension. In dimension 0 the longest of those that die last
+        is the component that never dies.
 
     Returns
     -------
@@ -114,16 +121,49 @@ def beyond_noise(
     Examples
     --------
     >>> from sklearn_dptda.persistence import beyond_noise
-    >>> beyond_noise([[0.1, 0.9], [0.3, 0.5], [0.2, 0.3]], 0.2, 0.15, dimension=1)
+    >>> beyond_noise([[0.1, 0.9], [0.3, 0.5], [0.2, 0.3]], 0.2, dimension=1)
     array([ True, False, False])
     """
+    lengths, oldest = _lengths(diagram, dimension)
+    beyond = lengths > 2 * error_bound
+    beyond[oldest] = True
+    return beyond
+
+
+def not_empty(diagram: ArrayLike, noise_floor: float, *, dimension: int) -> bool:
+    """Whether a private diagram shows that the exact one has something.
+
+    So it is if a point persists longer than the noise floor; the component
+    that never dies does not count. Which point it is, and where, the floor
+    does not say: :func:`beyond_noise` does.
+
+    Parameters
+    ----------
+    diagram : array-like of shape (n, 2)
+        A private diagram of one dimension.
+    noise_floor : float
+        That of this dimension, from :func:`noise_floor` or ``noise_floor_`` of
+        a fitted :class:`PrivatePersistence`.
+    dimension : int
+        Homology dimension.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from sklearn_dptda.persistence import not_empty
+    >>> not_empty([[0.1, 0.9], [0.3, 0.5]], 0.4, dimension=1)
+    True
+    """
+    lengths, oldest = _lengths(diagram, dimension)
+    return bool(np.delete(lengths, oldest).max(initial=0.0) > noise_floor)
+
+
+def _lengths(diagram, dimension):
+    """Persistences, and the place of the component that never dies, as a list of one or none."""
     diagram = np.asarray(diagram, dtype=float).reshape(-1, 2)
     lengths = diagram[:, 1] - diagram[:, 0]
-    beyond = lengths > 2 * error_bound
-    # From the longest down; nothing outlives the component that never dies.
-    order = np.lexsort((-lengths, -diagram[:, 1])) if dimension == 0 else np.argsort(-lengths)
-    if dimension == 0:
-        beyond[order[:1]] = True
-        order = order[1:][np.argsort(-lengths[order[1:]], kind="stable")]
-    beyond[order[:1]] |= lengths[order[:1]] > noise_floor
-    return beyond
+    last = np.lexsort((-lengths, -diagram[:, 1]))[:1]
+    return lengths, last if dimension == 0 else last[:0]

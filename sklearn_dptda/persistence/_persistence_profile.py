@@ -14,6 +14,7 @@ from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, RandomStateLike
 from sklearn_dptda.filtration import GridFiltration
 from sklearn_dptda.persistence._diagram_guarantee import have_public_bounds
+from sklearn_dptda.persistence._error_statement import approximation_error
 from sklearn_dptda.persistence._lifetimes import longest_lifetimes, make_lattice
 from sklearn_dptda.persistence._private_functions import PrivateGridPersistence
 from sklearn_dptda.persistence._profile_noise import half_width, in_order, noisy_profile
@@ -157,9 +158,9 @@ class PersistenceProfile(PrivateGridPersistence):
         """
         X = check_collection(X)
         self._check_epsilon()
-        read = self._read_in_fit(X)
-        self._warn_of_noise(read, "profiles")
-        self.half_widths_ = self._public_numbers(read)
+        self._read_in_fit(X)
+        self._warn_of_noise(X, "profiles")
+        self.half_widths_ = self._public_numbers(X)
         self._promise_for(X, self._guarantee(have_public_bounds(X)))
         return self
 
@@ -253,16 +254,16 @@ class PersistenceProfile(PrivateGridPersistence):
         lattice = make_lattice(sensitivity, upper, float(self.epsilon) * self._size())
         return lattice, float(self.epsilon) / lattice.sensitivity
 
-    def _public_numbers(self, read):
+    def _public_numbers(self, X):
         """Half widths of the intervals of each filtration."""
+        # Births and deaths of a lattice are both off.
+        off = 2 * np.array([approximation_error(item) for item in X])
         if math.isinf(self.epsilon):
-            return np.zeros(len(read))
-        return np.array(
-            [
-                half_width(*self._lattice(sensitivity, upper), self._size(), self.confidence)
-                for _, sensitivity, upper in read
-            ]
-        )
+            return off
+        return off + [
+            half_width(*self._lattice(sensitivity, upper), self._size(), self.confidence)
+            for _, sensitivity, upper in self._read(X)
+        ]
 
     def _guarantee(self, public_bounds):
         return self._pure_guarantee(

@@ -19,6 +19,7 @@ from sklearn_dptda.persistence._count_statements import (
     threshold_statement,
 )
 from sklearn_dptda.persistence._diagram_guarantee import have_public_bounds
+from sklearn_dptda.persistence._error_statement import approximation_error
 from sklearn_dptda.persistence._feature_counts import (
     choose_apart,
     choose_jointly,
@@ -72,8 +73,9 @@ class PrivateBettiNumbers(PrivateGridPersistence):
         Public persistence (death minus birth) above which a feature counts, in
         the units of the filtration; one for each dimension, or one for all.
         All dimensions are counted by one draw at the full ``epsilon``. None:
-        the features before the widest gap between the lengths of two, at least
-        one in each dimension; dimensions share ``epsilon``, and several long
+        the features before the widest gap between the lengths of two that die,
+        at least one of them in each dimension, so that two components or more
+        are counted; dimensions share ``epsilon``, and several long
         features need two to three times as much each.
     homology_dimensions : int or sequence of int, default=(0, 1)
         Which features to count.
@@ -192,9 +194,9 @@ class PrivateBettiNumbers(PrivateGridPersistence):
         X = check_collection(X)
         self._check_epsilon()
         read = self._read_in_fit(X)
-        self._warn_of_noise(read, "counts")
+        self._warn_of_noise(X, "counts")
         self._check_counts(read)
-        self.margins_ = self._public_numbers(read)
+        self.margins_ = self._public_numbers(X)
         self._promise_for(X, self._guarantee(have_public_bounds(X)))
         return self
 
@@ -337,17 +339,20 @@ class PrivateBettiNumbers(PrivateGridPersistence):
             moves *= 2 * len(self.homology_dimensions_)
         return lattice, float(self.epsilon) / moves
 
-    def _public_numbers(self, read):
+    def _public_numbers(self, X):
         """Margins of each filtration."""
+        # Births and deaths of a lattice are both off, and so are both ends of two gaps.
+        ends = 2 if self.threshold is not None else 8
+        off = ends * np.array([approximation_error(item) for item in X])
         if math.isinf(self.epsilon):
-            return np.zeros(len(read))
+            return off
         n_choices = len(self.homology_dimensions_) if self.threshold is None else 1
         failure = (1 - self.confidence) / n_choices
         margins = []
-        for _, sensitivity, upper in read:
+        for (_, sensitivity, upper), wrong in zip(self._read(X), off, strict=True):
             lattice, rate = self._lattice(sensitivity, upper)
             missed = missed_score(self._n_candidates(), rate, failure)
-            margin = (missed + _ROUNDED_STEPS) * lattice.step
+            margin = (missed + _ROUNDED_STEPS) * lattice.step + wrong
             margins.append(margin if margin < upper else math.inf)
         return np.array(margins)
 

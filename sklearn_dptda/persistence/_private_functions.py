@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from sklearn_dptda.filtration import GridFiltration
 from sklearn_dptda.persistence._base_persistence import BaseGridPersistence, check_dimensions
 from sklearn_dptda.persistence._diagram_guarantee import have_public_bounds, paid_bounds
+from sklearn_dptda.persistence._error_statement import approximation_error, warn_of_lattice
 from sklearn_dptda.privacy import (
     NoiseWarning,
     PrivacyAccountant,
@@ -50,8 +51,12 @@ class PrivateGridPersistence(PrivateEstimatorMixin, BaseGridPersistence):
         self._check_homology(read)
         return read
 
-    def _warn_of_noise(self, read, what):
-        """Warn where the noise of one number is as large as its range."""
+    def _warn_of_noise(self, X, what):
+        """Warn where the noise of one number is as large as its range, or a lattice is coarse."""
+        read = self._read(X)
+        if math.isfinite(self.epsilon):
+            errors = map(approximation_error, X)
+            warn_of_lattice([(s, u, off) for (_, s, u), off in zip(read, errors, strict=True)])
         if any(self.epsilon * upper <= sensitivity for _, sensitivity, upper in read):
             warnings.warn(
                 f"The noise is as large as the range of the function: {what} will be all noise. "
@@ -118,7 +123,7 @@ class PrivateGridPersistence(PrivateEstimatorMixin, BaseGridPersistence):
         width = len(self.get_feature_names_out())
         if rows.shape[1] != width:
             raise ValueError(f"{name} must have {width} columns; got {rows.shape[1]}.")
-        numbers = at_fit if X is None else self._public_numbers(self._read(X))
+        numbers = at_fit if X is None else self._public_numbers(check_collection(X))
         if len(numbers) != len(rows):
             raise ValueError(
                 f"{name} has {len(rows)} rows, and there are {len(numbers)} filtrations"

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import ListLike
-from sklearn_dptda.persistence import beyond_noise
+from sklearn_dptda.persistence import beyond_noise, not_empty
 from sklearn_dptda.plotting._style import axes_or_new, style
 
 if TYPE_CHECKING:
@@ -38,12 +38,13 @@ class PersistenceDiagramDisplay:
         Draw points of at most this prominence small and grey, and the line
         where they end.
     error_bound : float, default=None
-        ``error_bound_`` of a fitted PrivatePersistence. With ``noise_floor``,
-        points that may be noise are small and grey, by
+        ``error_bound_`` of a fitted PrivatePersistence. Points that may be
+        noise are small and grey, by
         :func:`~sklearn_dptda.persistence.beyond_noise`, and the band that they
         come from is shaded.
     noise_floor : sequence of float, default=None
-        ``noise_floor_``, for each dimension.
+        ``noise_floor_``, for each dimension: drawn, and where a point is above
+        it the legend says that the dimension is not empty.
     unit : str, default=""
         Unit of births and deaths, for the labels of the axes.
 
@@ -220,7 +221,7 @@ class PersistenceDiagramDisplay:
         )
 
     def _plot_band(self, ax, ends):
-        """Shade what lives too briefly to be told from noise; lines where a first point begins."""
+        """Shade what may be noise; lines that noise stays below where there is nothing."""
         width = min(2 * self.error_bound, ends[1] - ends[0])
         band = {"color": "#f7e7c6", "zorder": 0, "label": "may be noise"}
         ax.fill_between(ends, ends, ends + width, **band)
@@ -234,8 +235,7 @@ class PersistenceDiagramDisplay:
         if above is not None:
             faint = self._within(diagram[~above], low, high)
             ax.scatter(*faint.T, s=8, marker=look["marker"], color="#aaaaaa", zorder=2)
-            word = "above" if self.threshold is not None else "beyond noise"
-            diagram, number = diagram[above], f", {above.sum()} {word}"
+            diagram, number = diagram[above], f", {above.sum()} {self._word(i)}"
         ax.scatter(
             *self._within(diagram, low, high).T,
             s=28,
@@ -252,8 +252,15 @@ class PersistenceDiagramDisplay:
             return np.abs(diagram[:, 1] - diagram[:, 0]) > self.threshold
         if not self.error_bound:
             return None
+        return beyond_noise(diagram, self.error_bound, dimension=self.homology_dimensions[i])
+
+    def _word(self, i):
+        """What the points are that stand out; whether there is more than what never dies."""
+        if self.threshold is not None:
+            return "above"
         floor = np.inf if self.noise_floor is None else self.noise_floor[i]
-        return beyond_noise(diagram, self.error_bound, floor, dimension=self.homology_dimensions[i])
+        some = not_empty(self.diagrams[i], floor, dimension=self.homology_dimensions[i])
+        return "beyond noise, not empty" if some else "beyond noise"
 
     def _within(self, diagram, low, high):
         if self.superlevel:

@@ -454,3 +454,25 @@ def test_counts_and_what_they_say(folder, capsys):
     assert rows.tolist() == [[0, 1], [1, 1]]
     assert call("betti", "--force", "--dimensions", "1", "--max-count", "0") == 2
     assert "max_count" in capsys.readouterr().err
+
+
+def test_what_was_paid_for_is_written_somewhere(folder, capsys, monkeypatch):
+    # A file that is a folder is refused; a disk that fails later costs nobody the release.
+    (folder / "out" / "synthetic.csv").mkdir(parents=True)
+    options = ("--ledger", "budget.db", "--budget", "2", "--force")
+    assert call("synthesize", *options) == 2 and not (folder / "budget.db").exists()
+    assert "is no file" in capsys.readouterr().err
+    (folder / "out" / "synthetic.csv").rmdir()
+    written = Path.open
+
+    def full(path, *arguments, **named):
+        if path.parent.name == "out" and path.suffix == ".csv":
+            raise OSError("No space left on device")
+        return written(path, *arguments, **named)
+
+    monkeypatch.setattr(Path, "open", full)
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    assert call("synthesize", *options) == 0
+    assert "No space left" in capsys.readouterr().err
+    assert len(list(folder.glob("dptda-out-*/synthetic.csv"))) == 1

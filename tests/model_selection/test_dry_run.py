@@ -477,3 +477,15 @@ def test_composites_of_public_estimators_are_free():
 
 def test_a_score_of_ones_own_is_welcome_where_scoring_is_free():
     assert planned_loss(SMALL, cv=4, scoring=own_score).n_releases == 4
+
+
+def test_halving_over_what_it_costs_is_refused():
+    search = HalvingGridSearchCV(
+        DPLloyd(2, bounds=(0, 1)),
+        {"n_clusters": [2, 3, 4, 5]},
+        resource="epsilon",
+        min_resources=4,
+        max_resources=32,
+    )
+    with pytest.raises(ValueError, match="resource='epsilon'"):
+        planned_loss(search, np.zeros((600, 2)))

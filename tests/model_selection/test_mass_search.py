@@ -10,9 +10,10 @@ from scipy.stats import chi2
 
 from sklearn_dptda import DTMFiltration, PersistenceProfile, PrivacyAccountant
 from sklearn_dptda.datasets import make_two_circles
-from sklearn_dptda.filtration import dtm_worst_case, dtm_worst_case_loop
+from sklearn_dptda.filtration import LatticeHistogram, dtm_worst_case, dtm_worst_case_loop
 from sklearn_dptda.model_selection import PrivateMassSearch
 from sklearn_dptda.model_selection._mass_search import _UNIT
+from sklearn_dptda.persistence._lifetimes import make_lattice
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy.neighbours import cloud_neighbours
 
@@ -23,7 +24,16 @@ BOX = DTMFiltration(bounds=(-3, 3.5), resolution=15)
 def scores(search, clouds):
     """Scores of all candidates, in the unit that one record moves them by."""
     fitted = search._fitted_candidates(clouds)
-    return np.array([sum(map(search._score, each.transform(clouds))) for each in fitted]) / _UNIT
+    functions = [each.transform(clouds) for each in fitted]
+    return (
+        np.array(
+            [
+                sum(search._score(f, make_lattice(f.sensitivity, f.upper)) for f in each)
+                for each in functions
+            ]
+        )
+        / _UNIT
+    )
 
 
 def test_one_record_moves_scores_by_one_at_most(rng):
@@ -168,3 +178,17 @@ def test_one_cloud_is_not_taken_twice(circles):
     with pytest.raises(ValueError, match="one object several times"):
         search.fit([circles, circles])
     search.fit([circles, copy.deepcopy(circles)])
+
+
+def test_what_public_numbers_make_fail_fails_before_the_payment():
+    accountant = PrivacyAccountant(1.0)
+    for filtration in (
+        DTMFiltration(bounds=(0, 1), resolution=101, method="lattice", memory=1.0),
+        DTMFiltration(bounds=(0, 1), resolution=9),
+    ):
+        search = PrivateMassSearch(filtration, epsilon=0.5, accountant=accountant)
+        cloud = np.random.default_rng(0).uniform(size=(50, 2))
+        histogram = LatticeHistogram((0, 1), (11, 11)).update(cloud)
+        with pytest.raises(ValueError, match=r"lattice|histogram"):
+            search.fit([cloud] if filtration.memory == 1.0 else [histogram])
+    assert not accountant.spends()

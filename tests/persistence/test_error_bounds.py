@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from sklearn_dptda import DTMFiltration, PrivatePersistence
+from sklearn_dptda import DTMFiltration, GridFiltration, PrivatePersistence
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.persistence import (
     CubicalPersistence,
@@ -16,6 +16,7 @@ from sklearn_dptda.persistence import (
     bottleneck_error_bound,
     epsilon_for_error,
     noise_floor,
+    not_empty,
 )
 from sklearn_dptda.persistence._ball_volumes import BirthVolumes, DiagramVolumes
 from sklearn_dptda.persistence._base_measure import make_base_measure
@@ -257,17 +258,71 @@ def test_birth_volumes():
 
 def test_points_beyond_noise():
     loops = [[0.1, 0.9], [0.3, 0.5], [0.2, 0.3]]
-    assert beyond_noise(loops, 0.2, 0.15, dimension=1).tolist() == [True, False, False]
-    # The longest is judged by the floor, the others by the bound.
-    assert beyond_noise(loops, 0.5, 0.7, dimension=1).tolist() == [True, False, False]
-    assert beyond_noise(loops, 0.5, 0.9, dimension=1).tolist() == [False] * 3
-    assert beyond_noise(loops, 0.05, 0.9, dimension=1).tolist() == [True, True, False]
-    # Of the components one never dies; the longest of the others is judged by the floor.
+    assert beyond_noise(loops, 0.2, dimension=1).tolist() == [True, False, False]
+    assert beyond_noise(loops, 0.5, dimension=1).tolist() == [False] * 3
+    assert beyond_noise(loops, 0.05, dimension=1).tolist() == [True, True, False]
+    assert not_empty(loops, 0.7, dimension=1) and not not_empty(loops, 0.9, dimension=1)
+    # Of the components one never dies.
     components = [[0.5, 0.7], [0.1, 2.0], [0.6, 1.2]]
-    assert beyond_noise(components, 5.0, 5.0, dimension=0).tolist() == [False, True, False]
-    assert beyond_noise(components, 5.0, 0.5, dimension=0).tolist() == [False, True, True]
+    assert beyond_noise(components, 5.0, dimension=0).tolist() == [False, True, False]
+    assert beyond_noise(components, 0.2, dimension=0).tolist() == [False, True, True]
+    assert not_empty(components, 0.5, dimension=0) and not not_empty(components, 0.7, dimension=0)
     for dimension in (0, 1):
-        assert beyond_noise([], 0.1, 0.1, dimension=dimension).shape == (0,)
+        assert beyond_noise([], 0.1, dimension=dimension).shape == (0,)
+        assert not not_empty([], 0.1, dimension=dimension)
+
+
+@pytest.mark.slow
+def test_what_is_flagged_is_near_a_feature():
+    # Two weak loops raise the level, and with it the noise: 400 releases each; at 95 % more than
+    # 45 with a false flag have a probability below 1e-6.
+    assert binom.sf(45, 400, 0.05) < 1e-6
+    sensitivity, upper = 0.0034, 2.75
+    for epsilon in (0.8, 2.0):
+        private = PrivatePersistence(epsilon, homology_dimensions=1)
+        bound = bottleneck_error_bound(private, sensitivity, upper)
+        mechanism = mechanism_of(private, (1,))
+        longest_would_fail = 0
+        for part in (0.4, 0.6, 1.2):
+            h = part * bound
+            exact = np.array([[0.1, 0.1 + 2 * h], [0.12, 0.12 + 2 * h]])
+            false = 0
+            for seed in range(400):
+                (loops,) = mechanism.release([exact], (1,), sensitivity, upper, seed)
+                near = (np.abs(loops[:, None] - exact).max(axis=2) <= bound).any(axis=1)
+                false += (beyond_noise(loops, bound, dimension=1) & ~near).any()
+                lengths = np.ptp(loops, axis=1)
+                apart = np.abs(loops[:, None] - exact).max(axis=2).min(axis=1, initial=math.inf)
+                noise = apart > lengths / 2
+                floor = noise_floor(private, sensitivity, upper)[0]
+                longest_would_fail += bool(
+                    len(loops) and lengths.max() > floor and noise[lengths.argmax()]
+                )
+            assert false <= 45
+        # The twin, which flags whatever is longest and above the floor.
+        assert longest_would_fail > 60
+
+
+@pytest.mark.slow
+def test_a_lattice_widens_the_class():
+    # 30 points that are just short on the cloud, and longer by its error on the lattice: at 95 %
+    # more than 45 of 400 beyond have a probability below 1e-6.
+    sensitivity, upper, off = 0.0034, 2.75, 0.1
+    values, axes = np.ones((4, 4)), (np.arange(4.0),) * 2
+    item = GridFiltration(values, axes, sensitivity, upper, 100, "lattice", off)
+    private = PrivatePersistence(2.0, homology_dimensions=1)
+    with pytest.warns(UserWarning, match="moved to a lattice"):
+        private.fit([item])
+    h = 0.999 * (sensitivity + off)
+    births = np.linspace(0.1, 2.2, 30)
+    short = np.column_stack([births, births + 2 * h])
+    mechanism = mechanism_of(private, (1,))
+    shown = far = 0
+    for seed in range(400):
+        (loops,) = mechanism.release([short], (1,), sensitivity, upper, seed)
+        shown += np.ptp(loops, axis=1).max(initial=0.0) > private.noise_floor_[0]
+        far += bottleneck_distance(loops, short) > private.error_bound_ - off
+    assert shown <= 45 and far <= 45
 
 
 @pytest.mark.slow
@@ -285,9 +340,9 @@ def test_flags_are_right_on_a_ring_and_a_disc():
         for seed in range(200):
             private = PrivatePersistence(2.0, homology_dimensions=(0, 1), random_state=seed)
             loops = private.fit_transform([filtration])[0][1]
-            floor = private.noise_floor_[1]
-            flags = beyond_noise(loops, private.error_bound_, floor, dimension=1)
-            right += flags.sum() == (cloud is ring)
+            flags = beyond_noise(loops, private.error_bound_, dimension=1)
+            some = not_empty(loops, private.noise_floor_[1], dimension=1)
+            right += flags.sum() == some == (cloud is ring)
             shown += len(loops)
         assert right >= 171
         seen.append((right, shown))

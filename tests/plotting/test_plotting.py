@@ -69,7 +69,7 @@ def test_points_that_may_be_noise_are_grey():
     grey, points = (c.get_offsets() for c in display.ax_.collections[-2:])
     assert len(grey) == 2 and points.tolist() == [[0.1, 0.9]]
     texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert texts == ["may be noise", "H1, 1 beyond noise"]
+    assert texts == ["may be noise", "H1, 1 beyond noise, not empty"]
     # Without an end of the noise everything may be noise; without noise nothing is said.
     PersistenceDiagramDisplay([loops], error_bound=np.inf, noise_floor=[np.inf]).plot()
     exact = PersistenceDiagramDisplay([loops], error_bound=0.0, noise_floor=[0.0]).plot()
