@@ -3,10 +3,10 @@ Walkers told apart by their private diagrams
 ============================================
 
 After T. Kang, S. Kim, J. Sohn, J. Awan, "Differentially private topological data analysis":
-accelerations of three walking persons, their private diagrams, and whether the diagrams of one
-person are nearer to each other than to those of the others.
+three walking persons and their private diagrams. The paper calls the data locations, their source
+accelerations; it compares each private diagram with the exact one.
 
-Here the question is put to numbers of our own: of releases of each walker, how many are nearest
+Here a question of our own is put to them: of releases of each walker, how many are nearest
 to the exact diagram of the same walker? One third would be guessing. One record is a row of the
 table, and rows repeat: this is no statement about a person.
 """

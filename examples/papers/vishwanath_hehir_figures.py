@@ -3,10 +3,10 @@ Edge privacy: the pictures behind the theorems
 ==============================================
 
 After S. Vishwanath, J. Hehir, "The shape of edge differential privacy": the diagrams of an
-embedding before and after edges are flipped (as in their Figure 1), and how fast they approach
-each other when epsilon is public and when it is not (as in their Figure 2). Their graphs have
-other kernels; the latent positions here have products between zero and one, so that the
-theorems hold as they are.
+embedding before and after edges are flipped, and how fast they approach each other when epsilon
+is public and when it is not. These are not the abstract's figures (clusters that come closer, and
+ToMATo against k-means): they follow notebooks of the authors' code for a longer version. The latent
+positions here have products between zero and one, so that the theorems hold as they are.
 """
 
 # %%

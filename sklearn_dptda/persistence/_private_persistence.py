@@ -155,7 +155,7 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
     References
     ----------
     T. Kang, S. Kim, J. Sohn, J. Awan, "Differentially private topological data
-    analysis", Theorem 12 and Algorithm 1.
+    analysis", Proposition 13 and Algorithm 1.
 
     Examples
     --------

@@ -81,8 +81,8 @@ def shift_invariant_bottleneck_distance(
 
     References
     ----------
-    D. Sheehy, O. Cavanna, K. Gardner, "When and why the topological coverage
-    criterion works"; Y. Cao, P. Monod, A. Vlontzos, L. Schmidtke, B. Kainz,
+    D. Sheehy, O. Kisielius, N. J. Cavanna, "Computing the shift-invariant
+    bottleneck distance for persistence diagrams", CCCG 2018; Y. Cao, A. Monod, A. Vlontzos, L. Schmidtke, B. Kainz,
     "Topological information retrieval with dilation-invariant bottleneck
     comparative measures", 2022.
 
@@ -150,7 +150,7 @@ def dilation_dissimilarity(
 
     References
     ----------
-    Y. Cao, P. Monod, A. Vlontzos, L. Schmidtke, B. Kainz, "Topological
+    Y. Cao, A. Monod, A. Vlontzos, L. Schmidtke, B. Kainz, "Topological
     information retrieval with dilation-invariant bottleneck comparative
     measures", 2022.
 

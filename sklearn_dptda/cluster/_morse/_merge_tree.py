@@ -156,8 +156,9 @@ def morse_linkage(
     means : array-like of shape (n_components, n_features)
     covariances : array-like of shape (n_components, n_features, n_features)
     saddle_search : {"ridgeline", "string"}, default="ridgeline"
-        Where saddles are looked for first. ``"string"``: Algorithm 3 of the
-        paper, from the top of a string between each two modes.
+        Where saddles are looked for first. ``"string"``: from
+        the top of a string between each two modes; Algorithm 3 of the paper
+        looks between each two centres, along parabolas.
         ``"ridgeline"``: only between each mode and the five others that are
         nearest across the ridgelines of two components. Then every ridgeline
         that the tree still needs is followed; where it leads from one basin to
