@@ -8,8 +8,8 @@ loses half of its loop to one point in the middle, however many points there are
 the L1 distance-to-measure moves by at most ``diam / (m n)``.
 
 For the Čech complex the paper proves it of components (Theorem 5); the loop is an example of ours.
-The bound of the L1 distance-to-measure is its Theorem 8. Both are measured here, each at a neighbour
-made to hurt.
+The bound of the L1 distance-to-measure is its Theorem 8. Both are measured here, each at a
+neighbour made to hurt.
 """
 
 # %%

@@ -57,8 +57,8 @@ def image(X, p):
 # %%
 # Proposition 1 promises ``d + 1`` coordinates. Where the constant vector is a combination of
 # the columns of ``X``, because all positions lie in a hyperplane off the origin, the image has rank
-# ``d`` still, and the last coordinate of ``d + 1`` is noise. (Three blocks in the plane, or a circle
-# there that is not around the origin, do need all three.) Debiased by the public
+# ``d`` still, and the last coordinate of ``d + 1`` is noise. (Three blocks in the plane, or a
+# circle there that is not around the origin, do need all three.) Debiased by the public
 # probability of flips, ``d`` coordinates estimate ``X`` itself.
 print(f"Proposition 1: error of the embedding, n = {N}")
 print(f"{'':14}{'epsilon':>8}{'phi, d':>9}{'phi, d+1':>9}{'X, debiased':>13}{'X, no flips':>13}")
