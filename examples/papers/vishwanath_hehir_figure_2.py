@@ -83,5 +83,7 @@ for name, marker, color, values in zip(
     ax.plot(finite, means, marker=marker, color=color, label=name)
     ax.fill_between(finite, values[1:].min(axis=1), values[1:].max(axis=1), color=color, alpha=0.15)
 ax.set(xlabel="epsilon", xscale="log", ylabel="adjusted Rand index", title="two circles of nodes")
+ax.set_xticks(ALL[1:], [f"{epsilon:g}" for epsilon in ALL[1:]], minor=False)
+ax.minorticks_off()
 ax.legend(frameon=False)
 plt.show()
