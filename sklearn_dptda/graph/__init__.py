@@ -8,7 +8,12 @@ from sklearn_dptda.graph._detection_limit import DetectionLimit, detection_limit
 from sklearn_dptda.graph._embedding import AdjacencySpectralEmbedding
 from sklearn_dptda.graph._flip import EdgeFlip, LaplaceFlip
 from sklearn_dptda.graph._noisy import NoisyAdjacency, PackedAdjacency
-from sklearn_dptda.graph._random_graphs import make_latent, make_rdpg, make_sbm
+from sklearn_dptda.graph._random_graphs import (
+    make_latent,
+    make_mixed_membership,
+    make_rdpg,
+    make_sbm,
+)
 
 __all__ = [
     "AdjacencySpectralEmbedding",
@@ -19,6 +24,7 @@ __all__ = [
     "PackedAdjacency",
     "detection_limit",
     "make_latent",
+    "make_mixed_membership",
     "make_rdpg",
     "make_sbm",
 ]

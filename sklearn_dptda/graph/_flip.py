@@ -201,7 +201,8 @@ class EdgeFlip(_Flip):
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy loss of one release. ``inf`` flips nothing.
+        Privacy loss of one release. ``inf`` flips nothing; 0 throws a fair coin
+        for each pair, and releases nothing of the graph.
     directed : bool, default=False
         Whether edges have a direction; then each direction is a pair.
     storage : {"auto", "sparse", "packed"}, default="auto"
@@ -247,9 +248,15 @@ class EdgeFlip(_Flip):
     largest component of a graph beforehand is not covered either.
     Where both ends of a pair randomize their own copy, the pair pays twice.
 
+    At ``epsilon=0`` the released graph has the same law whatever the graph was:
+    that of independent fair coins. An accountant writes such a release down, with
+    a loss of 0, which fits any budget.
+
     References
     ----------
-    S. Vishwanath, J. Hehir, "The shape of edge differential privacy".
+    S. Vishwanath, J. Hehir, "The shape of edge differential privacy",
+    Definition 3 and Corollary 1 (iii); V. Karwa, P. Krivitsky, A. Slavkovic,
+    "Sharing social network data", 2017.
 
     Examples
     --------
@@ -260,8 +267,21 @@ class EdgeFlip(_Flip):
     ((100, 100), 0.119)
     """
 
+    _parameter_constraints = {
+        **_Flip._parameter_constraints,
+        "epsilon": [Interval(Real, 0, None, closed="both")],
+    }
+
     def _numerator(self):
+        if self.epsilon == 0:
+            return 1 << 63
         return flip_numerator(float(self.epsilon), 2)
+
+    def __sklearn_tags__(self):
+        """Say that no loss at all can be asked for."""
+        tags = super().__sklearn_tags__()
+        tags.privacy.zero_epsilon = True
+        return tags
 
 
 class LaplaceFlip(_Flip):

@@ -96,9 +96,13 @@ def make_rdpg(
 
 
 def make_sbm(
-    sizes: Sequence[int], probabilities: ArrayLike, *, random_state: LegacyRandomStateLike = None
+    sizes: Sequence[int],
+    probabilities: ArrayLike,
+    *,
+    activities: ArrayLike | None = None,
+    random_state: LegacyRandomStateLike = None,
 ) -> tuple[csr_array, IntArray]:
-    """Draw a stochastic block model.
+    """Draw a stochastic block model, degree-corrected where nodes differ in activity.
 
     Parameters
     ----------
@@ -106,6 +110,9 @@ def make_sbm(
         Numbers of nodes of the blocks.
     probabilities : array-like of shape (n_blocks, n_blocks)
         Symmetric: of an edge between nodes of two blocks.
+    activities : array-like of shape (n_nodes,), default=None
+        Not negative: the probability of an edge is multiplied by those of both
+        nodes. None: one each.
     random_state : int, RandomState instance or None, default=None
 
     Returns
@@ -117,17 +124,102 @@ def make_sbm(
     Raises
     ------
     ValueError
-        If the probabilities do not fit.
+        If the probabilities or activities do not fit.
+
+    References
+    ----------
+    B. Karrer, M. Newman, "Stochastic blockmodels and community structure in
+    networks", Physical Review E 83, 2011: activities, with Poisson numbers of
+    edges in place of edges.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.graph import make_sbm
+    >>> A, y = make_sbm([2, 3], [[1, 0], [0, 1]])
+    >>> int(A.nnz), y.tolist()
+    (8, [0, 0, 1, 1, 1])
     """
-    table = np.asarray(probabilities, dtype=float)
-    if table.shape != (len(sizes), len(sizes)) or not np.array_equal(table, table.T):
-        raise ValueError("probabilities must be a symmetric table with a row for each block.")
-    if not ((table >= 0) & (table <= 1)).all():
-        raise ValueError("probabilities must lie in [0, 1].")
+    table = _check_table(probabilities, len(sizes))
     if sum(sizes) < 2 or min(sizes) < 0:
         raise ValueError("sizes must be numbers of nodes, two in all at least.")
     y = np.repeat(np.arange(len(sizes)), sizes)
-    return _draw(len(y), lambda part: table[y[part]][:, y], random_state), y
+    t = np.ones(len(y)) if activities is None else np.asarray(activities, dtype=float)
+    if t.shape != y.shape or not (np.isfinite(t) & (t >= 0)).all():
+        raise ValueError("activities must hold a number, not negative, for each node.")
+    rates = table[:, y] * t
+    return _draw(len(y), lambda part: t[part, None] * rates[y[part]], random_state), y
+
+
+def make_mixed_membership(
+    n_nodes: int,
+    probabilities: ArrayLike,
+    *,
+    concentration: float = 0.2,
+    random_state: LegacyRandomStateLike = None,
+) -> tuple[csr_array, FloatArray]:
+    """Draw a mixed-membership block model: each node is a mixture of blocks.
+
+    Nodes ``i`` and ``j`` are joined with probability ``M[i] @ B @ M[j]``, with
+    ``M`` the memberships and ``B`` the probabilities: positions are convex
+    combinations of those of the blocks.
+
+    Parameters
+    ----------
+    n_nodes : int
+    probabilities : array-like of shape (n_blocks, n_blocks)
+        Symmetric: of an edge between nodes of two blocks.
+    concentration : float, default=0.2
+        Of the symmetric Dirichlet law of memberships: near 0 nodes belong to one
+        block, large ones to all alike.
+    random_state : int, RandomState instance or None, default=None
+
+    Returns
+    -------
+    A : csr_array of shape (n_nodes, n_nodes), dtype float32
+    M : ndarray of shape (n_nodes, n_blocks)
+        Memberships, which sum to one.
+
+    Raises
+    ------
+    ValueError
+        If a parameter does not fit.
+
+    Notes
+    -----
+    The paper draws a block for each end of each pair, from the memberships of
+    the node. Given the memberships that is the law above, edges being
+    independent.
+
+    References
+    ----------
+    E. Airoldi, D. Blei, S. Fienberg, E. Xing, "Mixed membership stochastic
+    blockmodels", Journal of Machine Learning Research 9, 2008.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.graph import make_mixed_membership
+    >>> A, M = make_mixed_membership(100, [[0.5, 0.1], [0.1, 0.5]], random_state=0)
+    >>> A.shape, M.shape
+    ((100, 100), (100, 2))
+    """
+    table = _check_table(probabilities, len(np.atleast_1d(probabilities)))
+    if n_nodes < 2:
+        raise ValueError(f"n_nodes must be two at least; got {n_nodes!r}.")
+    if not 0 < concentration < np.inf:
+        raise ValueError(f"concentration must be positive and finite; got {concentration!r}.")
+    rng = check_random_state(random_state)
+    M = rng.dirichlet(np.full(len(table), float(concentration)), n_nodes)
+    return _draw(n_nodes, lambda part: M[part] @ table @ M.T, rng), M
+
+
+def _check_table(probabilities, n_blocks):
+    """Probabilities of edges between blocks."""
+    table = np.asarray(probabilities, dtype=float)
+    if table.shape != (n_blocks, n_blocks) or not np.array_equal(table, table.T):
+        raise ValueError("probabilities must be a symmetric table with a row for each block.")
+    if not ((table >= 0) & (table <= 1)).all():
+        raise ValueError("probabilities must lie in [0, 1].")
+    return table
 
 
 def _draw(n, probabilities, random_state):
@@ -137,7 +229,7 @@ def _draw(n, probabilities, random_state):
         part = slice(start, min(start + _ROWS, n))
         table = probabilities(part)
         if (table < -1e-12).any() or (table > 1 + 1e-12).any():
-            raise ValueError("inner products must be probabilities, in [0, 1].")
+            raise ValueError("inner products, with activities, must be probabilities, in [0, 1].")
         rows, columns = np.nonzero(rng.uniform(size=table.shape) < table)
         upper = rows + start < columns
         pairs.append((rows[upper] + start, columns[upper]))

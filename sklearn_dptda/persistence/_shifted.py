@@ -82,9 +82,9 @@ def shift_invariant_bottleneck_distance(
     References
     ----------
     D. Sheehy, O. Kisielius, N. J. Cavanna, "Computing the shift-invariant
-    bottleneck distance for persistence diagrams", CCCG 2018; Y. Cao, A. Monod,
-    A. Vlontzos, L. Schmidtke, B. Kainz, "Topological information retrieval with
-    dilation-invariant bottleneck comparative measures", 2022.
+    bottleneck distance for persistence diagrams", CCCG 2018, 78-84; Y. Cao, A.
+    Monod, A. Vlontzos, L. Schmidtke, B. Kainz, "Topological information
+    retrieval with dilation-invariant bottleneck comparative measures", 2022.
 
     Examples
     --------

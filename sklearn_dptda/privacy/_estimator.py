@@ -50,6 +50,9 @@ class PrivacyTags:
         change of their numbers would not tell: where the numbers of rows
         differ. None compares numbers, and (n, 2) arrays of different length as
         diagrams.
+    zero_epsilon : bool
+        Whether ``epsilon=0`` is accepted, for a release whose law does not depend
+        on the records.
     """
 
     input: Literal["functions", "clouds", "rows", "graph"] = "rows"
@@ -58,6 +61,7 @@ class PrivacyTags:
     ragged: bool = False
     exact_sibling: Callable[[Any], BaseEstimator] | None = None
     distance: Callable[[Any, Any], float] | None = None
+    zero_epsilon: bool = False
 
 
 @dataclass(slots=True)

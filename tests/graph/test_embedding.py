@@ -15,6 +15,7 @@ from sklearn_dptda.graph import (
     AdjacencySpectralEmbedding,
     EdgeFlip,
     make_latent,
+    make_mixed_membership,
     make_rdpg,
     make_sbm,
 )
@@ -240,6 +241,49 @@ def test_generators():
         lambda: make_sbm([2, 2], [[2.0, 0.2], [0.2, 0.1]]),
         lambda: make_rdpg(np.zeros((3, 2)), signature=[1, 2]),
         lambda: make_sbm([2, 2], [[0.1, 0.2], [0.3, 0.1]]),
+        lambda: make_sbm([2], [[0.5]], activities=[1.0]),
+        lambda: make_sbm([2], [[0.5]], activities=[1.0, -1.0]),
+        lambda: make_sbm([2], [[0.5]], activities=[1.0, np.nan]),
+        lambda: make_sbm([2], [[0.5]], activities=[2.0, 2.0]),
+        lambda: make_mixed_membership(1, [[0.5]]),
+        lambda: make_mixed_membership(5, 0.5),
+        lambda: make_mixed_membership(5, [0.5]),
+        lambda: make_mixed_membership(5, [[1.5]]),
+        lambda: make_mixed_membership(5, [[0.5]], concentration=0.0),
     ):
         with pytest.raises(ValueError):
             bad()
+
+
+def within_five_errors(A, probabilities):
+    """Number of edges against its expectation: a false alarm in less than 1e-6."""
+    upper = np.triu_indices(len(probabilities), 1)
+    p = probabilities[upper]
+    return abs(A.nnz / 2 - p.sum()) < 5 * math.sqrt((p * (1 - p)).sum())
+
+
+def test_degree_corrected_blocks():
+    rng = np.random.default_rng(0)
+    t, table = rng.uniform(0.2, 1, 300), np.array([[0.8, 0.1], [0.1, 0.5]])
+    A, y = make_sbm([200, 100], table, activities=t, random_state=0)
+    P = np.outer(t, t) * table[np.ix_(y, y)]
+    assert within_five_errors(A, P)
+    busy, quiet = (y == 0) & (t > 0.6), (y == 0) & (t < 0.6)
+    for side in (busy, quiet):
+        assert within_five_errors(A[side][:, side], P[np.ix_(side, side)])
+    # The same graph as from the positions t_i x_g: the same coins decide.
+    X = t[:, None] * np.linalg.cholesky(table)[y]
+    assert (make_rdpg(X, random_state=0) != A).nnz == 0
+
+
+def test_mixed_memberships():
+    table = np.array([[0.8, 0.1, 0.1], [0.1, 0.6, 0.1], [0.1, 0.1, 0.4]])
+    A, M = make_mixed_membership(400, table, concentration=0.3, random_state=0)
+    assert M.min() >= 0 and M.sum(axis=1) == pytest.approx(1.0)
+    assert within_five_errors(A, M @ table @ M.T)
+    for k in range(3):
+        part = M.argmax(axis=1) == k
+        assert within_five_errors(A[part][:, part], (M @ table @ M.T)[np.ix_(part, part)])
+    # Positions are convex combinations of three: a triangle.
+    positions = AdjacencySpectralEmbedding(3, normalize=False).fit_transform(A)
+    assert rms_after_rotation(positions, M @ np.linalg.cholesky(table)) < 0.12

@@ -320,7 +320,6 @@ def test_bad_graphs(kind, make, message, graph):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"epsilon": 0.0}, "epsilon"),
         ({"epsilon": -1.0}, "epsilon"),
         ({"epsilon": math.nan}, "epsilon"),
         ({"storage": "dense"}, "storage"),

@@ -105,6 +105,20 @@ class ZeroEpsilon(PrivateMean):
         return super().fit(X) if self.epsilon else ExactMean(self.bounds).fit(X)
 
 
+@breaks("epsilon_must_be_positive")
+class AlmostZero(PrivateMean):
+    _parameter_constraints = {**PrivateMean._parameter_constraints, "epsilon": [float]}
+
+    def _guarantee(self):
+        self.epsilon = self.epsilon or 1e-3
+        return super()._guarantee()
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.privacy.zero_epsilon = True
+        return tags
+
+
 @breaks("neighbours_look_alike")
 class CountsValues(PrivateMean):
     def _sum(self, X, widths, noise):

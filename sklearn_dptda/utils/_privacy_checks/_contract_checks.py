@@ -122,8 +122,11 @@ def check_bad_parameters_are_named(estimator, data):
 
 
 def check_epsilon_must_be_positive(estimator, data):
-    """Zero, negative and undefined budgets are refused by name."""
-    for bad in (0, 0.0, -1.0, math.nan, "1", None):
+    """Negative and undefined budgets are refused by name; zero is, or promises a loss of zero."""
+    zero = tags_of(estimator).zero_epsilon
+    if zero:
+        assert fitted(estimator, data.X, epsilon=0.0).privacy_guarantee_.epsilon == 0
+    for bad in (-1.0, math.nan, "1", None, *(() if zero else (0, 0.0))):
         error, _ = refusal(clone(estimator).set_params(epsilon=bad), data.X)
         assert isinstance(error, ValueError | TypeError) and "epsilon" in str(error), bad
 
