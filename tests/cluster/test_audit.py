@@ -38,6 +38,7 @@ def audit_step(step, gain, d, n_at_zero):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2, 10])
 @pytest.mark.parametrize("n_at_zero", [0, 10])
 def test_printed_covariance_step_is_refuted(d, n_at_zero):
@@ -72,6 +73,7 @@ def one_release(X, random_state, kind, factor=1.0):
     return np.r_[moments.counts, moments.sums[0], moments.second_moments[0][0]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "delta"), [(GaussianBudget, 1e-2), (LaplaceBudget, 0.0)])
 def test_one_release_and_its_twin_with_less_noise(kind, delta):
     # The record lies along an axis: all its L1 and L2 norm is in three numbers.

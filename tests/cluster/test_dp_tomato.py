@@ -40,6 +40,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHAPES)
 def test_shapes(name):
     make, options, k, epsilon, known, unknown = SHAPES[name]
@@ -54,6 +55,7 @@ def test_shapes(name):
         assert np.mean(scores) >= least
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.03, 0.1])
 def test_three_linked_rings(noise):
     X, y = make_rings(10_000, radii=(1, 1, 1), n_features=3, noise=noise, random_state=0)

@@ -121,6 +121,7 @@ FITS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "parameters"), FITS, ids=str)
 def test_whole_fits_are_as_near_as_they_say(kind, parameters):
     # 100 fits of two narrow clusters in columns of different units, of which nothing is clipped.

@@ -57,6 +57,7 @@ def in_range(count, probability, n=500):
 SETTINGS = [(120, 30, 1.0, 0.3), (120, 12, 2.0, 0.2), (60, 40, 0.5, 0.05)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "k", "epsilon", "density"), SETTINGS)
 def test_a_given_block_of_one_graph(n, k, epsilon, density):
     # 500 releases each of a graph with the difference and of one without: .95 and .05 see it.
@@ -75,6 +76,7 @@ def test_half_the_difference_is_not_seen():
     assert not in_range(seen(lambda _: graph, k, epsilon), 0.95)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "k", "epsilon", "density"), SETTINGS)
 def test_a_given_block_of_random_graphs(n, k, epsilon, density):
     limit = detection_limit(n, k, epsilon, density=density).given
@@ -90,6 +92,7 @@ def test_a_given_block_of_random_graphs(n, k, epsilon, density):
         assert in_range(count, probability)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "k", "epsilon", "density"), [(800, 200, 2.0, 0.1), (800, 200, 2.0, 0.01)]
 )

@@ -106,6 +106,7 @@ def test_bad_nets(bad):
         MetricExponentialMechanism(candidates=np.eye(2), net=bad).fit()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.5, *ALPHAS, 30.0])
 def test_no_mechanism_is_below_nor_the_best_above(alpha):
     spaces = [(D, None) for D in (*many_spaces(), *KNOWN.values(), crowd(8))]

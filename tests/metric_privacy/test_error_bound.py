@@ -146,6 +146,7 @@ def exceeded(X, bound_of=PrivateMeasure.error_bound, n_fits=200, **parameters):
     return int((np.array(ratios) < 1).sum()), float(np.median(ratios))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [50, 1000])
 @pytest.mark.parametrize("cloud", CLOUDS)
 @pytest.mark.parametrize(
@@ -177,6 +178,7 @@ def test_bounds_of_noise_that_is_understated_are_exceeded():
     assert wrong > binom.isf(FALSE_ALARM, 200, 0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_the_bound_holds_in_the_plane(adjacency):
     # 60 fits, by linear programs of 300 rows and up to 64 boxes.

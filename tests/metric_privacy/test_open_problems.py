@@ -52,6 +52,7 @@ def clusters(D2, net, mean, rng):
     return (starts - D2[:, net]).argmax(axis=1), starts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_random_clusters(alpha):
     # Each law is private, whatever the clusters; the mean over 2,000 of them obeys the bound and

@@ -183,6 +183,7 @@ FOLDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FOLDS)
 def test_cross_validation_pays_as_planned(name):
     estimator, options = FOLDS[name]
@@ -311,6 +312,7 @@ def test_some_of_a_grid_are_counted_as_the_dearest():
     assert plan.at_most and plan.n_releases == 5 and plan.total().epsilon == 10.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 2, 3, 5, 10])
 @pytest.mark.parametrize("factor", [2, 3])
 def test_halving(number, factor):

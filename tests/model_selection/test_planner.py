@@ -143,6 +143,7 @@ def test_the_pipeline_says_what_the_plan_says():
     assert private is not plan.make_pipeline()[-1]
 
 
+@pytest.mark.slow
 def test_the_mass_is_the_best_of_the_list():
     public = {"loop_radius": 1.0, "spread": 0.05, "share": 0.5}
     masses = (0.02, 0.15, 0.3)

@@ -133,6 +133,7 @@ def test_random_nests_pay_as_planned(seed):
     assert planned == paid
 
 
+@pytest.mark.slow
 def test_random_nests_cover_what_can_be_forgotten(monkeypatch):
     """A plan that forgets one kind of call is caught by many of the nests."""
     methods = dict(_paying_calls._METHODS)

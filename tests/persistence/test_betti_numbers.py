@@ -129,6 +129,7 @@ def test_no_law_loses_more_than_epsilon_and_a_twin_does(case, rng):
         assert worst[TwiceTheRate] > 1.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_releases_are_of_the_enumerated_law(case):
     options, make, _ = CASES[case]

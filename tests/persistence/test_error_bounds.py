@@ -56,6 +56,7 @@ MEASURES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure", MEASURES)
 def test_weights_of_balls_by_enumeration(measure, rng):
     everything = [(P, weight(P, measure)) for P in diagrams(2)]
@@ -76,6 +77,7 @@ def test_weights_of_balls_by_enumeration(measure, rng):
                         assert clear.lowest(s) <= ball
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure", MEASURES)
 def test_bounds_hold_for_exact_laws(measure):
     # Tails by enumeration, for every diagram of the class; the level is then the smallest one for
@@ -181,6 +183,7 @@ def test_numbers_of_two_circles():
     assert chain.error_bound_ is None and "no error bound" in chain.error_statement_
 
 
+@pytest.mark.slow
 def test_more_epsilon_less_error():
     private, public = PrivatePersistence(), (0.003, 2.7)
     for error in (0.5, 0.1, 0.03):

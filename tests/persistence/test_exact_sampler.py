@@ -26,6 +26,7 @@ def table_of(rate, n_levels):
     return decay_table(*float(rate).as_integer_ratio(), n_levels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "linear"), MEASURES)
 @pytest.mark.parametrize(("size", "max_points"), [(4, 2), (5, 2), (4, 3)])
 def test_each_tuple_in_the_ball_has_exactly_one_accepted_labelling(name, linear, size, max_points):

@@ -106,6 +106,7 @@ def law(center, rate, reach):
     return points, weights
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, None])
 def test_noise_is_of_the_law(seed):
     rate, n, truth = 0.4, 20_000, np.array([[5], [2]])

@@ -50,6 +50,7 @@ def random_diagrams(seed, n=12, m=9):
     return tuple(np.sort(rng.uniform(size=(k, 2)), axis=1) for k in (n, m))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_against_brute_force(seed):
     P, Q = random_diagrams(seed)
