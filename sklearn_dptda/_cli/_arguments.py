@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from sklearn_dptda._cli._read_points import read_points
 from sklearn_dptda.filtration import DTMFiltration
 
 
@@ -93,6 +94,12 @@ def output_folder(name):
 def add_function(parser):
     """Add the parameters of a distance-to-measure, and which of its features are wanted."""
     parser.add_argument("--m", type=float, default=0.1, help="mass, in (0, 1] (default 0.1)")
+    add_dimensions(parser)
+    parser.add_argument("--resolution", type=int, help="grid nodes per axis")
+
+
+def add_dimensions(parser):
+    """Add which diagrams are wanted, and of which distances."""
     parser.add_argument(
         "--dimensions",
         nargs="+",
@@ -102,7 +109,6 @@ def add_function(parser):
         help="homology dimensions (default 0 1)",
     )
     parser.add_argument("--max-distance", type=float, help="public cap of distances")
-    parser.add_argument("--resolution", type=int, help="grid nodes per axis")
 
 
 def make_filtration(args):
@@ -113,3 +119,11 @@ def make_filtration(args):
         resolution=args.resolution,
         max_distance=args.max_distance,
     )
+
+
+def fitted_functions(args, filtration, private):
+    """Read points and compute their function; both estimators check what they get."""
+    points = read_points(args.points, args.key, args.columns, args.header)
+    functions = filtration.fit_transform([points])
+    private.fit(functions)
+    return functions

@@ -9,11 +9,11 @@ from sklearn_dptda._cli._arguments import (
     add_epsilon,
     add_function,
     add_table,
+    fitted_functions,
     make_filtration,
 )
 from sklearn_dptda._cli._exports import write_csv, write_json
 from sklearn_dptda._cli._paid_run import PAYING, add_paying, run_paid
-from sklearn_dptda._cli._read_points import read_points
 from sklearn_dptda.persistence import PrivateBettiNumbers
 
 FILES = ("betti.json", "betti.csv")
@@ -72,12 +72,7 @@ def run(args):
         random_state=args.seed,
     )
 
-    def prepare():
-        points = read_points(args.points, args.key, args.columns, args.header)
-        functions = filtration.fit_transform([points])
-        private.fit(functions)
-        return functions
-
+    prepare = partial(fitted_functions, args, filtration, private)
     pipeline, write = make_pipeline(filtration, private), partial(_write, private)
     run_paid(args, pipeline, FILES, prepare, private.transform, write, partial(_describe, private))
 

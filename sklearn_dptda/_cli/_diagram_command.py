@@ -9,6 +9,7 @@ from sklearn_dptda._cli._arguments import (
     add_epsilon,
     add_function,
     add_table,
+    fitted_functions,
     make_filtration,
 )
 from sklearn_dptda._cli._exports import (
@@ -18,7 +19,6 @@ from sklearn_dptda._cli._exports import (
     write_persistence,
 )
 from sklearn_dptda._cli._paid_run import PAYING, add_paying, run_paid
-from sklearn_dptda._cli._read_points import read_points
 from sklearn_dptda.persistence import PrivatePersistence, beyond_noise, not_empty
 
 FILES = ("diagram.json", "diagram.csv", "diagram.pers", "diagram.png")
@@ -73,15 +73,10 @@ def run(args):
         random_state=args.seed,
     )
 
-    def prepare():
-        points = read_points(args.points, args.key, args.columns, args.header)
-        functions = filtration.fit_transform([points])
-        private.fit(functions)
-        return functions
-
     def release(functions):
         return functions[0], private.transform(functions)[0]
 
+    prepare = partial(fitted_functions, args, filtration, private)
     pipeline, write = make_pipeline(filtration, private), partial(_write, private, filtration)
     run_paid(args, pipeline, FILES, prepare, release, write, partial(_describe, private))
 

@@ -1,6 +1,12 @@
 """``python -m sklearn_dptda plan``: which epsilon shows a feature, before anything is spent."""
 
-from sklearn_dptda._cli._arguments import add_bounds, at_least_one, output_folder, parse_bounds
+from sklearn_dptda._cli._arguments import (
+    add_bounds,
+    add_dimensions,
+    at_least_one,
+    output_folder,
+    parse_bounds,
+)
 from sklearn_dptda.model_selection import plan_release
 from sklearn_dptda.persistence import PrivatePersistence
 
@@ -58,15 +64,7 @@ def add_parser(subparsers, formatter):
     )
     parser.add_argument("--m", type=float, help="mass (default for a loop: the best of thirteen)")
     parser.add_argument("--coordinates", type=int, help="of a point (default: of the box, or 2)")
-    parser.add_argument("--max-distance", type=float, help="public cap of distances")
-    parser.add_argument(
-        "--dimensions",
-        nargs="+",
-        type=int,
-        default=[0, 1],
-        metavar="Q",
-        help="homology dimensions of the diagram (default 0 1)",
-    )
+    add_dimensions(parser)
     parser.add_argument("--max-points", type=int, default=10, help="per diagram (default 10)")
     parser.add_argument(
         "--stand-out", type=int, default=2, help="features that stand out, at most (default 2)"

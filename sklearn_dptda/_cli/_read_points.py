@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+# What libraries raise at broken files; zip archives: encrypted ones RuntimeError, unknown ways of
+# compression NotImplementedError.
 _BROKEN = (
     ValueError,
     EOFError,

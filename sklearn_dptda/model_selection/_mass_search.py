@@ -11,15 +11,14 @@ from sklearn.base import BaseEstimator, clone
 
 from sklearn_dptda._typing import RandomStateLike
 from sklearn_dptda.filtration import DTMFiltration, LatticeHistogram
+from sklearn_dptda.persistence._diagram_guarantee import pure_guarantee
 from sklearn_dptda.persistence._lifetimes import longest_lifetimes, make_lattice
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import (
     NoiseSource,
     PrivacyAccountant,
-    PrivacyGuarantee,
     PrivateEstimatorMixin,
     private_choice,
-    pure_rho,
 )
 from sklearn_dptda.utils import check_collection, refuse_repeated
 from sklearn_dptda.utils._sklearn import Interval, _fit_context
@@ -208,16 +207,10 @@ class PrivateMassSearch(PrivateEstimatorMixin, BaseEstimator):
         return self._guarantee(len(_checked_masses(self.candidates)))
 
     def _guarantee(self, n_candidates):
-        epsilon = float(self.epsilon)
-        return PrivacyGuarantee(
-            epsilon=epsilon,
-            delta=0.0,
-            adjacency="replace-one",
-            unit="one point of a cloud",
-            mechanism="permute-and-flip mechanism (exact draw in integer arithmetic)",
-            released=f"which of {n_candidates} masses shows H{self.homology_dimension} best",
-            seeded=self.random_state is not None,
-            rho=pure_rho(epsilon),
+        return pure_guarantee(
+            self,
+            "permute-and-flip mechanism",
+            f"which of {n_candidates} masses shows H{self.homology_dimension} best",
         )
 
     @staticmethod

@@ -3,7 +3,12 @@
 import math
 
 from sklearn_dptda.persistence._diagram_grid import MAX_SIZE, PART_OF_SCALE
-from sklearn_dptda.privacy import PrivacyGuarantee, bounded_range_rate, bounded_range_rho
+from sklearn_dptda.privacy import (
+    PrivacyGuarantee,
+    bounded_range_rate,
+    bounded_range_rho,
+    pure_rho,
+)
 
 _MECHANISMS = {
     "exact": "exponential mechanism (exact draw in integer arithmetic)",
@@ -43,6 +48,22 @@ def guarantee_of_diagrams(estimator, dimensions, public_bounds=True):
         exact=estimator.mechanism == "exact" or free,
         public_parameters=public_bounds,
         rho=n_draws * bounded_range_rho(rate),
+    )
+
+
+def pure_guarantee(estimator, mechanism, released, public_bounds=True):
+    """Guarantee of a release about clouds that needs no delta, drawn in integers."""
+    epsilon = float(estimator.epsilon)
+    return PrivacyGuarantee(
+        epsilon=epsilon,
+        delta=0.0,
+        adjacency="replace-one",
+        unit="one point of a cloud",
+        mechanism=f"{mechanism} (exact draw in integer arithmetic)",
+        released=released,
+        seeded=estimator.random_state is not None,
+        public_parameters=public_bounds,
+        rho=pure_rho(epsilon),
     )
 
 

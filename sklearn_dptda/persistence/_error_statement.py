@@ -86,7 +86,7 @@ def warn_of_noise(private, public):
 
 def warn_of_lattice(public):
     """Warn where points were moved to a lattice by more than one of them can change values."""
-    off, sensitivity = max((off, sensitivity) for sensitivity, _, off in public)
+    sensitivity, _, off = max(public, key=lambda numbers: numbers[2] / numbers[0])
     if off > sensitivity:
         warnings.warn(
             f"Points were moved to a lattice: values are off by up to {off:.2g}, which is more "

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, RandomStateLike
 from sklearn_dptda.filtration import GridFiltration
-from sklearn_dptda.persistence._diagram_guarantee import have_public_bounds
+from sklearn_dptda.persistence._diagram_guarantee import have_public_bounds, pure_guarantee
 from sklearn_dptda.persistence._error_statement import approximation_error
 from sklearn_dptda.persistence._lifetimes import longest_lifetimes, make_lattice
 from sklearn_dptda.persistence._private_functions import PrivateGridPersistence
@@ -158,9 +158,9 @@ class PersistenceProfile(PrivateGridPersistence):
         """
         X = check_collection(X)
         self._check_epsilon()
-        self._read_in_fit(X)
-        self._warn_of_noise(X, "profiles")
-        self.half_widths_ = self._public_numbers(X)
+        read = self._read_in_fit(X)
+        self._warn_of_noise(X, read, "profiles")
+        self.half_widths_ = self._public_numbers(X, read)
         self._promise_for(X, self._guarantee(have_public_bounds(X)))
         return self
 
@@ -254,7 +254,7 @@ class PersistenceProfile(PrivateGridPersistence):
         lattice = make_lattice(sensitivity, upper, float(self.epsilon) * self._size())
         return lattice, float(self.epsilon) / lattice.sensitivity
 
-    def _public_numbers(self, X):
+    def _public_numbers(self, X, read):
         """Half widths of the intervals of each filtration."""
         # Births and deaths of a lattice are both off.
         off = 2 * np.array([approximation_error(item) for item in X])
@@ -262,11 +262,12 @@ class PersistenceProfile(PrivateGridPersistence):
             return off
         return off + [
             half_width(*self._lattice(sensitivity, upper), self._size(), self.confidence)
-            for _, sensitivity, upper in self._read(X)
+            for _, sensitivity, upper in read
         ]
 
     def _guarantee(self, public_bounds):
-        return self._pure_guarantee(
+        return pure_guarantee(
+            self,
             "K-norm mechanism of the maximum norm",
             f"the {self.n_longest} longest persistences per cloud and dimension ({self._names()})",
             public_bounds,

@@ -18,7 +18,7 @@ from sklearn_dptda.persistence._count_statements import (
     gap_statement,
     threshold_statement,
 )
-from sklearn_dptda.persistence._diagram_guarantee import have_public_bounds
+from sklearn_dptda.persistence._diagram_guarantee import have_public_bounds, pure_guarantee
 from sklearn_dptda.persistence._error_statement import approximation_error
 from sklearn_dptda.persistence._feature_counts import (
     choose_apart,
@@ -194,9 +194,9 @@ class PrivateBettiNumbers(PrivateGridPersistence):
         X = check_collection(X)
         self._check_epsilon()
         read = self._read_in_fit(X)
-        self._warn_of_noise(X, "counts")
+        self._warn_of_noise(X, read, "counts")
         self._check_counts(read)
-        self.margins_ = self._public_numbers(X)
+        self.margins_ = self._public_numbers(X, read)
         self._promise_for(X, self._guarantee(have_public_bounds(X)))
         return self
 
@@ -339,7 +339,7 @@ class PrivateBettiNumbers(PrivateGridPersistence):
             moves *= 2 * len(self.homology_dimensions_)
         return lattice, float(self.epsilon) / moves
 
-    def _public_numbers(self, X):
+    def _public_numbers(self, X, read):
         """Margins of each filtration."""
         # Births and deaths of a lattice are both off, and so are both ends of two gaps.
         ends = 2 if self.threshold is not None else 8
@@ -349,7 +349,7 @@ class PrivateBettiNumbers(PrivateGridPersistence):
         n_choices = len(self.homology_dimensions_) if self.threshold is None else 1
         failure = (1 - self.confidence) / n_choices
         margins = []
-        for (_, sensitivity, upper), wrong in zip(self._read(X), off, strict=True):
+        for (_, sensitivity, upper), wrong in zip(read, off, strict=True):
             lattice, rate = self._lattice(sensitivity, upper)
             missed = missed_score(self._n_candidates(), rate, failure)
             margin = (missed + _ROUNDED_STEPS) * lattice.step + wrong
@@ -358,7 +358,8 @@ class PrivateBettiNumbers(PrivateGridPersistence):
 
     def _guarantee(self, public_bounds):
         which = "stand out" if self.threshold is None else f"are longer than {self.threshold}"
-        return self._pure_guarantee(
+        return pure_guarantee(
+            self,
             "permute-and-flip mechanism",
             f"how many features per cloud and dimension ({self._names()}) {which}",
             public_bounds,

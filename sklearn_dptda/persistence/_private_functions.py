@@ -12,13 +12,7 @@ from sklearn_dptda.filtration import GridFiltration
 from sklearn_dptda.persistence._base_persistence import BaseGridPersistence, check_dimensions
 from sklearn_dptda.persistence._diagram_guarantee import have_public_bounds, paid_bounds
 from sklearn_dptda.persistence._error_statement import approximation_error, warn_of_lattice
-from sklearn_dptda.privacy import (
-    NoiseWarning,
-    PrivacyAccountant,
-    PrivacyGuarantee,
-    PrivateEstimatorMixin,
-    pure_rho,
-)
+from sklearn_dptda.privacy import NoiseWarning, PrivacyAccountant, PrivateEstimatorMixin
 from sklearn_dptda.utils import check_collection, refuse_repeated
 from sklearn_dptda.utils._sklearn import Interval
 
@@ -51,9 +45,8 @@ class PrivateGridPersistence(PrivateEstimatorMixin, BaseGridPersistence):
         self._check_homology(read)
         return read
 
-    def _warn_of_noise(self, X, what):
+    def _warn_of_noise(self, X, read, what):
         """Warn where the noise of one number is as large as its range, or a lattice is coarse."""
-        read = self._read(X)
         if math.isfinite(self.epsilon):
             errors = map(approximation_error, X)
             warn_of_lattice([(s, u, off) for (_, s, u), off in zip(read, errors, strict=True)])
@@ -71,21 +64,6 @@ class PrivateGridPersistence(PrivateEstimatorMixin, BaseGridPersistence):
     def _names(self):
         """Names of the homology dimensions, known before fit."""
         return ", ".join(f"H{q}" for q in check_dimensions(self.homology_dimensions)[0])
-
-    def _pure_guarantee(self, mechanism, released, public_bounds):
-        """Guarantee of a release that needs no delta."""
-        epsilon = float(self.epsilon)
-        return PrivacyGuarantee(
-            epsilon=epsilon,
-            delta=0.0,
-            adjacency="replace-one",
-            unit="one point of a cloud",
-            mechanism=f"{mechanism} (exact draw in integer arithmetic)",
-            released=released,
-            seeded=self.random_state is not None,
-            public_parameters=public_bounds,
-            rho=pure_rho(epsilon),
-        )
 
     def _promise_for(self, X, own):
         """Promise a release, and what was paid for the private box of the filtrations."""
@@ -123,7 +101,10 @@ class PrivateGridPersistence(PrivateEstimatorMixin, BaseGridPersistence):
         width = len(self.get_feature_names_out())
         if rows.shape[1] != width:
             raise ValueError(f"{name} must have {width} columns; got {rows.shape[1]}.")
-        numbers = at_fit if X is None else self._public_numbers(check_collection(X))
+        numbers = at_fit
+        if X is not None:
+            X = check_collection(X)
+            numbers = self._public_numbers(X, self._read(X))
         if len(numbers) != len(rows):
             raise ValueError(
                 f"{name} has {len(rows)} rows, and there are {len(numbers)} filtrations"

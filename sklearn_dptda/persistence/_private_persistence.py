@@ -8,6 +8,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 
+from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, RandomStateLike
 from sklearn_dptda.filtration import GridFiltration
 from sklearn_dptda.persistence._base_measure import BASE_MEASURES
@@ -42,6 +43,7 @@ def _exact_sibling(estimator):
     return CubicalPersistence(estimator.homology_dimensions, upper=estimator.upper)
 
 
+@fill_doc
 class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
     """Persistence diagrams under differential privacy.
 
@@ -87,27 +89,12 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         Mean of the Poisson number of points.
     slab : {"uniform", "persistence"}, default="uniform"
         Density of a point: constant, or proportional to its persistence.
-    sensitivity : float, default=None
-        Sup-norm change of a filtration when one record is replaced. Only for
-        bare arrays, which are refused without; a :class:`GridFiltration`
-        carries its own.
-    upper : float, default=None
-        Public bound of the values. Needed for bare arrays; lowers the bound
-        that a :class:`GridFiltration` carries.
+    %(function_bounds)s
     n_iter : int, default=10_000
         Steps of the chain for ``mechanism="mcmc"``.
     proposal_scale : float, default=0.1
         Standard deviation of its steps, in the units of the filtration.
-    accountant : PrivacyAccountant, default=None
-        Budget that every call of :meth:`transform` is paid from, once for all
-        of its clouds. None takes the accountant of the surrounding ``with``
-        block; without one, nobody keeps count.
-    random_state : int, RandomState instance, Generator or None, default=None
-        None draws from the operating system's entropy. A seed makes the
-        release reproducible, for tests and study only: whoever knows it can
-        undo the noise.
-    n_jobs : int, default=None
-        Number of filtrations that are worked on at a time, by joblib.
+    %(pays_for_transform)s
 
     Attributes
     ----------
@@ -116,7 +103,8 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
     error_bound_ : float or None
         Bottleneck distance, in the units of the filtration, that all diagrams
         of a cloud keep to the exact ones with a probability of 95 %, where
-        each has at most two features longer than the sensitivity: see
+        each has at most two features of more half persistence than the
+        sensitivity and the error of a lattice: see
         :func:`bottleneck_error_bound`, also for other classes of diagrams. It
         is known before the release; the largest over the clouds of ``fit``.
         None for ``mechanism="mcmc"``.
@@ -145,8 +133,8 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
     public. When every individual has points in one cloud only, the clouds of
     one call compose in parallel and the whole call is ``epsilon``-private, and
     counted once by the accountant; otherwise, and over several calls, losses
-    add up. A fitted object holds parameters only. Running time depends on the
-    data and is outside the guarantee.
+    add up. A fitted object holds parameters and public numbers only. Running
+    time depends on the data and is outside the guarantee.
 
     The diagrams live on a public grid whose step divides the sensitivity, so
     rounding the exact diagram costs no privacy. Values below zero count as
@@ -227,24 +215,12 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @fill_doc
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Iterable[GridFiltration | ArrayLike], y: object = None) -> Self:
         """Check parameters and input; nothing is learnt, nothing is released.
 
-        Parameters
-        ----------
-        X : list of GridFiltration or of array-like
-        y : Ignored
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range, or if a bare array comes without
-            ``sensitivity`` and ``upper``.
+        %(fit_functions)s
         """
         X = check_collection(X)
         read = self._read_in_fit(X)
@@ -257,6 +233,7 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         dimensions, _ = check_dimensions(self.homology_dimensions)
         return guarantee_of_diagrams(self, dimensions)
 
+    @fill_doc
     def transform(
         self, X: Iterable[GridFiltration | ArrayLike]
     ) -> list[FloatArray] | list[list[FloatArray]]:
@@ -273,13 +250,7 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
             of diagrams per filtration. Births and deaths in the units of the
             filtration.
 
-        Raises
-        ------
-        ValueError
-            If the input or a changed parameter is refused. Nothing is spent.
-        PrivacyBudgetExceeded
-            If the accountant's budget does not cover the call. Nothing is
-            spent and nothing is computed.
+        %(refused_functions)s
         """
         read = self._read_in_transform(X)
         mechanism = mechanism_of(self, self.homology_dimensions_)

@@ -1,8 +1,6 @@
 """The private choice of a mass: its sensitivity, its law, and what is refused."""
 
 import copy
-import math
-from itertools import permutations
 
 import numpy as np
 import pytest
@@ -16,6 +14,7 @@ from sklearn_dptda.model_selection._mass_search import _UNIT
 from sklearn_dptda.persistence._lifetimes import make_lattice
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy.neighbours import cloud_neighbours
+from tests.privacy._permute_and_flip import permute_and_flip_law
 
 FALSE_ALARM = 1e-6
 BOX = DTMFiltration(bounds=(-3, 3.5), resolution=15)
@@ -61,17 +60,6 @@ def test_one_record_moves_scores_by_one_at_most(rng):
     assert worst > 0.4
 
 
-def law_of(values, rate):
-    """Permute-and-flip over all orders: the first whose coin, of its weight, succeeds."""
-    weights, law = np.exp(rate * (values - values.max())), np.zeros(len(values))
-    for order in permutations(range(len(values))):
-        left = 1.0
-        for index in order:
-            law[index] += left * weights[index]
-            left *= 1 - weights[index]
-    return law / math.factorial(len(values))
-
-
 @pytest.mark.slow
 def test_choices_are_of_the_enumerated_law():
     n, masses = 4000, (0.05, 0.1, 0.2)
@@ -82,7 +70,7 @@ def test_choices_are_of_the_enumerated_law():
     observed = np.array([chosen.count(m) for m in masses])
     values = scores(search, [cloud])
     for factor in (1.0, 0.5, 2.0):
-        expected = n * law_of(values, factor * 2.0 / 2)
+        expected = n * permute_and_flip_law(-values, factor * 2.0 / 2)
         statistic = ((observed - expected) ** 2 / expected).sum()
         assert (statistic > chi2.isf(FALSE_ALARM, 2)) == (factor != 1.0)
 
@@ -93,7 +81,8 @@ def test_no_law_loses_more_than_epsilon_and_a_twin_does():
     for epsilon in (0.1, 1.0, 3.0):
         losses = {}
         for rate in (epsilon / 2, epsilon):
-            pair = [np.log(law_of(values + change, rate)) for change in ([1, 0, 1], [0, 1, 0])]
+            changes = ([1, 0, 1], [0, 1, 0])
+            pair = [np.log(permute_and_flip_law(-values - c, rate)) for c in map(np.array, changes)]
             losses[rate] = np.abs(pair[0] - pair[1]).max()
         assert 0.5 * epsilon < losses[epsilon / 2] <= epsilon + 1e-12
         # Twice the rate forgets that scores move either way.

@@ -3,7 +3,7 @@
 import copy
 import math
 import re
-from itertools import permutations, product
+from itertools import product
 
 import numpy as np
 import pytest
@@ -21,20 +21,9 @@ from sklearn_dptda.persistence._feature_counts import (
 from sklearn_dptda.persistence._lifetimes import longest_lifetimes
 from tests.persistence._long_features import attacked, filtration, loops, wells
 from tests.persistence.test_profile import four_clouds
+from tests.privacy._permute_and_flip import permute_and_flip_law
 
 FALSE_ALARM = 1e-6
-
-
-def permute_and_flip_law(costs, rate):
-    """Over all orders: the first whose coin, of its weight, succeeds."""
-    costs = np.asarray(costs, dtype=float)
-    weights, law = np.exp(-rate * (costs - costs.min())), np.zeros(len(costs))
-    for order in permutations(range(len(costs))):
-        left = 1.0
-        for index in order:
-            law[index] += left * weights[index]
-            left *= 1 - weights[index]
-    return law / math.factorial(len(costs))
 
 
 # Scores.

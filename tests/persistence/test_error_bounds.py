@@ -217,6 +217,16 @@ def test_coarse_lattices_warn():
     assert private.error_bound_ > rough.transform(clouds)[0].approximation_error
 
 
+def test_one_coarse_lattice_of_several_warns():
+    # That of the other filtration is off by more, and yet by less than its sensitivity.
+    values, axes = np.ones((4, 4)), (np.arange(4.0),) * 2
+    fine = GridFiltration(values, axes, 0.02, 1.0, 100, "lattice", 0.01)
+    coarse = GridFiltration(values.copy(), axes, 0.001, 1.0, 100, "lattice", 0.005)
+    PrivatePersistence(5.0).fit([fine])
+    with pytest.warns(UserWarning, match=r"0\.005, which is more than the sensitivity, 0\.001"):
+        PrivatePersistence(5.0).fit([fine, coarse])
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
