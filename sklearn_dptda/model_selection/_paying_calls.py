@@ -149,7 +149,8 @@ def _of_parts(parts, call, shape):
 def _(search: BaseSearchCV, call, shape):
     if not isinstance(search, GridSearchCV | RandomizedSearchCV | HalvingGridSearchCV):
         return _refuse_hidden(search)
-    if getattr(search, "resource", "n_samples") != "n_samples":
+    others = getattr(search, "resource", "n_samples") != "n_samples"
+    if others and _holds_private(search.estimator):
         raise ValueError(
             f"resource={search.resource!r}: what the rounds of a halving search change may be "
             "what they cost, so that this cannot be planned."

@@ -491,3 +491,6 @@ def test_halving_over_what_it_costs_is_refused():
     )
     with pytest.raises(ValueError, match="resource='epsilon'"):
         planned_loss(search, np.zeros((600, 2)))
+    # Who pays nothing may have any rounds.
+    free = HalvingGridSearchCV(LogisticRegression(), {"C": [1, 2]}, resource="max_iter")
+    assert planned_loss(free, np.zeros((600, 2))).n_releases == 0
