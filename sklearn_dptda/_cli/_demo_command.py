@@ -15,8 +15,8 @@ CAPTION = (
     "Top: the points, and how far each place is from a share of them. Bottom: components (H0) and "
     "loops (H1) of that function, by the value at which they\nare born and die; far from the "
     "diagonal is long-lived. Hollow: exact, shown because these data are public. Filled: released "
-    "under privacy,\nand with 95 % probability no noise. Grey: may be noise, as may be what is in "
-    "the shaded band."
+    "under privacy, and with 95 %\nprobability no noise, where no more than two features of a "
+    "dimension stand out (the digits have more). Grey, and in the shaded band: may be noise."
 )
 
 

@@ -235,7 +235,7 @@ class PersistenceDiagramDisplay:
         if above is not None:
             faint = self._within(diagram[~above], low, high)
             ax.scatter(*faint.T, s=8, marker=look["marker"], color="#aaaaaa", zorder=2)
-            diagram, number = diagram[above], f", {above.sum()} {self._word(i)}"
+            diagram, number = diagram[above], f", {self._what_stands_out(i, above)}"
         ax.scatter(
             *self._within(diagram, low, high).T,
             s=28,
@@ -254,13 +254,17 @@ class PersistenceDiagramDisplay:
             return None
         return beyond_noise(diagram, self.error_bound, dimension=self.homology_dimensions[i])
 
-    def _word(self, i):
-        """What the points are that stand out; whether there is more than what never dies."""
+    def _what_stands_out(self, i, above):
+        """How many points, or whether there is anything but the component that never dies."""
         if self.threshold is not None:
-            return "above"
-        floor = np.inf if self.noise_floor is None else self.noise_floor[i]
-        some = not_empty(self.diagrams[i], floor, dimension=self.homology_dimensions[i])
-        return "beyond noise, not empty" if some else "beyond noise"
+            return f"{above.sum()} above"
+        q, parts = self.homology_dimensions[i], []
+        if above.any():
+            parts.append(f"{above.sum()} beyond noise")
+        if above.sum() <= (q == 0) and self.noise_floor is not None:
+            some = not_empty(self.diagrams[i], self.noise_floor[i], dimension=q)
+            parts += ["not empty"] if some else []
+        return ", ".join(parts) or "may be empty"
 
     def _within(self, diagram, low, high):
         if self.superlevel:

@@ -69,7 +69,12 @@ def test_points_that_may_be_noise_are_grey():
     grey, points = (c.get_offsets() for c in display.ax_.collections[-2:])
     assert len(grey) == 2 and points.tolist() == [[0.1, 0.9]]
     texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert texts == ["may be noise", "H1, 1 beyond noise, not empty"]
+    assert texts == ["may be noise", "H1, 1 beyond noise"]
+    for floor, word in ((0.7, "not empty"), (0.9, "may be empty")):
+        display = PersistenceDiagramDisplay(
+            [loops], homology_dimensions=[1], error_bound=0.5, noise_floor=[floor]
+        ).plot()
+        assert display.ax_.get_legend().get_texts()[1].get_text() == f"H1, {word}"
     # Without an end of the noise everything may be noise; without noise nothing is said.
     PersistenceDiagramDisplay([loops], error_bound=np.inf, noise_floor=[np.inf]).plot()
     exact = PersistenceDiagramDisplay([loops], error_bound=0.0, noise_floor=[0.0]).plot()
