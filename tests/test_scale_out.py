@@ -1,4 +1,8 @@
-"""Replicates, searches, audits and histograms on a local cluster of two workers."""
+"""Replicates, searches, audits and histograms on a local cluster of two workers, which may die."""
+
+import os
+import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -16,8 +20,12 @@ from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.graph import EdgeFlip, make_sbm
 from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.model_selection import privacy_utility_curve, release_replicates
+from sklearn_dptda.utils._tasks import run
+from tests._fragile import Fragile, Killer, Weighed
 
 pytestmark = pytest.mark.slow
+# Workers import what the tests ship.
+_HERE = {"env_vars": {"PYTHONPATH": os.pathsep.join([os.getcwd(), *sys.path])}}
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +47,7 @@ def ray_cluster():
     from ray.util.joblib import register_ray
 
     register_ray()
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env=_HERE)
     yield
     ray.shutdown()
 
@@ -138,3 +146,60 @@ def test_histograms_are_counted_where_the_data_live(dask_cluster):
         filtration.transform([filtration.make_histogram(parts)])[0].values,
         filtration.transform([expected])[0].values,
     )
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_killed_worker_costs_no_second_payment_and_no_second_draw(backend, tmp_path):
+    accountant = PrivacyAccountant(24.0)
+    fragile = Fragile(str(tmp_path), os.getpid())
+    dying = make_pipeline(*road(accountant=accountant), fragile)
+    with parallel_config(backend=backend):
+        releases = release_replicates(dying, clouds(), 12)
+    assert len(releases) == len(accountant) == 12 and accountant.remaining().epsilon == 0
+    # What the dead worker had drawn is what its successor has released.
+    drawn = pickle.loads((tmp_path / "seen.pickle").read_bytes())
+    assert sum(same(drawn, release) for release in releases) == 1
+
+
+def test_transforms_and_curves_survive_a_kill(backend, tmp_path):
+    X = [make_two_circles(2000, random_state=seed) for seed in range(20)]
+    filtration = DTMFiltration(0.2, bounds=(-3, 3.5), resolution=17)
+    expected = [f.values for f in filtration.fit_transform(X)]
+    private = PrivatePersistence(2.0, random_state=0)
+    diagrams = private.fit_transform(filtration.transform(X))
+    with parallel_config(backend=backend):
+        once = Killer(tmp_path / "once")
+        found = run(_values, [(filtration, x, once) for x in X])
+        assert same(found, expected)
+        filtrations = filtration.set_params(n_jobs=2).transform(X)
+        accountant = PrivacyAccountant(2.0)
+        private.set_params(accountant=accountant).fit(filtrations)
+        assert same(private.set_params(n_jobs=2).transform(filtrations), diagrams)
+    assert len(accountant) == 1
+
+
+def test_large_inputs_are_shipped_once(backend):
+    Weighed.count = 0
+    with parallel_config(backend=backend):
+        assert run(_number, [(i,) for i in range(30)], Weighed(7)) == [7 + i for i in range(30)]
+    assert Weighed.count == 1
+
+
+def test_loops_inside_of_a_task_are_no_tasks(dask_cluster):
+    with parallel_config(backend="dask"):
+        assert set(run(_inner_backend, [(i,) for i in range(4)])) == {"SequentialBackend"}
+
+
+def _values(filtration, x, once):
+    once()
+    return filtration.transform([x])[0].values
+
+
+def _number(weighed, i):
+    return weighed.n + i
+
+
+def _inner_backend(i):
+    from joblib.parallel import get_active_backend
+
+    return type(get_active_backend()[0]).__name__

@@ -26,6 +26,7 @@ from sklearn_dptda.privacy import (
     pure_rho,
 )
 from sklearn_dptda.privacy._estimator import without_sizes
+from sklearn_dptda.privacy._noise import public_generator
 from sklearn_dptda.utils import Box
 from sklearn_dptda.utils._bounds import bounds_by_column
 from sklearn_dptda.utils._chunks import open_chunks
@@ -143,7 +144,7 @@ class PrivateRowsEstimator(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
                 low, high, budget = self._find_bounds(rows, low, high, budget)
                 budget = self._count_clipped(rows, low, high, budget)
                 box = self._scaled_box(low, high)
-                rng = np.random.default_rng(public_seed)
+                rng = public_generator(public_seed)
                 self._learn(rows.map(box.to_cube), budget, rng, box)
         except BaseException:
             # Half of a release carries no guarantee.

@@ -7,7 +7,6 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
@@ -27,6 +26,7 @@ from sklearn_dptda.utils import (
     first_places,
 )
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
+from sklearn_dptda.utils._tasks import run
 
 # Lattice steps per grid step, by dimension.
 _REFINEMENT = {1: 4, 2: 2, 3: 1, 4: 1}
@@ -128,8 +128,8 @@ class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
         firsts = first_places(items)
         distinct = sorted(set(firsts))
         # Threads suffice: sorting, distances and matrix products release the lock.
-        filtrations = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(self._one)(clouds[i]) for i in distinct
+        filtrations = run(
+            self._one, [(clouds[i],) for i in distinct], n_jobs=self.n_jobs, prefer="threads"
         )
         # One cloud, one filtration: a release can see that it would be one of the same records.
         of_place = dict(zip(distinct, filtrations, strict=True))

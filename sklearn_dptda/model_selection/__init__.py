@@ -15,10 +15,12 @@ from sklearn_dptda.model_selection._privacy_utility import (
     PrivacyUtilityCurve,
     privacy_utility_curve,
 )
+from sklearn_dptda.model_selection._release_once import release_once
 from sklearn_dptda.model_selection._release_plan import PlanCurve, ReleasePlan
-from sklearn_dptda.model_selection._replicates import release_replicates
+from sklearn_dptda.model_selection._replicates import IncompleteReleases, release_replicates
 
 __all__ = [
+    "IncompleteReleases",
     "PlanCurve",
     "PlannedLoss",
     "PlannedRelease",
@@ -30,5 +32,6 @@ __all__ = [
     "plan_release",
     "planned_loss",
     "privacy_utility_curve",
+    "release_once",
     "release_replicates",
 ]

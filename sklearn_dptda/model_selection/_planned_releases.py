@@ -13,7 +13,7 @@ from sklearn_dptda.privacy import (
     PrivacyLoss,
     default_accountant,
 )
-from sklearn_dptda.privacy._composition_rules import Budget
+from sklearn_dptda.privacy._composition_rules import Budget, Sums
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class PlannedLoss:
             of their own, where there is none, sums of epsilons and deltas.
         """
         charges = [(release.guarantee.charge, release.count) for release in self.releases]
-        loss: PrivacyLoss = self._rule().total(charges)
+        loss: PrivacyLoss = self._rule().total(Sums.of(charges))
         return loss
 
     def check(self) -> None:
@@ -101,6 +101,20 @@ class PlannedLoss:
                     "pass accountant=."
                 )
             accountant.check((release.guarantee, release.count) for release in releases)
+
+    def pay(self) -> None:
+        """Pay for all releases now, in one transaction of each budget, or for none.
+
+        Raises
+        ------
+        PrivacyBudgetExceeded
+            If the releases do not fit a budget.
+        """
+        payers = [(payer, releases) for payer, releases in self._by_payer() if payer is not None]
+        for payer, releases in payers:
+            payer.check((release.guarantee, release.count) for release in releases)
+        for payer, releases in payers:
+            payer._pay_ahead((r.guarantee, r.estimator, r.count) for r in releases)
 
     def as_bound(self) -> "PlannedLoss":
         """The same, of which less may come true."""

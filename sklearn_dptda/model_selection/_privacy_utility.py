@@ -4,19 +4,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from sklearn_dptda._typing import FloatArray, ListLike, RandomStateLike
-from sklearn_dptda.model_selection._replicates import release
 from sklearn_dptda.persistence import (
     CubicalPersistence,
     PrivatePersistence,
     bottleneck_distance,
 )
 from sklearn_dptda.privacy import spawn_seeds
+from sklearn_dptda.privacy._release import release, seeded_clone
+from sklearn_dptda.utils._tasks import run
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -153,9 +153,8 @@ def privacy_utility_curve(
         raise ValueError("param_range must be a non-empty one-dimensional array.")
     prepared = [_prepare(estimator, X, param_name, value) for value in param_range.tolist()]
     seeds = spawn_seeds(random_state, n_replicates * len(prepared))
-    replicates = Parallel(n_jobs=n_jobs, verbose=verbose)(
-        delayed(_errors)(*prepared[i // n_replicates], seed) for i, seed in enumerate(seeds)
-    )
+    tasks = [(i // n_replicates, seed) for i, seed in enumerate(seeds)]
+    replicates = run(_errors, tasks, prepared, n_jobs=n_jobs, verbose=verbose)
     errors = np.reshape(replicates, (len(prepared), n_replicates, *replicates[0].shape))
     dimensions = prepared[0][2].homology_dimensions_
     return PrivacyUtilityCurve(param_name, param_range, errors, dimensions)
@@ -175,9 +174,10 @@ def _prepare(estimator, X, name, value):
     return last, filtrations, sibling, sibling.transform(filtrations)
 
 
-def _errors(last, filtrations, sibling, exact, seed):
+def _errors(prepared, which, seed):
     """Bottleneck distances of one release, of shape (n_clouds, n_dimensions)."""
-    private = release(last, filtrations, seed)
+    last, filtrations, sibling, exact = prepared[which]
+    private = release(seeded_clone(last, seed), filtrations)
     if sibling.single_:
         private, exact = [[diagram] for diagram in private], [[diagram] for diagram in exact]
     return np.array(

@@ -5,7 +5,6 @@ from numbers import Integral, Real
 from typing import Self
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,6 +14,7 @@ from sklearn_dptda.persistence._base_persistence import BaseGridPersistence, che
 from sklearn_dptda.persistence._sublevel_diagrams import sublevel_diagrams
 from sklearn_dptda.utils import ListOutputMixin
 from sklearn_dptda.utils._sklearn import Interval, _fit_context
+from sklearn_dptda.utils._tasks import run
 
 
 class CubicalPersistence(ListOutputMixin, BaseGridPersistence):
@@ -114,11 +114,8 @@ class CubicalPersistence(ListOutputMixin, BaseGridPersistence):
             filtration. Exact, *not* private.
         """
         check_is_fitted(self)
-        return self._shape(
-            Parallel(n_jobs=self.n_jobs, prefer="threads")(
-                delayed(sublevel_diagrams)(
-                    values, self.homology_dimensions_, np.inf if upper is None else upper
-                )
-                for values, _, upper in self._read(X)
-            )
-        )
+        functions = [
+            (values, self.homology_dimensions_, np.inf if upper is None else upper)
+            for values, _, upper in self._read(X)
+        ]
+        return self._shape(run(sublevel_diagrams, functions, n_jobs=self.n_jobs, prefer="threads"))

@@ -6,7 +6,6 @@ from numbers import Integral, Real
 from typing import Self
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,6 +20,7 @@ from sklearn_dptda.persistence._profile_noise import half_width, in_order, noisy
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.utils import check_collection
 from sklearn_dptda.utils._sklearn import Interval, _fit_context
+from sklearn_dptda.utils._tasks import run, tasks_may_repeat
 
 
 def _release(values, upper, numbers, lattice, rate, seed):
@@ -183,15 +183,13 @@ class PersistenceProfile(PrivateGridPersistence):
         read = self._read_in_transform(X)
         lattices = [self._lattice(sensitivity, upper) for _, sensitivity, upper in read]
         # A private box has been paid for already.
-        seeds = self._pay(self._guarantee(self.privacy_guarantee_.public_parameters), len(read))
-        return np.array(
-            Parallel(n_jobs=self.n_jobs)(
-                delayed(_release)(values, upper, self._numbers(), lattice, rate, seed)
-                for (values, _, upper), (lattice, rate), seed in zip(
-                    read, lattices, seeds, strict=True
-                )
-            )
-        )
+        guarantee = self._guarantee(self.privacy_guarantee_.public_parameters)
+        seeds = self._pay(guarantee, len(read), may_repeat=tasks_may_repeat())
+        clouds = [
+            (values, upper, self._numbers(), lattice, rate, seed)
+            for (values, _, upper), (lattice, rate), seed in zip(read, lattices, seeds, strict=True)
+        ]
+        return np.array(run(_release, clouds, n_jobs=self.n_jobs))
 
     def confidence_intervals(
         self, profile: ArrayLike, X: Iterable[GridFiltration | ArrayLike] | None = None

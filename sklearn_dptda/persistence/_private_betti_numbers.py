@@ -6,7 +6,6 @@ from numbers import Integral, Real
 from typing import Self
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
@@ -32,6 +31,7 @@ from sklearn_dptda.persistence._private_functions import PrivateGridPersistence
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.utils import check_collection
 from sklearn_dptda.utils._sklearn import Interval, _fit_context
+from sklearn_dptda.utils._tasks import run, tasks_may_repeat
 
 # Of joint choices.
 _MOST_CANDIDATES = 20_000
@@ -220,11 +220,13 @@ class PrivateBettiNumbers(PrivateGridPersistence):
         thresholds = self._thresholds()
         lattices = [self._lattice(sensitivity, upper) for _, sensitivity, upper in read]
         # A private box has been paid for already.
-        seeds = self._pay(self._guarantee(self.privacy_guarantee_.public_parameters), len(read))
-        finite = Parallel(n_jobs=self.n_jobs)(
-            delayed(_release)(values, upper, self._numbers(), thresholds, lattice, rate, seed)
+        guarantee = self._guarantee(self.privacy_guarantee_.public_parameters)
+        seeds = self._pay(guarantee, len(read), may_repeat=tasks_may_repeat())
+        clouds = [
+            (values, upper, self._numbers(), thresholds, lattice, rate, seed)
             for (values, _, upper), (lattice, rate), seed in zip(read, lattices, seeds, strict=True)
-        )
+        ]
+        finite = run(_release, clouds, n_jobs=self.n_jobs)
         return np.array(finite) + [q == 0 for q in self.homology_dimensions_]
 
     def statements(

@@ -5,7 +5,6 @@ from numbers import Integral, Real
 from typing import Any, Literal, Self
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 
 from sklearn_dptda._docs import fill_doc
@@ -26,6 +25,7 @@ from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.utils import ListOutputMixin, check_collection
 from sklearn_dptda.utils._distances import bottleneck_distance
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
+from sklearn_dptda.utils._tasks import run, tasks_may_repeat
 
 
 def _release(values, sensitivity, upper, dimensions, mechanism, seed):
@@ -261,13 +261,12 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         # The box has been paid for already.
         public = self.privacy_guarantee_.public_parameters
         own = guarantee_of_diagrams(self, self.homology_dimensions_, public)
-        seeds = self._pay(own, len(read))
-        return self._shape(
-            Parallel(n_jobs=self.n_jobs)(
-                delayed(_release)(*item, self.homology_dimensions_, mechanism, seed)
-                for item, seed in zip(read, seeds, strict=True)
-            )
-        )
+        seeds = self._pay(own, len(read), may_repeat=tasks_may_repeat())
+        clouds = [
+            (*item, self.homology_dimensions_, mechanism, seed)
+            for item, seed in zip(read, seeds, strict=True)
+        ]
+        return self._shape(run(_release, clouds, n_jobs=self.n_jobs))
 
     def score(self, X: Iterable[GridFiltration | ArrayLike], y: object = None) -> float:
         """Minus the mean bottleneck distance to the exact diagrams: *not* private.

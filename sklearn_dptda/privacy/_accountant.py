@@ -9,7 +9,7 @@ from typing import Literal, Self
 from sklearn_dptda._typing import Adjacency, PathLike
 from sklearn_dptda.privacy._composition_rules import COMPOSITIONS, Budget, Charge, PrivacyLoss
 from sklearn_dptda.privacy._guarantee import PrivacyGuarantee
-from sklearn_dptda.privacy._ledger import Ledger
+from sklearn_dptda.privacy._ledger import Ledger, Payment
 from sklearn_dptda.privacy._ledger_stores import MemoryStore, make_store, process_lock
 from sklearn_dptda.privacy._sensitivity import check_adjacency
 from sklearn_dptda.privacy._spend_history import SpendHistory
@@ -135,6 +135,8 @@ class PrivacyAccountant:
         epsilon: float | None = None,
         delta: float | None = None,
         composition: Literal["basic", "zcdp"] | None = None,
+        *,
+        moved: bool = False,
     ) -> Self:
         """Attach to a ledger that exists; none is ever made here.
 
@@ -144,6 +146,11 @@ class PrivacyAccountant:
             File name or SQLAlchemy URL.
         epsilon, delta, composition : default=None
             What the budget is expected to be. None adopts what it is.
+        moved : bool, default=False
+            Says that the file at ``path`` has replaced the one that the ledger
+            was made in, on this machine or another one, and that nobody spends
+            from that one any more. A copy is refused otherwise, since each
+            would have the whole budget.
 
         Returns
         -------
@@ -154,7 +161,8 @@ class PrivacyAccountant:
         ValueError
             If the ledger has another budget than is stated.
         PrivacyLedgerError
-            If there is no ledger, such as a file that is missing or empty.
+            If there is no ledger, such as a file that is missing or empty, or
+            if the file is a copy.
 
         Examples
         --------
@@ -167,7 +175,7 @@ class PrivacyAccountant:
         """
         with process_lock:
             ledger = Ledger(make_store(path))
-            budget = ledger.attach()
+            budget = ledger.attach(moved)
         stated = (epsilon, delta, composition)
         if any(s is not None and s != b for s, b in zip(stated, budget, strict=True)):
             raise ValueError(
@@ -215,6 +223,7 @@ class PrivacyAccountant:
         what: str = "",
         estimator: str = "",
         parameters: Mapping[str, object] | None = None,
+        key: str | None = None,
     ) -> None:
         """Pay for one release, before it is drawn.
 
@@ -233,24 +242,34 @@ class PrivacyAccountant:
             Who releases it.
         parameters : dict, default=None
             Public parameters; kept as text. Never data.
+        key : str of 32 characters, default=None
+            Whoever pays under the key of an earlier payment, and for the same
+            line, pays nothing. That is right only for the same release, drawn
+            with the same coins, of the same records: see :class:`ReleaseKey`.
 
         Raises
         ------
         PrivacyBudgetExceeded
             If the loss does not fit. Nothing is spent.
         PrivacyLedgerError
-            If the ledger cannot be used. Nothing may be released.
+            If the ledger cannot be used, or something else was paid for under
+            the key. Nothing may be released.
         """
         charge = Charge(float(epsilon), float(delta), None if rho is None else float(rho))
-        self._ledger.spend(
-            charge,
-            adjacency=check_adjacency(adjacency),
-            what=str(what),
-            estimator=str(estimator),
-            parameters={
+        line = {
+            "adjacency": check_adjacency(adjacency),
+            "what": str(what),
+            "estimator": str(estimator),
+            "parameters": {
                 str(name): repr(value)[:_LONGEST_TEXT] for name, value in (parameters or {}).items()
             },
-        )
+        }
+        self._ledger.spend([Payment(charge, line, key)])
+
+    def _pay_ahead(self, releases):
+        """Pay for (guarantee, name of an estimator, count) triples, all in one transaction."""
+        each = ((Payment.of(guarantee, name), count) for guarantee, name, count in releases)
+        self._ledger.spend([payment for payment, count in each for _ in range(count)])
 
     def check(self, releases: Iterable[tuple[PrivacyGuarantee, int]]) -> None:
         """Refuse releases that together would not fit, and spend nothing.
@@ -294,8 +313,8 @@ class PrivacyAccountant:
             ``(epsilon, delta)``; under ``"zcdp"``, converted at the budget's
             delta.
         """
-        rule, charges = self._ledger.read()
-        return rule.total(charges)
+        state = self._ledger.read()
+        return state.budget.rule().total(state.sums)
 
     def remaining(self) -> PrivacyLoss:
         """Return the largest loss that still fits.
@@ -305,8 +324,8 @@ class PrivacyAccountant:
         PrivacyLoss
             ``(epsilon, delta)``; under ``"zcdp"``, the largest pure epsilon.
         """
-        rule, charges = self._ledger.read()
-        return rule.remaining(charges)
+        state = self._ledger.read()
+        return state.budget.rule().remaining(state.sums)
 
     def spends(self) -> SpendHistory:
         """Return the history: when, what, how much, by whom; never data.
@@ -319,7 +338,7 @@ class PrivacyAccountant:
 
     def __len__(self) -> int:
         """Count the spends."""
-        return sum(count for _, count in self._ledger.read()[1])
+        return self._ledger.read().number
 
     def __bool__(self) -> bool:
         # An accountant without spends is still an accountant.
@@ -374,15 +393,3 @@ def _attach(location, ledger_id, budget, path):
         handle = object.__new__(PrivacyAccountant)
         handle._set(Ledger(make_store(location), ledger_id), budget, path)
     return handle
-
-
-def default_accountant() -> PrivacyAccountant | None:
-    """Return the accountant of the innermost ``with`` block, or None.
-
-    Raises
-    ------
-    RuntimeError
-        Outside of any block, in a worker thread that could belong to several
-        of them, and in a thread in which only other tasks have blocks.
-    """
-    return BLOCKS.accountant()

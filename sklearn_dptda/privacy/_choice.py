@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sklearn_dptda._typing import IntArray
-from sklearn_dptda.privacy import _secure_draws
+from sklearn_dptda.privacy import _keyed_draws, _secure_draws
 from sklearn_dptda.privacy._noise import NoiseSource
 from sklearn_dptda.privacy._rounding import ROUND_UP
 
@@ -77,6 +77,9 @@ def private_choice(
     least = min(costs)
     if math.isinf(rate):
         return costs.index(least)
+    if noise.key is not None:
+        excesses = [cost - least for cost in costs]
+        return _keyed_draws.choose(excesses, rate, noise, bounded_range)
     if not noise.seeded and rate > 0 and math.isfinite(scale := ROUND_UP / rate):
         cut = np.array([max(-_LARGEST, min(cost, _LARGEST)) for cost in costs])
         return _secure_draws.noisy_min(cut, scale, bounded_range)

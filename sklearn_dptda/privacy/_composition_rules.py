@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import NamedTuple
 
 from sklearn_dptda.privacy._calibration import check_epsilon, pure_rho, zcdp_epsilon, zcdp_rho
@@ -47,6 +48,36 @@ class Charge:
         return pure_rho(self.epsilon) if self.delta == 0 else math.inf
 
 
+class Sums(NamedTuple):
+    """Exact sums over charges: Fractions, or infinite. They grow by addition alone."""
+
+    epsilon: Fraction | float = Fraction(0)
+    delta: Fraction | float = Fraction(0)
+    concentrated: Fraction | float = Fraction(0)
+
+    @classmethod
+    def of(cls, charges):
+        """Sums of (charge, count) pairs."""
+        sums = cls()
+        for charge, count in charges:
+            each = charge.epsilon, charge.delta, charge.concentrated
+            sums = sums.plus(cls(*(count * _exact(value) for value in each)))
+        return sums
+
+    def plus(self, other):
+        """Both together."""
+        return Sums(*(a + b for a, b in zip(self, other, strict=True)))
+
+    def to_text(self):
+        """Text of each sum, that loses no digit."""
+        return [str(value) for value in self]
+
+    @classmethod
+    def from_text(cls, texts):
+        """Read what :meth:`to_text` wrote."""
+        return cls(*(math.inf if text == "inf" else Fraction(text) for text in texts))
+
+
 @dataclass(frozen=True)
 class BasicComposition:
     """Epsilons add up, deltas add up."""
@@ -57,29 +88,26 @@ class BasicComposition:
     def check(self, charge):
         """Any loss can be counted."""
 
-    def asked(self, charges):
-        """Return new charges in the terms of :meth:`remaining`."""
-        return self.total(charges)
+    def asked(self, sums):
+        """Return new losses in the terms of :meth:`remaining`."""
+        return self.total(sums)
 
-    def total(self, charges):
-        """Return the loss of all charges together, as (charge, count) pairs."""
-        return PrivacyLoss(
-            _sum(count * charge.epsilon for charge, count in charges),
-            _sum(count * charge.delta for charge, count in charges),
-        )
+    def total(self, sums):
+        """Return the loss of all charges together."""
+        return PrivacyLoss(_rounded(sums.epsilon), _rounded(sums.delta))
 
-    def fits(self, charges):
+    def fits(self, sums):
         """Whether the charges together stay within the budget."""
         if math.isinf(self.epsilon):
             return True
-        total = self.total(charges)
+        total = self.total(sums)
         return total.epsilon <= self.epsilon * _SLACK and total.delta <= self.delta * _SLACK
 
-    def remaining(self, charges):
+    def remaining(self, sums):
         """Largest loss that still fits."""
         if math.isinf(self.epsilon):
             return _UNLIMITED
-        total = self.total(charges)
+        total = self.total(sums)
         return PrivacyLoss(
             max(self.epsilon - total.epsilon, 0.0), max(self.delta - total.delta, 0.0)
         )
@@ -113,29 +141,27 @@ class ZCDPComposition:
                 "composition='zcdp': state rho, or count it in a ledger with composition='basic'."
             )
 
-    def asked(self, charges):
-        """Return new charges in the terms of :meth:`remaining`."""
-        return PrivacyLoss(math.sqrt(2 * self._rho(charges)), 0.0)
+    def asked(self, sums):
+        """Return new losses in the terms of :meth:`remaining`."""
+        return PrivacyLoss(math.sqrt(2 * _rounded(sums.concentrated)), 0.0)
 
-    def _rho(self, charges):
-        return _sum(count * charge.concentrated for charge, count in charges)
-
-    def total(self, charges):
+    def total(self, sums):
         """Return the loss of all charges together, at the delta of the budget."""
-        rho = self._rho(charges)
+        rho = _rounded(sums.concentrated)
         return PrivacyLoss(zcdp_epsilon(rho, self.delta), self.delta if rho > 0 else 0.0)
 
-    def fits(self, charges):
+    def fits(self, sums):
         """Whether the charges together stay within the budget."""
         if math.isinf(self.epsilon):
             return True
-        return self._rho(charges) <= zcdp_rho(self.epsilon, self.delta) * _SLACK
+        return _rounded(sums.concentrated) <= zcdp_rho(self.epsilon, self.delta) * _SLACK
 
-    def remaining(self, charges):
+    def remaining(self, sums):
         """Largest pure loss that still fits."""
         if math.isinf(self.epsilon):
             return _UNLIMITED
-        left = max(zcdp_rho(self.epsilon, self.delta) - self._rho(charges), 0.0)
+        spent = _rounded(sums.concentrated)
+        left = max(zcdp_rho(self.epsilon, self.delta) - spent, 0.0)
         return PrivacyLoss(math.sqrt(2 * left), 0.0)
 
 
@@ -154,7 +180,13 @@ class Budget(NamedTuple):
         return COMPOSITIONS[self.composition](self.epsilon, self.delta)
 
 
-def _sum(values):
-    """Sum, rounded once."""
-    values = list(values)
-    return math.inf if math.inf in values else math.fsum(values)
+def _exact(value):
+    return math.inf if math.isinf(value) else Fraction(value)
+
+
+def _rounded(value):
+    """The nearest float."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf

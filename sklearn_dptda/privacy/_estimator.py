@@ -15,9 +15,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, get_tags
 
 from sklearn_dptda._typing import Adjacency
-from sklearn_dptda.privacy._accountant import default_accountant
+from sklearn_dptda.privacy._default_accountant import default_accountant
 from sklearn_dptda.privacy._guarantee import PrivacyGuarantee
 from sklearn_dptda.privacy._noise import spawn_seeds
+from sklearn_dptda.privacy._release_key import ReleaseKey, next_key
 
 FRESH = "_differs_in_every_pickle"
 # Public, but of no use in a ledger, or a secret.
@@ -84,17 +85,22 @@ class AccountedMixin:
 
     _not_compared = frozenset({"accountant", "random_state", "n_jobs", "verbose"})
 
-    def _pay(self, guarantee, n_seeds=1):
+    def _pay(self, guarantee, n_seeds=1, *, may_repeat=False):
         """Pay for what the guarantee promises, if anybody keeps count, and seed the noise.
 
-        Returns seeds, or None for each where the operating system's entropy serves.
+        Returns seeds, or None for each where the operating system's entropy serves; keys, in
+        a task that may run again, or where ``may_repeat`` says that draws are made in such tasks.
         """
         # What a bad state can make fail, fails before the payment.
         seeds = spawn_seeds(self.random_state, n_seeds)
-        self._spend(guarantee)
+        key = next_key() or (ReleaseKey() if may_repeat else None)
+        if key is not None:
+            # One key for the payment and for the coins: neither is had twice without the other.
+            seeds = [key.child(i) if seed is None else seed for i, seed in enumerate(seeds)]
+        self._spend(guarantee, None if key is None else key.name())
         return seeds
 
-    def _spend(self, guarantee):
+    def _spend(self, guarantee, key=None):
         accountant = self._payer()
         if accountant is None:
             return
@@ -106,6 +112,7 @@ class AccountedMixin:
             what=guarantee.released,
             estimator=type(self).__name__,
             parameters=_public_parameters(self),
+            key=key,
         )
 
     def _payer(self):

@@ -10,6 +10,7 @@ import sqlite3
 import threading
 from contextlib import closing, contextmanager, suppress
 
+from sklearn_dptda.privacy._machine_identity import machine_identity
 from sklearn_dptda.privacy._warnings import PrivacyLedgerError
 
 # Seconds that a writer waits for its turn.
@@ -77,6 +78,10 @@ class MemoryStore:
             yield execute
 
     creation = transaction
+
+    def home(self):
+        """No place in the world: whoever has left this process is refused already."""
+        return None
 
     def move_to(self, path):
         """Copy everything into an SQLite file and return the store of that file."""
@@ -149,6 +154,13 @@ class SqliteStore:
         except sqlite3.Error:
             # Who cannot tell removes nothing.
             return True
+
+    def home(self):
+        """Machine and number of the file, which copies do not share."""
+        try:
+            return f"{machine_identity()}:{os.stat(self.location).st_ino}"
+        except OSError as error:
+            raise _unusable(self.place, error.strerror or error) from None
 
     def has_ledger(self, execute):
         """Whether this is the file of a ledger; an empty one, cut off, is none."""
@@ -226,6 +238,10 @@ class ServerStore:
 
     # Of two that create at once, one violates the other's keys and is refused.
     creation = transaction
+
+    def home(self):
+        """Wherever the server is."""
+        return None
 
     def has_ledger(self, execute):
         """Leave it to the server to complain of a table that is missing."""

@@ -8,7 +8,7 @@ import math
 import operator
 import random
 import secrets
-from collections.abc import MutableSequence
+from collections.abc import Callable, MutableSequence
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from sklearn_dptda._typing import RandomStateLike
-from sklearn_dptda.privacy import _secure_draws, _seeded_draws
+from sklearn_dptda.privacy import _keyed_draws, _secure_draws, _seeded_draws
+from sklearn_dptda.privacy._release_key import ReleaseKey
 
 _WORD = 1 << 64
 # Beyond this the noise could leave 64-bit integers.
@@ -30,16 +31,20 @@ class NoiseSource:
 
     Parameters
     ----------
-    seed : int or None, default=None
+    seed : int, ReleaseKey or None, default=None
         None draws from the operating system's entropy, Laplace and Gaussian
         noise by OpenDP's exact samplers. An integer gives the same discrete
         laws from a NumPy generator: reproducible, faster, for tests and study
-        only, since whoever knows the seed can undo the noise.
+        only, since whoever knows the seed can undo the noise. A key gives them
+        from a pseudorandom stream of 256 secret bits, exactly and slowly, for
+        tasks that may run again.
 
     Attributes
     ----------
     seeded : bool
-        Whether a seed was given.
+        Whether a seed was given that is no key.
+    key : ReleaseKey or None
+        The key.
 
     References
     ----------
@@ -58,16 +63,23 @@ class NoiseSource:
     (dtype('int64'), (3,))
     """
 
-    def __init__(self, seed: int | None = None) -> None:
+    def __init__(self, seed: int | ReleaseKey | None = None) -> None:
+        self.key = seed if isinstance(seed, ReleaseKey) else None
+        self.seeded = seed is not None and self.key is None
+        # Of a key the one stream that all draws take from, in their order.
+        self._stream = None if self.key is None else self.key.stream()
+        self._getrandbits: Callable[[int], int] = secrets.randbits
+        if self._stream is not None:
+            self._getrandbits = self._stream.getrandbits
         # Integers of NumPy are none to Python's generator.
-        seed = None if seed is None else operator.index(seed)
-        self.seeded = seed is not None
-        self._seed = seed
-        self._getrandbits = random.Random(seed).getrandbits if self.seeded else secrets.randbits
+        self._seed = None if seed is None or isinstance(seed, ReleaseKey) else operator.index(seed)
+        if self.seeded:
+            self._getrandbits = random.Random(self._seed).getrandbits
 
     @cached_property
     def _sequence(self):
-        return np.random.SeedSequence(self._seed)
+        seed = self._seed if self.key is None else self._getrandbits(256)
+        return np.random.SeedSequence(seed)
 
     @cached_property
     def _rng(self):
@@ -107,7 +119,8 @@ class NoiseSource:
         """
         if self.seeded:
             return self._rng.integers(0, _WORD, size=size, dtype=np.uint64)
-        return np.frombuffer(secrets.token_bytes(8 * size), dtype=np.uint64)
+        draw = secrets.token_bytes if self._stream is None else self._stream.take
+        return np.frombuffer(draw(8 * size), dtype=np.uint64)
 
     def discrete_laplace(self, scale: float, size: int | tuple[int, ...]) -> NDArray[np.int64]:
         """Integer noise with probabilities proportional to ``exp(-abs(x) / scale)``.
@@ -154,6 +167,8 @@ class NoiseSource:
             flat = np.zeros(n, dtype=np.int64)
         elif self.seeded:
             flat = _seeded_draws.LAWS[law](self._rng, scale, n)
+        elif self.key is not None:
+            flat = _keyed_draws.draw(law, scale, n, self.below)
         else:
             flat = _secure_draws.draw(law, scale, n)
         return flat.reshape(size)
@@ -165,6 +180,13 @@ class NoiseSource:
         a guarantee covers. Each call opens a stream of its own.
         """
         return np.random.default_rng(self._sequence.spawn(1)[0])
+
+
+def public_generator(seed: int | ReleaseKey | None) -> np.random.Generator:
+    """NumPy generator for choices that touch no record, from a seed, a key, or entropy."""
+    return np.random.default_rng(
+        seed.stream().getrandbits(256) if isinstance(seed, ReleaseKey) else seed
+    )
 
 
 def flip_numerator(epsilon: float, n_categories: int) -> int:

@@ -1,13 +1,20 @@
+import pickle
+
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import FeatureUnion, make_pipeline
 
-from sklearn_dptda import DTMFiltration, PrivatePersistence
-from sklearn_dptda.model_selection import privacy_utility_curve, release_replicates
+from sklearn_dptda import DTMFiltration, PersistenceProfile, PrivatePersistence
+from sklearn_dptda.model_selection import (
+    IncompleteReleases,
+    privacy_utility_curve,
+    release_replicates,
+)
 from sklearn_dptda.plotting import PrivacyUtilityDisplay
-from sklearn_dptda.privacy import NoiseSource, spawn_seeds
+from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, PrivacyBudgetExceeded, spawn_seeds
 from sklearn_dptda.privacy._release import seeded_clone
+from tests._fragile import FailsOnce
 
 
 def test_replicates_do_not_depend_on_n_jobs(filtration):
@@ -96,3 +103,76 @@ def test_steps_of_a_pipeline_share_no_noise():
     steps = [step.random_state for _, step in seeded_clone(both, 7).steps]
     assert len(set(steps)) == 2 and None not in steps
     assert [step.random_state for _, step in seeded_clone(both, None).steps] == [None, None]
+
+
+def test_replicates_pay_ahead_and_all_together(filtration):
+    private = PrivatePersistence(0.5, accountant=PrivacyAccountant(2.0))
+    with pytest.raises(PrivacyBudgetExceeded):
+        release_replicates(private, [filtration], 5)
+    assert private.accountant.total().epsilon == 0
+    with pytest.raises(ValueError, match="X"):
+        release_replicates(private, [np.array([np.nan, 1.0])], 3)
+    assert private.accountant.total().epsilon == 0
+    releases = release_replicates(private, [filtration], 4)
+    assert len(releases) == len(private.accountant) == 4
+    assert private.accountant.remaining().epsilon == 0
+    assert len({release[0][0].tobytes() for release in releases}) > 1
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_replicates_in_a_block_are_paid_from_it(filtration, n_jobs):
+    with PrivacyAccountant(10.0) as budget:
+        release_replicates(make_pipeline(PrivatePersistence(0.5)), [filtration], 4, n_jobs=n_jobs)
+        assert budget.total().epsilon == 2.0
+
+
+def test_two_payers_of_one_replicate(filtration):
+    a, b = PrivacyAccountant(3.0), PrivacyAccountant(30.0)
+    X = [filtration]
+    union = FeatureUnion(
+        [
+            ("a", PersistenceProfile(0.5, accountant=a)),
+            ("b", PersistenceProfile(2.0, accountant=b)),
+            ("nobody", PersistenceProfile(2.0)),
+        ]
+    )
+    release_replicates(union, X, 4)
+    assert (a.total().epsilon, b.total().epsilon) == (2.0, 8.0)
+    with pytest.raises(PrivacyBudgetExceeded):
+        release_replicates(union, X, 3)
+    # What the second would have paid is not spent either.
+    assert (a.total().epsilon, b.total().epsilon) == (2.0, 8.0)
+
+
+def test_one_failure_does_not_lose_the_others(filtration, tmp_path):
+    accountant = PrivacyAccountant(10.0)
+    private = PrivatePersistence(0.5, accountant=accountant)
+    with pytest.raises(IncompleteReleases, match="1 of 5") as caught:
+        release_replicates(make_pipeline(private, FailsOnce(str(tmp_path))), [filtration], 5)
+    releases = caught.value.releases
+    assert [release is None for release in releases] == [False, True, False, False, False]
+    assert isinstance(caught.value.__cause__, ArithmeticError)
+    assert len(accountant) == 5
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert len(again.releases) == 5
+
+
+def test_what_cannot_be_planned_pays_in_its_tasks(filtration):
+    accountant = PrivacyAccountant(10.0)
+    hidden = Hidden(PrivatePersistence(0.5, accountant=accountant))
+    assert len(release_replicates(hidden, [filtration], 3)) == 3
+    assert accountant.total().epsilon == 1.5
+
+
+class Hidden(TransformerMixin, BaseEstimator):
+    """Holds a private estimator in a way that no plan knows."""
+
+    def __init__(self, inside):
+        self.inside = inside
+
+    def fit(self, X, y=None):
+        self.inside.fit(X)
+        return self
+
+    def transform(self, X):
+        return self.inside.transform(X)

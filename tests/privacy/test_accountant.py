@@ -30,7 +30,7 @@ from sklearn_dptda.privacy import (
     zcdp_epsilon,
     zcdp_rho,
 )
-from sklearn_dptda.privacy._composition_rules import Charge, ZCDPComposition
+from sklearn_dptda.privacy._composition_rules import Charge, Sums, ZCDPComposition
 from tests.privacy._private_mean import PrivateMean
 
 X = np.random.default_rng(0).uniform(size=(60, 2))
@@ -293,7 +293,7 @@ def test_zcdp_admits_no_delta_beside_the_one_of_its_conversion():
         accountant.spend(0.0, rest)
     accountant.spend(accountant.remaining().epsilon)
     # Lines of that kind in an old ledger leave nothing.
-    rule, lines = ZCDPComposition(epsilon, delta), [(Charge(0.1, rest), 1)]
+    rule, lines = ZCDPComposition(epsilon, delta), Sums.of([(Charge(0.1, rest), 1)])
     assert rule.total(lines).epsilon == math.inf and rule.remaining(lines).epsilon == 0
     assert not rule.fits(lines)
     # What the refused choice would have come to: the larger delta of the two, loss by loss.

@@ -20,7 +20,7 @@ from sklearn_dptda.privacy import (
     PrivacyLedgerError,
     _ledger_stores,
 )
-from sklearn_dptda.privacy._ledger import Ledger
+from sklearn_dptda.privacy._ledger import Ledger, State
 from tests.privacy._private_mean import PrivateMean
 
 X = np.random.default_rng(0).uniform(size=(60, 2))
@@ -477,10 +477,10 @@ def test_what_was_committed_is_never_removed(tmp_path, monkeypatch):
 def test_a_creation_that_fails_leaves_nothing(tmp_path, monkeypatch):
     path = tmp_path / "a.db"
 
-    def fails(execute):
+    def fails(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Ledger, "_read_budget", lambda self, execute: fails(execute))
+    monkeypatch.setattr(State, "new", fails)
     with pytest.raises(KeyboardInterrupt):
         PrivacyAccountant(1.0, path=path)
     monkeypatch.undo()

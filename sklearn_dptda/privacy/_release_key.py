@@ -1,0 +1,161 @@
+"""Keys of releases: what a task that runs twice pays once, and draws once."""
+
+import hmac
+import pickle
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from hashlib import sha256, shake_256
+from typing import Self
+
+_BYTES = 32
+
+
+class ReleaseKey:
+    """A secret that makes a release the same, and paid for once, however often its task runs.
+
+    Engines run a task again whose worker has died. A release in such a task
+    would be paid for again, and drawn again with other coins. Under a key,
+    which is made before the task is sent and travels with it, all coins are a
+    function of the key, and the payment carries a name that is one too: run
+    again, the task repeats its draw, and finds it paid.
+
+    Notes
+    -----
+    .. rubric:: Privacy
+
+    Whoever knows the key can undo the noise of its release. It belongs to the
+    workers that hold the records, and to nobody who reads releases or the
+    ledger. It is good for one release of one data set. A new key, like any
+    other noise here, comes from the operating system's entropy.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.privacy import NoiseSource, ReleaseKey
+    >>> key = ReleaseKey()
+    >>> noise = NoiseSource(key).discrete_laplace(3.0, 5)
+    >>> bool((NoiseSource(key).discrete_laplace(3.0, 5) == noise).all())
+    True
+    """
+
+    __slots__ = ("_secret",)
+
+    def __init__(self) -> None:
+        self._secret = secrets.token_bytes(_BYTES)
+
+    @classmethod
+    def _of(cls, secret):
+        key: Self = object.__new__(cls)
+        key._secret = secret
+        return key
+
+    def child(self, label: object) -> "ReleaseKey":
+        """Key that is a function of this one and of a label, and tells nothing of this one.
+
+        Parameters
+        ----------
+        label : object
+            Whatever pickles. Labels that differ give independent keys.
+
+        Returns
+        -------
+        ReleaseKey
+        """
+        digest = hmac.new(self._secret, digestmod=sha256)
+        # The label may be a data set: it is read as it is pickled, and never held as a whole.
+        pickle.Pickler(_Sink(digest), protocol=5).dump(label)
+        return self._of(digest.digest())
+
+    def name(self) -> str:
+        """Public name of 32 characters, which tells nothing of the key.
+
+        Returns
+        -------
+        str
+        """
+        return self.child("name")._secret.hex()[:32]
+
+    def stream(self) -> "KeyStream":
+        """Random bytes that are a function of the key.
+
+        Returns
+        -------
+        KeyStream
+        """
+        return KeyStream(self._secret)
+
+    def __reduce__(self):
+        return _key_of, (self._secret,)
+
+    def __repr__(self):
+        return "ReleaseKey()"
+
+
+def _key_of(secret):
+    return ReleaseKey._of(secret)
+
+
+class _Sink:
+    """File that digests what is written to it."""
+
+    def __init__(self, digest):
+        self.write = digest.update
+
+
+class KeyStream:
+    """Pseudorandom bytes: blocks of SHAKE-256 of a secret and a counter."""
+
+    _BLOCK = 1 << 13
+
+    def __init__(self, secret):
+        self._secret, self._counter = secret, 0
+        self._left = memoryview(b"")
+
+    def take(self, n: int) -> bytes:
+        """Return the next ``n`` bytes."""
+        parts = []
+        while n > len(self._left):
+            parts.append(self._left)
+            n -= len(self._left)
+            self._counter += 1
+            block = shake_256(self._secret + self._counter.to_bytes(8, "little"))
+            self._left = memoryview(block.digest(self._BLOCK))
+        parts.append(self._left[:n])
+        self._left = self._left[n:]
+        return b"".join(parts)
+
+    def getrandbits(self, n: int) -> int:
+        """Uniform integer of ``n`` bits."""
+        size = -(-n // 8)
+        return int.from_bytes(self.take(size), "little") >> (8 * size - n)
+
+
+class _Attempt:
+    """One run of a task under a key: its releases take keys one after the other."""
+
+    def __init__(self, key):
+        self.key, self.count = key, 0
+
+    def next(self):
+        self.count += 1
+        return self.key.child(self.count)
+
+
+_ATTEMPT: ContextVar[_Attempt | None] = ContextVar("_ATTEMPT", default=None)
+
+
+@contextmanager
+def under(key: ReleaseKey | None) -> Iterator[None]:
+    """Give the releases of this block, in this thread, keys of their own; None gives none."""
+    token = _ATTEMPT.set(None if key is None else _Attempt(key))
+    try:
+        yield
+    finally:
+        _ATTEMPT.reset(token)
+
+
+def next_key() -> ReleaseKey | None:
+    """Key of the next release of the surrounding :func:`under`, or None outside."""
+    attempt = _ATTEMPT.get()
+    return None if attempt is None else attempt.next()

@@ -1,0 +1,72 @@
+"""A step whose worker dies, once, after it has seen a release."""
+
+import os
+import pickle
+import signal
+
+from sklearn.base import BaseEstimator, TransformerMixin
+
+
+class Killer:
+    """Kills the process that calls it first."""
+
+    def __init__(self, path):
+        self.path = str(path)
+
+    def __call__(self):
+        try:
+            open(self.path, "x").close()
+        except FileExistsError:
+            return
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Fragile(TransformerMixin, BaseEstimator):
+    """Keeps what it is given in a folder; the first time that it runs in a worker it kills that."""
+
+    def __init__(self, folder, spared):
+        self.folder = folder
+        self.spared = spared
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        if os.getpid() == self.spared:
+            return X
+        try:
+            with open(os.path.join(self.folder, "seen.pickle"), "xb") as file:
+                pickle.dump(X, file)
+        except FileExistsError:
+            return X
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class FailsOnce(TransformerMixin, BaseEstimator):
+    """Fails the second time that any of its copies runs."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        number = len(os.listdir(self.folder))
+        open(os.path.join(self.folder, str(number)), "x").close()
+        if number == 1:
+            raise ArithmeticError("on purpose")
+        return X
+
+
+class Weighed(BaseEstimator):
+    """Counts in this process how often it is pickled."""
+
+    count = 0
+
+    def __init__(self, n=0):
+        self.n = n
+
+    def __getstate__(self):
+        Weighed.count += 1
+        return super().__getstate__()

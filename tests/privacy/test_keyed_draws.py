@@ -1,0 +1,157 @@
+"""Draws that are a function of a secret: their laws, and that a task run again repeats them."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from sklearn_dptda.cluster import DPLloyd
+from sklearn_dptda.model_selection import release_once
+from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, ReleaseKey, private_choice
+from sklearn_dptda.privacy import _keyed_draws as keyed
+from sklearn_dptda.privacy._release_key import next_key, under
+
+# A test whose p-value is below this fails: its keys are drawn anew in each run.
+ALARM = 1e-7
+N = 20_000
+
+
+def law(name, scale, reach):
+    at = np.arange(-reach, reach + 1)
+    weights = np.exp(-np.abs(at) / scale if name == "laplace" else -(at**2) / (2 * scale**2))
+    return at, weights / weights.sum()
+
+
+def p_value(draws, at, law):
+    counts = np.array([(draws == value).sum() for value in at])
+    enough = law * len(draws) >= 5
+    observed = np.append(counts[enough], len(draws) - counts[enough].sum())
+    expected = np.append(law[enough], 1 - law[enough].sum()) * len(draws)
+    if expected[-1] < 5:
+        observed, expected = (
+            observed[:-1],
+            expected[:-1] * observed[:-1].sum() / expected[:-1].sum(),
+        )
+    return chisquare(observed, expected).pvalue
+
+
+@pytest.mark.parametrize("name", ["laplace", "gaussian"])
+@pytest.mark.parametrize("scale", [0.3, 0.75, 2.3, 7.0])
+def test_noise_has_its_law(name, scale):
+    draws = getattr(NoiseSource(ReleaseKey()), f"discrete_{name}")(scale, N)
+    assert p_value(draws, *law(name, scale, 200)) > ALARM
+    # The test sees a scale that is a tenth off.
+    assert p_value(draws, *law(name, 1.15 * scale, 200)) < ALARM
+
+
+def test_large_scales():
+    draws = NoiseSource(ReleaseKey()).discrete_gaussian(2.0**50, 2000) / 2.0**50
+    # Five and a half standard errors.
+    assert abs(draws.mean()) < 5.5 / math.sqrt(2000)
+    assert abs(draws.var() - 1) < 5.5 * math.sqrt(2 / 2000)
+
+
+@pytest.mark.parametrize("bounded_range", [True, False])
+def test_choices_have_their_law(bounded_range):
+    costs, rate, key = [3, 0, 1, 9], 0.7, ReleaseKey()
+    draws = np.array(
+        [
+            private_choice(costs, rate, NoiseSource(key.child(i)), bounded_range=bounded_range)
+            for i in range(N)
+        ]
+    )
+    odds = np.exp(-rate * np.array(costs))
+    expected = odds / odds.sum() if bounded_range else permute_and_flip(odds)
+    assert p_value(draws, np.arange(4), expected) > ALARM
+    assert p_value(draws, np.arange(4), np.roll(expected, 1)) < ALARM
+
+
+def permute_and_flip(odds):
+    """Law of the mechanism, by all orders."""
+    from itertools import permutations
+
+    law, orders = np.zeros(len(odds)), list(permutations(range(len(odds))))
+    for order in orders:
+        left = 1.0
+        for i in order:
+            law[i] += left * odds[i] / len(orders)
+            left *= 1 - odds[i]
+    return law
+
+
+@pytest.mark.parametrize("exponent", [(0, 1), (1, 3), (1, 1), (7, 2)])
+def test_events_happen_with_exact_probabilities(exponent):
+    from fractions import Fraction
+
+    source = NoiseSource(ReleaseKey())
+    hits = sum(keyed._happens(Fraction(*exponent), source.below) for _ in range(N))
+    p = math.exp(-exponent[0] / exponent[1])
+    assert abs(hits - N * p) <= 5.5 * math.sqrt(N * p * (1 - p))
+
+
+def test_words_and_bits_are_one_stream():
+    key = ReleaseKey()
+    words = NoiseSource(key).words(5000)
+    assert np.array_equal(words[:3000], NoiseSource(key).words(3000))
+    # Bits of 64 * 5,000 fair coins within five and a half standard errors.
+    ones = np.unpackbits(words.view(np.uint8)).sum()
+    assert abs(ones - 160_000) < 5.5 * math.sqrt(80_000)
+    source = NoiseSource(key)
+    assert [source.below(1 << 64) for _ in range(3)] == words[:3].tolist()
+
+
+def test_a_run_again_repeats_draws_and_payments():
+    X = np.random.default_rng(0).uniform(size=(300, 2))
+    budget, key = PrivacyAccountant(2.0, 1e-4), ReleaseKey()
+    model = DPLloyd(2, 0.5, bounds=(0, 1), accountant=budget)
+    first, again = release_once(model, X, key), release_once(model, X, key)
+    assert np.array_equal(first["cluster_centers_"], again["cluster_centers_"])
+    assert budget.total().epsilon == 0.5
+    # Other records, parameters or keys are other releases: other coins, and paid for.
+    neighbour = X.copy()
+    neighbour[0] = 1 - neighbour[0]
+    releases = [first]
+    for estimator, data, other in (
+        (model, neighbour, key),
+        (DPLloyd(3, 0.5, bounds=(0, 1), accountant=budget), X, key),
+        (model, X, ReleaseKey()),
+    ):
+        releases.append(release_once(estimator, data, other))
+        assert budget.total().epsilon == 0.5 * len(releases)
+    sums = [np.sum(release["cluster_centers_"]) for release in releases]
+    assert len(set(sums)) == 4
+
+
+def test_neighbours_under_one_key_share_no_coins():
+    # With coins of the key alone the difference of two releases would be that of the records.
+    X, key = np.zeros((50, 1)), ReleaseKey()
+    one = {"records": X, "neighbour": np.vstack([X[:-1], [[1.0]]])}
+    noise = [NoiseSource(key.child(records)).discrete_laplace(1e6, 20) for records in one.values()]
+    assert (noise[0] != noise[1]).all()
+    careless = [NoiseSource(key).discrete_laplace(1e6, 20) for _ in one]
+    assert (careless[0] == careless[1]).all()
+
+
+def test_releases_of_one_task_take_keys_in_their_order():
+    key = ReleaseKey()
+    with under(key):
+        first = [next_key().name() for _ in range(3)]
+        with under(None):
+            assert next_key() is None
+    assert next_key() is None
+    with under(key):
+        assert [next_key().name() for _ in range(3)] == first
+    assert len(set(first)) == 3
+
+
+def test_fresh_coins_of_survivors_lose_more():
+    # A mechanism of loss 1 whose run dies on one of its outputs: what survives has nearly 2.
+    e, rare = math.e, 1e-3
+    law = np.array([rare * e, 0.25, 1 - 0.25 - rare * e])
+    neighbour = np.array([rare, 0.25 * e - rare, 0.0])
+    neighbour[2] = 1 - neighbour.sum()
+    loss = np.abs(np.log(law / neighbour)).max()
+    assert loss < 1.01
+    survivors = law[:2] / law[:2].sum(), neighbour[:2] / neighbour[:2].sum()
+    assert np.abs(np.log(survivors[0] / survivors[1])).max() > 1.95

@@ -1,0 +1,191 @@
+"""Payments under keys and ahead of releases; copies of ledgers; sums that never lose a digit."""
+
+import math
+import pickle
+import shutil
+import sqlite3
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from sklearn_dptda.privacy import (
+    PrivacyAccountant,
+    PrivacyBudgetExceeded,
+    PrivacyGuarantee,
+    PrivacyLedgerError,
+    ReleaseKey,
+    _ledger_stores,
+)
+from sklearn_dptda.privacy._composition_rules import Charge, Sums
+from sklearn_dptda.privacy._reservation import Reservation
+
+KEY = "0123456789abcdef" * 2
+
+
+@pytest.fixture(params=["memory", "sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
+def accountant(request, tmp_path):
+    places = {"memory": lambda: None, "sqlite": lambda: tmp_path / "a.db"}
+    place = places.get(request.param, lambda: request.getfixturevalue("fresh_database"))()
+    return PrivacyAccountant(1.0, 1e-5, path=place)
+
+
+def test_one_key_pays_once(accountant):
+    line = {"what": "a histogram", "estimator": "Histogram", "parameters": {"bins": 3}}
+    for _ in range(3):
+        accountant.spend(0.4, key=KEY, **line)
+    assert accountant.total().epsilon == 0.4 and len(accountant) == 1
+    accountant.spend(0.4, key=KEY[::-1], **line)
+    assert len(accountant) == len(accountant.spends()) == 2
+    # Paid for already: the budget has nothing to say.
+    accountant.spend(0.4, key=KEY, **line)
+    with pytest.raises(PrivacyBudgetExceeded):
+        accountant.spend(0.4, key=KEY[1:] + "x", **line)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"epsilon": 0.3},
+        {"delta": 1e-6},
+        {"rho": 0.01},
+        {"what": "another"},
+        {"estimator": "Other"},
+        {"parameters": {"bins": 4}},
+        {"adjacency": "add-remove"},
+    ],
+    ids=lambda other: next(iter(other)),
+)
+def test_another_line_under_a_key_is_refused(accountant, other):
+    line = {"epsilon": 0.2, "what": "a histogram", "parameters": {"bins": 3}}
+    accountant.spend(key=KEY, **line)
+    with pytest.raises(PrivacyLedgerError, match="Something else was paid for"):
+        accountant.spend(key=KEY, **{**line, **other})
+    assert accountant.total().epsilon == 0.2
+
+
+def guarantee(epsilon, **other):
+    stated = {"delta": 0.0, "adjacency": "replace-one", "unit": "one row", "mechanism": "noise"}
+    return PrivacyGuarantee(epsilon, released="a number", seeded=False, **{**stated, **other})
+
+
+def test_payments_ahead_are_all_made_or_none(accountant):
+    accountant._pay_ahead([(guarantee(0.2), "A", 3), (guarantee(0.1), "B", 2)])
+    assert accountant.total().epsilon == pytest.approx(0.8)
+    assert accountant.spends()["number"].tolist() == [1, 2, 3, 4, 5]
+    with pytest.raises(PrivacyBudgetExceeded):
+        accountant._pay_ahead([(guarantee(0.1), "A", 1), (guarantee(0.2), "B", 1)])
+    assert len(accountant) == 5
+
+
+def test_a_reservation_covers_what_was_paid_and_nothing_else():
+    reservation = Reservation([guarantee(0.5), guarantee(0.5, delta=1e-6)])
+    reservation.spend(0.5, 1e-7)
+    reservation.spend(0.4)
+    for asked in ((0.1, 0.0), (0.0, 1e-9)):
+        with pytest.raises(PrivacyLedgerError, match="not among"):
+            reservation.spend(*asked)
+    reservation = Reservation([guarantee(0.5, rho=0.01)])
+    # The same epsilon by a mechanism that zCDP counts for more.
+    with pytest.raises(PrivacyLedgerError):
+        reservation.spend(0.5)
+    with pytest.raises(PrivacyLedgerError):
+        reservation.spend(0.5, rho=0.01, adjacency="add-remove")
+    reservation.spend(0.5, rho=0.01)
+    with pytest.raises(PrivacyLedgerError, match="cannot be shared"):
+        pickle.dumps(reservation)
+
+
+def test_a_copied_file_is_no_second_budget(tmp_path):
+    path, copy = tmp_path / "a.db", tmp_path / "b.db"
+    original = PrivacyAccountant(1.0, path=path)
+    original.spend(0.5)
+    shutil.copy(path, copy)
+    with pytest.raises(PrivacyLedgerError, match="is a copy"):
+        PrivacyAccountant.open(copy)
+    original.spend(0.25)
+    # Renamed, it is the same file still.
+    PrivacyAccountant.open(path.rename(tmp_path / "c.db")).spend(0.25)
+    assert PrivacyAccountant.open(copy, moved=True).remaining().epsilon == 0.5
+    PrivacyAccountant.open(copy).spend(0.5)
+
+
+def test_another_machine_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "a.db"
+    accountant = PrivacyAccountant(1.0, path=path)
+    travelled = pickle.dumps(accountant)
+    monkeypatch.setattr(_ledger_stores, "machine_identity", lambda: "another")
+    for spend in (accountant.spend, pickle.loads(travelled).spend):
+        with pytest.raises(PrivacyLedgerError, match="postgresql"):
+            spend(0.1)
+    with pytest.raises(PrivacyLedgerError, match="moved=True"):
+        PrivacyAccountant.open(path)
+    assert PrivacyAccountant.open(path, moved=True).remaining().epsilon == 1.0
+    monkeypatch.undo()
+    with pytest.raises(PrivacyLedgerError):
+        accountant.total()
+
+
+def test_a_file_put_in_place_of_a_ledger_is_refused(tmp_path):
+    path, backup = tmp_path / "a.db", tmp_path / "backup.db"
+    accountant = PrivacyAccountant(1.0, path=path)
+    shutil.copy(path, backup)
+    accountant.spend(1.0)
+    # An old copy would have the whole budget again.
+    backup.replace(path)
+    with pytest.raises(PrivacyLedgerError, match="is a copy"):
+        accountant.spend(1.0)
+
+
+def test_a_ledger_of_this_process_that_moves_to_a_file_is_no_copy():
+    accountant = PrivacyAccountant(1.0)
+    accountant.spend(0.5)
+    other = pickle.loads(pickle.dumps(accountant))
+    other.spend(0.5)
+    assert accountant.remaining().epsilon == 0.0
+
+
+def test_sums_lose_nothing():
+    values = [0.1, 1e-300, 5e-324, 1e6, 2.0**-40] * 7
+    sums = Sums()
+    for value in values:
+        sums = Sums.from_text(sums.plus(Sums.of([(Charge(value, value / 1e7), 1)])).to_text())
+    assert sums.epsilon == sum(map(Fraction, values))
+    assert sums == Sums.of([(Charge(v, v / 1e7), 7) for v in values[:5]])
+    assert Sums.from_text(Sums.of([(Charge(math.inf), 2)]).to_text()).epsilon == math.inf
+
+
+def test_a_payment_reads_no_other_lines(tmp_path):
+    accountant = PrivacyAccountant(1e9, path=tmp_path / "a.db")
+    accountant._pay_ahead([(guarantee(0.5), "A", 500)])
+    steps = []
+    for _ in range(2):
+        connection = sqlite3.connect(tmp_path / "a.db")
+        count = [0]
+
+        def tick(count=count):
+            count[0] += 1
+            return 0
+
+        class Counting(_ledger_stores.SqliteStore):
+            def _connect(self):
+                opened = super()._connect()
+                opened.set_progress_handler(tick, 1)
+                return opened
+
+        accountant._ledger.store = Counting(accountant._ledger.store.location)
+        accountant.spend(0.25)
+        steps.append(count[0])
+        connection.close()
+        accountant._pay_ahead([(guarantee(0.5), "A", 5000)])
+    # Steps of SQLite's machine after 500 lines and after 5,500: trees grow by a level at most.
+    assert steps[1] < 1.2 * steps[0]
+
+
+def test_names_of_keys_tell_nothing_and_differ():
+    key = ReleaseKey()
+    names = {key.name()} | {key.child(i).name() for i in range(100)} | {ReleaseKey().name()}
+    assert len(names) == 102 and all(len(name) == 32 for name in names)
+    assert key.child((1, np.arange(3))).name() == key.child((1, np.arange(3))).name()
+    assert pickle.loads(pickle.dumps(key)).name() == key.name()
+    assert repr(key) == "ReleaseKey()" and key.name() not in repr(key)
