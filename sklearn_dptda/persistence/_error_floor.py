@@ -6,8 +6,12 @@ Proofs are in ``doc/theory/accuracy.md``.
 import math
 from bisect import bisect_left
 
+import numpy as np
+
 # Floats are off by less, relatively: results are moved to the safe side by it.
 _SLACK = 1e-12
+# Terms of a sum that is cut.
+_MOST_WIDTHS = 2**20
 
 
 def bottleneck_error_floor(
@@ -86,7 +90,7 @@ def bottleneck_error_floor(
     )
     odds = math.log(confidence / (1 - confidence)) * (1 - _SLACK)
     by_pair = max(math.floor(min(odds / epsilon, steps // 2)), 0)
-    return max(by_chain, by_pair) * sensitivity / 2
+    return float(max(by_chain, by_pair) * sensitivity / 2)
 
 
 def mean_error_floor(epsilon: float, sensitivity: float, upper: float) -> float:
@@ -125,35 +129,27 @@ def mean_error_floor(epsilon: float, sensitivity: float, upper: float) -> float:
     # Clouds that are K points apart: what is best lies near 1.28 / epsilon.
     pairs = (min(max(round(x / epsilon), 1), steps // 2) for x in (1.2, 1.28, 1.36))
     by_pair = max(K * _half_overlap(epsilon * K) for K in pairs)
-    halves = (2**i for i in range((steps // 4).bit_length()))
-    by_chain = max((_mean_missed(epsilon, H, steps - 4 * H + 1) for H in halves), default=0.0)
-    return max(by_pair, by_chain) * sensitivity * (1 - _SLACK)
+    # A chain whose clouds keep their distances up to a width; wider ones count for little.
+    widest = min(steps // 2, round(min(40 / epsilon, _MOST_WIDTHS)))
+    widths = (2**i for i in range(widest.bit_length()))
+    by_chain = max((_mean_missed(epsilon, w, steps - 2 * w + 1) for w in widths), default=0.0)
+    return float(max(by_pair, by_chain) * sensitivity * (1 - _SLACK))
 
 
 def _missed(epsilon, w, n_clouds):
-    """Mean over a chain of clouds of the probability to miss by ``w / 2`` sensitivities, at least.
+    """Probability to miss by ``w / 2`` sensitivities, at least, over a chain of clouds.
 
-    An endless chain misses by ``p``; some of that may fall on clouds beyond the ends.
+    The mean with a weight of one for each cloud, and one more for the missing ones beyond each
+    end. For an endless chain it is what geometric noise attains.
     """
-    less = math.exp(-epsilon * (w % 2))
-    p = 2 * math.exp(-epsilon * (w - w // 2)) / (1 + less)
-    return p - (1 - p) * _ends(epsilon) / n_clouds
+    endless = 2 * np.exp(-epsilon * (w - w // 2)) / (1 + np.exp(-epsilon * (w % 2)))
+    beyond = math.exp(-epsilon) / -math.expm1(-epsilon)
+    return endless * np.maximum(n_clouds - 2 * w, 0) / (n_clouds + 2 * beyond)
 
 
-def _mean_missed(epsilon, H, n_clouds):
-    """Mean over a chain of the distance in sensitivities, at least: half the sum of ``_missed``.
-
-    The sum over all widths from 1 to ``2 H``, two geometric series.
-    """
-    alpha = math.exp(-epsilon)
-    series = -alpha * math.expm1(-epsilon * H) / -math.expm1(-epsilon)
-    endless, lost = series * (3 + alpha) / (1 + alpha), _ends(epsilon) / n_clouds
-    return ((1 + lost) * endless - 2 * H * lost) / 2
-
-
-def _ends(epsilon):
-    """Weight of the clouds beyond both ends of a chain, in clouds."""
-    return 2 * math.exp(-epsilon) / -math.expm1(-epsilon)
+def _mean_missed(epsilon, widest, n_clouds):
+    """Mean of the distance over a chain, at least, in sensitivities."""
+    return _missed(epsilon, np.arange(1, widest + 1), n_clouds).sum() / 2
 
 
 def _half_overlap(loss):
