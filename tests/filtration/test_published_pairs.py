@@ -44,6 +44,19 @@ def test_midpoint_pairs_are_as_far_apart_as_lemma_26_is_sharp(n):
             assert apart(pair, k) == pytest.approx(exact, abs=1e-9)
 
 
+@pytest.mark.parametrize("K", [1, 3, 6])
+def test_midpoint_pairs_in_the_plane(K):
+    # Up to half the diagonal of a cell for each diagram; other dimensions have nothing longer.
+    k, (low, high) = 6, np.array([[0.0, 0.0], [1.0, 1.0]])
+    pair = dtm_midpoint_case(20, low, high, K)
+    error = math.sqrt(2) / 2 / 64
+    moved = apart(pair, k, d=2, resolution=65)
+    assert moved == pytest.approx(min(K / k, 0.5) / 2 * math.sqrt(2), abs=2 * error)
+    _, item = components(pair[1:], k, d=2, resolution=65)
+    (loops,) = CubicalPersistence(1).fit_transform([item])
+    assert (np.ptp(loops, axis=1) <= 2 * error).all()
+
+
 def test_printed_equality_of_case_two_is_not_met():
     # k < K < n / 2 - k: the text has diam / (4 sqrt 2); it is diam / 4.
     assert apart(dtm_midpoint_case(12, [0.0], [1.0], 3), 2) == pytest.approx(1 / 4, abs=1e-9)
