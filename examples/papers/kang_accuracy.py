@@ -92,6 +92,7 @@ def known_before(n, epsilon):
 # for the cloud that is worst, of the distance-to-measure without a cap. The default caps distances:
 # its floor is .35 of the one drawn. No floor at 95 % is left where one point can be told, from
 # epsilon = log 39 = 3.7 on; that of Theorem 18 ends at log 19.
+# Above the diameter a bound says nothing.
 STYLES = {
     "Proposition 15, mended": "k-",
     "bound of the published law, ours": "C0--",
@@ -122,8 +123,7 @@ for ax, values, settings in sides:
     ax.axhline(DIAMETER, color="0.8", zorder=0)
     ax.set_xticks(values, [f"{value:g}" for value in values])
     ax.xaxis.minorticks_off()
-words = "above the diameter a bound says nothing"
-axes[0].annotate(words, (EPSILONS[-1], DIAMETER), ha="right", va="bottom", fontsize="small")
+axes[0].annotate("diameter", (EPSILONS[-1], DIAMETER), ha="right", va="bottom")
 axes[0].set(xlabel="epsilon", ylabel="bottleneck distance", title=f"two circles, n = {N}")
 axes[1].set(xlabel="n", title=f"epsilon = {EPSILON:g}")
 handles, labels = axes[0].get_legend_handles_labels()

@@ -139,8 +139,8 @@ def mean_error_floor(epsilon: float, sensitivity: float, upper: float) -> float:
 def _missed(epsilon, w, n_clouds):
     """Probability to miss by ``w / 2`` sensitivities, at least, over a chain of clouds.
 
-    The mean with a weight of one for each cloud, and one more for the missing ones beyond each
-    end. For an endless chain it is what geometric noise attains.
+    The mean with a weight of one for each cloud; the two ends also weigh for what is beyond them.
+    For an endless chain it is what geometric noise attains.
     """
     endless = 2 * np.exp(-epsilon * (w - w // 2)) / (1 + np.exp(-epsilon * (w % 2)))
     beyond = math.exp(-epsilon) / -math.expm1(-epsilon)
