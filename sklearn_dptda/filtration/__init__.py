@@ -15,6 +15,7 @@ from sklearn_dptda.filtration._filtration_sensitivity import (
 from sklearn_dptda.filtration._grid_filtration import GridFiltration
 from sklearn_dptda.filtration._kernel import KernelDistanceFiltration
 from sklearn_dptda.filtration._lattice import LatticeHistogram
+from sklearn_dptda.filtration._midpoint_cases import cech_midpoint_case, dtm_midpoint_case
 from sklearn_dptda.filtration._worst_cases import (
     cech_worst_case,
     dtm_worst_case,
@@ -26,8 +27,10 @@ __all__ = [
     "GridFiltration",
     "KernelDistanceFiltration",
     "LatticeHistogram",
+    "cech_midpoint_case",
     "cech_worst_case",
     "distance_to_measure",
+    "dtm_midpoint_case",
     "dtm_worst_case",
     "dtm_worst_case_loop",
     "sensitivity_cech",

@@ -51,8 +51,9 @@ def sensitivity_cech(diameter: float) -> float:
     """Lower bound of the sensitivity of Čech and Rips diagrams (Theorem 5).
 
     One replaced point can change the diagram by a quarter of the diameter
-    whatever the number of points: no amount of data makes these diagrams
-    cheap to privatise, which is why there is no private version of them here.
+    whatever the number of points, and its components by no more: no amount of
+    data makes these diagrams cheap to privatise, which is why there is no
+    private version of them here.
 
     Parameters
     ----------

@@ -26,14 +26,15 @@ def cech_worst_case(n: int, low: ArrayLike, high: ArrayLike) -> tuple[FloatArray
 
 
 def dtm_worst_case(
-    m: float, n: int, low: ArrayLike, high: ArrayLike
+    m: float, n: int, low: ArrayLike, high: ArrayLike, n_moved: int = 1
 ) -> tuple[FloatArray, FloatArray]:
     """Neighbouring clouds whose distance-to-measure diagrams differ most.
 
     Exactly ``k = ceil(m n)`` points sit at one corner and the others at the
     opposite one; replacing one of the ``k`` by a point of the far corner
     raises the minimum at the corner from zero to ``diameter / k``, or to
-    ``max_distance / k`` where distances are capped.
+    ``max_distance / k`` where distances are capped. ``n_moved`` points, up
+    to ``k``, raise it by as many times that: the clouds' Hamming distance.
 
     Returns
     -------
@@ -44,14 +45,14 @@ def dtm_worst_case(
     The birth of one component of dimension 0 moves by the full sensitivity.
     Where the other corner holds at least ``k`` points as well, this component
     is the second one: its persistence must exceed the shift for the distance
-    to show, which it does as soon as ``k > 4``.
+    to show, which it does as soon as ``k >= 4``.
     """
     low, high = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
     k = neighbour_count(m, n)
     cloud = np.tile(high, (n, 1))
     cloud[:k] = low
     neighbour = cloud.copy()
-    neighbour[0] = high
+    neighbour[:n_moved] = high
     return cloud, neighbour
 
 

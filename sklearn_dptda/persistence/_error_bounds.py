@@ -68,6 +68,7 @@ def bottleneck_error_bound(
     See Also
     --------
     epsilon_for_error : The other way round.
+    bottleneck_error_floor : What no private diagram stays below.
     noise_floor : What is seen where there is nothing.
 
     Notes

@@ -1,0 +1,217 @@
+"""Floors of the error: against the best mechanisms, against ours by enumeration, and a twin."""
+
+import math
+from itertools import combinations_with_replacement
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from sklearn_dptda import PrivatePersistence
+from sklearn_dptda.persistence import (
+    bottleneck_distance,
+    bottleneck_error_bound,
+    bottleneck_error_floor,
+    mean_error_floor,
+    published_error_floor,
+)
+from sklearn_dptda.persistence._base_measure import make_base_measure
+from sklearn_dptda.persistence._error_floor import _missed
+from sklearn_dptda.persistence._exact_sampler import decay_table
+
+ENDLESS = 10**12
+EPSILONS = (0.1, 0.5, 1.0, 2.0)
+
+
+def best_chance_to_miss(epsilon, w, n_clouds):
+    """Least chance that an epsilon-private mechanism misses a cloud of a chain, whatever it does.
+
+    Its output covers ``w`` clouds in a row: a linear program over all such mechanisms.
+    """
+    starts = range(1 - w, n_clouds)
+    covers = np.array([[u <= j < u + w for j in range(n_clouds)] for u in starts], dtype=float)
+    shape = covers.shape
+    size = covers.size
+    rows, ratio = [], math.exp(epsilon)
+    for u in range(shape[0]):
+        for i, j in [(j, j + 1) for j in range(n_clouds - 1)]:
+            for a, b in ((i, j), (j, i)):
+                row = np.zeros(size + 1)
+                row[u * n_clouds + a], row[u * n_clouds + b] = 1, -ratio
+                rows.append(row)
+    for j in range(n_clouds):
+        # Covered with all but the chance that is sought, the last variable.
+        row = np.zeros(shape)
+        row[:, j] = -covers[:, j]
+        rows.append(np.r_[row.ravel(), -1])
+    limits = np.r_[np.zeros(len(rows) - n_clouds), -np.ones(n_clouds)]
+    sums = np.zeros((n_clouds, size + 1))
+    for j in range(n_clouds):
+        sums[j, :size].reshape(shape)[:, j] = 1
+    solved = linprog(
+        np.r_[np.zeros(size), 1], np.array(rows), limits, sums, np.ones(n_clouds), method="highs"
+    )
+    assert solved.success
+    return solved.fun
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 2.0])
+def test_no_mechanism_of_all_is_better_than_the_floor(epsilon):
+    tight = []
+    for w in (1, 2, 3):
+        for n_clouds in (2, 5, 12):
+            best = best_chance_to_miss(epsilon, w, n_clouds)
+            assert _missed(epsilon, w, n_clouds) <= best + 1e-7
+        tight.append(_missed(epsilon, w, ENDLESS) - best)
+    # Nothing much is left of it for twelve clouds; for an endless chain nothing at all.
+    assert max(tight) < 0.15
+    # Two clouds: randomised response.
+    pair = best_chance_to_miss(epsilon, 1, 2)
+    assert pair == pytest.approx(1 / (1 + math.exp(epsilon)), abs=1e-7)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_geometric_noise_attains_the_floor_of_an_endless_chain(epsilon):
+    alpha = math.exp(-epsilon)
+    for w in range(1, 9):
+        # Noise about one cloud, or about the middle of two: both are epsilon-private.
+        about_two = alpha ** (w // 2)
+        missed = 2 * alpha ** ((w + 1) // 2) / (1 + alpha) if w % 2 else about_two
+        assert _missed(epsilon, w, ENDLESS) == pytest.approx(missed)
+
+
+def geometric_chance(epsilon, w):
+    """Worst chance that geometric noise, clipped to a long chain, misses by ``w / 2`` steps."""
+    return 2 * math.exp(-epsilon * ((w + 1) // 2)) / (1 + math.exp(-epsilon))
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("confidence", [0.3, 0.7, 0.9, 0.99])
+def test_geometric_noise_is_a_step_from_the_floor_and_a_twin_is_below(epsilon, confidence):
+    floor = bottleneck_error_floor(epsilon, 1.0, 800.0, confidence=confidence)
+
+    def largest(epsilon):
+        """Largest error with this chance, in half steps."""
+        return sum(geometric_chance(epsilon, w) >= 1 - confidence for w in range(1, 400)) / 2
+
+    assert floor <= largest(epsilon) <= 1.5 * floor + 1
+    # A twin that spends three times as much is better than what is claimed allows.
+    assert largest(3 * epsilon) < floor or floor < 1
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_mean_floor_is_nearly_met_by_geometric_noise(epsilon):
+    def mean(epsilon):
+        return 2 * math.exp(-epsilon) / -math.expm1(-2 * epsilon)
+
+    floor = mean_error_floor(epsilon, 1.0, 800.0)
+    assert mean(3 * epsilon) < floor <= mean(epsilon) < 1.8 * floor
+
+
+SIZE = 8
+POINTS = [(b, d) for b in range(SIZE) for d in range(b + 1, SIZE + 1)]
+DIAGRAMS = [P for m in range(3) for P in combinations_with_replacement(POINTS, m)]
+# Errors of every release for every cloud of the chain: (j, SIZE), with steps of one sensitivity.
+ERRORS = np.array(
+    [
+        [
+            bottleneck_distance(np.array(P, float).reshape(-1, 2), np.array([[j, SIZE]], float))
+            for P in DIAGRAMS
+        ]
+        for j in range(SIZE)
+    ]
+)
+
+
+def law(epsilon, measure):
+    """Probabilities of all diagrams, by the cloud of the chain."""
+    per_step = (epsilon / 2).as_integer_ratio()
+    table = decay_table(*per_step, SIZE + 1)
+    orders = np.array(
+        [
+            measure.count_weights[len(P)] * math.factorial(len(P)) // (1 + (len(P) != len(set(P))))
+            for P in DIAGRAMS
+        ],
+        dtype=object,
+    )
+    weights = (
+        np.array([[table.weight(math.ceil(r)) for r in row] for row in ERRORS], dtype=object)
+        * orders
+    )
+    return np.array([[float(x / sum(row)) for x in row] for row in weights])
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
+@pytest.mark.parametrize("name", ["uniform", "spike-slab"])
+def test_enumerated_mechanisms_are_not_below_the_floor(epsilon, name):
+    laws = law(epsilon, make_base_measure(name, SIZE, 2, spike=0.9))
+    # The law is private: its log-ratios between neighbours.
+    inside = laws.max(axis=0) > 0
+    losses = np.abs(np.diff(np.log(laws[:, inside]), axis=0))
+    assert 0.3 * epsilon < losses.max() <= epsilon * (1 + 1e-9)
+    for confidence in (0.2, 0.5, 0.7, 0.8, 0.9, 0.95):
+        floor = bottleneck_error_floor(epsilon, 1.0, float(SIZE), confidence=confidence)
+        assert (laws * (floor <= ERRORS)).sum(axis=1).max() >= 1 - confidence
+    assert (laws * ERRORS).sum(axis=1).max() >= mean_error_floor(epsilon, 1.0, float(SIZE))
+
+
+@pytest.mark.parametrize("K", [1, 2, 3, 4])
+def test_randomised_response_attains_the_floor_of_a_pair(K):
+    epsilon, lie = 0.5, 1 / (1 + math.exp(0.5 * K))
+    ends = [DIAGRAMS.index(((0, SIZE),)), DIAGRAMS.index(((K, SIZE),))]
+    laws, errors = np.array([[1 - lie, lie], [lie, 1 - lie]]), ERRORS[np.ix_([0, K], ends)]
+    assert (laws * (errors >= K / 2)).sum(axis=1) == pytest.approx(lie)
+    assert (laws * errors).sum(axis=1) == pytest.approx(K * lie)
+    # The floor is that of a pair, where there are few sensitivities in the range.
+    assert bottleneck_error_floor(epsilon, 1.0, float(SIZE), confidence=1 - lie - 1e-9) <= K / 2
+    assert bottleneck_error_floor(epsilon, 1.0, float(SIZE), confidence=1 - lie + 1e-9) >= K / 2
+    assert mean_error_floor(epsilon, 1.0, float(SIZE)) >= K * lie - 0.05
+
+
+def test_an_enumerated_twin_that_spends_more_is_below():
+    # Our law, held to the floor of a smaller epsilon than that of its draws.
+    laws = law(10.0, make_base_measure("spike-slab", SIZE, 2, spike=0.9))
+    floor = bottleneck_error_floor(0.3, 1.0, float(SIZE), confidence=0.7)
+    missed = floor <= ERRORS
+    # On the pair that the floor is of.
+    assert floor == 1 and (laws * missed).sum(axis=1)[[0, 2]].max() < 0.3
+    assert (laws * ERRORS).sum(axis=1).max() < mean_error_floor(0.3, 1.0, float(SIZE))
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
+def test_floors_are_below_bounds_and_above_the_published_floor(epsilon):
+    n, m, diameter = 4000, 0.2, 5.5
+    sensitivity, upper = diameter / 800, diameter / 2
+    for confidence in (0.5, 0.8, 0.95, 0.999):
+        floor = bottleneck_error_floor(epsilon, sensitivity, upper, confidence=confidence)
+        published = published_error_floor(epsilon, n, m, diameter, confidence=confidence)
+        bound = bottleneck_error_bound(
+            PrivatePersistence(epsilon), sensitivity, upper, confidence=confidence
+        )
+        assert 2 * published <= floor < bound
+    assert published_error_floor(0.1, n, m, diameter, confidence=0.74) == pytest.approx(
+        10 * diameter / 3200
+    )
+
+
+def test_extreme_numbers():
+    assert bottleneck_error_floor(math.inf, 0.1, 1.0) == mean_error_floor(math.inf, 0.1, 1.0) == 0
+    assert bottleneck_error_floor(800.0, 0.1, 1.0) == 0
+    assert mean_error_floor(800.0, 0.1, 1.0) < 1e-300
+    # A range too short for a chain, or an epsilon too small: the whole range of a pair.
+    assert bottleneck_error_floor(1e-9, 0.01, 1.0, confidence=0.51) == pytest.approx(0.25)
+    assert mean_error_floor(1e-9, 0.01, 1.0) == pytest.approx(0.25)
+    assert bottleneck_error_floor(1.0, 1.0, 1.0) == mean_error_floor(1.0, 1.0, 1.0) == 0
+    assert 1e5 < bottleneck_error_floor(1e-5, 1.0, 1e9) < 4e5
+
+
+@pytest.mark.parametrize(
+    "options", [{"epsilon": 0.0}, {"epsilon": math.nan}, {"sensitivity": 0.0}, {"upper": math.inf}]
+)
+def test_bad_numbers_are_named(options):
+    numbers = {"epsilon": 1.0, "sensitivity": 0.1, "upper": 1.0, **options}
+    for function in (bottleneck_error_floor, mean_error_floor):
+        with pytest.raises(ValueError, match=next(iter(options))):
+            function(**numbers)
+    with pytest.raises(ValueError, match="confidence"):
+        bottleneck_error_floor(1.0, 0.1, 1.0, confidence=1.0)

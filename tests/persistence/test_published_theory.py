@@ -1,0 +1,232 @@
+"""The published law enumerated on small grids: what its theory promises, and where it does not."""
+
+import math
+from itertools import combinations_with_replacement
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from sklearn_dptda import CubicalPersistence, DTMFiltration
+from sklearn_dptda.filtration import distance_to_measure
+from sklearn_dptda.persistence import (
+    bottleneck_distance,
+    published_error_bound,
+    published_error_floor,
+    sampling_error_bound,
+)
+
+SIZE = 5
+# A set of diameter 5 and twenty points of mass .5: Delta is diam / (m n) = .5 for one dimension.
+PUBLIC = {"n": 20, "m": 0.5, "diameter": 5.0}
+
+
+def releases(size, most):
+    """All diagrams of at most so many points off the diagonal, on a grid of unit steps."""
+    points = [(b, d) for b in range(size) for d in range(b + 1, size + 1)]
+    n_places = len(points)
+    every = [P for m in range(most + 1) for P in combinations_with_replacement(points, m)]
+    assert len(every) == math.comb(n_places + most, most)
+    return every, n_places
+
+
+def distances(every, exact):
+    exact = np.array(exact, dtype=float).reshape(-1, 2)
+    return np.array([bottleneck_distance(np.array(P, float).reshape(-1, 2), exact) for P in every])
+
+
+def law(errors, epsilon, delta):
+    """Law of Proposition 13 on a finite set, by the errors of its members."""
+    weights = np.exp(-epsilon / (2 * delta) * (errors - errors.min()))
+    return weights / weights.sum()
+
+
+EXACT = [[], [(1, 4)], [(0.5, 3.5)], [(0, 5), (1, 3)], [(0, 2), (2, 4), (1, 5)], [(2.5, 3)]]
+
+
+@pytest.mark.parametrize("most", [1, 2])
+@pytest.mark.parametrize("epsilon", [2.0, 10.0, 40.0])
+def test_mended_proposition_15_holds_for_the_enumerated_law(most, epsilon):
+    every, n_places = releases(SIZE, most)
+    options = {"max_points": most, "n_places": n_places, "n_dimensions": 1}
+    forgetful_is_passed = False
+    for exact in EXACT:
+        errors = distances(every, exact)
+        probabilities = law(errors, epsilon, 0.5)
+        for confidence in (0.1, 0.5, 0.9, 0.99, 0.999):
+            bound = published_error_bound(
+                epsilon, **PUBLIC, **options, confidence=confidence, approximation=errors.min()
+            )
+            assert probabilities[errors > bound].sum() <= 1 - confidence
+            # The best releases are no further from what is released than the text's sum.
+            best = every[errors.argmin()]
+            assert (distances(every, best) <= errors + errors.min() + 1e-9).all()
+            # The twin forgets how many releases there are.
+            forgetful = errors.min() - math.log1p(-confidence) / epsilon
+            forgetful_is_passed |= probabilities[errors > forgetful].sum() > 1 - confidence
+    # At a large epsilon the steps of the grid are wider than what it leaves out.
+    assert forgetful_is_passed or epsilon == 40
+
+
+def test_two_dimensions_add():
+    every, n_places = releases(4, 1)
+    errors = [distances(every, exact) for exact in ([(1, 3)], [(0, 4), (0, 1)])]
+    delta = 2 * 0.5
+    joint = np.multiply.outer(*(law(part, 20.0, delta) for part in errors))
+    total = np.add.outer(*errors)
+    for confidence in (0.5, 0.9, 0.99):
+        bound = published_error_bound(
+            20.0,
+            **PUBLIC,
+            max_points=1,
+            n_places=n_places,
+            confidence=confidence,
+            approximation=total.min(),
+        )
+        assert joint[total > bound].sum() <= 1 - confidence
+
+
+def test_tuples_of_exactly_as_many_places():
+    every, n_places = releases(SIZE, 2)
+    orders = np.array([len(set(P)) if len(P) == 2 else 0 for P in every])
+    for exact in EXACT:
+        errors = distances(every, exact)
+        weights = orders * np.exp(-20.0 * errors)
+        least = errors[orders > 0].min()
+        bound = published_error_bound(
+            20.0,
+            **PUBLIC,
+            max_points=2,
+            n_places=n_places,
+            n_dimensions=1,
+            confidence=0.9,
+            approximation=least,
+            ordered=True,
+        )
+        assert weights[errors > bound].sum() <= 0.1 * weights.sum()
+
+
+@pytest.mark.parametrize("size", [16, pytest.param(64, marks=pytest.mark.slow)])
+def test_proposition_15_fails_where_a_diagram_has_fewer_points(size):
+    # Three places of points in a row: two components die at a quarter of the diameter, here in
+    # steps of the grid, and a release has one point.
+    every, n_places = releases(size, 1)
+    death, half = size / 4, size / 8
+    errors = distances(every, [(0, death)] * 2)
+    assert errors.min() == half
+    best = [every[i] for i in np.flatnonzero(errors == half)]
+    # However large n epsilon is, the law is uniform on these; so it is a constant away from each
+    # choice of the optimum, with a probability that does not fall as the grid becomes finer.
+    choices = best[:: len(best) // 12]
+    apart = np.array([distances(best, opt) for opt in choices])
+    assert (apart >= half / 4).mean(axis=1).min() > 0.7
+    # With twice the distance of the optimum it holds.
+    assert half < apart.max() <= 2 * half
+    # What is printed tends to nothing with 1 / (n epsilon) and the steps of the grid.
+    printed = published_error_bound(
+        1e9, 20, 0.5, size, max_points=1, n_places=n_places, n_dimensions=1, approximation=1
+    )
+    assert printed < half / 4 or size < 64
+
+
+def test_equal_utilities_are_not_equal_releases():
+    # The printed proof bounds the distance by the difference of utilities, which is 0 here. Remark
+    # 16 bounds it by M log N / (n epsilon), which is as small as you like.
+    every, _ = releases(SIZE, 1)
+    errors = distances(every, [(0, 4.5)])
+    opt, other = every.index(((0, 4),)), every.index(((0, 5),))
+    assert errors[opt] == errors[other] == errors.min() == 0.5
+    assert distances(every, every[opt])[other] == 1
+    assert law(errors, 1e4, 0.5)[other] == pytest.approx(1 / 2)
+
+
+def test_printed_cardinality_is_for_two_points_and_more():
+    assert math.comb(100 + 1, 1) > 100
+    assert all(math.comb(100 + M, M) <= 100**M for M in range(2, 8))
+
+
+def test_values_of_the_rule_of_theorem_17():
+    # M = log n, N = n: the bound times n epsilon / log(n)^2 is nearly constant.
+    rates = []
+    for n in (10**3, 10**4, 10**5, 10**6):
+        bound = published_error_bound(1.0, n, 0.2, 1.0)
+        size = math.comb(n**2 + math.ceil(math.log(n)), math.ceil(math.log(n)))
+        spread = 2 * math.log(size) + math.log(20)
+        assert bound == pytest.approx(4 / (0.2 * n) * spread)
+        rates.append(bound * n / math.log(n) ** 2)
+    assert max(rates) < 1.15 * min(rates)
+
+
+def test_mass_at_the_threshold_moves_like_the_root_of_n():
+    # Proposition 25 has 1 / n on the line. A share m of the law is at 0, the rest at 1: where
+    # fewer than k points come to 0, the second component is born that many k-ths later.
+    m, n, k = 0.25, 40, 10
+    for at_zero in (8, 10, 12):
+        X = np.repeat([0.0, 1.0], [at_zero, n - at_zero])[:, None]
+        dtm = DTMFiltration(m, bounds=(0, 1), resolution=9, max_distance=np.inf)
+        (diagram,) = CubicalPersistence(0).fit_transform(dtm.fit_transform([X]))
+        born = max(k - at_zero, 0) / k
+        assert bottleneck_distance(diagram, [[0, 0.5], [born, 0.5]]) == pytest.approx(0, abs=1e-9)
+    # So the distance to the law's diagram exceeds x / sqrt(n) with this chance, for n epsilon ...
+    chances = []
+    for n in (10**2, 10**4, 10**6):
+        late = m * n * (1 - 0.5 / math.sqrt(n))
+        chances.append(binom.cdf(math.ceil(late) - 1, n, m))
+    # ... which does not fall: it is not of the order of 1 / n.
+    assert min(chances) > 0.3
+
+
+@pytest.mark.parametrize("d", [1, 2, 4])
+def test_sampling_error_in_every_dimension(d):
+    # 200 samples, at 80 %: more than 75 beyond have a probability below 1e-6.
+    assert binom.sf(75, 200, 0.2) < 1e-6
+    n, k, rng = 100, 30, np.random.default_rng(0)
+    nodes = rng.uniform(size=(50, d))
+    # A law on finitely many places, so that its function is exact: many copies.
+    places = rng.uniform(size=(30, d))
+    law_values = distance_to_measure(np.repeat(places, 10, axis=0), nodes, k / n)
+    bound = sampling_error_bound(n, k / n, math.sqrt(d), len(nodes), confidence=0.8)
+    errors = np.array(
+        [
+            np.abs(distance_to_measure(places[rng.integers(30, size=n)], nodes, k / n) - law_values)
+            for _ in range(200)
+        ]
+    ).max(axis=1)
+    assert (errors > bound).sum() <= 75
+    # The twin forgets that only a share of the points counts, and falls like 1 / n.
+    assert (errors > bound * k / n / math.sqrt(n)).sum() > 75
+
+
+def test_rate_of_sampling_is_the_root_whatever_the_dimension():
+    bounds = [sampling_error_bound(n, 0.2, 1.0, 10**6) for n in (10**4, 10**6)]
+    assert bounds[0] / bounds[1] == pytest.approx(10)
+
+
+@pytest.mark.parametrize(
+    ("function", "numbers", "name"),
+    [
+        (published_error_bound, {"epsilon": 0.0}, "epsilon"),
+        (published_error_bound, {"epsilon": math.nan}, "epsilon"),
+        (published_error_bound, {"n": 0}, "n must"),
+        (published_error_bound, {"m": 1.5}, "m must"),
+        (published_error_bound, {"diameter": math.inf}, "diameter"),
+        (published_error_bound, {"confidence": 0.0}, "confidence"),
+        (published_error_bound, {"max_points": -1}, "max_points"),
+        (published_error_bound, {"n_places": 0}, "n_places"),
+        (published_error_bound, {"n_dimensions": 0}, "n_dimensions"),
+        (published_error_bound, {"approximation": -0.1}, "approximation"),
+        (published_error_floor, {"m": 0.6}, "m must be of at most"),
+        (published_error_floor, {"confidence": 1.0}, "confidence"),
+    ],
+)
+def test_bad_numbers_are_named(function, numbers, name):
+    with pytest.raises(ValueError, match=name):
+        function(**{"epsilon": 1.0, "n": 100, "m": 0.2, "diameter": 1.0, **numbers})
+
+
+@pytest.mark.parametrize(
+    "options", [{"n": 0}, {"m": 0.0}, {"diameter": -1.0}, {"n_nodes": 0}, {"confidence": 1.0}]
+)
+def test_bad_numbers_of_samples_are_named(options):
+    with pytest.raises(ValueError, match=next(iter(options))):
+        sampling_error_bound(**{"n": 10, "m": 0.2, "diameter": 1.0, "n_nodes": 5, **options})
