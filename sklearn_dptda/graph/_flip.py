@@ -1,11 +1,12 @@
 """Edge differential privacy by flipping pairs of nodes."""
 
 import math
+from collections.abc import Iterator
 from numbers import Real
 from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,8 +16,12 @@ from sklearn_dptda.graph._adjacency import (
     check_adjacency,
     check_graph,
     check_links,
-    of_sorted_pairs,
-    with_transpose,
+)
+from sklearn_dptda.graph._flipped_pairs import (
+    changed,
+    flip_packed,
+    flip_sparse,
+    refuse_too_large,
 )
 from sklearn_dptda.graph._noisy import NoisyAdjacency, PackedAdjacency
 from sklearn_dptda.graph._pairs import Pairs
@@ -121,8 +126,8 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
         Raises
         ------
         ValueError
-            If the graph is refused, or a parameter has changed since ``fit``.
-            Nothing is spent.
+            If the graph is refused, a parameter has changed since ``fit``, or the release,
+            by its public numbers, does not fit into memory. Nothing is spent.
         PrivacyBudgetExceeded
             If the accountant's budget does not cover the release.
         """
@@ -167,13 +172,47 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
             )
         return self._release(A, "bipartite")
 
+    def iter_edges(self, X: GraphLike) -> Iterator[NDArray[np.int64]]:
+        """Pay, flip pairs of nodes, and hand over the edges in blocks, for graphs beyond memory.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or networkx graph
+            The graph of :meth:`fit`.
+
+        Returns
+        -------
+        iterator of ndarray of shape (n_edges_i, 2)
+            Edges of one release, from and to, sorted; of an undirected graph
+            each edge once, with the smaller node first. It can be read once, and is paid for at
+            once, read or not.
+
+        Raises
+        ------
+        ValueError, PrivacyBudgetExceeded
+            As :meth:`transform`.
+        """
+        check_is_fitted(self)
+        A = check_links(X)
+        if A.shape != (self.n_features_in_, self.n_features_in_):
+            raise ValueError("X is not on the nodes of fit.")
+        check_graph(A, self.directed)
+        kind = "directed" if self.directed else "undirected"
+        pairs = Pairs(A.shape[0], A.shape[1], kind)
+        parts = changed(A, pairs, self._pay_and_flip(pairs))
+        return (np.column_stack(pairs.pair(ranks)) for ranks in parts)
+
     def _release(self, A, kind):
+        pairs = Pairs(*A.shape, kind)
+        packed = self._packs(A.shape)
+        refuse_too_large(pairs, packed, self.flip_probability_)
+        flip = flip_packed if packed else flip_sparse
+        return flip(A, pairs, self._pay_and_flip(pairs), self.flip_probability_)
+
+    def _pay_and_flip(self, pairs):
         self._check_promise()
         (seed,) = self._pay(self.privacy_guarantee_)
-        pairs = Pairs(*A.shape, kind)
-        flips = successes(NoiseSource(seed), self._numerator(), len(pairs))
-        flip = _flip_packed if self._packs(A.shape) else _flip_sparse
-        return flip(A, pairs, flips, self.flip_probability_)
+        return successes(NoiseSource(seed), self._numerator(), len(pairs))
 
     def _packs(self, shape):
         if self.storage == "auto":
@@ -330,49 +369,3 @@ class LaplaceFlip(_Flip):
         # and never nothing.
         rounded = math.ceil(2.0**63 * math.exp(-epsilon / 2) * ROUND_UP)
         return min(max(rounded, 1), 1 << 63)
-
-
-def _flip_sparse(A, pairs, flips, probability):
-    changed = _changed(_edges(A, pairs), flips)
-    noisy = of_sorted_pairs((pairs.pair(ranks) for ranks in changed), A.shape)
-    if pairs.kind == "undirected":
-        noisy = with_transpose(noisy)
-    return NoisyAdjacency.of(noisy, probability, pairs.kind == "bipartite")
-
-
-def _changed(edges, flips):
-    """Edges after the flips, part by part: those that were flipped are gone."""
-    done = 0
-    for part in flips:
-        if len(part):
-            end = np.searchsorted(edges, part[-1], side="right")
-            yield np.setxor1d(part, edges[done:end], assume_unique=True)
-            done = end
-    yield edges[done:]
-
-
-def _flip_packed(A, pairs, flips, probability):
-    width = -(-A.shape[1] // 8)
-    octets = np.zeros((A.shape[0], width), dtype=np.uint8)
-    flat = octets.reshape(-1)
-    for ranks in (_edges(A, pairs), *flips):
-        rows, columns = pairs.pair(ranks)
-        _toggle(flat, rows, columns, width)
-        if pairs.kind == "undirected":
-            _toggle(flat, columns, rows, width)
-    return PackedAdjacency(octets, A.shape[1], probability, pairs.kind)
-
-
-def _toggle(flat, rows, columns, width):
-    bits = (128 >> (columns & 7)).astype(np.uint8)
-    np.bitwise_xor.at(flat, rows * width + (columns >> 3), bits)
-
-
-def _edges(A, pairs):
-    """Ranks of the edges, in order."""
-    A = A.tocoo()
-    rows, columns = A.row.astype(np.int64), A.col.astype(np.int64)
-    if pairs.kind == "undirected":
-        upper = rows < columns
-        rows, columns = rows[upper], columns[upper]
-    return np.sort(pairs.rank(rows, columns))

@@ -362,3 +362,38 @@ def test_audit_and_its_broken_twin():
     honest = audit(numerator, 3000)
     assert not honest.refutes(1.0) and honest.epsilon > 0.6
     assert audit(numerator // 3, 1000).refutes(1.0)
+
+
+def test_blocks_are_the_edges_of_a_release():
+    A, _ = make_sbm([60, 40], [[0.3, 0.1], [0.1, 0.3]], random_state=0)
+    for flip in (EdgeFlip(1.0, random_state=3), EdgeFlip(4.0, directed=True, random_state=3)):
+        blocks = list(flip.fit(A).iter_edges(A))
+        edges = np.concatenate(blocks)
+        noisy = np.asarray(flip.transform(A).toarray(), dtype=int)
+        expected = np.argwhere(noisy if flip.directed else np.triu(noisy))
+        np.testing.assert_array_equal(edges, expected)
+    with pytest.raises(ValueError, match="nodes of fit"):
+        flip.iter_edges(A[:50, :50])
+
+
+def test_blocks_are_paid_for_before_the_first_is_read():
+    A, _ = make_sbm([30], [[0.3]], random_state=0)
+    budget = PrivacyAccountant(1.0)
+    edges = EdgeFlip(1.0, accountant=budget).fit(A).iter_edges(A)
+    assert budget.remaining().epsilon == 0
+    assert sum(map(len, edges)) > 0 and list(edges) == []
+
+
+def test_what_does_not_fit_into_memory_is_refused_before_the_payment():
+    A = csr_array((1_000_000, 1_000_000), dtype=np.int8)
+    budget = PrivacyAccountant(30.0)
+    flip = EdgeFlip(1.0, accountant=budget).fit(A)
+    for storage in ("auto", "sparse"):
+        with pytest.raises(ValueError, match="GiB, more memory"):
+            flip.set_params(storage=storage).fit(A).transform(A)
+    assert len(budget) == 0
+    # A block of it, in little memory.
+    first = next(flip.iter_edges(A))
+    assert len(budget) == 1 and 1e5 < len(first) < 1e8
+    # With few flips the release itself is small.
+    assert EdgeFlip(25.0, accountant=budget).fit_transform(A).shape == A.shape

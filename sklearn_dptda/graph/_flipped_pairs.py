@@ -1,0 +1,78 @@
+"""Edges of a graph after some of its pairs were flipped, in memory or block by block."""
+
+import os
+
+import numpy as np
+
+from sklearn_dptda.graph._adjacency import of_sorted_pairs, with_transpose
+from sklearn_dptda.graph._noisy import NoisyAdjacency, PackedAdjacency
+
+# Of a sparse matrix, with its transpose while that is made.
+_BYTES_OF_EDGE = 25
+
+
+def refuse_too_large(pairs, packed, probability):
+    """ValueError where a release, by public numbers alone, needs more memory than there is."""
+    needed = (
+        pairs.n_rows * -(-pairs.n_columns // 8)
+        if packed
+        else _BYTES_OF_EDGE * probability * len(pairs)
+    )
+    if needed > _memory():
+        raise ValueError(
+            f"A release of {pairs.n_rows} x {pairs.n_columns} pairs takes about "
+            f"{needed / 2**30:.3g} GiB, more memory than this machine has. Nothing was spent: "
+            "raise epsilon, or take its edges block by block from iter_edges."
+        )
+
+
+def _memory():
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # Not told by this system.
+        return float("inf")
+
+
+def flip_sparse(A, pairs, flips, probability):
+    noisy = of_sorted_pairs((pairs.pair(ranks) for ranks in changed(A, pairs, flips)), A.shape)
+    if pairs.kind == "undirected":
+        noisy = with_transpose(noisy)
+    return NoisyAdjacency.of(noisy, probability, pairs.kind == "bipartite")
+
+
+def changed(A, pairs, flips):
+    """Ranks of the edges after the flips, part by part and in order; what was flipped is gone."""
+    edges, done = _edges(A, pairs), 0
+    for part in flips:
+        if len(part):
+            end = np.searchsorted(edges, part[-1], side="right")
+            yield np.setxor1d(part, edges[done:end], assume_unique=True)
+            done = end
+    yield edges[done:]
+
+
+def flip_packed(A, pairs, flips, probability):
+    width = -(-A.shape[1] // 8)
+    octets = np.zeros((A.shape[0], width), dtype=np.uint8)
+    flat = octets.reshape(-1)
+    for ranks in (_edges(A, pairs), *flips):
+        rows, columns = pairs.pair(ranks)
+        _toggle(flat, rows, columns, width)
+        if pairs.kind == "undirected":
+            _toggle(flat, columns, rows, width)
+    return PackedAdjacency(octets, A.shape[1], probability, pairs.kind)
+
+
+def _toggle(flat, rows, columns, width):
+    bits = (128 >> (columns & 7)).astype(np.uint8)
+    np.bitwise_xor.at(flat, rows * width + (columns >> 3), bits)
+
+
+def _edges(A, pairs):
+    """Ranks of the edges, in order."""
+    A = A.tocoo()
+    rows, columns = A.row.astype(np.int64), A.col.astype(np.int64)
+    if pairs.kind == "undirected":
+        upper = rows < columns
+        rows, columns = rows[upper], columns[upper]
+    return np.sort(pairs.rank(rows, columns))
