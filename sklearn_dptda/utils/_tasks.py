@@ -99,5 +99,6 @@ def _attempt(on_cluster, function, index, *arguments):
 
 
 def _engine():
-    name = type(get_active_backend()[0]).__name__
-    return {"DaskDistributedBackend": "dask", "RayBackend": "ray"}.get(name)
+    names = {kind.__name__ for kind in type(get_active_backend()[0]).__mro__}
+    known = {"DaskDistributedBackend": "dask", "RayBackend": "ray"}
+    return next((known[name] for name in names & known.keys()), None)
