@@ -1,14 +1,18 @@
 """Payments under keys and ahead of releases; copies of ledgers; sums that never lose a digit."""
 
 import math
+import os
 import pickle
 import shutil
+import signal
 import sqlite3
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from sklearn_dptda.cluster import DPLloyd
+from sklearn_dptda.model_selection import release_once
 from sklearn_dptda.privacy import (
     PrivacyAccountant,
     PrivacyBudgetExceeded,
@@ -189,3 +193,45 @@ def test_names_of_keys_tell_nothing_and_differ():
     assert key.child((1, np.arange(3))).name() == key.child((1, np.arange(3))).name()
     assert pickle.loads(pickle.dumps(key)).name() == key.name()
     assert repr(key) == "ReleaseKey()" and key.name() not in repr(key)
+
+
+def _pay_and_die(model, X, key, once):
+    released = release_once(model, X, key)["cluster_centers_"]
+    once(released)
+    return released
+
+
+class _Once:
+    """Keeps the first release that it sees, and kills the worker that made it."""
+
+    def __init__(self, path):
+        self.path = str(path)
+
+    def __call__(self, released):
+        try:
+            with open(self.path, "xb") as file:
+                np.save(file, released)
+        except FileExistsError:
+            return
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_workers_that_die_share_a_ledger_in_a_server(fresh_database, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    X = np.random.default_rng(0).uniform(size=(400, 2))
+    budget = PrivacyAccountant(5.0, 1e-4, path=fresh_database)
+    model = DPLloyd(2, 0.5, bounds=(0, 1), accountant=budget)
+    once, keys = _Once(tmp_path / "first.npy"), [ReleaseKey() for _ in range(10)]
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0"
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        futures = [client.submit(_pay_and_die, model, X, key, once, pure=False) for key in keys]
+        releases = client.gather(futures)
+    # A budget for ten exactly, and the worker that died had paid for one of them.
+    assert budget.remaining().epsilon == 0 and len(budget) == 10
+    first = np.load(tmp_path / "first.npy")
+    assert sum(np.array_equal(first, release) for release in releases) == 1
