@@ -5,6 +5,8 @@ import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
 
+import plotly.io
+
 # Examples that would take long run on small data here, in a block that their pages do not show.
 os.environ.setdefault("SKLEARN_DPTDA_QUICK", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -53,6 +55,7 @@ FIRST = [
     "choosing_before_spending",
     "how_much_data",
     "wrong_box",
+    "interactive",
     "private_shapes",
     "private_peaks",
     "merge_tree",
@@ -73,6 +76,9 @@ def gallery_rank(filename):
     return (FIRST.index(name) if name in FIRST else len(FIRST)), name
 
 
+# Interactive figures are put into the page.
+plotly.io.renderers.default = "sphinx_gallery"
+
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
@@ -84,7 +90,7 @@ sphinx_gallery_conf = {
     "filename_pattern": r"/(plot_|vishwanath|boedihardjo|kang|byun)",
     "ignore_pattern": r"/_",
     "plot_gallery": os.environ.get("SKLEARN_DPTDA_GALLERY", "1") == "1",
-    "capture_repr": (),
+    "capture_repr": ("_repr_html_",),
     "remove_config_comments": True,
     "download_all_examples": False,
     "show_memory": False,
