@@ -69,7 +69,7 @@ for (name, normalize), scores in curves.items():
     ax.plot(epsilons, scores, line, color=colors[name], label=f"{name}, {kind}")
     print(f"twelve groups, {name}, {kind}: " + ", ".join(f"{score:.2f}" for score in scores))
 ax.set(xlabel="epsilon", ylabel="adjusted Rand index", title="twelve groups of nodes")
-ax.legend(frameon=False, fontsize=8)
+_ = ax.legend(frameon=False, fontsize=8)
 
 # %%
 # The political blogs: 16,715 links, and which camp each blog is in. Of 1,490 blogs 268 are not
