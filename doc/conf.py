@@ -6,6 +6,7 @@ from importlib.metadata import version as version_of
 from pathlib import Path
 
 import plotly.io
+import plotly.offline
 
 # Examples that would take long run on small data here, in a block that their pages do not show.
 os.environ.setdefault("SKLEARN_DPTDA_QUICK", "1")
@@ -76,8 +77,18 @@ def gallery_rank(filename):
     return (FIRST.index(name) if name in FIRST else len(FIRST)), name
 
 
-# Interactive figures are put into the page.
-plotly.io.renderers.default = "sphinx_gallery"
+class FromThisSite(plotly.io.base_renderers.MimetypeRenderer):
+    """Interactive figures as part of a page, by a script of this site, not of somebody else's."""
+
+    def to_mimebundle(self, figure):
+        """Return what the gallery puts into the page."""
+        script = "../_static/plotly.min.js"
+        page = plotly.io.to_html(figure, include_plotlyjs=script, full_html=False)
+        return {"text/html": page}
+
+
+plotly.io.renderers["this_site"] = FromThisSite()
+plotly.io.renderers.default = "this_site"
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
@@ -132,6 +143,14 @@ def tell_of_small_data(app, docname, source):
         source[0] = f"{head}{note}\n\n{code}{rest}"
 
 
+def write_plotly(app, error):
+    """Put the script of the interactive figures where they look for it."""
+    if error is None and app.builder.format == "html":
+        script = Path(app.outdir, "_static", "plotly.min.js")
+        script.write_text(plotly.offline.get_plotlyjs(), encoding="utf-8")
+
+
 def setup(app):
     """Register what this file adds."""
+    app.connect("build-finished", write_plotly)
     app.connect("source-read", tell_of_small_data)

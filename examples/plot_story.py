@@ -159,9 +159,10 @@ for spend in budget.spends():
 print("left:", budget.remaining())
 
 # %%
-# From the left: the ward, shown because it is made up; its loops, one of which is beyond
-# noise; the density of the private mixture and its groups; the synthetic table.
-figure, axes = plt.subplots(1, 4, figsize=(15, 3.9), layout="constrained")
+# In order: the ward, shown because it is made up; its loops, one of which is beyond noise;
+# the density of the private mixture and its groups; the synthetic table.
+figure, axes = plt.subplots(2, 2, figsize=(9.6, 8), layout="constrained")
+axes = axes.ravel()
 few = np.random.default_rng(0).permutation(N)[:4000]
 for ax, frame, title in (
     (axes[0], ward, "the ward: not private"),
