@@ -26,28 +26,32 @@ import numpy as np
 from sklearn.datasets import make_blobs, make_moons
 from sklearn.metrics import adjusted_rand_score
 
-from sklearn_dptda import PrivatePersistence
+from sklearn_dptda import DTMFiltration, PrivateBettiNumbers, PrivatePersistence
 from sklearn_dptda.cluster import DPLloyd, DPMoGMorse, DPToMATo
 from sklearn_dptda.graph import detection_limit
 from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.model_selection import plan_release
 
-SIZES, N_SEEDS = (300, 1000, 3000, 10_000, 100_000), 5
+SIZES, N_SEEDS, N_CLOUDS = (300, 1000, 3000, 10_000, 100_000), 5, 200
 # sphinx_gallery_start_ignore
 import os
 
 if os.environ.get("SKLEARN_DPTDA_QUICK"):
-    SIZES, N_SEEDS = (300, 1000, 3000, 10_000), 2
+    SIZES, N_SEEDS, N_CLOUDS = (300, 1000, 3000, 10_000), 2, 40
 # sphinx_gallery_end_ignore
 BOX, WRONG = (-1.5, 1.5), 0.05
 LAKE = {"loop_radius": 1.0, "spread": 0.1}
 LOOPS = PrivatePersistence(homology_dimensions=1)
 
 
-def epsilon_of_count(n):
-    """For one loop or none, right in 95 of 100 releases: nothing is sampled."""
+def count_plan(n):
+    """Plan of the function, and epsilon of a count of one loop or none."""
     plan = plan_release(n, BOX, **LAKE, private=LOOPS)
-    return 4 * plan.sensitivity / plan.visible_persistence * math.log(0.5 / WRONG)
+    return plan, 4 * plan.sensitivity / plan.visible_persistence * math.log(0.5 / WRONG)
+
+
+def epsilon_of_count(n):
+    return count_plan(n)[1]
 
 
 def epsilon_of_loops(n):
@@ -57,6 +61,28 @@ def epsilon_of_loops(n):
 def epsilon_of_diagram(n):
     return plan_release(n, BOX, **LAKE).epsilon
 
+
+# %%
+# Does the count hold? Simulated points around the loop, and in a crowd that has none.
+def around(n, rng):
+    angle, radius = rng.uniform(0, 2 * np.pi, n), rng.normal(1, LAKE["spread"], n)
+    return np.c_[radius * np.cos(angle), radius * np.sin(angle)]
+
+
+def crowd(n, rng):
+    return rng.normal(0, 0.5, (n, 2))
+
+
+plan, epsilon = count_plan(300)
+dtm = DTMFiltration(plan.m, bounds=BOX, resolution=plan.resolution)
+half = plan.visible_persistence / 2
+count = PrivateBettiNumbers(epsilon, half, homology_dimensions=1, max_count=1, random_state=0)
+rng = np.random.default_rng(0)
+for make, truth in ((around, 1), (crowd, 0)):
+    counts = count.fit_transform(dtm.fit_transform([make(300, rng) for _ in range(N_CLOUDS)]))
+    print(
+        f"{make.__name__}, 300 points, epsilon {epsilon:.2g}: right {np.mean(counts == truth):.3f}"
+    )
 
 # %%
 # Clusters and synthetic rows, by trying
