@@ -1,12 +1,17 @@
 """Sphinx configuration."""
 
 import os
+import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
+
+import plotly.io
+import plotly.offline
 
 # Examples that would take long run on small data here, in a block that their pages do not show.
 os.environ.setdefault("SKLEARN_DPTDA_QUICK", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
+sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
 
 project = "sklearn_dptda"
 author = "The sklearn_dptda developers"
@@ -20,8 +25,16 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
     "sphinx_gallery.gen_gallery",
+    "api_links",
+    "chooser",
 ]
-exclude_patterns = ["_build", "auto_examples/**/*.ipynb", "sg_execution_times.rst"]
+exclude_patterns = [
+    "_build",
+    "_extensions",
+    "auto_examples/**/*.ipynb",
+    "generated/backreferences",
+    "sg_execution_times.rst",
+]
 templates_path = ["_templates"]
 
 autosummary_generate = True
@@ -32,13 +45,63 @@ myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
 suppress_warnings = ["config.cache"]
 
+# The gallery begins with what a stranger reads first, and goes from points to tables to graphs.
+FIRST = [
+    "story",
+    "two_circles",
+    "command_line",
+    "ink",
+    "pipeline",
+    "profile_and_count",
+    "choosing_before_spending",
+    "how_much_data",
+    "wrong_box",
+    "interactive",
+    "private_shapes",
+    "private_peaks",
+    "merge_tree",
+    "number_of_components",
+    "five_epsilons",
+    "private_pca",
+    "synthetic_or_diagram",
+    "private_graph",
+    "geo_indistinguishability",
+    "walkers",
+    "budget",
+]
+
+
+def gallery_rank(filename):
+    """Place of an example: those named above in their order, then the others."""
+    name = Path(filename).stem.removeprefix("plot_")
+    return (FIRST.index(name) if name in FIRST else len(FIRST)), name
+
+
+class FromThisSite(plotly.io.base_renderers.MimetypeRenderer):
+    """Interactive figures as part of a page, by a script of this site, not of somebody else's."""
+
+    def to_mimebundle(self, figure):
+        """Return what the gallery puts into the page."""
+        script = "../_static/plotly.min.js"
+        page = plotly.io.to_html(figure, include_plotlyjs=script, full_html=False)
+        return {"text/html": page}
+
+
+plotly.io.renderers["this_site"] = FromThisSite()
+plotly.io.renderers.default = "this_site"
+
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
+    "within_subsection_order": gallery_rank,
+    "default_thumb_file": str(Path(__file__).parent / "_static" / "card.png"),
+    "doc_module": ("sklearn_dptda",),
+    "reference_url": {"sklearn_dptda": None},
+    "backreferences_dir": "generated/backreferences",
     "filename_pattern": r"/(plot_|vishwanath|boedihardjo|kang|byun)",
     "ignore_pattern": r"/_",
     "plot_gallery": os.environ.get("SKLEARN_DPTDA_GALLERY", "1") == "1",
-    "capture_repr": (),
+    "capture_repr": ("_repr_html_",),
     "remove_config_comments": True,
     "download_all_examples": False,
     "show_memory": False,
@@ -46,10 +109,17 @@ sphinx_gallery_conf = {
 }
 
 html_theme = "pydata_sphinx_theme"
-html_title = "sklearn_dptda"
+html_title = f"sklearn_dptda {version}"
+html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]
 html_css_files = ["style.css"]
 html_theme_options = {
+    "logo": {
+        "text": f"sklearn_dptda {version}",
+        "alt_text": "sklearn_dptda: home",
+        "image_light": "_static/logo.svg",
+        "image_dark": "_static/logo_dark.svg",
+    },
     "show_toc_level": 2,
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
@@ -59,6 +129,7 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
 }
 html_sidebars = {"index": [], "get_started": []}
+html_context = {"default_mode": "auto"}
 html_show_sourcelink = False
 
 
@@ -72,6 +143,14 @@ def tell_of_small_data(app, docname, source):
         source[0] = f"{head}{note}\n\n{code}{rest}"
 
 
+def write_plotly(app, error):
+    """Put the script of the interactive figures where they look for it."""
+    if error is None and app.builder.format == "html":
+        script = Path(app.outdir, "_static", "plotly.min.js")
+        script.write_text(plotly.offline.get_plotlyjs(), encoding="utf-8")
+
+
 def setup(app):
     """Register what this file adds."""
+    app.connect("build-finished", write_plotly)
     app.connect("source-read", tell_of_small_data)

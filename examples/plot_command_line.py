@@ -14,6 +14,7 @@ import json
 import tempfile
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from sklearn_dptda._cli import main
@@ -38,3 +39,15 @@ assert main(command.split()) == 0
 content = json.loads((folder / "diagram.json").read_text())
 print(content["guarantee"]["text"])
 print(content["diagrams"])
+
+# %%
+# The picture
+# -----------
+# Coloured points are beyond noise; what lies in the shaded band may be noise.
+picture = plt.imread(folder / "diagram.png")
+height, width = picture.shape[:2]
+figure = plt.figure(figsize=(8, 8 * height / width))
+axes = figure.add_axes((0, 0, 1, 1))
+axes.imshow(picture)
+axes.set_axis_off()
+plt.show()

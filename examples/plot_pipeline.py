@@ -57,7 +57,7 @@ for m, row, line in zip((0.1, 0.2, 0.4), scores, ("-o", "--s", ":^"), strict=Tru
     ax.semilogx(epsilons, row, line, label=f"m = {m}")
 ax.axhline(0.5, color="#999999", lw=1)
 ax.set(xlabel="epsilon per cloud", ylabel="cross-validated accuracy", ylim=(0.3, 1.02))
-ax.legend(frameon=False)
+_ = ax.legend(frameon=False)
 
 # %%
 # The winner on the private clouds

@@ -18,6 +18,7 @@ from scipy.linalg import orthogonal_procrustes
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
+from sklearn.utils import Bunch
 
 from sklearn_dptda.cluster import ToMATo
 from sklearn_dptda.datasets import load_polblogs
@@ -68,45 +69,80 @@ for (name, normalize), scores in curves.items():
     ax.plot(epsilons, scores, line, color=colors[name], label=f"{name}, {kind}")
     print(f"twelve groups, {name}, {kind}: " + ", ".join(f"{score:.2f}" for score in scores))
 ax.set(xlabel="epsilon", ylabel="adjusted Rand index", title="twelve groups of nodes")
-ax.legend(frameon=False, fontsize=8)
+_ = ax.legend(frameon=False, fontsize=8)
 
 # %%
-# The political blogs: 1,222 of them, 16,714 links, and which camp each is in. Positions are above,
-# normalized ones below; scores are those of ``KMeans`` and of ``ToMATo``, means of five releases.
-# On positions ``KMeans`` separates busy blogs from quiet ones, and finds no camps at all.
-try:
-    blogs = load_polblogs()
-except FileNotFoundError as error:
-    print(f"skipped the political blogs: {error}")
-else:
-    figure, axes = plt.subplots(2, 4, figsize=(13, 7), layout="constrained")
-    for normalize, row in zip((False, True), axes, strict=True):
-        for ax, epsilon in zip(row, (np.inf, 8.0, 4.0, 2.0), strict=True):
-            scores = []
-            for seed in range(5):
-                model = make_pipeline(
-                    EdgeFlip(epsilon, random_state=seed),
-                    AdjacencySpectralEmbedding(2, normalize=normalize),
-                )
-                Z = model.fit_transform(blogs.adjacency)
-                scores.append(
-                    [
-                        adjusted_rand_score(blogs.target, clusterer.fit_predict(Z))
-                        for clusterer in (KMeans(2, n_init=10, random_state=0), ToMATo(2))
-                    ]
-                )
-            kmeans, tomato = np.mean(scores, axis=0)
-            for camp, color, marker in ((0, "#0072B2", "o"), (1, "#D55E00", "^")):
-                mine = blogs.target == camp
-                name = blogs.target_names[camp]
-                ax.scatter(*Z[mine].T, s=6, color=color, marker=marker, linewidths=0, label=name)
-            name = "no flips" if np.isinf(epsilon) else f"epsilon = {epsilon:g}"
-            ax.set_title(f"{name}: ARI {kmeans:.2f}, {tomato:.2f}", fontsize=10)
-            ax.set(xticks=[], yticks=[])
-            kind = "normalized" if normalize else "positions"
-            print(f"political blogs, {kind}, {name}: KMeans {kmeans:.2f}, ToMATo {tomato:.2f}")
-    axes[0, 0].set_ylabel("positions")
-    axes[1, 0].set_ylabel("normalized")
-    axes[0, 0].legend(frameon=False, fontsize=8)
-    figure.suptitle("political blogs, coloured by camp: ARI of KMeans, of ToMATo")
+# The political blogs: 16,715 links, and which camp each blog is in. Of 1,490 blogs 268 are not
+# linked to the others. To leave them out is a choice made of the links, which **no guarantee
+# covers**: the scores of the other 1,222 are better than a private analysis of all could have.
+# Both are shown, as adjusted Rand indices over five releases. On positions ``KMeans`` separates
+# busy blogs from quiet ones. Where the file is not at hand, two made-up camps take its place.
+
+
+def made_up_blogs(largest_component):
+    rng = np.random.default_rng(0)
+    target = np.repeat([0, 1], [758, 732])
+    activity = rng.pareto(1.5, (1490, 1)).clip(0, 9) / 14
+    position = np.linalg.cholesky(np.array([[0.9, 0.1], [0.1, 0.9]]))[target]
+    adjacency = make_rdpg(activity * position, random_state=0).tocsr()
+    kept = np.arange(1490)
+    if largest_component:
+        kept = np.flatnonzero(adjacency.sum(axis=1) > 0)
+    return Bunch(
+        adjacency=adjacency[kept][:, kept], target=target[kept], target_names=["one", "other"]
+    )
+
+
+def load_blogs(largest_component):
+    try:
+        return load_polblogs(largest_component=largest_component)
+    except FileNotFoundError:
+        print("the political blogs are not at hand: made-up camps")
+        return made_up_blogs(largest_component)
+
+
+def camps(blogs, epsilon, normalize):
+    """Coordinates of the last release, and scores of KMeans and ToMATo in each of five."""
+    scores = []
+    for seed in range(5):
+        model = make_pipeline(
+            EdgeFlip(epsilon, random_state=seed),
+            AdjacencySpectralEmbedding(2, normalize=normalize),
+        )
+        Z = model.fit_transform(blogs.adjacency)
+        clusterers = KMeans(2, n_init=10, random_state=0), ToMATo(2)
+        scores.append([adjusted_rand_score(blogs.target, one.fit_predict(Z)) for one in clusterers])
+    return Z, np.array(scores)
+
+
+ROWS = (
+    ("positions, largest component", True, False),
+    ("normalized, largest component", True, True),
+    ("normalized, all nodes", False, True),
+)
+figure, axes = plt.subplots(3, 4, figsize=(13, 10), layout="constrained")
+for (kind, largest_component, normalize), row in zip(ROWS, axes, strict=True):
+    blogs = load_blogs(largest_component)
+    for ax, epsilon in zip(row, (np.inf, 8.0, 4.0, 2.0), strict=True):
+        Z, scores = camps(blogs, epsilon, normalize)
+        for camp, color, marker in ((0, "#0072B2", "o"), (1, "#D55E00", "^")):
+            mine, name = blogs.target == camp, blogs.target_names[camp]
+            ax.scatter(*Z[mine].T, s=6, color=color, marker=marker, linewidths=0, label=name)
+        name = "no flips" if np.isinf(epsilon) else f"epsilon = {epsilon:g}"
+        kmeans, tomato = scores.mean(axis=0)
+        ax.set_title(f"{name}: ARI {kmeans:.2f}, {tomato:.2f}", fontsize=10)
+        ax.set(xticks=[], yticks=[])
+        low, high = scores.min(axis=0), scores.max(axis=0)
+        print(
+            f"{kind}, {len(Z)} nodes, {name}: KMeans {kmeans:.2f} ({low[0]:.2f} to {high[0]:.2f}), "
+            f"ToMATo {tomato:.2f} ({low[1]:.2f} to {high[1]:.2f})"
+        )
+    row[0].set_ylabel(kind)
+axes[0, 0].legend(frameon=False, fontsize=8)
+figure.suptitle("two camps: ARI of KMeans, of ToMATo")
 plt.show()
+
+# %%
+# Of the published blogs, normalized, ``KMeans`` at epsilon 4 has .54 to .59 on the largest
+# component, and .37 to .41 on all nodes. The difference is what a secret choice of nodes seems to
+# be worth, and it is not there for whoever must protect every link.

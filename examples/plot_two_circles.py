@@ -44,7 +44,7 @@ print(private.privacy_guarantee_)
 
 figure, axes = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
 FiltrationDisplay(filtration[0], points=X).plot(ax=axes[0], title="L1 distance-to-measure, m = 0.2")
-PersistenceDiagramDisplay(release, reference=exact, upper=2.2).plot(
+_ = PersistenceDiagramDisplay(release, reference=exact, upper=2.2).plot(
     ax=axes[1], title="one private diagram, epsilon = 2"
 )
 
@@ -55,7 +55,7 @@ PersistenceDiagramDisplay(release, reference=exact, upper=2.2).plot(
 # each of them would be paid for.
 releases = release_replicates(private, filtration, N_RELEASES, random_state=0)
 clouds = [np.concatenate([r[0][q] for r in releases]) for q in (0, 1)]
-PersistenceDiagramDisplay(clouds, reference=exact, upper=2.2).plot(
+_ = PersistenceDiagramDisplay(clouds, reference=exact, upper=2.2).plot(
     title=f"{N_RELEASES} private diagrams, epsilon = 2"
 )
 

@@ -1,15 +1,20 @@
 """The documentation names what is public, and its links and paths lead somewhere."""
 
+import ast
 import importlib
 import inspect
 import re
+import sys
+import warnings
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pytest
 
 import sklearn_dptda
+from sklearn_dptda import PrivatePersistence
 from sklearn_dptda.datasets import make_two_circles
+from sklearn_dptda.model_selection import plan_release
 
 ROOT = Path(__file__).parent.parent
 DOC = ROOT / "doc"
@@ -25,6 +30,7 @@ PACKAGES = (
     ".model_selection",
     ".persistence",
     ".plotting",
+    ".preprocessing",
     ".privacy",
 )
 
@@ -54,7 +60,7 @@ def test_api_page_names_all_that_is_public():
 
 
 def pages():
-    return sorted([*ROOT.glob("*.md"), *DOC.glob("*.md"), *DOC.glob("guide/*.md")])
+    return sorted([*ROOT.glob("*.md"), *DOC.glob("*.md"), *DOC.glob("*/*.md")])
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
@@ -78,6 +84,88 @@ def test_scripts_and_benchmarks_that_are_named_exist(page):
         assert set(names.split()) <= known, f"{page.name}: {names}"
     for script in re.findall(r"\bexamples/[\w/]+\.py", text):
         assert (ROOT / script).is_file(), f"{page.name}: {script}"
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_pictures_exist_and_say_what_they_show(page):
+    text = page.read_text()
+    for alt, link in re.findall(r"!\[([^]]*)\]\(([^)\s]+)\)", text):
+        assert alt and (page.parent / link).is_file(), link
+    for link, options in re.findall(r"```\{figure\} (\S+)\n((?::.*\n)*)", text):
+        assert (page.parent / link).is_file(), link
+        assert re.search(r"^:alt: .{20,}", options, flags=re.MULTILINE), link
+
+
+GUIDE = sorted(DOC.glob("guide/*.md"))
+
+
+@pytest.mark.parametrize("page", GUIDE, ids=lambda page: page.name)
+def test_a_page_of_the_guide_has_a_picture_and_a_link_to_the_api(page):
+    text = page.read_text()
+    assert "```{figure}" in text or "```{chooser}" in text
+    # A public name in backticks becomes a link to its page.
+    literals = {found.partition("(")[0] for found in re.findall(r"`([^`\n]+)`", text)}
+    assert "```{chooser}" in text or literals & set(public_objects())
+
+
+def test_the_map_leads_to_public_names(monkeypatch):
+    pytest.importorskip("sphinx")
+    monkeypatch.syspath_prepend(str(DOC / "_extensions"))
+    try:
+        names = importlib.import_module("chooser").names()
+    finally:
+        sys.modules.pop("chooser", None)
+        sys.modules.pop("api_links", None)
+    assert len(names) > 15
+    assert set(names) <= set(public_objects())
+
+
+EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
+# Calls that end a cell of a notebook with the address of an object.
+_DRAWING = {"plot", "from_estimator", "set", "set_title", "scatter", "imshow", "legend", "hist"}
+
+
+@pytest.mark.parametrize("script", EXAMPLES, ids=lambda script: script.name)
+def test_an_example_draws_and_prints_no_addresses(script):
+    text = script.read_text()
+    assert re.search(r"\bplt\.(subplots|figure|show)\(", text) or "sphinx_gallery_thumb" in text
+    for cell in re.split(r"^# %%.*$", text, flags=re.MULTILINE):
+        last = ast.parse(cell).body[-1:]
+        for call in (node.value for node in last if isinstance(node, ast.Expr)):
+            name = getattr(getattr(call, "func", None), "attr", "")
+            assert name not in _DRAWING, f"a cell ends with {name}: assign it to _"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["walkers", "five_epsilons", "private_pca", "private_graph"])
+def test_without_published_data_an_example_has_pictures_of_made_up_ones(
+    name, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv("SKLEARN_DPTDA_DATA", str(tmp_path))
+    monkeypatch.setenv("SKLEARN_DPTDA_QUICK", "1")
+    monkeypatch.setattr(plt, "show", lambda: None)
+    plt.close("all")
+    script = ROOT / "examples" / f"plot_{name}.py"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exec(compile(script.read_text(), script.name, "exec"), {"__name__": "__main__"})
+    assert "not at hand" in capsys.readouterr().out
+    figures = [plt.figure(number) for number in plt.get_fignums()]
+    assert figures
+    for figure in figures:
+        assert all(ax.has_data() or not ax.axison for ax in figure.axes)
+    plt.close("all")
+
+
+def test_the_table_of_needed_data_is_that_of_its_plans():
+    row = re.search(r"the loops, as a diagram \|.*", (DOC / "guide" / "data_needed.md").read_text())
+    shown = [float(cell) for cell in re.findall(r"\| ([\d.]+) ", row[0] + " ")]
+    private = PrivatePersistence(homology_dimensions=1)
+    sizes = (300, 1000, 3000, 10_000, 100_000)
+    assert len(shown) == len(sizes)
+    for n, epsilon in list(zip(sizes, shown, strict=True))[1:3]:
+        plan = plan_release(n, (-1.5, 1.5), loop_radius=1.0, spread=0.1, private=private)
+        assert f"{plan.epsilon:.2g}" == f"{epsilon:g}"
 
 
 CODE = [

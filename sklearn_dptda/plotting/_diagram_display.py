@@ -10,10 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import ListLike
 from sklearn_dptda.persistence import beyond_noise, not_empty
+from sklearn_dptda.plotting._plotly_diagram import plotly_figure
 from sklearn_dptda.plotting._style import axes_or_new, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from plotly.graph_objects import Figure as PlotlyFigure
 
 
 class PersistenceDiagramDisplay:
@@ -200,6 +202,24 @@ class PersistenceDiagramDisplay:
             ax.set_title(title)
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+    def to_plotly(self, *, title: str | None = None) -> "PlotlyFigure":
+        """Draw as an interactive figure, which tells birth, death and persistence of a point.
+
+        Parameters
+        ----------
+        title : str, default=None
+
+        Returns
+        -------
+        plotly.graph_objects.Figure
+
+        Raises
+        ------
+        ImportError
+            If plotly is not installed: ``pip install 'sklearn-dptda[interactive]'``.
+        """
+        return plotly_figure(self, title)
 
     def _plot_threshold(self, ax, ends):
         shift = -self.threshold if self.superlevel else self.threshold

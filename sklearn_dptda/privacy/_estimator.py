@@ -17,6 +17,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn_dptda._typing import Adjacency
 from sklearn_dptda.privacy._default_accountant import default_accountant
 from sklearn_dptda.privacy._guarantee import PrivacyGuarantee
+from sklearn_dptda.privacy._html_promise import promise_html
 from sklearn_dptda.privacy._noise import spawn_seeds
 from sklearn_dptda.privacy._release_key import ReleaseKey, next_key
 
@@ -156,6 +157,15 @@ class AccountedMixin:
             if name not in self._not_compared
         }
         return {**compared, "seeded": self.random_state is not None}
+
+    def _repr_html_inner(self):
+        return super()._repr_html_inner() + promise_html(self, self._payer())
+
+    def _repr_mimebundle_(self, **kwargs):
+        bundle = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] += promise_html(self, self._payer())
+        return bundle
 
     def __getstate__(self):
         state = dict(super().__getstate__())

@@ -1,0 +1,285 @@
+"""Draw the pictures of the user guide: ``python doc/pictures.py`` writes them to doc/images.
+
+All data are simulated and all draws seeded, so that the same pictures come out again.
+"""
+
+import runpy
+import sys
+import tempfile
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from sklearn.datasets import make_moons
+
+from sklearn_dptda import (
+    CubicalPersistence,
+    DTMFiltration,
+    PrivacyAccountant,
+    PrivatePersistence,
+)
+from sklearn_dptda._cli import main as command_line
+from sklearn_dptda.cluster import DPToMATo
+from sklearn_dptda.datasets import make_two_circles
+from sklearn_dptda.filtration import distance_to_measure
+from sklearn_dptda.graph import AdjacencySpectralEmbedding, EdgeFlip, make_rdpg
+from sklearn_dptda.metric_privacy import PrivateMeasure
+from sklearn_dptda.persistence import bottleneck_error_bound
+from sklearn_dptda.plotting import FiltrationDisplay, PersistenceDiagramDisplay
+from sklearn_dptda.preprocessing import PrivateBounds
+
+ROOT = Path(__file__).parent.parent
+IMAGES = ROOT / "doc" / "images"
+BLUE, RED, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#999999"
+
+
+def panels(number, width=4.2, height=3.4):
+    """A row of axes."""
+    figure, axes = plt.subplots(1, number, figsize=(width * number, height), layout="constrained")
+    return figure, np.atleast_1d(axes)
+
+
+def reading():
+    """A private diagram, and what its parts say."""
+    angle = np.random.default_rng(0).uniform(0, 2 * np.pi, 4000)
+    cloud = np.c_[np.cos(angle), np.sin(angle)]
+    functions = DTMFiltration(0.2, bounds=(-1.2, 1.2)).fit_transform([cloud])
+    private = PrivatePersistence(2.0, random_state=0).fit(functions)
+    released = private.transform(functions)[0]
+    figure, axes = panels(2, height=4.2)
+    FiltrationDisplay(functions[0], points=cloud[::4]).plot(axes[0], title="not private")
+    bands = {"error_bound": private.error_bound_, "noise_floor": private.noise_floor_}
+    PersistenceDiagramDisplay(released, **bands).plot(axes[1], title="released, ε = 2")
+    loop = released[1][np.argmax(np.diff(released[1], axis=1))]
+    axes[1].annotate(
+        "the loop: born early,\ndies late, beyond noise",
+        loop,
+        xytext=(0.36, 0.42),
+        textcoords="axes fraction",
+        arrowprops={"arrowstyle": "->"},
+        fontsize=9,
+    )
+    return figure
+
+
+def parameters():
+    """The same points under three masses."""
+    cloud = make_two_circles(4000, random_state=0)
+    figure, axes = panels(3)
+    for ax, m in zip(axes, (0.02, 0.2, 0.6), strict=True):
+        function = DTMFiltration(m, bounds=(-3, 3.5)).fit_transform([cloud])[0]
+        lives = np.diff(CubicalPersistence(homology_dimensions=1).fit_transform([function])[0])
+        FiltrationDisplay(function).plot(ax)
+        longest = np.sort(np.append(lives, [0, 0]))[::-1][:2]
+        ax.set_title(
+            f"m = {m:g}: loops live {longest[0]:.2f}, {longest[1]:.2f}\n"
+            f"one point moves the function by {function.sensitivity:.4f}",
+            fontsize=9,
+        )
+    return figure
+
+
+def tables():
+    """A column of numbers and one of categories, and what a private measure makes of them."""
+    rng = np.random.default_rng(0)
+    jobs = np.array(["cook", "nurse", "smith"])
+    people = pd.DataFrame({"age": rng.gamma(9, 4.5, 5000).clip(0, 119).astype(int)})
+    people["job"] = jobs[
+        np.where(people.age < 35, rng.integers(0, 2, 5000), rng.integers(0, 3, 5000))
+    ]
+    private = PrivateMeasure(
+        1.0, ([0], [120]), categories={"job": [*jobs, "other"]}, random_state=0
+    ).fit(people)
+    synthetic = private.sample(5000, random_state=0)
+    figure, axes = panels(2)
+    for frame, name, color, shift in (
+        (people, "table", GREY, -0.2),
+        (synthetic, "synthetic, ε = 1", BLUE, 0.2),
+    ):
+        axes[0].hist(
+            frame.age, np.arange(0, 121, 6), histtype="step", lw=1.8, color=color, label=name
+        )
+        counts = frame.job.value_counts().reindex([*jobs, "other"], fill_value=0)
+        axes[1].bar(np.arange(4) + shift, counts, 0.38, color=color, label=name)
+    axes[0].set(xlabel="age", ylabel="rows")
+    axes[1].set_xticks(range(4), [*jobs, "other"])
+    axes[1].legend(frameon=False)
+    return figure
+
+
+def records():
+    """Who has which rows, and which of them are used."""
+    rows = np.random.default_rng(3).integers(0, 4, 14)
+    figure, axes = panels(2, width=5, height=2.3)
+    for ax, limit, title in zip(
+        axes,
+        (None, 2),
+        ("one record is one row", "one record is one person: rows_per_group=2"),
+        strict=True,
+    ):
+        seen = dict.fromkeys(range(4), 0)
+        for place, person in enumerate(rows):
+            seen[person] += 1
+            used = limit is None or seen[person] <= limit
+            face = [BLUE, RED, GREEN, "#CC79A7"][person] if used else "none"
+            ax.scatter(place, person, s=110, c=face, edgecolors="0.4", linewidths=1)
+        ax.set_yticks(range(4), [f"person {i + 1}" for i in range(4)])
+        ax.set(xlabel="rows of the table, in order", xticks=[], ylim=(-0.6, 3.6), title=title)
+        ax.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def sampling_error():
+    """Noise of sampling and of privacy, against the number of points."""
+    sizes, sampling, privacy = (300, 1000, 3000, 10_000, 30_000), [], {0.5: [], 2.0: []}
+    rng = np.random.default_rng(1)
+    grid = rng.uniform(-2, 2, (200, 2))
+    for n in sizes:
+        cloud = make_two_circles(n, random_state=0)
+        function = distance_to_measure(cloud, grid, 0.2)
+        changes = [
+            np.abs(distance_to_measure(rng.choice(cloud, n), grid, 0.2) - function).max()
+            for _ in range(40)
+        ]
+        sampling.append(np.quantile(changes, 0.95))
+        filtration = DTMFiltration(0.2, bounds=(-3, 3.5), resolution=41).fit_transform([cloud])[0]
+        for epsilon, bounds in privacy.items():
+            private = PrivatePersistence(epsilon)
+            bounds.append(bottleneck_error_bound(private, filtration.sensitivity, filtration.upper))
+    figure, (ax,) = panels(1, width=6)
+    ax.loglog(sizes, sampling, "k-o", label="sampling (bootstrap, 95 %)")
+    for (epsilon, bounds), line in zip(privacy.items(), ("--^", ":s"), strict=True):
+        ax.loglog(sizes, bounds, line, color=RED, label=f"privacy, ε = {epsilon:g} (bound, 95 %)")
+    ax.set(xlabel="points", ylabel="how far the diagram may be off")
+    ax.legend(frameon=False)
+    return figure
+
+
+def budgets():
+    """A ledger of 3, what was paid from it, and what was refused."""
+    names = ["bounds", "diagram", "clusters", "synthetic rows"]
+    losses = [0.1, 1.0, 0.9, 0.8]
+    budget = PrivacyAccountant(3.0)
+    for name, loss in zip(names, losses, strict=True):
+        budget.spend(loss, what=name)
+    figure, (ax,) = panels(1, width=8, height=1.7)
+    left = 0.0
+    for spend, color in zip(budget.spends(), (GREY, BLUE, GREEN, "#56B4E9"), strict=True):
+        ax.barh(0, spend.epsilon, left=left, color=color, edgecolor="white")
+        if spend.epsilon > 0.5:
+            ax.text(
+                left + spend.epsilon / 2,
+                0,
+                f"{spend.what}\n{spend.epsilon:g}",
+                ha="center",
+                va="center",
+                color="white",
+                fontsize=9,
+            )
+        left += spend.epsilon
+    ax.barh(0, 1.0, left=left, color="none", edgecolor=RED, hatch="//")
+    ax.text(
+        left + 0.5,
+        0,
+        "one more diagram:\nrefused",
+        ha="center",
+        va="center",
+        color="black",
+        fontsize=9,
+        bbox={"fc": "white", "ec": "none", "alpha": 0.85},
+    )
+    ax.axvline(3.0, color="black", lw=2)
+    ax.text(3.0, 0.5, " budget", va="bottom", ha="center")
+    ax.set(xlabel="epsilon", yticks=[], xlim=(0, 4))
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    return figure
+
+
+def networks():
+    """Positions of nodes that differ in activity, as they are and of length one."""
+    rng = np.random.default_rng(0)
+    group = np.repeat([0, 1, 2], [300, 250, 150])
+    activity = np.exp(rng.uniform(-2, 0, (700, 1)))
+    probabilities = np.full((3, 3), 0.1) + 0.8 * np.eye(3)
+    graph = make_rdpg(activity * np.linalg.cholesky(probabilities)[group], random_state=0)
+    noisy = EdgeFlip(4.0, random_state=0).fit_transform(graph)
+    figure, axes = panels(2)
+    for ax, normalize in zip(axes, (False, True), strict=True):
+        Z = AdjacencySpectralEmbedding(3, normalize=normalize).fit_transform(noisy)
+        for k, (color, marker) in enumerate(zip((BLUE, RED, GREEN), "o^s", strict=True)):
+            ax.scatter(*Z[group == k, 1:].T, s=8, c=color, marker=marker, linewidths=0)
+        ax.set(xticks=[], yticks=[], title=f"normalize={normalize}, ε = 4")
+    return figure
+
+
+def unknown_bounds():
+    """A wide start, the private box in it, and a private clustering inside."""
+    rows, _ = make_moons(5000, noise=0.07, random_state=0)
+    finder = PrivateBounds(0.1, shape="box", start=(-10, 10), random_state=0).fit(rows)
+    (x0, y0), (x1, y1) = finder.bounds_
+    figure, axes = panels(2)
+    axes[0].plot(*rows[::5].T, ".", ms=1.5, color=GREY)
+    axes[0].add_patch(plt.Rectangle((x0, y0), x1 - x0, y1 - y0, fill=False, ec=RED, lw=2))
+    axes[0].set(
+        xlim=(-10, 10), ylim=(-10, 10), aspect="equal", title="start, and the private box, ε = 0.1"
+    )
+    private = DPToMATo(epsilon=0.9, bounds=finder.bounds_, adjacency="replace-one", random_state=0)
+    labels = private.fit(rows).predict(rows)
+    axes[1].scatter(
+        *rows[::3].T, s=3, c=np.array([BLUE, RED, GREEN])[labels[::3] % 3], linewidths=0
+    )
+    axes[1].set(xlim=(x0, x1), ylim=(y0, y1), title="clusters inside of it, ε = 0.9")
+    return figure
+
+
+def command_line_picture():
+    """What ``python -m sklearn_dptda diagram`` draws."""
+    with tempfile.TemporaryDirectory() as folder:
+        points = Path(folder) / "points.csv"
+        np.savetxt(points, make_two_circles(4000, noise=0.05, random_state=0), delimiter=",")
+        options = f"--bounds -3 3.5 --epsilon 2 --m 0.2 --seed 0 -o {folder}"
+        assert command_line(["diagram", str(points), *options.split()]) == 0
+        picture = plt.imread(Path(folder) / "diagram.png")
+    height, width = np.array(picture.shape[:2]) / 110
+    figure = plt.figure(figsize=(width, height))
+    figure.figimage(picture)
+    return figure
+
+
+def of_example(name):
+    """The last figure of an example, run in full."""
+
+    def run():
+        shown = plt.show
+        plt.show = lambda: None
+        try:
+            runpy.run_path(str(ROOT / "examples" / f"plot_{name}.py"))
+        finally:
+            plt.show = shown
+        return plt.gcf()
+
+    return run
+
+
+PICTURES = {
+    "reading": reading,
+    "parameters": parameters,
+    "tables": tables,
+    "records": records,
+    "sampling_error": sampling_error,
+    "budgets": budgets,
+    "networks": networks,
+    "unknown_bounds": unknown_bounds,
+    "command_line": command_line_picture,
+    "story": of_example("story"),
+    "how_much_data": of_example("how_much_data"),
+}
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or PICTURES:
+        PICTURES[name]().savefig(IMAGES / f"{name}.png", dpi=110)
+        plt.close("all")

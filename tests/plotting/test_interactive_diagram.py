@@ -1,0 +1,35 @@
+"""Interactive diagrams show what the drawn ones do."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from sklearn_dptda.plotting import PersistenceDiagramDisplay
+
+DIAGRAMS = [np.array([[0.0, np.inf], [0.1, 0.5]]), np.array([[0.2, 0.9]])]
+
+
+def test_points_reference_and_band_are_there():
+    pytest.importorskip("plotly")
+    display = PersistenceDiagramDisplay(DIAGRAMS, reference=DIAGRAMS, upper=1.0, error_bound=0.05)
+    figure = display.to_plotly(title="one")
+    traces = {trace.name: trace for trace in figure.data if trace.name}
+    assert set(traces) == {"may be noise", "H0", "H0 exact", "H1", "H1 exact"}
+    # What never dies is drawn at the upper end.
+    assert sorted(traces["H0"].y) == [0.5, 1.0]
+    assert list(traces["H1"].customdata) == pytest.approx([0.7])
+    assert figure.layout.title.text == "one"
+
+
+def test_a_plain_diagram_has_no_band_and_other_dimensions_have_a_mark():
+    pytest.importorskip("plotly")
+    figure = PersistenceDiagramDisplay([DIAGRAMS[1]], homology_dimensions=[3]).to_plotly()
+    assert [trace.name for trace in figure.data if trace.name] == ["H3"]
+    assert figure.data[-1].marker.symbol == "diamond"
+
+
+def test_without_plotly_the_error_names_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "plotly", None)
+    with pytest.raises(ImportError, match="interactive"):
+        PersistenceDiagramDisplay(DIAGRAMS).to_plotly()

@@ -1,0 +1,50 @@
+"""What a notebook shows of a private estimator."""
+
+import numpy as np
+from sklearn import config_context
+
+from sklearn_dptda import PersistenceProfile, PrivacyAccountant, PrivatePersistence
+from sklearn_dptda.cluster import DPLloyd
+
+X = np.random.default_rng(0).uniform(0, 1, (500, 2))
+
+
+def shown(estimator):
+    """The same page through both doors."""
+    page = estimator._repr_mimebundle_()["text/html"]
+    assert estimator._repr_html_().count("<div") == page.count("<div")
+    return page
+
+
+def test_before_fit_only_the_budget_is_shown():
+    page = shown(DPLloyd(2, bounds=(0, 1)))
+    assert "nobody keeps count" in page and "differential privacy" not in page
+    page = shown(DPLloyd(2, bounds=(0, 1), accountant=PrivacyAccountant(3.0)))
+    assert "Budget of epsilon=3" in page and "nobody" not in page
+
+
+def test_after_fit_the_guarantee_is_whole_and_the_budget_smaller():
+    private = DPLloyd(2, epsilon=1.0, delta=0.0, bounds=(0, 1), accountant=PrivacyAccountant(3.0))
+    page = shown(private.fit(X))
+    assert str(private.privacy_guarantee_) in page
+    assert "left: epsilon=2, delta=0" in page
+
+
+def test_errors_are_stated(filtration):
+    private = PrivatePersistence(5.0).fit([filtration])
+    assert private.error_statement_ in shown(private)
+    profile = PersistenceProfile(1.0).fit([filtration])
+    assert f"at most {profile.half_widths_[0]:.3g}" in shown(profile)
+
+
+def test_a_ledger_that_is_gone_is_named_and_raises_nothing(tmp_path):
+    path = tmp_path / "budget.db"
+    accountant = PrivacyAccountant(1.0, path=path)
+    path.unlink()
+    assert "cannot be read" in shown(DPLloyd(2, bounds=(0, 1), accountant=accountant))
+
+
+def test_text_displays_stay_as_they_are():
+    with config_context(display="text"):
+        assert not hasattr(DPLloyd(2), "_repr_html_")
+        assert list(DPLloyd(2)._repr_mimebundle_()) == ["text/plain"]
