@@ -29,7 +29,7 @@ from sklearn_dptda import (
 from sklearn_dptda.datasets import make_two_circles
 
 MASS, BOX, RESOLUTION = 0.2, (-2.5, 3.0), 111
-EPSILONS, SIZES = [0.5, 1.0, 2.0, 5.0, 10.0], [1000, 2000, 4000, 8000, 16000]
+EPSILONS, SIZES = [0.5, 1.0, 2.0, 5.0, 10.0], [500, 1000, 2000, 4000, 8000, 16000]
 N_DATA_SETS, MOST_POINTS, N_FOR_POINTS = 500, (1, 2, 5, 10, 20), 100
 # sphinx_gallery_start_ignore
 import os
@@ -121,9 +121,11 @@ for law, parts in runs.items():
     names = [[f"epsilon = {e:g}" for e in EPSILONS], [f"n = {n:,}" for n in SIZES]]
     fixed = (f"n = {N:,}", f"epsilon = {EPSILON:g}")
     for row, part, titles, rest in zip(axes, parts, names, fixed, strict=True):
-        for ax, run, title in zip(row, part, titles, strict=True):
+        for ax, run, title in zip(row, part, titles, strict=False):
             overlay(ax, *run)
             ax.set_title(title)
+        for ax in row[len(part) :]:
+            ax.set_axis_off()
         row[0].set_ylabel(f"{rest}\ndeath")
     for ax in axes[-1]:
         ax.set_xlabel("birth")

@@ -46,7 +46,7 @@ PUBLISHED = {"utility": "sum", "base_measure": "uniform", "max_points": MAX_POIN
 # Of walkers A, B and C: the printed distances of H0 and H1.
 PAPER = [(0.010, 0.009), (0.011, 0.009), (0.010, 0.010)]
 COLORS, MARKERS, NAMES = ("#D55E00", "#009E73"), "o^", ("H0", "H1")
-SHOWN = 0.8
+SHOWN, SHORT = 0.8, ("C.1", "C.1 by the script")
 
 
 def sensitivities(n, diameter):
@@ -155,36 +155,35 @@ def draw(ax, diagrams, title):
     ax.set_title(title + rest, fontsize="medium")
 
 
-def draw_traces(ax, traces, empty):
-    """Draw both distances against the step, for two sensitivities."""
-    for trace, look in zip(traces, ({"lw": 1.2}, {"lw": 1.2, "ls": ":"}), strict=True):
-        for q, (column, color) in enumerate(zip(trace.T, COLORS, strict=True)):
-            label = f"d_B(H{q}), {'C.1' if look.get('ls') is None else 'script'}"
-            ax.semilogy(column, color=color, label=label, **look)
-    for distance, color in zip(empty, COLORS, strict=True):
-        if distance:
-            ax.axhline(distance, color=color, lw=0.8, ls="--")
-    ax.set(xlabel="step of the chain", ylim=(0.002, 5))
-    ax.set_title("trace: not private\ndashed: an empty diagram", fontsize="medium")
+def draw_trace(ax, trace, empty, title):
+    """Draw both distances against the step, some hundred steps of them."""
+    steps = np.arange(0, N_STEPS, max(1, N_STEPS // 800))
+    for q, color in enumerate(COLORS):
+        ax.semilogy(steps, trace[steps, q], color=color, lw=0.9, label=f"d_B(H{q})")
+        # An empty diagram may have no distance, and no place on this axis.
+        if empty[q]:
+            ax.axhline(empty[q], color=color, lw=1.2, ls="--", label=f"empty diagram, H{q}")
+    ax.set(xlabel="step of the chain", ylim=(0.004, 4))
+    ax.set_title(f"trace, {title}\nneeds the exact diagram: not private", fontsize="medium")
 
 
 def pictures(walkers, filtrations, exact, deltas, drawn):
     """Draw Figure 7 (walker C) and Figure 8 (A and B), and print how the chains end."""
-    upper = filtrations[0].upper
-    _, axes = plt.subplots(3, 4, figsize=(15, 11), layout="constrained")
+    upper, chains = filtrations[0].upper, list(deltas.items())[1:]
+    _, axes = plt.subplots(3, 5, figsize=(18, 10.5), layout="constrained")
     for row, i in zip(axes, (2, 0, 1), strict=True):
         name = walkers.target_names[i]
-        runs = [algorithm_1(exact[i], delta, upper, i) for delta in list(deltas.values())[1:]]
-        for origin, (_, trace) in zip(list(deltas)[1:], runs, strict=True):
-            ends = " ".join(f"{x:.3f}" for x in (*trace[-1], *trace[N_STEPS // 2 :].mean(axis=0)))
-            print(f"chain, {name}, {origin}: last step and mean of the second half {ends}")
         draw(row[0], exact[i], f"Figure {'7' if name == 'C' else '8'}, walker {name}: exact")
         draw(row[1], drawn[i], "Proposition 13, drawn exactly")
-        draw(row[2], runs[0][0], "last state of the chain, C.1")
         empty = [half_persistence(diagram, upper) for diagram in exact[i]]
-        draw_traces(row[3], [trace for _, trace in runs], empty)
+        runs = [algorithm_1(exact[i], delta, upper, i) for _, delta in chains]
+        draw(row[2], runs[0][0], f"last state of the chain, {SHORT[0]}")
+        for ax, short, (origin, _), (_, trace) in zip(row[3:], SHORT, chains, runs, strict=True):
+            ends = " ".join(f"{x:.3f}" for x in (*trace[-1], *trace[N_STEPS // 2 :].mean(axis=0)))
+            print(f"chain, {name}, {origin}: last step and mean of the second half {ends}")
+            draw_trace(ax, trace, empty, short)
     axes[0, 0].legend(loc="lower right", frameon=False)
-    axes[0, 3].legend(loc="upper right", fontsize="small", ncols=2)
+    axes[0, 3].legend(loc="upper right", fontsize="small")
 
 
 def main(walkers):

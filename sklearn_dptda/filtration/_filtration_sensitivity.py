@@ -48,11 +48,12 @@ def sensitivity_dtm(m: float, n: int, p: float, diameter: float) -> float:
 
 
 def sensitivity_cech(diameter: float) -> float:
-    """Lower bound of the sensitivity of Čech and Rips diagrams (Theorem 5).
+    """Lower bound of the sensitivity of the components of Čech diagrams (Theorem 5).
 
     One replaced point can change the diagram by a quarter of the diameter
-    whatever the number of points: no amount of data makes these diagrams
-    cheap to privatise, which is why there is no private version of them here.
+    whatever the number of points, and that of Rips, whose scale is twice
+    that, by a half: no amount of data makes these diagrams cheap to
+    privatise, which is why there is no private version of them here.
 
     Parameters
     ----------
