@@ -48,12 +48,13 @@ def sensitivity_dtm(m: float, n: int, p: float, diameter: float) -> float:
 
 
 def sensitivity_cech(diameter: float) -> float:
-    """Lower bound of the sensitivity of Čech and Rips diagrams (Theorem 5).
+    """Lower bound of the sensitivity of the components of Čech diagrams (Theorem 5).
 
     One replaced point can change the diagram by a quarter of the diameter
-    whatever the number of points, and its components by no more: no amount of
-    data makes these diagrams cheap to privatise, which is why there is no
-    private version of them here.
+    whatever the number of points (that of Rips, whose scale is twice that, by
+    a half), and its components by no more: no amount of data makes these
+    diagrams cheap to privatise, which is why there is no private version of
+    them here.
 
     Parameters
     ----------

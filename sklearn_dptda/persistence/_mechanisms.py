@@ -99,7 +99,7 @@ def _balls(diagram, q, grid, measure):
 
 @dataclass(frozen=True)
 class MarkovChainMechanism:
-    """The published Metropolis-Hastings chain, from public starting values.
+    """Metropolis-Hastings, all points moved at once, from public starting values.
 
     Its stationary law is the exponential mechanism with exactly ``max_points`` uniform points, at
     a privacy loss of ``rate`` per draw; the law after finitely many steps only approximates it,

@@ -68,9 +68,10 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         essential component not counted. Also the exact number for
         ``base_measure="uniform"``.
     mechanism : {"exact", "mcmc"}, default="exact"
-        ``"mcmc"`` runs the published Metropolis-Hastings chain, for
-        comparison: its guarantee is nominal, because a chain that is stopped
-        has not reached its stationary law.
+        ``"mcmc"`` runs a Metropolis-Hastings chain after Algorithm 1 of the
+        paper, but from a public start, and with ``utility="sum"`` one for
+        each dimension, for comparison: its guarantee is nominal, because a
+        chain that is stopped has not reached its stationary law.
     utility : {"max", "sum"}, default="max"
         ``"max"``: one draw for all dimensions, by the largest of their
         distances, each at the full budget. ``"sum"``: the dimensions are

@@ -1,0 +1,88 @@
+"""Numbers of Kang, Kim, Sohn and Awan's figures, and what their sensitivities cover."""
+
+import numpy as np
+import pytest
+from gudhi import RipsComplex
+
+from sklearn_dptda import (
+    CubicalPersistence,
+    DTMFiltration,
+    PrivatePersistence,
+    bottleneck_distance,
+)
+from sklearn_dptda.datasets import make_two_circles
+from sklearn_dptda.filtration import dtm_worst_case
+
+# Figure 3: one point more, near the middle of the two circles.
+POINT = (-0.1, -0.1)
+
+
+def components_of_rips(points):
+    tree = RipsComplex(points=points, max_edge_length=3.0).create_simplex_tree(max_dimension=1)
+    tree.compute_persistence()
+    return np.minimum(tree.persistence_intervals_in_dimension(0), 3.0)
+
+
+def components_of_measure(points, mass):
+    dtm = DTMFiltration(mass, bounds=(-2.5, 3), resolution=56, max_distance=np.inf)
+    return CubicalPersistence(0).fit_transform(dtm.fit_transform([points]))[0]
+
+
+def moved_by_the_point(D, diagram):
+    return bottleneck_distance(diagram(D), diagram(np.vstack([D, [POINT]])))
+
+
+def test_rips_distance_of_figure_3_in_closed_form():
+    # Every eighth of a turn has a point, so that both circles have one on the line of the centres.
+    angle = 2 * np.pi * np.arange(64) / 64
+    ring = np.column_stack([np.cos(angle), np.sin(angle)])
+    D = np.vstack([1.5 + 1.5 * ring, -1.5 + ring])
+    # The circles are 3 sqrt(2) - 2.5 apart; with the point, its way to the smaller one is last.
+    expected = (3 * 2**0.5 - 2.5) - (1.4 * 2**0.5 - 1)
+    assert moved_by_the_point(D, components_of_rips) == pytest.approx(expected)
+    assert expected == pytest.approx(0.762, abs=1e-3)
+
+
+def test_measure_distance_of_figure_3_needs_few_neighbours():
+    def median(n, mass):
+        clouds = [make_two_circles(n, random_state=seed) for seed in range(5)]
+        return np.median(
+            [moved_by_the_point(D, lambda X: components_of_measure(X, mass)) for D in clouds]
+        )
+
+    # The figure says .042. The mass of Section 5 does not fit its number of points.
+    assert median(400, 0.0435) == pytest.approx(0.042, abs=0.006)
+    assert median(100, 0.2) == pytest.approx(0.042, abs=0.006)
+    assert median(400, 0.2) < 0.02
+
+
+def test_sensitivity_of_appendix_c_does_not_cover_the_circles():
+    # k points at one end of the circles' diameter, the others at the other end; one moves across.
+    m, n = 0.2, 100
+    ends = -1.5 - 0.5**0.5, 1.5 + 1.5 * 0.5**0.5
+    pair = dtm_worst_case(m, n, np.full(2, ends[0]), np.full(2, ends[1]))
+    dtm = DTMFiltration(m, bounds=ends, resolution=21, max_distance=np.inf)
+    filtrations = dtm.fit_transform(pair)
+    first, second = CubicalPersistence().fit_transform(filtrations)
+    change = sum(map(bottleneck_distance, first, second))
+    assert change > 2.3 * 2 * 2**0.5 / (m * n)
+    assert change <= 2 * filtrations[0].sensitivity
+
+
+@pytest.mark.slow
+def test_500_data_sets_are_released_in_one_call_whatever_the_number_of_workers():
+    # Each data set stands there twice: noise of their own tells the two apart.
+    clouds = [make_two_circles(60, random_state=i % 250) for i in range(500)]
+
+    def run(n_jobs):
+        dtm = DTMFiltration(0.2, bounds=(-2.5, 3), resolution=12, n_jobs=n_jobs)
+        private = PrivatePersistence(20.0, base_measure="uniform", random_state=0, n_jobs=n_jobs)
+        return private.fit_transform(dtm.fit_transform(clouds)), private.privacy_guarantee_
+
+    (serial, guarantee), (parallel, _) = run(1), run(2)
+    assert len(serial) == 500 and guarantee.epsilon == 20.0
+    for one, other in zip(serial, parallel, strict=True):
+        for a, b in zip(one, other, strict=True):
+            np.testing.assert_array_equal(a, b)
+    twins = zip(serial[:250], serial[250:], strict=True)
+    assert not any(np.array_equal(a[0], b[0]) for a, b in twins)
