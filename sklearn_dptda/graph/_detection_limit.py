@@ -162,8 +162,9 @@ def _spectral(n_nodes, block_size, p, density):
         second = product / max(first, 1e-300)
         overall = density + difference * math.comb(block_size, 2) / math.comb(n_nodes, 2)
         noise = threshold * math.sqrt(n_nodes * _variance(overall, p))
-        # A background that comes out of the noise itself has the first one.
-        return (second if n_nodes * density > noise else first) - noise
+        # The first one belongs to whatever is stronger, the background or the block.
+        block_is_first = block_size * difference > n_nodes * density
+        return (first if block_is_first else second) - noise
 
     return _root(seen, 1 - density)
 

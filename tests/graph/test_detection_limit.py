@@ -156,3 +156,16 @@ def test_refusals_name_the_parameter(name, value):
     parameters = {"n_nodes": 100, "block_size": 10, "epsilon": 1.0, name: value}
     with pytest.raises((TypeError, ValueError), match=name):
         detection_limit(**parameters)
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "density"), [(10_000, 2500, 0.1), (1000, 100, 0.05), (1000, 300, 0.1)]
+)
+def test_more_epsilon_hides_nothing(n, m, density):
+    limits = [
+        detection_limit(n, m, epsilon, density=density).spectral
+        for epsilon in (0.1, 0.12, 0.13, 0.14, 0.2, 0.3, 0.5, 0.7, 1.0, 2.0, 4.0, 8.0)
+    ]
+    # Where the block overtakes the background, the limit stays.
+    finite = np.minimum(limits, 1.0)
+    assert (np.diff(finite) <= 1e-9).all() and limits[-1] < 0.2
