@@ -1,5 +1,7 @@
 """Row-wise arithmetic whose roundings do not depend on the other rows."""
 
+from functools import partial
+
 import numpy as np
 
 # Room for the rounding of a clipped vector's norm.
@@ -45,13 +47,12 @@ def in_norm(radius, n_features, norm):
 def nearest_to(centres):
     """From rows to the index of the centre that is nearest to each."""
     # Without the square of the row, which is the same for all centres.
-    halves = 0.5 * (centres**2).sum(axis=1)
+    return partial(_nearest, centres=centres, halves=0.5 * (centres**2).sum(axis=1))
 
-    def cells(part):
-        scores = [h - row_products(part, c) for h, c in zip(halves, centres, strict=True)]
-        return np.argmin(scores, axis=0)
 
-    return cells
+def _nearest(part, centres, halves):
+    scores = [h - row_products(part, c) for h, c in zip(halves, centres, strict=True)]
+    return np.argmin(scores, axis=0)
 
 
 def residuals_about(centres, radius, norm):
@@ -59,9 +60,9 @@ def residuals_about(centres, radius, norm):
 
     A number, or one for each centre, of shape (n_centres, 1).
     """
+    return partial(_residuals, centres=centres, radius=radius, norm=norm)
 
-    def residuals(part, cells):
-        reach = radius if np.ndim(radius) == 0 else radius[cells]
-        return clip_norm(part - centres[cells], reach, norm)
 
-    return residuals
+def _residuals(part, cells, centres, radius, norm):
+    reach = radius if np.ndim(radius) == 0 else radius[cells]
+    return clip_norm(part - centres[cells], reach, norm)
