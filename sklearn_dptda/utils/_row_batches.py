@@ -16,8 +16,9 @@ from sklearn_dptda._typing import Parts
 from sklearn_dptda.utils._columns import Columns
 
 BATCH = 1 << 15
-# Numbers that one batch is worth, whatever is computed for each row: they fit a cache.
-_NUMBERS = 1 << 18
+# Rows and numbers that are computed with at a time: they fit a cache, and their memory is used
+# again for the next ones where larger pieces would be fetched and returned each time.
+_PIECE, _NUMBERS = 1 << 12, 1 << 18
 # What has changed may be private.
 CHANGED = "chunks have changed between two passes: all passes must see the same rows."
 
@@ -167,7 +168,7 @@ def count_beyond(X, low, high):
 
 def batch_size(width):
     """Rows of a batch for computations that need ``width`` numbers for each."""
-    return max(1, min(BATCH, _NUMBERS // max(width, 1)))
+    return max(1, min(_PIECE, _NUMBERS // max(width, 1)))
 
 
 def slices(X, size):

@@ -74,7 +74,10 @@ class _Contributions:
         high = np.zeros((1 if tied else self.n_cells, self.second_moments.width), dtype=np.int64)
         for cells, parts, u in self.assign(batch):
             part = np.broadcast_to(np.asarray(parts, dtype=float), len(batch))[:, None]
-            contribution = np.hstack([w0 * part, w1 * part * u]) if w1 else w0 * part
+            contribution = np.empty((len(batch), low.shape[1]))
+            contribution[:, :1] = w0 * part
+            if w1:
+                np.multiply(w1 * part, u, out=contribution[:, 1:])
             low += by_cell(cells, self.n_cells) @ self.lattice.encode(contribution)
             if self.second_moments.kind is not None:
                 steps = self.lattice.encode(w2 * part * self.second_moments.stack(u))

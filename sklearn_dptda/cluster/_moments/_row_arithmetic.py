@@ -16,7 +16,7 @@ def row_products(X, Y):
     """
     total = X[:, 0] * Y[..., 0]
     for j in range(1, X.shape[1]):
-        total = total + X[:, j] * Y[..., j]
+        total += X[:, j] * Y[..., j]
     return total
 
 
@@ -32,8 +32,10 @@ def euclidean(X):
 
 def clip_norm(residuals, radius, norm="l2"):
     """Shrink residuals to norm at most ``radius`` and return them in units of it."""
+    # In place: pages of large arrays that come and go cost more than the arithmetic.
     unit = residuals / radius
-    return unit * (INSIDE / np.maximum(row_norms(unit, norm), 1.0))[:, None]
+    unit *= (INSIDE / np.maximum(row_norms(unit, norm), 1.0))[:, None]
+    return unit
 
 
 def in_norm(radius, n_features, norm):
