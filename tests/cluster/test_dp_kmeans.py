@@ -289,6 +289,12 @@ def test_one_record_moves_costs_by_its_own_cost(rng):
     assert np.array_equal(whole, np.rint(whole)) and whole.max() == LARGEST_COST
     for start in range(10):
         assert np.array_equal(whole[start : 60 - start], candidates.costs(X[start : 60 - start]))
+    # A twin whose lattice follows the rows is caught: one of them moves the others' cells.
+    X = rng.normal(size=(200, 3))
+    tables = X, np.delete(X, np.abs(X).max(axis=1).argmax(), axis=0)
+    twins = [CountedRows.of(Rows.of_array(Y), Y.min(axis=0), Y.max(axis=0)) for Y in tables]
+    moved = np.subtract(*(swap_costs(candidates, rows, chosen) for rows in twins))
+    assert moved.min() < 0 or moved.max() > LARGEST_COST
 
 
 def test_costs_are_squared_distances_cut_off(rng):
