@@ -216,7 +216,7 @@ class DPToMATo(FitPredictMixin, PrivateRowsEstimator):
             1.0 if self.adjacency == "add-remove" else 2.0, "l1", self.adjacency
         )
         scale = budget.scale(sensitivity, 1.0)
-        counts = rows.sum(partial(_histogram, bins=bins))
+        counts = rows.sum(partial(_histogram, bins=bins), n_cells=bins**d)
         noisy = counts.reshape((bins,) * d) + budget.draw(scale, (bins,) * d)
         variance = _variance(scale)
         n_clusters = self.n_clusters or count_clusters(noisy, variance, float(self.threshold))

@@ -67,7 +67,8 @@ def _tree(rows, columns, sizes, depth, size, moved, noise, epsilon):
     low, high = boxes(axes, ends)
     # Between two neighbouring values there is nothing, which is public and needs no noise.
     there = (low < high).all(axis=1)
-    counts = level_sums(rows.sum(partial(_counts, columns=columns, axes=axes, ends=ends)))
+    count = partial(_counts, columns=columns, axes=axes, ends=ends)
+    counts = level_sums(rows.sum(count, n_cells=len(there)))
     are_there = [sums > 0 for sums in level_sums(there.astype(np.int64))]
     scales = level_scales(axes, sizes, moved, epsilon)
     for exact, kept, scale in zip(counts, are_there, scales, strict=True):

@@ -119,14 +119,15 @@ class Rows:
         batches = [batch for X in arrays for batch in slices(X, BATCH)]
         return cls(_Held(batches), iter, sum(map(len, arrays)), arrays[0].shape[1], columns)
 
-    def sum(self, count, width=1):
+    def sum(self, count, width=1, n_cells=1):
         """Sum what ``count`` makes of batches of rows, each row of them by itself.
 
         Arrays, tuples of them, or what adds up by ``+``: exact, in whatever order. ``count`` is
         small, can be pickled, and holds public or released values alone; ``width`` numbers are
-        what it needs for each row.
+        what it needs for each row, and ``n_cells`` those that it makes of a batch.
         """
-        a_pass = _Pass(self.batches, self.functions, count, batch_size(width))
+        size = max(batch_size(width), min(n_cells, BATCH))
+        a_pass = _Pass(self.batches, self.functions, count, size)
         tally = self.parts.map_reduce(a_pass).checked()
         if tally.n_rows != self.n_rows:
             raise ValueError(CHANGED)
