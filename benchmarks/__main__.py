@@ -4,6 +4,7 @@ import argparse
 
 from benchmarks import (
     clusters,
+    distributed,
     dtm,
     graphs,
     noise,
@@ -19,6 +20,7 @@ from benchmarks._machine import describe_machine
 
 BENCHMARKS = {
     "clusters": clusters,
+    "distributed": distributed,
     "dtm": dtm,
     "graphs": graphs,
     "noise": noise,

@@ -256,6 +256,37 @@ FRAGMENTS = {
         -------
         self
     """,
+    "fit_rows_or_parts": """
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or Dask collection
+            An array or data frame of Dask, or a list of delayed tables, is
+            counted where it is, as :meth:`fit_chunks` says.
+        y : Ignored
+
+        Returns
+        -------
+        self
+    """,
+    "chunks_of_rows": """
+        Parameters
+        ----------
+        chunks : iterable of array-like, callable, Dask collection, or object with ``map_reduce``
+            Of tables of shape (n_rows, n_features), which are read once to check
+            them, and once for each step. All passes must see the same rows.
+
+            A stream is a list, an object with ``__iter__``, or a function that
+            returns a new iterator.
+
+            Parts on other machines are a Dask array or data frame, a list of
+            delayed tables, or an object whose method ``map_reduce(function)``
+            returns the sum, by ``+``, of ``function(part)`` over the parts of a
+            table, in any order. Such functions hold released values and public
+            parameters alone. They draw no noise and pay nothing, so that a part
+            that is lost may be counted again: noise is drawn once, by the caller,
+            who pays once. What they return is exact, *not* private: whoever runs
+            them is trusted.
+    """,
     "refused_or_not_paid": """
         Raises
         ------

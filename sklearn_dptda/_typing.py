@@ -1,8 +1,8 @@
 """Types that many signatures share."""
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,3 +29,14 @@ LegacyRandomStateLike: TypeAlias = int | np.random.RandomState | None
 
 Adjacency: TypeAlias = Literal["add-remove", "replace-one"]
 CovarianceType: TypeAlias = Literal["full", "tied", "diag", "spherical"]
+
+
+class Parts(Protocol):
+    """Parts of a table, wherever they are: summed over there."""
+
+    def map_reduce(self, function: Callable[[Any], Any]) -> Any:
+        """The sum, by ``+``, of what a function returns for each part."""
+
+
+# Tables that are read one by one, as often as needed; or parts.
+Chunks: TypeAlias = Iterable[Any] | Callable[[], Iterable[Any]] | Parts

@@ -1,6 +1,7 @@
 """K-means by private candidates, private swaps and recovery."""
 
 import math
+from functools import partial
 from numbers import Integral
 
 import numpy as np
@@ -9,7 +10,7 @@ from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, CovarianceType, RandomStateLike, RowBounds
 from sklearn_dptda.cluster._kmeans._box_tree import default_depth, grow
 from sklearn_dptda.cluster._kmeans._private_kmeans import PrivateKMeans
-from sklearn_dptda.cluster._kmeans._swaps import Candidates, search
+from sklearn_dptda.cluster._kmeans._swaps import Candidates, CountedRows, search
 from sklearn_dptda.cluster._mixture._centres import far_apart
 from sklearn_dptda.cluster._mixture._noisy_step import NoisyStep
 from sklearn_dptda.cluster._mixture._standardised import standardise
@@ -73,9 +74,10 @@ class DPCube(PrivateKMeans):
     One fit releases bounds, centres, weights and perhaps covariances, and is
     (``epsilon``, ``delta``)-differentially private for adding or removing one
     row, or for replacing one. Noisy sums and choices compose as zCDP, or add
-    up with ``delta=0``. The cost of a row is cut off at a public distance, and
-    summed in whole numbers. ``score``, and what ``predict`` and ``transform``
-    return for private rows, are *not* private.
+    up with ``delta=0``. The cost of a row, taken for the centre of its cell of
+    a lattice, is cut off at a public distance, and summed in whole numbers.
+    ``score``, and what ``predict`` and ``transform`` return for private rows,
+    are *not* private.
     %(privacy_of_groups)s
 
     %(noise_of_clusters)s
@@ -158,10 +160,10 @@ class DPCube(PrivateKMeans):
         depth = default_depth(k)
         tree = grow(data.rows, directions, half_widths, k, depth, budget, grown)
         candidates = Candidates(tree.centres, _COST_RADIUS * n_axes**0.5)
-        projected = data.rows.map(tree.coordinates)
+        counted = CountedRows.of(data.rows.map(tree.coordinates), tree.low[0], tree.high[0])
         n_swaps = 2 * k if self.n_swaps is None else int(self.n_swaps)
         start = tree.leaves[far_apart(tree.centres[tree.leaves], k)]
-        chosen = search(candidates, projected, start, n_swaps, budget, swapped)
+        chosen = search(candidates, counted, start, n_swaps, budget, swapped)
         return data, _recover(data, tree, tree.centres[chosen], budget, recovered)
 
 
@@ -174,9 +176,11 @@ def _recover(data, tree, projected, budget, share):
     """Noisy clusters, in the original space, of those in the projection."""
     base = projected @ tree.directions.T
     radius = in_norm(_RECOVERY_RADIUS * data.n_features**0.5, data.n_features, budget.norm)
-    nearest = nearest_to(projected)
-    assign = hard_assignment(
-        lambda part: nearest(tree.coordinates(part)), residuals_about(base, radius, budget.norm)
-    )
+    nearest = partial(_nearest_in, tree=tree, nearest=nearest_to(projected))
+    assign = hard_assignment(nearest, residuals_about(base, radius, budget.norm))
     moments = budget.release(data.rows, assign, len(base), _RECOVERY_WEIGHTS, share)
     return NoisyStep(base, radius, moments).clusters()
+
+
+def _nearest_in(part, tree, nearest):
+    return nearest(tree.coordinates(part))

@@ -32,6 +32,7 @@ from sklearn_dptda.cluster._mixture._starts import USUAL
 from sklearn_dptda.cluster._morse._mixture_density import MixtureDensity
 from sklearn_dptda.cluster._private_rows import PrivateRowsEstimator
 from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.utils._row_methods import by_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
 # Mixture steps of the published algorithm, where nobody says how many.
@@ -259,6 +260,7 @@ class DPMoG(DensityMixin, FitPredictMixin, PrivateRowsEstimator):
         mixture.precisions_cholesky_ = np.swapaxes(density.factors, 1, 2)
         return mixture
 
+    @by_rows
     @fill_doc
     def score_samples(self, X: ArrayLike) -> FloatArray:
         """Log density of each row under the private mixture.
@@ -281,6 +283,7 @@ class DPMoG(DensityMixin, FitPredictMixin, PrivateRowsEstimator):
         """
         return float(self.score_samples(X).mean())
 
+    @by_rows
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Posterior probability of each component.
 
@@ -294,6 +297,7 @@ class DPMoG(DensityMixin, FitPredictMixin, PrivateRowsEstimator):
         """
         return self._given_mixture().predict_proba(self._rows(X))
 
+    @by_rows
     @fill_doc
     def predict(self, X: ArrayLike) -> IntArray:
         """Likeliest component of each row.

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from functools import partial
 from numbers import Integral, Real
 from typing import Literal
 
@@ -16,6 +17,7 @@ from sklearn_dptda.cluster._peaks._grid_peaks import clearest_peaks, count_clust
 from sklearn_dptda.cluster._private_rows import PrivateRowsEstimator
 from sklearn_dptda.preprocessing._cubes import private_cubes
 from sklearn_dptda.privacy import PrivacyAccountant, Sensitivity
+from sklearn_dptda.utils._row_methods import by_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
 # Cells per axis, by dimension.
@@ -195,7 +197,7 @@ class DPToMATo(FitPredictMixin, PrivateRowsEstimator):
         if len(given) == 0:
             return low, high, budget
         share = _WITHIN * float(self.bounds_share)
-        counts, _ = budget.counts(np.array([sum(map(len, rows))]), 1, _NUMBER * share)
+        counts, _ = budget.counts(np.array([rows.n_rows]), 1, _NUMBER * share)
         ends = private_cubes(
             rows.selected(given),
             [[j] for j in range(len(given))],
@@ -214,7 +216,8 @@ class DPToMATo(FitPredictMixin, PrivateRowsEstimator):
             1.0 if self.adjacency == "add-remove" else 2.0, "l1", self.adjacency
         )
         scale = budget.scale(sensitivity, 1.0)
-        noisy = _histogram(rows, bins) + budget.draw(scale, (bins,) * d)
+        counts = rows.sum(partial(_histogram, bins=bins), n_cells=bins**d)
+        noisy = counts.reshape((bins,) * d) + budget.draw(scale, (bins,) * d)
         variance = _variance(scale)
         n_clusters = self.n_clusters or count_clusters(noisy, variance, float(self.threshold))
         best = clearest_peaks(noisy, variance, n_clusters)
@@ -250,6 +253,7 @@ class DPToMATo(FitPredictMixin, PrivateRowsEstimator):
     def _released(self):
         return "a histogram, and the clusters of its peaks"
 
+    @by_rows
     def predict(self, X: ArrayLike) -> IntArray:
         """Cluster of the cell that each row falls into.
 
@@ -272,15 +276,11 @@ class DPToMATo(FitPredictMixin, PrivateRowsEstimator):
         return self.cell_labels_[tuple(cells)]
 
 
-def _histogram(rows, bins):
+def _histogram(part, bins):
     """Exact counts of the cells of the cube."""
-    shape = (bins,) * rows.n_features
-    total = np.zeros(math.prod(shape), dtype=np.int64)
-    for part in rows:
-        cells = np.minimum((0.5 * (part + 1) * bins).astype(np.int64), bins - 1)
-        flat = np.ravel_multi_index(tuple(cells.T), shape)
-        total += np.bincount(flat, minlength=len(total))
-    return total.reshape(shape)
+    cells = np.minimum((0.5 * (part + 1) * bins).astype(np.int64), bins - 1)
+    shape = (bins,) * part.shape[1]
+    return np.bincount(np.ravel_multi_index(tuple(cells.T), shape), minlength=math.prod(shape))
 
 
 def _variance(scale):

@@ -14,8 +14,10 @@ from sklearn_dptda.cluster._mixture._covariance_types import mixture_parameters
 from sklearn_dptda.cluster._morse._merge_tree import SEARCHES
 from sklearn_dptda.cluster._morse._merged_mixture import MergedMixtureMixin
 from sklearn_dptda.cluster._morse._mixture_density import MixtureDensity
+from sklearn_dptda.utils._dask_parts import parts_elsewhere
 from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import HasMethods, StrOptions, _fit_context
+from sklearn_dptda.utils.discovery import is_private
 
 _DEFAULT_COMPONENTS = 8
 
@@ -132,7 +134,7 @@ class MorseMerging(MergedMixtureMixin, MetaEstimatorMixin, ClusterMixin, BaseEst
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Fit the mixture and merge it.
 
-        %(fit_rows)s
+        %(fit_rows_or_parts)s
 
         Raises
         ------
@@ -140,18 +142,30 @@ class MorseMerging(MergedMixtureMixin, MetaEstimatorMixin, ClusterMixin, BaseEst
             If both ways to cut are given, or if the mixture lacks weights,
             means or covariances.
         """
-        X = check_rows(self, X)
         base = self.estimator
+        # Private ones count rows where they are.
+        elsewhere = parts_elsewhere(X) is not None and base is not None and is_private(base)
+        if not elsewhere:
+            X = rows = check_rows(self, X)
         if base is None:
-            base = GaussianMixture(min(_DEFAULT_COMPONENTS, len(X)), random_state=0)
+            base = GaussianMixture(min(_DEFAULT_COMPONENTS, len(rows)), random_state=0)
         self._check_base(base)
         sizes = (getattr(base, name, None) for name in ("n_components", "n_clusters"))
         self._check_cut(next((n for n in sizes if isinstance(n, Integral)), None))
         self.estimator_ = clone(base).fit(X, y)
         self._merge(*mixture_parameters(self.estimator_))
-        if getattr(get_tags(self.estimator_), "privacy", None) is None:
-            self.labels_ = self._assign(X)
+        if elsewhere:
+            self._take_columns()
+        if not is_private(self.estimator_):
+            self.labels_ = self._assign(rows)
         return self
+
+    def _take_columns(self):
+        """Number and names of the columns that the mixture has seen."""
+        for name in ("n_features_in_", "feature_names_in_"):
+            vars(self).pop(name, None)
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
 
     @staticmethod
     def _check_base(base):

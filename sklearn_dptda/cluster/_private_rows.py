@@ -2,7 +2,6 @@
 
 import math
 import warnings
-from collections.abc import Callable, Iterable
 from functools import partial
 from numbers import Real
 from typing import Self
@@ -13,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._docs import fill_doc
-from sklearn_dptda._typing import FloatArray
+from sklearn_dptda._typing import Chunks, FloatArray
 from sklearn_dptda.cluster._mixture._private_box import private_box
 from sklearn_dptda.cluster._moments._budget_shares import GaussianBudget, LaplaceBudget
 from sklearn_dptda.privacy import (
@@ -31,8 +30,9 @@ from sklearn_dptda.utils import Box
 from sklearn_dptda.utils._bounds import bounds_by_column
 from sklearn_dptda.utils._chunks import open_chunks
 from sklearn_dptda.utils._columns import Columns
+from sklearn_dptda.utils._dask_parts import parts_elsewhere
 from sklearn_dptda.utils._groups import GroupsMixin
-from sklearn_dptda.utils._row_batches import Rows
+from sklearn_dptda.utils._row_batches import Rows, count_beyond
 from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
@@ -68,28 +68,26 @@ class PrivateRowsEstimator(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Pay, and learn from the rows.
 
-        %(fit_rows)s
+        %(fit_rows_or_parts)s
 
         %(refused_or_not_paid)s
         """
+        if (parts := parts_elsewhere(X)) is not None:
+            return self.fit_chunks(parts)
         self._check_parameters()
         (table,) = self._first_rows([X])
-        rows = check_rows(self, table)
+        rows = self._check_table(table)
         return self._pay_and_learn(Rows.of_array(rows, Columns.of(table, rows.shape[1])))
 
-    def fit_chunks(self, chunks: Iterable[ArrayLike] | Callable[[], Iterable[ArrayLike]]) -> Self:
+    @fill_doc
+    def fit_chunks(self, chunks: Chunks) -> Self:
         """Pay, and learn from rows that come in chunks.
 
         The result is that of :meth:`fit` on all rows together, in the memory
         of one chunk; with ``groups``, and of a number for each person, whose
         rows may be in several chunks.
 
-        Parameters
-        ----------
-        chunks : iterable of array-like of shape (n_rows, n_features), or callable
-            Read once to check it, and once for each step: a list, an object
-            with ``__iter__``, or a function that returns a new iterator. All
-            passes must see the same rows.
+        %(chunks_of_rows)s
 
         Returns
         -------
@@ -104,11 +102,23 @@ class PrivateRowsEstimator(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
             If the accountant's budget does not cover the fit.
         """
         self._check_parameters()
-        if len(getattr(chunks, "shape", ())) == 2:
-            raise ValueError("chunks is one table: pass it to fit, or as [X].")
-        check = partial(check_rows, self, ensure_min_samples=0)
-        rows = open_chunks(chunks, check, self._first_rows)
-        return self._pay_and_learn(rows)
+        check = partial(self._check_table, ensure_min_samples=0)
+        return self._pay_and_learn(open_chunks(self, chunks, check))
+
+    def _check_table(self, table, **options):
+        """Rows of a table; what its columns do not allow is refused before other rows are read."""
+        rows = check_rows(self, table, **options)
+        self._check_features(rows.shape[1])
+        self._public_bounds(rows.shape[1])
+        return rows
+
+    def _public_bounds(self, n_features):
+        """Bounds of columns, NaN where they are private; a box that no number fits is refused."""
+        names = getattr(self, "feature_names_in_", ())
+        low, high = bounds_by_column(self.bounds, n_features, names)
+        private = np.isnan(low)
+        self._scaled_box(np.where(private, -1.0, low), np.where(private, 1.0, high))
+        return low, high
 
     def _check_parameters(self):
         self._validate_params()
@@ -127,14 +137,9 @@ class PrivateRowsEstimator(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
         """Refuse rows of the wrong width, before anything is paid."""
 
     def _pay_and_learn(self, rows):
-        self._check_features(rows.n_features)
-        names = getattr(self, "feature_names_in_", ())
-        low, high = bounds_by_column(self.bounds, rows.n_features, names)
-        private = np.isnan(low)
-        # A box that no number fits is refused before the payment.
-        self._scaled_box(np.where(private, -1.0, low), np.where(private, 1.0, high))
+        low, high = self._public_bounds(rows.n_features)
         total, rho = self._loss()
-        guarantee = self._guarantee(rho, private.any() or self._always_finds_bounds)
+        guarantee = self._guarantee(rho, np.isnan(low).any() or self._always_finds_bounds)
         seed, public_seed = self._pay(guarantee, 2)
         kind = LaplaceBudget if self._delta() == 0 else GaussianBudget
         budget = kind(self._of_row(total), self.adjacency, NoiseSource(seed))
@@ -167,8 +172,8 @@ class PrivateRowsEstimator(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
 
     def _count_clipped(self, rows, low, high, budget):
         """Release the share of the rows beyond the bounds."""
-        outside = sum(int(((low > X) | (high < X)).any(axis=1).sum()) for X in rows)
-        counts = np.array([sum(map(len, rows)) - outside, outside])
+        outside = rows.sum(partial(count_beyond, low=low, high=high))
+        counts = np.array([rows.n_rows - outside, outside])
         share = _CLIPPED_SHARES[budget.norm]
         noisy, sd = budget.counts(counts, 1, share)
         n = max(noisy.sum(), 1.0)

@@ -13,7 +13,7 @@ import numpy as np
 
 from sklearn_dptda.cluster._mixture._localisation import of_distances, outer
 from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
-from sklearn_dptda.cluster._moments._moment_release import hard_assignment
+from sklearn_dptda.cluster._moments._moment_release import one_cell
 from sklearn_dptda.cluster._moments._outer_products import entry_noise, release_outer_products
 from sklearn_dptda.cluster._moments._row_arithmetic import clip_norm, in_norm
 from sklearn_dptda.cluster._moments._shrinkage import floored_counts, shrunk_steps
@@ -66,11 +66,8 @@ def noisy_covariance(rows, budget):
 def _mean_in_ball(rows, centre, ball, budget):
     """Mean of rows in a ball, its noise, the number of all, and what is left of the budget."""
     share, reach = _SHARES[budget.norm][0], in_norm(ball, rows.n_features, budget.norm)
-
-    def residuals(part, _):
-        return clip_norm(part - centre, reach, budget.norm)
-
-    moments = budget.release(rows, hard_assignment(_one_cell, residuals), 1, _MEAN_WEIGHTS, share)
+    assign = one_cell(centre, reach, budget.norm)
+    moments = budget.release(rows, assign, 1, _MEAN_WEIGHTS, share)
     n = floored_counts(moments)[0]
     mean = centre + reach * shrunk_steps(moments)[0]
     return mean, reach * moments.sd_sum / n, n, budget.rest(share)
@@ -79,7 +76,8 @@ def _mean_in_ball(rows, centre, ball, budget):
 def _distances(rows, centre, reach, budget):
     """From a number of rows to the distance that so many are beyond, and the rest of the budget."""
     share = _SHARES[budget.norm][1]
-    counts, sd = budget.counts(of_distances(rows, centre, reach, _PER_OCTAVE), 1, share)
+    count = partial(of_distances, centre=centre, reach=reach, per_octave=_PER_OCTAVE)
+    counts, sd = budget.counts(rows.sum(count), 1, share)
 
     def beyond(least):
         part = outer(counts, sd, least, _PER_OCTAVE)
@@ -91,7 +89,3 @@ def _distances(rows, centre, reach, budget):
 
 def _drawn_in(part, centre, radius, norm):
     return clip_norm(part - centre, radius, norm)
-
-
-def _one_cell(part):
-    return np.zeros(len(part), dtype=np.intp)

@@ -14,6 +14,7 @@ from sklearn_dptda._typing import Adjacency, FloatArray, RandomStateLike, RowBou
 from sklearn_dptda.cluster._private_rows import PrivateRowsEstimator
 from sklearn_dptda.decomposition._private_covariance import noisy_covariance
 from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.utils._row_methods import by_rows
 from sklearn_dptda.utils._rows import without_quotes
 from sklearn_dptda.utils._sklearn import Interval
 
@@ -170,6 +171,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsE
     def _n_features_out(self):
         return len(self.components_)
 
+    @by_rows
     def transform(self, X: ArrayLike) -> FloatArray:
         """Coordinates of rows along the components.
 
@@ -185,6 +187,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsE
         """
         return (self._rows(X) - self.mean_) @ self.components_.T
 
+    @by_rows
     def inverse_transform(self, X: ArrayLike) -> FloatArray:
         """Points of the original space with given coordinates along the components.
 

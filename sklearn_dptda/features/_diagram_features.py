@@ -15,6 +15,7 @@ from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.features._gudhi_parameters import is_unset, named_defaults, persistence_weight
 from sklearn_dptda.filtration import GridFiltration
 from sklearn_dptda.utils import as_diagram, check_collection
+from sklearn_dptda.utils._dask_parts import refuse_dask
 from sklearn_dptda.utils._sklearn import HasMethods, Interval, _fit_context
 
 
@@ -259,6 +260,7 @@ def _is_diagram(sample):
     """Whether a sample is one diagram rather than a list of diagrams."""
     if isinstance(sample, GridFiltration):
         raise ValueError("X holds filtrations: put PrivatePersistence before DiagramFeatures.")
+    refuse_dask(sample)
     if isinstance(sample, np.ndarray) and sample.dtype != object:
         return sample.ndim == 2
     return not any(np.ndim(part) == 2 or np.size(part) == 0 for part in sample)

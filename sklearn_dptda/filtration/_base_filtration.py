@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Iterable
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -11,7 +12,6 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_dptda.filtration._distributed import histogram_of_parts, is_distributed
 from sklearn_dptda.filtration._grid_filtration import GridFiltration, grid_axes
 from sklearn_dptda.filtration._lattice import LatticeHistogram
 from sklearn_dptda.filtration._resolution import check_resolution
@@ -25,6 +25,7 @@ from sklearn_dptda.utils import (
     diameter,
     first_places,
 )
+from sklearn_dptda.utils._dask_parts import parts_elsewhere
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 from sklearn_dptda.utils._tasks import run
 
@@ -141,8 +142,10 @@ class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d), iterable of such arrays, Dask collection or None
-            A cloud, or its chunks. The parts of a Dask array or data frame are
-            counted where they are. None returns an empty histogram.
+            A cloud, or its chunks. The parts of a Dask array or data frame, of a
+            list of delayed clouds, or of an object with ``map_reduce`` as in
+            :meth:`sklearn_dptda.cluster.DPMoG.fit_chunks`, are counted where they
+            are. None returns an empty histogram.
 
         Returns
         -------
@@ -152,8 +155,8 @@ class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
             of the cloud.
         """
         check_is_fitted(self)
-        if is_distributed(X):
-            return histogram_of_parts(X, self.bounds_, self._lattice_shape())
+        if (parts := parts_elsewhere(X)) is not None:
+            return parts.map_reduce(partial(_counted, self.bounds_, self._lattice_shape()))
         histogram = LatticeHistogram(self.bounds_, self._lattice_shape())
         if X is None:
             return histogram
@@ -246,6 +249,11 @@ class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
         tags.input_tags.three_d_array = True
         tags.requires_fit = True
         return tags
+
+
+def _counted(bounds, shape, part):
+    """Histogram of a part, where that is."""
+    return LatticeHistogram(bounds, shape).update(part)
 
 
 def _warn_of_unequal_sides(low, high):

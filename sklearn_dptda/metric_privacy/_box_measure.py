@@ -1,6 +1,7 @@
 """Private measures by counts of ever smaller boxes of the unit cube."""
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -24,15 +25,15 @@ _SIZE_SHARE = 0.05
 _LEAST_MASS = 1e-12
 
 
-def box_measure(points, sizes, depth, marginal_share, noise, epsilon, size_is_public):
+def box_measure(rows, sizes, depth, marginal_share, noise, epsilon, size_is_public):
     """Centres, widths and masses of the smallest boxes, marginals, and the noise of the masses.
 
-    Points in [0, 1] of shape (n, d); a depth of None is chosen. Marginals, of which there are none
+    Of rows of [0, 1]**d; a depth of None is chosen. Marginals, of which there are none
     without a share of ``epsilon``, are pairs of ends of cells and cumulative masses. A private size
     is paid for with a part of ``epsilon``, for one point more or less; a public one is for one
     that is replaced.
     """
-    size, d = points.shape
+    size, d = rows.n_rows, rows.n_features
     moved, size_scale = 2.0, 0.0
     if not size_is_public:
         moved = 1.0
@@ -43,7 +44,7 @@ def box_measure(points, sizes, depth, marginal_share, noise, epsilon, size_is_pu
     size = max(size, 1)
 
     def release(axes, depth, epsilon):
-        return _tree(points[:, axes], sizes[axes], depth, size, moved, noise, epsilon)
+        return _tree(rows, axes, sizes[axes], depth, size, moved, noise, epsilon)
 
     # The columns one by one, then all of them together.
     lines = [
@@ -56,23 +57,29 @@ def box_measure(points, sizes, depth, marginal_share, noise, epsilon, size_is_pu
     return (low + high) / 2, high - low, masses, [_cumulative(*line) for line in lines], law
 
 
-def _tree(points, sizes, depth, size, moved, noise, epsilon):
-    """Lower and upper ends of the smallest boxes, of shape (n_boxes, d), and their masses.
+def _tree(rows, columns, sizes, depth, size, moved, noise, epsilon):
+    """Lower and upper ends of the smallest boxes of some columns, and their masses.
 
-    And the number of halvings.
+    Ends of shape (n_boxes, n_columns), and the number of halvings.
     """
     axes = halvings(sizes, depth_for(size, epsilon, sizes) if depth is None else depth)
     ends = cell_ends(axes, sizes)
     low, high = boxes(axes, ends)
     # Between two neighbouring values there is nothing, which is public and needs no noise.
     there = (low < high).all(axis=1)
-    counts = level_sums(np.bincount(leaf_of(points, axes, ends), minlength=len(there)))
+    count = partial(_counts, columns=columns, axes=axes, ends=ends)
+    counts = level_sums(rows.sum(count, n_cells=len(there)))
     are_there = [sums > 0 for sums in level_sums(there.astype(np.int64))]
     scales = level_scales(axes, sizes, moved, epsilon)
     for exact, kept, scale in zip(counts, are_there, scales, strict=True):
         exact[kept] += noise.discrete_laplace(scale, int(kept.sum()))
     masses = consistent(size, counts, are_there)[there]
     return low[there], high[there], masses / masses.sum(), len(axes)
+
+
+def _counts(part, columns, axes, ends):
+    """Exact counts of the smallest boxes."""
+    return np.bincount(leaf_of(part[:, columns], axes, ends), minlength=1 << len(axes))
 
 
 def _cumulative(low, high, masses):

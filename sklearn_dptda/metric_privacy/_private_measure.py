@@ -4,20 +4,20 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from sklearn_dptda._docs import fill_doc
-from sklearn_dptda._typing import Adjacency, RandomStateLike, RowBounds
+from sklearn_dptda._typing import Adjacency, Chunks, RandomStateLike, RowBounds
 from sklearn_dptda.metric_privacy._box_measure import box_measure
 from sklearn_dptda.metric_privacy._coded_table import CodedTable, code_table
 from sklearn_dptda.metric_privacy._metric_guarantee import MetricPrivacyGuarantee
 from sklearn_dptda.metric_privacy._released_measure import ReleasedMeasureMixin, marginal_distance
 from sklearn_dptda.metric_privacy._smooth_measure import check_grid, size_for, smooth_measure
-from sklearn_dptda.preprocessing._cubes import private_cubes
+from sklearn_dptda.preprocessing._cubes import private_intervals
 from sklearn_dptda.privacy import (
     NoiseSource,
     PrivacyAccountant,
@@ -26,10 +26,11 @@ from sklearn_dptda.privacy import (
     pure_rho,
 )
 from sklearn_dptda.privacy._estimator import without_sizes
-from sklearn_dptda.privacy._rounding import ROUND_UP
 from sklearn_dptda.utils import Box
-from sklearn_dptda.utils._bounds import bounds_by_column, exact_bounds
+from sklearn_dptda.utils._bounds import bounds_by_column
+from sklearn_dptda.utils._chunks import open_chunks
 from sklearn_dptda.utils._columns import Columns
+from sklearn_dptda.utils._dask_parts import parts_elsewhere
 from sklearn_dptda.utils._groups import GroupsMixin
 from sklearn_dptda.utils._row_batches import Rows
 from sklearn_dptda.utils._rows import check_rows
@@ -38,8 +39,6 @@ from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 _MOST_DEPTH = 22
 # Of the budget, with categories: half for the columns one by one, half for what joins them.
 _MARGINAL_SHARE = 0.5
-# Of the share for bounds: for the number of rows, where it is private.
-_NUMBER_SHARE = 0.1
 
 
 @fill_doc
@@ -205,44 +204,92 @@ class PrivateMeasure(ReleasedMeasureMixin, GroupsMixin, PrivateEstimatorMixin, B
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-            Of pandas or polars; names and types of its columns are public.
+        X : array-like, data frame or Dask collection of shape (n_samples, n_features)
+            Of pandas or polars; names and types of its columns are public. An
+            array or data frame of Dask, or a list of delayed tables, is counted
+            where it is, as :meth:`fit_chunks` says.
         %(ignored_y_and_self)s
 
         %(refused_or_not_paid)s
         """
+        if (parts := parts_elsewhere(X)) is not None:
+            return self.fit_chunks(parts)
         self._check_choices()
         (X,) = self._first_rows([X])
+        rows, table = self._coded(X)
+        return self._pay_and_release(Rows.of_array(rows), table)
+
+    @fill_doc
+    def fit_chunks(self, chunks: Chunks) -> Self:
+        """Pay, and release a measure of rows that come in chunks.
+
+        The result is that of :meth:`fit` on all rows together, in the memory of
+        one chunk and of the released boxes. With ``method="hierarchical"``.
+
+        %(chunks_of_rows)s
+
+        Returns
+        -------
+        self
+
+        %(refused_or_not_paid)s
+        """
+        self._validate_params()
+        self._check_choices()
+        if self.method == "metric":
+            raise ValueError("method='metric' reads all rows at once, in fit.")
+        tables: list[CodedTable] = []
+
+        def check(head):
+            tables.append(self._coded(head, ensure_min_samples=0)[1])
+
+        coded = partial(code_table, categories=self.categories)
+        rows = open_chunks(self, chunks, check, coded)
+        table = CodedTable(cast(Columns, rows.columns), tables[0].choices)
+        return self._pay_and_release(rows, table)
+
+    def _coded(self, X, **options):
+        """Numbers of a table, and its columns; what public bounds do not allow is refused."""
         coded, choices = code_table(X, self.categories)
         if choices and self.method == "metric":
             raise ValueError(
                 "method='metric' takes numbers alone: leave categories and truth values to "
                 "method='hierarchical', or turn them into numbers."
             )
-        rows = check_rows(self, coded)
+        rows = check_rows(self, coded, **options)
         table = CodedTable(Columns.of(X, rows.shape[1], choices), choices)
+        self._public_bounds(table)
+        return rows, table
+
+    def _public_bounds(self, table):
+        """Bounds of the columns of numbers, NaN where they are private."""
         names = [table.columns.names[place] for place in table.numeric]
         low, high = bounds_by_column(self.bounds, len(names), names)
-        private = np.flatnonzero(np.isnan(low))
-        if len(private) and self.method == "metric":
+        if self.method == "metric" and np.isnan(low).any():
             raise ValueError("method='metric' needs bounds of all columns.")
-        guarantee = self._guarantee(rows.shape, len(private) > 0)
-        # What public bounds do not allow is refused before the payment.
-        known = np.where(np.isnan(low), -1.0, low), np.where(np.isnan(high), 1.0, high)
+        # A box that no number fits is refused before the payment.
+        self._box_of(table, np.where(np.isnan(low), -1.0, low), np.where(np.isnan(high), 1.0, high))
+        return low, high
+
+    def _pay_and_release(self, rows, table):
+        low, high = self._public_bounds(table)
+        private = np.flatnonzero(np.isnan(low))
+        guarantee = self._guarantee((rows.n_rows, rows.n_features), len(private) > 0)
         epsilon = self._of_row(guarantee.epsilon)
-        self._mechanism(table, known, guarantee, epsilon)
         noise = NoiseSource(*self._pay(guarantee))
         # All at once: half of a release carries no guarantee.
         with without_sizes():
             if len(private):
                 places = [table.numeric[j] for j in private]
-                ends = self._find_bounds(rows[:, places], noise)
+                ends = private_intervals(
+                    rows.selected(places), self.bounds_share * epsilon, self.adjacency, noise
+                )
                 whole = [table.columns.is_integer(place) for place in places]
                 low[private] = np.where(whole, np.floor(ends[0]), ends[0])
                 high[private] = np.where(whole, np.ceil(ends[1]), ends[1])
                 epsilon *= 1 - self.bounds_share
             box, release = self._mechanism(table, (low, high), guarantee, epsilon)
-            support, widths, weights, lines, n, law = release(box.to_cube(rows), noise)
+            support, widths, weights, lines, n, law = release(rows.map(box.to_cube), noise)
         self.bounds_ = low, high
         self.support_, self.widths_, self.weights_ = box.points(support), widths * box.unit, weights
         self.marginals_ = [
@@ -252,19 +299,6 @@ class PrivateMeasure(ReleasedMeasureMixin, GroupsMixin, PrivateEstimatorMixin, B
         self.n_samples_, self._table, self._box, self._noise = n, table, box, law
         self.privacy_guarantee_ = guarantee
         return self
-
-    def _find_bounds(self, X, noise):
-        """Private intervals of columns."""
-        rows, epsilon = Rows.of_array(X), self.bounds_share * self._of_row(float(self.epsilon))
-        if math.isinf(epsilon):
-            return exact_bounds([X])
-        n, ways = len(X), 2
-        if self.adjacency == "add-remove":
-            scale = ROUND_UP / (_NUMBER_SHARE * epsilon)
-            n, ways = max(n + int(noise.discrete_laplace(scale, 1)[0]), 1), 1
-            epsilon *= 1 - _NUMBER_SHARE
-        parts = [[j] for j in range(X.shape[1])]
-        return private_cubes(rows, parts, None, epsilon / len(parts), ways, n, noise)
 
     def _check_choices(self):
         self._check_groups()
@@ -322,28 +356,34 @@ class PrivateMeasure(ReleasedMeasureMixin, GroupsMixin, PrivateEstimatorMixin, B
         )
 
     def _mechanism(self, table, bounds, guarantee, epsilon):
-        """The box, and what releases points of its cube.
+        """The box, and what releases rows of its cube.
 
         Support, widths, weights and marginals in the cube, the number of rows where it is known,
         and the law of the noise where it bounds the error.
         """
+        box, sizes = self._box_of(table, *bounds)
         if self.method == "metric":
-            return Box.cornered(*bounds), partial(self._smooth, guarantee)
-        box, sizes = table.cells(*bounds)
+            return box, partial(self._smooth, guarantee)
         return box, partial(self._of_boxes, epsilon, sizes, self._share(table))
+
+    def _box_of(self, table, low, high):
+        """The box, and how many values each of its axes holds."""
+        return (
+            (Box.cornered(low, high), None) if self.method == "metric" else table.cells(low, high)
+        )
 
     def _share(self, table):
         if self.marginal_share is not None:
             return float(self.marginal_share)
         return _MARGINAL_SHARE if table.choices and len(table.columns.names) > 1 else 0.0
 
-    def _of_boxes(self, epsilon, sizes, share, points, noise):
+    def _of_boxes(self, epsilon, sizes, share, rows, noise):
         public = self.adjacency == "replace-one"
-        *released, law = box_measure(points, sizes, self.depth, share, noise, epsilon, public)
+        *released, law = box_measure(rows, sizes, self.depth, share, noise, epsilon, public)
         return *released, law.n_rows, law
 
-    def _smooth(self, guarantee, points, noise):
-        n = len(points)
+    def _smooth(self, guarantee, rows, noise):
+        points, n = rows.as_array(), rows.n_rows
         # Of a row the promise is epsilon: its share of the measure is moved by the whole width at
         # most, and rounding to the lattice is paid for by so much more noise.
         paid = self.alpha is not None

@@ -7,15 +7,21 @@ each point is in a cell of its own.
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from sklearn_dptda.privacy._choice import choose_member
+from sklearn_dptda.privacy._rounding import ROUND_UP
+from sklearn_dptda.utils._bounds import Extremes
+from sklearn_dptda.utils._cell_counts import CellCounts, merged
 
 # Powers of two between which cubes around the origin are nested.
 _EXPONENTS = np.arange(-30, 61)
 # Of a draw's epsilon, for the cubes around the origin where there is no start.
 NESTED_SHARE = 1 / 3
+# Of the epsilon of intervals: for the number of rows, where it is private.
+_NUMBER_SHARE = 0.1
 # Levels of size, by a factor of the root of two each.
 _N_LEVELS = 24
 # What one level of size is worth, in nats for each axis: larger cubes have more places around the
@@ -23,6 +29,19 @@ _N_LEVELS = 24
 _NATS = 2.5
 # Shifts of a cube for each of its lengths, along all axes together.
 _MOST_SHIFTS = 64
+
+
+def private_intervals(rows, epsilon, adjacency, noise):
+    """Lower and upper bounds of all columns, an interval for each, at ``epsilon`` together."""
+    if math.isinf(epsilon):
+        return rows.sum(Extremes.of).bounds()
+    n, ways = rows.n_rows, 2
+    if adjacency == "add-remove":
+        scale = ROUND_UP / (_NUMBER_SHARE * epsilon)
+        n, ways = max(n + int(noise.discrete_laplace(scale, 1)[0]), 1), 1
+        epsilon *= 1 - _NUMBER_SHARE
+    parts = [[j] for j in range(rows.n_features)]
+    return private_cubes(rows, parts, None, epsilon / len(parts), ways, n, noise)
 
 
 def private_cubes(rows, parts, start, epsilon, ways, n, noise):
@@ -56,17 +75,20 @@ def nested_cube(rows, rate, n, noise):
     All costs of nested cubes move the same way when one point is replaced: the draw is
     ``rate``-differentially private for that as well.
     """
-    inside = np.zeros(len(_EXPONENTS), dtype=np.int64)
-    for part in rows:
-        mantissas, exponents = np.frexp(np.abs(part).max(axis=1))
-        # The least power of two that is not exceeded; a zero is in every cube.
-        exponents = np.where(mantissas == 0, _EXPONENTS[0], exponents - (mantissas == 0.5))
-        least = np.maximum(exponents - _EXPONENTS[0], 0)
-        inside += np.bincount(least[least < len(inside)], minlength=len(inside))
+    inside = rows.sum(_least_cubes)
     each = _price(rate, n, len(_EXPONENTS), 1)
     costs = [each * i - count for i, count in enumerate(np.cumsum(inside).tolist())]
     index, _ = choose_member(costs, [1] * len(costs), rate, noise)
     return 2.0 ** int(_EXPONENTS[index])
+
+
+def _least_cubes(part):
+    """Counts of the least of the nested cubes that hold each row; of none for the largest rows."""
+    mantissas, exponents = np.frexp(np.abs(part).max(axis=1))
+    # The least power of two that is not exceeded; a zero is in every cube.
+    exponents = np.where(mantissas == 0, _EXPONENTS[0], exponents - (mantissas == 0.5))
+    least = np.maximum(exponents - _EXPONENTS[0], 0)
+    return np.bincount(least[least < len(_EXPONENTS)], minlength=len(_EXPONENTS))
 
 
 @dataclass(frozen=True)
@@ -80,7 +102,9 @@ class _Level:
 
     @property
     def side(self):
-        return self.width * 2.0 ** (-self.level / 2)
+        # Of every second level exactly half: its cells are unions of those two levels on.
+        root = 0.5**0.5 if self.level % 2 else 1.0
+        return math.ldexp(self.width * root, -(self.level // 2))
 
     @property
     def step(self):
@@ -91,17 +115,23 @@ class _Level:
         """Corners along each axis; the last cube may stick out of the start."""
         return math.ceil((self.width - self.side) / self.step - 1e-9) + 1
 
-    def inside(self, rows):
-        """Cubes that hold points, as corners in lexicographic order, and how many points."""
+    def cells(self, X):
+        """Cell of the lattice that each row is in; those at the ends hold what lies beyond."""
         last = self.n_corners + self.n_shifts - 2
-        cells = [_counted(np.clip(np.floor((x - self.low) / self.step), 0, last)) for x in rows]
-        corners, counts = _summed(*(np.concatenate(column) for column in zip(*cells, strict=True)))
+        return np.clip(np.floor((X - self.low) / self.step), 0, last).astype(np.int64)
+
+    def inside(self, counted):
+        """Cubes that hold points, as corners in lexicographic order, and how many points.
+
+        From the counts of the cells of this level.
+        """
+        corners, counts = counted.merged()
         for axis in range(len(self.low)):
             shifted = np.repeat(corners[None], self.n_shifts, axis=0)
             shifted[..., axis] -= np.arange(self.n_shifts)[:, None]
             shifted, weights = shifted.reshape(-1, len(self.low)), np.tile(counts, self.n_shifts)
             valid = (shifted[:, axis] >= 0) & (shifted[:, axis] < self.n_corners)
-            corners, counts = _summed(shifted[valid], weights[valid])
+            corners, counts = merged(shifted[valid], weights[valid])
         return corners, counts
 
 
@@ -114,9 +144,10 @@ def shifted_cube(rows, low, width, rate, n, noise):
     while len(levels) > 2 and d * math.log(levels[-1].n_corners) > rate * n / 4:
         levels.pop()
     each = _price(rate, n, len(levels), d)
+    finest = rows.sum(partial(_in_cells, levels=levels[-2:]))
     groups = []
     for level in levels:
-        _, counts = level.inside(rows)
+        _, counts = _inside(level, levels, finest)
         values, sizes = np.unique(counts, return_counts=True)
         empty = level.n_corners**d - len(counts)
         groups += [(level, *group) for group in zip(values.tolist(), sizes.tolist(), strict=True)]
@@ -124,12 +155,22 @@ def shifted_cube(rows, low, width, rate, n, noise):
     costs = [each * (len(levels) - 1 - level.level) - count for level, count, _ in groups]
     group, member = choose_member(costs, [size for _, _, size in groups], rate, noise)
     level, count, _ = groups[group]
-    corner = _corner(level, rows, count, member, noise)
+    corner = _corner(level, *_inside(level, levels, finest), count, member, noise)
     return level.low + corner * level.step, level.side
 
 
-def _corner(level, rows, count, member, noise):
-    corners, counts = level.inside(rows)
+def _in_cells(part, levels):
+    """Counts of the cells of each of some levels."""
+    return tuple(CellCounts.of(level.cells(part)) for level in levels)
+
+
+def _inside(level, levels, finest):
+    """Cubes of a level that hold points, from the cells of the two finest ones."""
+    finer, odd = divmod(len(levels) - 1 - level.level, 2)
+    return level.inside(finest[1 - odd].coarser(finer))
+
+
+def _corner(level, corners, counts, count, member, noise):
     if count > 0:
         return corners[counts == count][member]
     full = {tuple(corner) for corner in corners.tolist()}
@@ -137,17 +178,3 @@ def _corner(level, rows, count, member, noise):
         corner = tuple(noise.below(level.n_corners) for _ in level.low)
         if corner not in full:
             return np.array(corner)
-
-
-def _counted(cells):
-    return np.unique(cells.astype(np.int64), axis=0, return_counts=True)
-
-
-def _summed(cells, counts):
-    """Cells without repetition, in lexicographic order, and their counts together."""
-    if len(cells) == 0:
-        return cells, counts
-    order = np.lexsort(cells.T[::-1])
-    cells = cells[order]
-    first = np.flatnonzero(np.r_[True, (cells[1:] != cells[:-1]).any(axis=1)])
-    return cells[first], np.add.reduceat(counts[order], first)

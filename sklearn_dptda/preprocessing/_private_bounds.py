@@ -2,7 +2,6 @@
 
 import math
 import warnings
-from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from numbers import Real
@@ -13,7 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from sklearn_dptda._docs import fill_doc
-from sklearn_dptda._typing import Adjacency, Bounds, FloatArray, RandomStateLike
+from sklearn_dptda._typing import Adjacency, Bounds, Chunks, FloatArray, RandomStateLike
 from sklearn_dptda.preprocessing._cubes import NESTED_SHARE, private_cubes
 from sklearn_dptda.privacy import (
     NoiseSource,
@@ -26,10 +25,11 @@ from sklearn_dptda.privacy import (
 from sklearn_dptda.privacy._estimator import without_sizes
 from sklearn_dptda.privacy._rounding import ROUND_UP
 from sklearn_dptda.utils import check_bounds, check_cloud, first_places
-from sklearn_dptda.utils._bounds import exact_bounds
+from sklearn_dptda.utils._bounds import Extremes
 from sklearn_dptda.utils._chunks import open_chunks
+from sklearn_dptda.utils._dask_parts import parts_elsewhere
 from sklearn_dptda.utils._groups import GroupsMixin
-from sklearn_dptda.utils._row_batches import Rows
+from sklearn_dptda.utils._row_batches import Rows, count_beyond
 from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
@@ -146,8 +146,10 @@ class PrivateBounds(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), or list of such
-            A table, or clouds whose points are taken together.
+        X : array-like of shape (n_samples, n_features), list of such, or Dask collection
+            A table, or clouds whose points are taken together. An array or
+            data frame of Dask, or a list of delayed tables, is counted where it
+            is, as :meth:`fit_chunks` says.
         y : Ignored
 
         Returns
@@ -156,6 +158,8 @@ class PrivateBounds(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
 
         %(refused_or_not_paid)s
         """
+        if (parts := parts_elsewhere(X)) is not None:
+            return self.fit_chunks(parts)
         self._check_groups()
         if self.groups is not None or not _are_clouds(X):
             (table,) = self._first_rows([X])
@@ -167,16 +171,17 @@ class PrivateBounds(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
             d = clouds[0].shape[1] if clouds else None
             clouds.append(check_cloud(given[i], f"X[{i}]", d, min_points=1))
         self.n_features_in_ = clouds[0].shape[1]
-        return self._pay_and_learn(Rows(clouds, self.n_features_in_), "one point of a cloud")
+        return self._pay_and_learn(Rows.of_arrays(clouds), "one point of a cloud")
 
-    def fit_chunks(self, chunks: Iterable[ArrayLike] | Callable[[], Iterable[ArrayLike]]) -> Self:
+    @fill_doc
+    def fit_chunks(self, chunks: Chunks) -> Self:
         """Pay, and release a box around rows that come in chunks.
 
-        Parameters
-        ----------
-        chunks : iterable of array-like of shape (n_rows, n_features), or callable
-            Read once to check it, and once for each size of boxes: a list, or
-            a function that returns a new iterator.
+        Besides a chunk, a number for each cell of the finest lattice that holds
+        rows is in memory: at most some 10,000 for each column with
+        ``shape="box"``, and as many as there are rows in a cube of several.
+
+        %(chunks_of_rows)s
 
         Returns
         -------
@@ -191,12 +196,19 @@ class PrivateBounds(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
         """
         self._validate_params()
         self._check_groups()
-        check = partial(check_rows, self, ensure_min_samples=0)
-        return self._pay_and_learn(open_chunks(chunks, check, self._first_rows), self._unit())
+
+        def check(table):
+            d = check_rows(self, table, ensure_min_samples=0).shape[1]
+            self._public_start(d)
+
+        return self._pay_and_learn(open_chunks(self, chunks, check), self._unit())
+
+    def _public_start(self, n_features):
+        return None if self.start is None else check_bounds(self.start, n_features)
 
     def _pay_and_learn(self, rows, unit):
         d = rows.n_features
-        start = None if self.start is None else check_bounds(self.start, d)
+        start = self._public_start(d)
         guarantee = self._guarantee(unit, d)
         (seed,) = self._pay(guarantee)
         with without_sizes():
@@ -217,14 +229,14 @@ class PrivateBounds(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
         """Bounds, the noisy number of rows beyond and the scale of its noise, number of rows."""
         epsilon = self._of_row(float(self.epsilon))
         if math.isinf(epsilon):
-            n = sum(map(len, rows))
+            n = rows.n_rows
             bounds = _exact(rows, self.shape == "cube")
         else:
             n = self._number(rows, epsilon, noise)
             parts, ways = self._columns(rows.n_features), 1 if self.adjacency == "add-remove" else 2
             each = self._box_share() * epsilon / len(parts)
             bounds = private_cubes(rows, parts, start, each, ways, n, noise)
-        outside = sum(int(((x < bounds[0]) | (x > bounds[1])).any(axis=1).sum()) for x in rows)
+        outside = rows.sum(partial(count_beyond, low=bounds[0], high=bounds[1]))
         scale = ROUND_UP / (_CLIPPED_SHARE * epsilon)
         return bounds, outside + int(noise.discrete_laplace(scale, 1)[0]), scale, n
 
@@ -237,7 +249,7 @@ class PrivateBounds(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
 
     def _number(self, rows, epsilon, noise):
         """Number of rows, private where it is not public."""
-        n = sum(map(len, rows))
+        n = rows.n_rows
         if self.adjacency == "add-remove":
             n += int(noise.discrete_laplace(ROUND_UP / (_SIZE_SHARE * epsilon), 1)[0])
         return max(n, 1)
@@ -282,7 +294,7 @@ def _are_clouds(X):
 
 
 def _exact(rows, cube):
-    low, high = exact_bounds(rows)
+    low, high = rows.sum(Extremes.of).bounds()
     if cube:
         half = float((high - low).max()) / 2
         middle = (low + high) / 2

@@ -80,8 +80,10 @@ class FixedPoint:
         ValueError
             If a value is not finite, or its multiple of the step leaves 62 bits.
         """
-        steps = np.trunc(np.ldexp(np.asarray(values, dtype=float), -self.exponent))
-        if not (np.abs(steps) < _LARGEST).all():
+        steps = np.asarray(np.ldexp(np.asarray(values, dtype=float), -self.exponent))
+        np.trunc(steps, out=steps)
+        # NaN is in no order.
+        if not (steps.max(initial=0) < _LARGEST and steps.min(initial=0) > -_LARGEST):
             raise ValueError("values must be finite and below 2**62 steps of the lattice.")
         return steps.astype(np.int64)
 

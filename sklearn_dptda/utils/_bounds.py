@@ -1,8 +1,11 @@
 """Public boxes: parsing, and the warning when the caller gives none."""
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -108,16 +111,30 @@ def bounds_from_data(
         PrivacyLeakWarning,
         stacklevel=stacklevel,
     )
-    return exact_bounds(clouds)
+    return reduce(add, map(Extremes.of, filter(len, clouds))).bounds()
 
 
-def exact_bounds(clouds: Iterable[FloatArray]) -> tuple[FloatArray, FloatArray]:
-    """Least and largest numbers of each column, *not* private; a constant gets some room."""
-    ends = np.array([(cloud.min(axis=0), cloud.max(axis=0)) for cloud in clouds if len(cloud)])
-    low, high = ends[:, 0].min(axis=0), ends[:, 1].max(axis=0)
-    flat = high <= low
-    pad = np.where(flat, np.maximum(np.abs(low), 1.0) * 1e-3, 0.0)
-    return low - pad, high + pad
+@dataclass(frozen=True)
+class Extremes:
+    """Least and largest numbers of each column, *not* private; of several tables the sum by +."""
+
+    low: FloatArray
+    high: FloatArray
+
+    @classmethod
+    def of(cls, X: FloatArray) -> Self:
+        """Those of a table with at least one row."""
+        return cls(X.min(axis=0), X.max(axis=0))
+
+    def __add__(self, other: Self) -> Self:
+        low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
+        return type(self)(low, high)
+
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """The same, where a constant gets some room."""
+        flat = self.high <= self.low
+        pad = np.where(flat, np.maximum(np.abs(self.low), 1.0) * 1e-3, 0.0)
+        return self.low - pad, self.high + pad
 
 
 def diameter(low: ArrayLike, high: ArrayLike) -> float:

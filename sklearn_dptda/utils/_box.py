@@ -43,7 +43,10 @@ class Box:
 
     def to_cube(self, X: FloatArray) -> FloatArray:
         """Rows of shape (n, d), each by itself, in the cube."""
-        return np.clip((np.clip(X, self.low, self.high) - self.origin) / self.unit, self.least, 1.0)
+        rows = np.clip(X, self.low, self.high)
+        rows -= self.origin
+        rows /= self.unit
+        return np.clip(rows, self.least, 1.0, out=rows)
 
     def points(self, cube: FloatArray) -> FloatArray:
         """Points of the cube in the box's own units."""

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_dptda._typing import FloatArray
+from sklearn_dptda.utils._dask_parts import refuse_dask
 from sklearn_dptda.utils._lossy import refuse_lossy
 
 
@@ -56,6 +57,7 @@ def check_collection(X: Iterable[Any], name: str = "X") -> list[Any]:
     -------
     list
     """
+    refuse_dask(X, name)
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype != object:
         raise ValueError(
             f"{name} is a single array of shape {X.shape}; a list of arrays, or an array with one "

@@ -55,9 +55,11 @@ class Columns:
         kept = [_public(dtype, choices.get(place)) for place, dtype in enumerate(dtypes)]
         return cls(library, names, kept)
 
-    def without_integers(self) -> Self:
-        """The same for numbers of any kind."""
-        return type(self)(self.library, self.names, [None] * len(self.names))
+    def shared(self, other: Self) -> Self:
+        """Columns of both tables together: whole numbers and others make others."""
+        pairs = zip(self.dtypes, other.dtypes, strict=True)
+        dtypes = [mine if mine == theirs else None for mine, theirs in pairs]
+        return type(self)(self.library, self.names, dtypes)
 
     def is_integer(self, place: int) -> bool:
         """Whether a column holds whole numbers."""
@@ -88,6 +90,8 @@ class Columns:
         if self.library is None:
             return np.array(values, dtype=object if dtype is None else dtype)
         series = import_module(self.library).Series(values)
+        if dtype is None:
+            return series
         return series.cast(dtype) if self.library == "polars" else series.astype(dtype)
 
     def table(self, columns: Sequence[Any]) -> Any:

@@ -1,9 +1,10 @@
-"""Input of which NumPy would drop a part without a word."""
+"""Input of which NumPy would drop a part, or fetch all of it, without a word."""
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_dptda.utils._columns import frame_library, kind_of
+from sklearn_dptda.utils._dask_parts import refuse_dask
 
 HOLDS_DATES = (
     "holds dates or times: turn them into numbers, such as days since a public day, first."
@@ -11,7 +12,7 @@ HOLDS_DATES = (
 
 
 def refuse_lossy(value: ArrayLike, name: str = "X", *, complex_too: bool = True) -> None:
-    """Refuse masks, dates, and imaginary parts.
+    """Refuse masks, dates, imaginary parts, and what lies on other machines.
 
     Parameters
     ----------
@@ -26,6 +27,7 @@ def refuse_lossy(value: ArrayLike, name: str = "X", *, complex_too: bool = True)
     ValueError
         Without any value.
     """
+    refuse_dask(value, name)
     parts = [value, *value] if isinstance(value, list | tuple) else [value]
     if any(np.ma.is_masked(part) for part in parts):
         raise ValueError(

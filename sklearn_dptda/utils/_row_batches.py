@@ -1,49 +1,175 @@
-"""Rows of a table, a batch at a time, as often as an algorithm reads them."""
+"""Rows that an algorithm meets through sums over them alone, wherever they are.
 
-from collections.abc import Callable
+What is summed over a part of the rows is a function of that part and of public or released values:
+it may be computed on another machine, and again when that is lost, and changes nothing there. Who
+draws noise, and pays, is who asked for the sum.
+"""
+
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
+import numpy as np
+
+from sklearn_dptda._typing import Parts
 from sklearn_dptda.utils._columns import Columns
 
 BATCH = 1 << 15
-# Numbers that one batch is worth, whatever is computed for each row: they fit a cache.
-_NUMBERS = 1 << 18
+# Rows and numbers that are computed with at a time: they fit a cache, and their memory is used
+# again for the next ones where larger pieces would be fetched and returned each time.
+_PIECE, _NUMBERS = 1 << 12, 1 << 18
+# What has changed may be private.
+CHANGED = "chunks have changed between two passes: all passes must see the same rows."
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Number of rows of some parts, the sum over them, and why they were refused.
+
+    Tallies add up in any order. What is wrong with rows is told by value: no machine logs it
+    beside them.
+    """
+
+    n_rows: int
+    total: Any = None
+    refused: Exception | None = None
+
+    @classmethod
+    def of(cls, count, part):
+        """What ``count`` makes of a part, or its refusal."""
+        try:
+            return count(part)
+        except (TypeError, ValueError) as refused:
+            return cls(0, None, refused)
+
+    def __add__(self, other):
+        if not isinstance(other, Tally):
+            return self if other == 0 else NotImplemented
+        return Tally.of(self._with, other)
+
+    __radd__ = __add__
+
+    def _with(self, other):
+        refused = self.refused or other.refused
+        total = None if refused else _added(self.total, other.total)
+        return Tally(self.n_rows + other.n_rows, total, refused)
+
+    def checked(self):
+        """The same, unless parts were refused."""
+        if self.refused is not None:
+            raise self.refused
+        return self
+
+
+def _added(first, second):
+    """Sum of two totals, item by item for tuples; None of no rows."""
+    if first is None or second is None:
+        return second if first is None else first
+    if isinstance(first, tuple):
+        return tuple(map(_added, first, second))
+    return first + second
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """Sum of ``count`` over the batches of a part, which ``functions`` have gone over before."""
+
+    batches: Callable[[Any], Iterable[Any]]
+    functions: tuple
+    count: Callable[[Any], Any]
+    size: int
+
+    def __call__(self, part):
+        return Tally.of(self._sum, part)
+
+    def _sum(self, part):
+        n_rows, total = 0, None
+        for batch in self.batches(part):
+            n_rows += len(batch)
+            for piece in slices(batch, self.size):
+                for function in self.functions:
+                    piece = function(piece)
+                total = _added(total, self.count(piece))
+        return Tally(n_rows, total)
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Batches of rows: a list in memory, or a function that reads them anew at every pass.
+    """Rows of a table in parts, of which ``batches`` makes arrays with ``n_features`` columns.
 
     ``columns`` are those of the tables that the rows came in, where that matters.
     """
 
-    parts: list | Callable
+    parts: Parts
+    batches: Callable[[Any], Iterable[Any]]
+    n_rows: int
     n_features: int
     columns: Columns | None = None
+    functions: tuple = ()
 
     @classmethod
     def of_array(cls, X, columns=None):
         """Rows of one array."""
-        return cls(list(slices(X, BATCH)), X.shape[1], columns)
+        return cls.of_arrays([X], columns)
 
-    def __iter__(self):
-        return iter(self.parts() if callable(self.parts) else self.parts)
+    @classmethod
+    def of_arrays(cls, arrays, columns=None):
+        """Rows of several arrays."""
+        batches = [batch for X in arrays for batch in slices(X, BATCH)]
+        return cls(_Held(batches), iter, sum(map(len, arrays)), arrays[0].shape[1], columns)
+
+    def sum(self, count, width=1, n_cells=1):
+        """Sum what ``count`` makes of batches of rows, each row of them by itself.
+
+        Arrays, tuples of them, or what adds up by ``+``: exact, in whatever order. ``count`` is
+        small, can be pickled, and holds public or released values alone; ``width`` numbers are
+        what it needs for each row, and ``n_cells`` those that it makes of a batch.
+        """
+        size = max(batch_size(width), min(n_cells, BATCH))
+        a_pass = _Pass(self.batches, self.functions, count, size)
+        tally = self.parts.map_reduce(a_pass).checked()
+        if tally.n_rows != self.n_rows:
+            raise ValueError(CHANGED)
+        return tally.total
 
     def map(self, function):
         """Rows after a function that treats each row by itself, and keeps their number."""
-        if callable(self.parts):
-            return replace(self, parts=lambda: (function(part) for part in self.parts()))
-        return replace(self, parts=[function(part) for part in self.parts])
+        if isinstance(self.parts, _Held):
+            return replace(self, parts=_Held([function(batch) for batch in self.parts.batches]))
+        return replace(self, functions=(*self.functions, function))
+
+    def as_array(self):
+        """Rows in memory, together."""
+        return np.concatenate(self.parts.batches)
 
     def selected(self, chosen):
         """Some of the columns, by their indices."""
-        return replace(self.map(lambda X: X[:, chosen]), n_features=len(chosen))
+        return replace(self.map(partial(_columns, chosen=chosen)), n_features=len(chosen))
 
 
-def small_batches(rows, width):
-    """Batches for computations that need ``width`` numbers for each row."""
-    size = max(1, min(BATCH, _NUMBERS // max(width, 1)))
-    return (piece for part in rows for piece in slices(part, size))
+@dataclass(frozen=True)
+class _Held:
+    """Batches in memory, as one part: what is mapped once is not mapped again."""
+
+    batches: list
+
+    def map_reduce(self, function):
+        return function(self.batches)
+
+
+def _columns(X, chosen):
+    return X[:, chosen]
+
+
+def count_beyond(X, low, high):
+    """Number of rows beyond bounds."""
+    return int(((low > X) | (high < X)).any(axis=1).sum())
+
+
+def batch_size(width):
+    """Rows of a batch for computations that need ``width`` numbers for each."""
+    return max(1, min(_PIECE, _NUMBERS // max(width, 1)))
 
 
 def slices(X, size):

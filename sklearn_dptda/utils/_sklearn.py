@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import (
     Options,
     StrOptions,
 )
+from sklearn.utils._set_output import _get_output_config
 
 if TYPE_CHECKING:
     _Method = TypeVar("_Method", bound=Callable[..., object])
@@ -28,4 +29,5 @@ __all__ = [
     "Options",
     "StrOptions",
     "_fit_context",
+    "_get_output_config",
 ]

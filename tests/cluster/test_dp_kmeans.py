@@ -11,7 +11,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda.cluster import DPCube, DPLloyd, DPTree, MorseMerging
 from sklearn_dptda.cluster._kmeans._box_tree import BoxTree, grow
-from sklearn_dptda.cluster._kmeans._swaps import LARGEST_COST, Candidates, set_costs, swap_costs
+from sklearn_dptda.cluster._kmeans._swaps import (
+    LARGEST_COST,
+    Candidates,
+    CountedRows,
+    set_costs,
+    swap_costs,
+)
 from sklearn_dptda.cluster._moments import _budget_shares
 from sklearn_dptda.cluster._moments._budget_shares import GaussianBudget
 from sklearn_dptda.cluster._moments._moment_release import release_moments
@@ -262,7 +268,7 @@ def test_a_tree_of_one_box():
 @pytest.mark.parametrize("k", [1, 2, 4])
 def test_swap_costs_are_those_of_the_swapped_sets(k, rng):
     candidates = Candidates(rng.normal(size=(9, 2)), 1.5)
-    rows = [rng.normal(size=(40, 2)), rng.normal(size=(7, 2))]
+    rows = CountedRows(rng.normal(size=(40, 2)), rng.integers(1, 9, 40).astype(float))
     chosen = np.arange(k) * 2
     found = swap_costs(candidates, rows, chosen)
     for out in range(k):
@@ -274,13 +280,21 @@ def test_one_record_moves_costs_by_its_own_cost(rng):
     candidates = Candidates(rng.normal(size=(20, 3)), 1.0)
     X = 3 * rng.normal(size=(60, 3))
     chosen = np.array([1, 5, 7])
-    moved = swap_costs(candidates, [X], chosen) - swap_costs(candidates, [X[1:]], chosen)
+    low, high = np.full((2, 3), [[-2.0], [2.0]])
+    rows, fewer = (CountedRows.of(Rows.of_array(part), low, high) for part in (X, X[1:]))
+    moved = swap_costs(candidates, rows, chosen) - swap_costs(candidates, fewer, chosen)
     assert moved.min() >= 0 and moved.max() == LARGEST_COST
     # Whole numbers: what a record costs depends on no other row.
     whole = candidates.costs(X)
     assert np.array_equal(whole, np.rint(whole)) and whole.max() == LARGEST_COST
     for start in range(10):
         assert np.array_equal(whole[start : 60 - start], candidates.costs(X[start : 60 - start]))
+    # A twin whose lattice follows the rows is caught: one of them moves the others' cells.
+    X = rng.normal(size=(200, 3))
+    tables = X, np.delete(X, np.abs(X).max(axis=1).argmax(), axis=0)
+    twins = [CountedRows.of(Rows.of_array(Y), Y.min(axis=0), Y.max(axis=0)) for Y in tables]
+    moved = np.subtract(*(swap_costs(candidates, rows, chosen) for rows in twins))
+    assert moved.min() < 0 or moved.max() > LARGEST_COST
 
 
 def test_costs_are_squared_distances_cut_off(rng):

@@ -23,7 +23,6 @@ from sklearn_dptda.cluster._peaks._grid_peaks import (
 )
 from sklearn_dptda.datasets import make_rings, make_shapes, make_spirals
 from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant
-from sklearn_dptda.utils._row_batches import Rows
 
 
 def box(X):
@@ -95,10 +94,10 @@ def test_one_row_is_one_count(rng):
     # Every neighbour: one cell by one, two cells for a replaced row, clipped rows included.
     X = rng.uniform(-1.0, 1.0, size=(50, 3))
     X[:8] = [[a, b, c] for a in (-1, 1) for b in (-1, 1) for c in (-1, 1)]
-    whole = _histogram(Rows.of_array(X), 5)
+    whole = _histogram(X, 5)
     assert whole.sum() == 50
     for i in range(50):
-        moved = whole - _histogram(Rows.of_array(np.delete(X, i, axis=0)), 5)
+        moved = whole - _histogram(np.delete(X, i, axis=0), 5)
         assert np.abs(moved).sum() == 1 and moved.min() >= 0
 
 

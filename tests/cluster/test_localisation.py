@@ -32,7 +32,7 @@ def test_a_row_moves_one_cell_of_each_histogram(adjacency, d):
     ways = 1 if adjacency == "add-remove" else 2
     reached = np.zeros(4)
     for pair in row_neighbours(12, box, adjacency=adjacency):
-        first, second = (Rows.of_array(np.clip(X, -1, 1)) for X in (pair.first, pair.second))
+        first, second = (np.clip(X, -1, 1) for X in (pair.first, pair.second))
         for centre, half in ((np.zeros(d), 1.0), (np.full(d, 0.3), 0.01)):
             columns = of_columns(first, centre, half) - of_columns(second, centre, half)
             distances = of_distances(first, centre, 4.0) - of_distances(second, centre, 4.0)

@@ -216,10 +216,10 @@ def test_noise_of_a_release_has_its_scale(kind, norm):
     weights, d = MomentWeights(0.1, 0.3, 0.6), 3
     source = budget(norm, total=0.3)
     n_releases, n_cells = (2000, 2) if kind == "tied" else (1, 4000)
+    # One row, which is in no cell.
+    rows = Rows.of_array(np.zeros((1, d)))
     found = [
-        release_moments(
-            Rows([], d), hard_assignment(None, None), n_cells, weights, source, 0.5, kind
-        )
+        release_moments(rows, lambda batch: iter(()), n_cells, weights, source, 0.5, kind)
         for _ in range(n_releases)
     ]
     scale = source.scale(weights.sensitivity("add-remove", norm), 0.5)

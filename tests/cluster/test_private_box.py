@@ -35,13 +35,12 @@ def test_a_row_moves_one_cell_of_each_column(adjacency, d):
     ways = 1 if adjacency == "add-remove" else 2
     reached = np.zeros(2)
     for pair in row_neighbours(12, (-1e9 * np.ones(d), 1e9 * np.ones(d)), adjacency=adjacency):
-        first, second = Rows.of_array(pair.first), Rows.of_array(pair.second)
         for histogram in (
             _of_sizes,
             lambda rows: _of_distances(rows, np.full(d, 0.3), np.full(d, 1e3)),
             lambda rows: _of_distances(rows, np.zeros(d), np.full(d, 2.0**61)),
         ):
-            moved = histogram(first) - histogram(second)
+            moved = histogram(pair.first) - histogram(pair.second)
             norms = np.array([np.abs(moved).sum(), (moved**2).sum()])
             assert (norms <= d * ways).all(), pair.name
             reached = np.maximum(reached, norms)

@@ -10,6 +10,7 @@ from sklearn_dptda.cluster._moments._budget_shares import GaussianBudget, Laplac
 from sklearn_dptda.cluster._moments._outer_products import entry_noise, release_outer_products
 from sklearn_dptda.cluster._moments._row_arithmetic import clip_norm
 from sklearn_dptda.privacy import NoiseSource
+from sklearn_dptda.utils import _row_batches
 from sklearn_dptda.utils._row_batches import Rows
 
 KINDS = {"l2": GaussianBudget, "l1": LaplaceBudget}
@@ -61,7 +62,7 @@ def test_sums_are_exact_in_any_order_and_batch(rng, monkeypatch):
     steps = np.trunc(U * 2.0**_outer_products._BITS).astype(int)
     exact = np.array([[sum(map(int, a * b)) for a in steps.T] for b in steps.T], dtype=object)
     assert (whole == (exact / 2 ** (2 * _outer_products._BITS)).astype(float)).all()
-    monkeypatch.setattr(_outer_products, "small_batches", lambda rows, d: iter(U[:, None, :]))
+    monkeypatch.setattr(_row_batches, "BATCH", 1)
     assert np.array_equal(release(U, "l2"), whole)
 
 

@@ -20,6 +20,8 @@ from sklearn_dptda.preprocessing import PrivateBounds, _cubes, _private_bounds
 from sklearn_dptda.privacy import NoiseSource
 from sklearn_dptda.privacy._choice import choose_member
 from sklearn_dptda.privacy.neighbours import row_neighbours
+from sklearn_dptda.utils._cell_counts import CellCounts
+from sklearn_dptda.utils._row_batches import Rows
 
 
 class Law:
@@ -48,7 +50,7 @@ def by_cube(X, low, width, n_levels):
     out = []
     for level in range(n_levels):
         cubes = _cubes._Level(low, width, level, 4 if len(low) < 4 else 2)
-        corners, counts = cubes.inside([X])
+        corners, counts = cubes.inside(CellCounts.of(cubes.cells(X)))
         full = np.zeros((cubes.n_corners,) * len(low), dtype=int)
         full[tuple(corners.T)] = counts
         out.append(full.ravel())
@@ -89,6 +91,18 @@ def test_loss_of_shifted_cubes_between_neighbours(adjacency):
     assert worst > 0.5 * epsilon
 
 
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_coarse_cells_are_unions_of_fine_ones(d):
+    rng = np.random.default_rng(d)
+    X = np.r_[rng.normal(0, 3, (300, d)), np.full((1, d), 1e300), np.full((1, d), 8.0)]
+    levels = [_cubes._Level(np.full(d, -1.7), 9.7, level, 4) for level in range(24)]
+    finest = Rows.of_array(X).sum(lambda part: _cubes._in_cells(part, levels[-2:]))
+    for level in levels[:: 1 if d == 1 else 5]:
+        found = _cubes._inside(level, levels, finest)
+        direct = level.inside(CellCounts.of(level.cells(X)))
+        assert all(map(np.array_equal, found, direct))
+
+
 def test_loss_of_nested_cubes_between_neighbours(monkeypatch):
     # Replaced rows move all costs the same way: the rate is the loss.
     rate, worst = 1.0, 0.0
@@ -99,7 +113,7 @@ def test_loss_of_nested_cubes_between_neighbours(monkeypatch):
             laws = [
                 log_law(
                     monkeypatch,
-                    lambda X, r, n: _cubes.nested_cube([X], r, n, None),
+                    lambda X, r, n: _cubes.nested_cube(Rows.of_array(X), r, n, None),
                     np.array(X),
                     rate,
                     3,

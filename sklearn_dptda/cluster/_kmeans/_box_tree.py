@@ -96,7 +96,7 @@ def grow(rows, directions, half_widths, n_clusters, depth, budget, share):
         leaves = tree.leaves
         moments = budget.release(
             rows,
-            hard_assignment(tree.leaf_of, lambda part, cells: part),
+            hard_assignment(tree.leaf_of, _no_residuals),
             len(leaves),
             _COUNT_WEIGHTS,
             share / depth,
@@ -105,6 +105,11 @@ def grow(rows, directions, half_widths, n_clusters, depth, budget, share):
         enough = max(_SIGNAL * moments.sd_count, _PART * total / n_clusters)
         tree.split(leaves[moments.counts >= enough])
     return tree
+
+
+def _no_residuals(part, cells):
+    """Counts alone are released."""
+    return part
 
 
 def default_depth(n_clusters):

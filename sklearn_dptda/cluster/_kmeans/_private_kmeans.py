@@ -13,6 +13,7 @@ from sklearn_dptda.cluster._fit_predict import FitPredictMixin
 from sklearn_dptda.cluster._mixture._component_steps import mixture_steps
 from sklearn_dptda.cluster._mixture._covariance_types import COVARIANCE_TYPES, compact
 from sklearn_dptda.cluster._private_rows import PrivateRowsEstimator
+from sklearn_dptda.utils._row_methods import by_rows
 from sklearn_dptda.utils._sklearn import Interval, Options, StrOptions
 
 
@@ -57,14 +58,16 @@ class PrivateKMeans(
     def _n_features_out(self):
         return len(self.cluster_centers_)
 
+    @by_rows
     @fill_doc
     def predict(self, X: ArrayLike) -> IntArray:
         """Nearest centre of each row, in units of ``scales_``.
 
         %(one_number_for_each_row)s
         """
-        return self.transform(X).argmin(axis=1)
+        return self._distances(X).argmin(axis=1)
 
+    @by_rows
     def transform(self, X: ArrayLike) -> FloatArray:
         """Distances to the centres, in units of ``scales_``.
 
@@ -78,6 +81,9 @@ class PrivateKMeans(
         -------
         ndarray of shape (n_samples, n_clusters)
         """
+        return self._distances(X)
+
+    def _distances(self, X):
         X = self._rows(X)
         return euclidean_distances(X / self.scales_, self.cluster_centers_ / self.scales_)
 

@@ -1,13 +1,20 @@
 """Private choice of centres among candidates, by swaps."""
 
+from dataclasses import dataclass
+from functools import partial
+
 import numpy as np
 
 from sklearn_dptda.cluster._moments._moment_release import by_cell
-from sklearn_dptda.utils._row_batches import small_batches
+from sklearn_dptda.utils._cell_counts import CellCounts
+from sklearn_dptda.utils._row_batches import batch_size, slices
 
 # Steps of the radius, and so the largest cost of one record, in whole numbers.
 _STEPS = 1 << 10
 LARGEST_COST = _STEPS**2
+# Cells of all axes together that rows are counted in, and of each at least: sides of some tenths of
+# a standard deviation, where those of the boxes that candidates are centres of are several.
+_CELLS, _FEWEST_CELLS = 1 << 20, 8
 
 
 class Candidates:
@@ -43,6 +50,38 @@ class Candidates:
         return np.minimum(squared_distances, LARGEST_COST, out=squared_distances)
 
 
+@dataclass(frozen=True)
+class CountedRows:
+    """Numbers of rows in the cells of a public lattice over a box, each row at a cell's centre.
+
+    One pass counts them, however many swaps there are, and a row moves the costs by those of its
+    own cell, which are at most the largest. ``points`` has shape (n_cells, n_axes).
+    """
+
+    points: np.ndarray
+    counts: np.ndarray
+
+    @classmethod
+    def of(cls, rows, low, high):
+        """Count rows; those beyond the box are in the cells at its rim."""
+        n_axes = len(low)
+        n_cells = min(max(int(_CELLS ** (1 / n_axes)), _FEWEST_CELLS), _STEPS)
+        side = (high - low) / n_cells
+        counted = rows.sum(partial(_in_cells, low=low, side=side, n_cells=n_cells))
+        cells, counts = counted.merged()
+        return cls(low + (cells + 0.5) * side, counts.astype(float))
+
+    def pieces(self, width):
+        """Pieces for computations that need ``width`` numbers for each cell."""
+        size = batch_size(width)
+        return zip(slices(self.points, size), slices(self.counts, size), strict=True)
+
+
+def _in_cells(part, low, side, n_cells):
+    cells = np.clip(np.floor((part - low) / side), 0, n_cells - 1)
+    return CellCounts.of(cells.astype(np.int64))
+
+
 def swap_costs(candidates, rows, chosen):
     """Cost of each set that differs from the ``k`` chosen candidates by one centre.
 
@@ -50,29 +89,29 @@ def swap_costs(candidates, rows, chosen):
     """
     k = len(chosen)
     total = np.zeros((k, len(candidates)))
-    for part in small_batches(rows, len(candidates)):
-        costs = candidates.costs(part)
+    for points, counts in rows.pieces(len(candidates)):
+        costs = candidates.costs(points)
         present = costs[:, chosen]
         nearest = present.argmin(axis=1)
         nearest_cost = present.min(axis=1)
         # With its centre gone, a record goes to the second, or pays most.
-        present[np.arange(len(part)), nearest] = LARGEST_COST
+        present[np.arange(len(points)), nearest] = LARGEST_COST
         second_cost = present.min(axis=1)
         kept = np.minimum(costs, nearest_cost[:, None])
-        total += kept.sum(axis=0)
+        total += counts @ kept
         # What the second adds, where the new centre is farther than the nearest.
         added = np.minimum(costs, second_cost[:, None], out=costs)
         added -= kept
-        total += by_cell(nearest, k) @ added
+        total += (by_cell(nearest, k) * counts) @ added
     return total.astype(np.int64)
 
 
 def set_costs(candidates, rows, sets):
     """Cost of each of some sets of candidates, as a list of int."""
     total = np.zeros(len(sets))
-    for part in small_batches(rows, len(candidates)):
-        costs = candidates.costs(part)
-        total += [costs[:, chosen].min(axis=1).sum() for chosen in sets]
+    for points, counts in rows.pieces(len(candidates)):
+        costs = candidates.costs(points)
+        total += [counts @ costs[:, chosen].min(axis=1) for chosen in sets]
     return total.astype(np.int64).tolist()
 
 

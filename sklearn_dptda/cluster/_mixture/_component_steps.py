@@ -119,7 +119,11 @@ def log_joint_by_rows(part, density):
 
 def likeliest(density):
     """From rows to the index of the component that is likeliest for each."""
-    return lambda part: log_joint_by_rows(part, density).argmax(axis=1)
+    return partial(_likeliest, density=density)
+
+
+def _likeliest(part, density):
+    return log_joint_by_rows(part, density).argmax(axis=1)
 
 
 def _responsibilities(part, density):

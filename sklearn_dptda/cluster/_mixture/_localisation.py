@@ -7,6 +7,7 @@ of the shares is a filter.
 """
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -38,10 +39,12 @@ def localise(rows, budget):
     for_columns, for_distances = _SHARES[budget.norm]
     centre, half, spent = np.zeros(d), 1.0, 0.0
     for _ in range(_MOST_STAGES):
-        counts, sd = budget.counts(of_columns(rows, centre, half), d, for_columns)
+        counts = rows.sum(partial(of_columns, centre=centre, half=half))
+        counts, sd = budget.counts(counts, d, for_columns)
         centre = centre + half * np.array([mean_place(column, sd) for column in counts])
         reach = 2 * d**0.5 * half
-        counts, sd = budget.counts(of_distances(rows, centre, reach), 1, for_distances)
+        counts = rows.sum(partial(of_distances, centre=centre, reach=reach))
+        counts, sd = budget.counts(counts, 1, for_distances)
         spent += for_columns + for_distances
         radius = reach * outer(counts, sd, _OUTSIDE * max(counts.sum(), 1.0))
         if not radius <= reach / 2 or (half == 1.0 and _in_doubt(counts, sd, radius / d**0.5)):
@@ -53,27 +56,24 @@ def localise(rows, budget):
     return centre, radius, spent
 
 
-def of_columns(rows, centre, half):
+def of_columns(part, centre, half):
     """Counts of the cells of each column; the cells at the ends hold what lies beyond."""
-    counts = np.zeros((rows.n_features, _CELLS), dtype=np.int64)
-    for part in rows:
-        cells = np.floor((part - (centre - half)) * (_CELLS / (2 * half)))
-        cells = np.clip(cells, 0, _CELLS - 1).astype(np.int64)
-        for column, mine in zip(counts, cells.T, strict=True):
-            column += np.bincount(mine, minlength=_CELLS)
-    return counts
+    cells = np.floor((part - (centre - half)) * (_CELLS / (2 * half)))
+    return counts_by_column(np.clip(cells, 0, _CELLS - 1).astype(np.int64), _CELLS)
 
 
-def of_distances(rows, centre, reach, per_octave=_PER_OCTAVE):
+def counts_by_column(cells, n_cells):
+    """How many rows are in each cell, of shape (n_columns, n_cells)."""
+    return np.array([np.bincount(column, minlength=n_cells) for column in cells.T])
+
+
+def of_distances(part, centre, reach, per_octave=_PER_OCTAVE):
     """Counts of parts of octaves of the distances, from the largest down."""
     n_cells = per_octave * _OCTAVES
-    counts = np.zeros(n_cells, dtype=np.int64)
     # Comparisons, not logarithms: these may be rounded otherwise at another place of an array.
     ends = 2.0 ** (-np.arange(n_cells - 1, 0, -1) / per_octave)
-    for part in rows:
-        cells = n_cells - 1 - np.searchsorted(ends, euclidean(part - centre) / reach)
-        counts += np.bincount(cells, minlength=n_cells)
-    return counts
+    cells = n_cells - 1 - np.searchsorted(ends, euclidean(part - centre) / reach)
+    return np.bincount(cells, minlength=n_cells)
 
 
 def outer(counts, sd, least, per_octave=_PER_OCTAVE):

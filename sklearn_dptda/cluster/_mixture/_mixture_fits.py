@@ -1,5 +1,7 @@
 """Private mixtures, from rows of the cube to weights, means and covariances."""
 
+from functools import partial
+
 import numpy as np
 
 from sklearn_dptda.cluster._mixture._centres import packed_points
@@ -63,7 +65,7 @@ def fit_raw_mixture(rows, n_components, n_steps, budget, rng):
         density = MixtureDensity(counts, centres, covariances)
         moments = budget.release(
             rows,
-            hard_assignment(likeliest(density), lambda part, cells: clip_norm(part, d**0.5)),
+            hard_assignment(likeliest(density), partial(_residuals_about_zero, d=d)),
             n_components,
             weights,
             1 / n_steps,
@@ -78,3 +80,7 @@ def fit_raw_mixture(rows, n_components, n_steps, budget, rng):
     kept = np.flatnonzero(above_noise(moments, counts))
     about_zero = NoisyStep(np.zeros_like(centres), d**0.5, moments)
     return about_zero.pooled(kept, np.arange(len(kept)), centres[kept]), covariances[kept]
+
+
+def _residuals_about_zero(part, cells, d):
+    return clip_norm(part, d**0.5)

@@ -7,11 +7,12 @@ one see: a stand-in for minimum and maximum.
 """
 
 import math
+from functools import partial
 
 import numpy as np
 from scipy.stats import norm
 
-from sklearn_dptda.cluster._mixture._localisation import of_columns
+from sklearn_dptda.cluster._mixture._localisation import counts_by_column, of_columns
 from sklearn_dptda.cluster._moments._noisy_runs import mean_place, standing_out
 
 # Of the share for the box: sizes, each closer look, distances.
@@ -38,12 +39,13 @@ _EXPONENTS = (0.3, 1.6)
 def private_box(rows, budget, share):
     """Lower and upper bounds of all columns, and what they have cost of at most ``share``."""
     d = rows.n_features
-    rows = rows.map(lambda X: np.clip(X, -(2.0**_MOST), 2.0**_MOST))
-    counts, sd = budget.counts(_of_sizes(rows), d, _SIZES * share)
+    rows = rows.map(partial(np.clip, a_min=-(2.0**_MOST), a_max=2.0**_MOST))
+    counts, sd = budget.counts(rows.sum(_of_sizes), d, _SIZES * share)
     largest = np.array([_largest(column, sd) for column in counts])
     middle, n_looks = _middle(rows, largest, budget, _LOOK * share)
     reach = largest + np.abs(middle)
-    counts, sd = budget.counts(_of_distances(rows, middle, reach), d, _DISTANCES * share)
+    counts = rows.sum(partial(_of_distances, middle=middle, reach=reach))
+    counts, sd = budget.counts(counts, d, _DISTANCES * share)
     ends = np.array([_ends(column, sd, counts.sum() / d) for column in counts])
     low, high = middle + reach * ends[:, 0], middle + reach * ends[:, 1]
     return low, high, (_SIZES + n_looks * _LOOK + _DISTANCES) * share
@@ -55,7 +57,8 @@ def _middle(rows, largest, budget, share):
     n_looks = 0
     while len(active) and n_looks < _MOST_LOOKS:
         n_looks += 1
-        counts = of_columns(rows.selected(active), centre[active], half[active])
+        look = partial(of_columns, centre=centre[active], half=half[active])
+        counts = rows.selected(active).sum(look)
         counts, sd = budget.counts(counts, len(active), share)
         again = []
         for column, j in zip(counts, active, strict=True):
@@ -69,15 +72,11 @@ def _middle(rows, largest, budget, share):
     return centre, n_looks
 
 
-def _of_sizes(rows):
+def _of_sizes(part):
     """Counts of the powers of two that numbers are below, from the largest down."""
-    counts = np.zeros((rows.n_features, _MOST - _LEAST + 1), dtype=np.int64)
-    for part in rows:
-        mantissas, exponents = np.frexp(part)
-        exponents = np.where(mantissas == 0, _LEAST, np.clip(exponents, _LEAST, _MOST))
-        for column, mine in zip(counts, _MOST - exponents.T, strict=True):
-            column += np.bincount(mine, minlength=counts.shape[1])
-    return counts
+    mantissas, exponents = np.frexp(part)
+    exponents = np.where(mantissas == 0, _LEAST, np.clip(exponents, _LEAST, _MOST))
+    return counts_by_column(_MOST - exponents, _MOST - _LEAST + 1)
 
 
 def _largest(counts, sd):
@@ -87,18 +86,14 @@ def _largest(counts, sd):
     return 2.0 ** (_MOST + 1 - start) if stop - start < len(counts) else 1.0
 
 
-def _of_distances(rows, middle, reach):
+def _of_distances(part, middle, reach):
     """Counts of parts of octaves of distances, from far to near, below the middle and above."""
     n = _PER_OCTAVE * _OCTAVES
-    counts = np.zeros((rows.n_features, 2 * n), dtype=np.int64)
     # Comparisons, not logarithms: these may be rounded otherwise at another place of an array.
     ends = _sizes_of_parts()[1:-1][::-1]
-    for part in rows:
-        offsets = (part - middle) / reach
-        cells = n - 1 - np.searchsorted(ends, np.abs(offsets)) + np.where(offsets < 0, 0, n)
-        for column, mine in zip(counts, cells.T, strict=True):
-            column += np.bincount(mine, minlength=2 * n)
-    return counts
+    offsets = (part - middle) / reach
+    cells = n - 1 - np.searchsorted(ends, np.abs(offsets)) + np.where(offsets < 0, 0, n)
+    return counts_by_column(cells, 2 * n)
 
 
 def _sizes_of_parts():

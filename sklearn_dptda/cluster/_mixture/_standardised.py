@@ -1,13 +1,14 @@
 """Rows about a private centre, in units of a private scale."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from sklearn_dptda.cluster._mixture._localisation import localise
 from sklearn_dptda.cluster._moments._budget_shares import Budget
 from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
-from sklearn_dptda.cluster._moments._moment_release import hard_assignment
+from sklearn_dptda.cluster._moments._moment_release import one_cell
 from sklearn_dptda.cluster._moments._row_arithmetic import clip_norm, in_norm
 from sklearn_dptda.cluster._moments._shrinkage import floored_counts
 
@@ -60,7 +61,7 @@ def standardise(rows, budget):
     radius = in_norm(ball, d, budget.norm)
     moments = budget.release(
         rows,
-        hard_assignment(_one_cell, lambda part, _: clip_norm(part - middle, radius, budget.norm)),
+        one_cell(middle, radius, budget.norm),
         1,
         _STANDARD_WEIGHTS,
         _STANDARD_SHARE,
@@ -75,7 +76,7 @@ def standardise(rows, budget):
     values, vectors = np.linalg.eigh(covariance / scale**2)
     limit = RECORD_RADIUS * d**0.5
     return Standardised(
-        rows.map(lambda part: clip_norm((part - centre) / scale, limit) * limit),
+        rows.map(partial(_in_units, centre=centre, scale=scale, limit=limit)),
         centre,
         scale,
         vectors * np.sqrt(np.clip(values, _FLAT, d)),
@@ -84,5 +85,5 @@ def standardise(rows, budget):
     )
 
 
-def _one_cell(part):
-    return np.zeros(len(part), dtype=np.intp)
+def _in_units(part, centre, scale, limit):
+    return clip_norm((part - centre) / scale, limit) * limit

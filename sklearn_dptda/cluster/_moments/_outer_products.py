@@ -1,11 +1,11 @@
 """Sum of outer products of rows of any width: exact, since integers are multiplied."""
 
 import math
+from functools import partial
 
 import numpy as np
 
 from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
-from sklearn_dptda.utils._row_batches import small_batches
 
 # Products of 2**17 rows stay below 2**53, where floats hold integers, and sums of 2**27 rows within
 # 64 bits.
@@ -30,14 +30,17 @@ def release_outer_products(rows, residuals, budget, share):
     """
     d, (off, on) = rows.n_features, entry_noise(budget, share)
     bits = _BITS - max(0, math.ceil(math.log2(max(on, _LARGEST_SCALE) / _LARGEST_SCALE) / 2))
-    total = np.zeros((d, d), dtype=np.int64)
-    for batch in small_batches(rows, d):
-        steps = np.trunc(np.ldexp(residuals(batch), bits))
-        # No product and no sum of them is rounded, in whatever order a library adds.
-        total += (steps.T @ steps).astype(np.int64)
+    total = rows.sum(partial(_outer_products, residuals=residuals, bits=bits), width=d)
     upper = np.triu_indices(d, 1)
     noise = np.zeros((d, d), dtype=np.int64)
     noise[upper] = budget.draw(math.ldexp(off, 2 * bits), len(upper[0]))
     noise += noise.T
     noise[np.diag_indices(d)] = budget.draw(math.ldexp(on, 2 * bits), d)
     return np.ldexp((total + noise).astype(float), -2 * bits)
+
+
+def _outer_products(batch, residuals, bits):
+    """Exact sum, in squared steps."""
+    steps = np.trunc(np.ldexp(residuals(batch), bits))
+    # No product and no sum of them is rounded, in whatever order a library adds.
+    return (steps.T @ steps).astype(np.int64)

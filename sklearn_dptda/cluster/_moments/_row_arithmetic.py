@@ -1,5 +1,7 @@
 """Row-wise arithmetic whose roundings do not depend on the other rows."""
 
+from functools import partial
+
 import numpy as np
 
 # Room for the rounding of a clipped vector's norm.
@@ -14,7 +16,7 @@ def row_products(X, Y):
     """
     total = X[:, 0] * Y[..., 0]
     for j in range(1, X.shape[1]):
-        total = total + X[:, j] * Y[..., j]
+        total += X[:, j] * Y[..., j]
     return total
 
 
@@ -30,8 +32,10 @@ def euclidean(X):
 
 def clip_norm(residuals, radius, norm="l2"):
     """Shrink residuals to norm at most ``radius`` and return them in units of it."""
+    # In place: pages of large arrays that come and go cost more than the arithmetic.
     unit = residuals / radius
-    return unit * (INSIDE / np.maximum(row_norms(unit, norm), 1.0))[:, None]
+    unit *= (INSIDE / np.maximum(row_norms(unit, norm), 1.0))[:, None]
+    return unit
 
 
 def in_norm(radius, n_features, norm):
@@ -45,13 +49,12 @@ def in_norm(radius, n_features, norm):
 def nearest_to(centres):
     """From rows to the index of the centre that is nearest to each."""
     # Without the square of the row, which is the same for all centres.
-    halves = 0.5 * (centres**2).sum(axis=1)
+    return partial(_nearest, centres=centres, halves=0.5 * (centres**2).sum(axis=1))
 
-    def cells(part):
-        scores = [h - row_products(part, c) for h, c in zip(halves, centres, strict=True)]
-        return np.argmin(scores, axis=0)
 
-    return cells
+def _nearest(part, centres, halves):
+    scores = [h - row_products(part, c) for h, c in zip(halves, centres, strict=True)]
+    return np.argmin(scores, axis=0)
 
 
 def residuals_about(centres, radius, norm):
@@ -59,9 +62,9 @@ def residuals_about(centres, radius, norm):
 
     A number, or one for each centre, of shape (n_centres, 1).
     """
+    return partial(_residuals, centres=centres, radius=radius, norm=norm)
 
-    def residuals(part, cells):
-        reach = radius if np.ndim(radius) == 0 else radius[cells]
-        return clip_norm(part - centres[cells], reach, norm)
 
-    return residuals
+def _residuals(part, cells, centres, radius, norm):
+    reach = radius if np.ndim(radius) == 0 else radius[cells]
+    return clip_norm(part - centres[cells], reach, norm)

@@ -29,7 +29,10 @@ class SecondMoments:
             return row_products(u, u)[:, None]
         if self.kind == "diag":
             return u * u
-        return self.stretch * u[:, self.rows] * u[:, self.columns]
+        entries = u[:, self.rows]
+        entries *= self.stretch
+        entries *= u[:, self.columns]
+        return entries
 
     def matrices(self, entries):
         """Second moments of shape (n, n_features, n_features)."""

@@ -13,6 +13,7 @@ from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.cluster._fit_predict import FitPredictMixin
 from sklearn_dptda.cluster._morse._critical_points import basins
 from sklearn_dptda.cluster._morse._merge_tree import morse_linkage
+from sklearn_dptda.utils._row_methods import by_rows
 from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
@@ -57,6 +58,7 @@ class MergedMixtureMixin(FitPredictMixin):
     def _cut(self, tree):
         return tree.cut(self.n_clusters, self.merge_threshold, self.min_cluster_weight)
 
+    @by_rows
     @fill_doc
     def predict(self, X: ArrayLike) -> IntArray:
         """Assign rows to clusters.
@@ -71,6 +73,7 @@ class MergedMixtureMixin(FitPredictMixin):
             return self._flow(X)
         return self._probabilities(X).argmax(axis=1)
 
+    @by_rows
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Posterior probability of each cluster.
 

@@ -1,0 +1,179 @@
+"""Rows that lie elsewhere: seconds, processor time, memory, and a worker that is killed."""
+
+import hashlib
+import multiprocessing
+import os
+import resource
+import signal
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
+
+from benchmarks._table import Table
+from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoGMorse, DPToMATo, DPTree
+from sklearn_dptda.decomposition import PrivatePCA
+from sklearn_dptda.metric_privacy import PrivateMeasure
+from sklearn_dptda.preprocessing import PrivateBounds
+from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.utils._dask_parts import DaskParts
+
+PART, COLUMNS, CLUSTERS = 250_000, 4, 6
+BOX = (-1.0, 12.0)
+ESTIMATORS = {
+    "DPLloyd": DPLloyd(CLUSTERS, bounds=BOX, random_state=0),
+    "DPMoGMorse": DPMoGMorse(CLUSTERS, bounds=BOX, random_state=0),
+    "DPTree": DPTree(CLUSTERS, bounds=BOX, random_state=0),
+    "DPCube": DPCube(CLUSTERS, bounds=BOX, random_state=0),
+    "DPToMATo": DPToMATo(CLUSTERS, bounds=BOX, random_state=0),
+    "PrivatePCA": PrivatePCA(2, bounds=BOX, random_state=0),
+    "PrivateMeasure": PrivateMeasure(bounds=BOX, random_state=0),
+    "PrivateBounds": PrivateBounds(shape="box", random_state=0),
+}
+# As the guide advises: Dask's own setting returns memory after each step.
+KEEPS_MEMORY = {"MALLOC_TRIM_THRESHOLD_": 1 << 26, "MALLOC_MMAP_THRESHOLD_": 1 << 25}
+ENGINES = ("chunks", "Dask", "Dask, one worker killed")
+
+
+def tables(quick):
+    """Yield the table of all estimators, and one of many rows."""
+    yield _table(1_000_000 if quick else 10_000_000, ("DPLloyd",) if quick else ESTIMATORS, ENGINES)
+    if not quick:
+        yield _table(100_000_000, ("PrivateMeasure", "PrivatePCA"), ENGINES[1:2])
+
+
+def _table(n, names, engines):
+    rows = []
+    for name in names:
+        digests = []
+        for engine in engines:
+            # A process of its own, whose largest memory is that of one fit.
+            spawn = multiprocessing.get_context("spawn")
+            with ProcessPoolExecutor(1, mp_context=spawn) as pool:
+                *measured, digest = pool.submit(_measure, name, engine, n).result()
+            digests.append(digest)
+            equal = "yes" if digest == digests[0] else "NO"
+            rows.append((name, engine, *measured, equal if len(engines) > 1 else "-"))
+    return Table(
+        f"{n:,} rows of {COLUMNS} columns, made anew in each pass where they lie",
+        (
+            "estimator",
+            "rows",
+            "seconds",
+            "passes",
+            "CPU ns per row and pass",
+            "GB here",
+            "GB per worker",
+            "payments",
+            "equal",
+        ),
+        rows,
+        f"Dask: two worker processes of one thread. Of the CPU, {_making():.0f} ns make the row. "
+        "Equal: bit for bit to the first.",
+    )
+
+
+def make_part(seed):
+    """Rows around some centres, cheap to make."""
+    centres = np.random.default_rng(0).uniform(0, 10, (CLUSTERS, COLUMNS))
+    part = np.random.default_rng([seed, 1]).random((PART, COLUMNS))
+    for cluster, centre in enumerate(centres):
+        part[cluster::CLUSTERS] += centre
+    return part
+
+
+def _making():
+    start = time.process_time()
+    for seed in range(4):
+        make_part(seed)
+    return (time.process_time() - start) / (4 * PART) * 1e9
+
+
+class _Counted:
+    """Parts that count passes."""
+
+    def __init__(self, parts):
+        self.parts, self.passes = parts, 0
+
+    def map_reduce(self, function):
+        self.passes += 1
+        return self.parts.map_reduce(function)
+
+
+class _Serial:
+    def __init__(self, n_parts):
+        self.n_parts = n_parts
+
+    def map_reduce(self, function):
+        return sum(function(make_part(seed)) for seed in range(self.n_parts))
+
+
+def _measure(name, engine, n):
+    private, accountant = ESTIMATORS[name], PrivacyAccountant(np.inf)
+    private.set_params(accountant=accountant)
+    n_parts = n // PART
+    if engine == "chunks":
+        parts, workers = _Counted(_Serial(n_parts)), "-"
+        seconds, cpu = _timed(private, parts)
+    else:
+        seconds, cpu, parts, workers = _on_dask(private, n_parts, "killed" in engine)
+    here = _gigabytes()
+    per_row = cpu / (n * parts.passes) * 1e9 if cpu is not None else "-"
+    payments = len(accountant.spends())
+    return seconds, parts.passes, per_row, here, workers, payments, _digest(private)
+
+
+def _timed(private, parts):
+    start, cpu = time.perf_counter(), time.process_time()
+    private.fit_chunks(parts)
+    return time.perf_counter() - start, time.process_time() - cpu
+
+
+def _on_dask(private, n_parts, kill):
+    import dask
+    from dask import delayed
+    from distributed import Client, LocalCluster
+
+    with (
+        dask.config.set({"distributed.nanny.pre-spawn-environ": KEEPS_MEMORY}),
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        parts = _Counted(DaskParts([delayed(make_part)(seed) for seed in range(n_parts)]))
+        # Workers import what they need before the clock starts.
+        before = sum(client.run(_processor_time).values())
+        if kill:
+            threading.Thread(target=_kill, args=[cluster, private.accountant]).start()
+        seconds, cpu = _timed(private, parts)
+        after = sum(client.run(_processor_time).values())
+        memory = max(client.run(_gigabytes).values())
+    # With a worker its processor time is lost.
+    return seconds, None if kill else cpu + after - before, parts, memory
+
+
+def _kill(cluster, accountant):
+    while not accountant.spends():
+        time.sleep(0.01)
+    time.sleep(0.5)
+    os.kill(next(iter(cluster.workers.values())).process.pid, signal.SIGKILL)
+
+
+def _processor_time():
+    return time.process_time()
+
+
+def _gigabytes():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+def _digest(private):
+    learnt = sorted(
+        (name, value)
+        for name, value in vars(private).items()
+        if name.endswith("_") and isinstance(value, np.ndarray)
+    )
+    digest = hashlib.sha256()
+    for name, value in learnt:
+        digest.update(name.encode() + value.tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,133 @@
+"""The protocol of parts on Ray, Spark and SQL, as the guide has it, and workers that are killed."""
+
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_blobs
+
+from sklearn_dptda.cluster import DPLloyd, DPMoG
+from sklearn_dptda.metric_privacy import PrivateMeasure
+from sklearn_dptda.privacy import PrivacyAccountant
+
+NAMES = ["a", "b", "c"]
+X = make_blobs(2000, centers=3, n_features=3, random_state=0)[0]
+GUIDE = Path(__file__).parents[2] / "doc" / "guide" / "large_data.md"
+
+
+def guide_code(name):
+    """What the guide defines in the block that holds a name."""
+    if not GUIDE.is_file():
+        pytest.skip("the documentation is not beside the tests: an installed package")
+    blocks = GUIDE.read_text().split("```")[1::2]
+    (block,) = (block.partition("\n")[2] for block in blocks if name in block)
+    space = {}
+    exec(block, space)
+    return space
+
+
+def check(rows):
+    """Two estimators give what they give of the rows in memory, and pay once."""
+    for private in (DPMoG(3, random_state=0), PrivateMeasure(random_state=0)):
+        accountant = PrivacyAccountant(np.inf)
+        private.set_params(accountant=accountant)
+        counted = private.fit_chunks(rows).weights_
+        assert len(accountant.spends()) == 1
+        assert np.array_equal(counted, private.fit(X).weights_)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_ray():
+    ray = pytest.importorskip("ray")
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    try:
+        blocks = [ray.put(part) for part in np.array_split(X, 5)]
+        check(guide_code("class OnRay")["OnRay"](blocks))
+    finally:
+        ray.shutdown()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_spark(monkeypatch):
+    pytest.importorskip("pyspark")
+    pandas = pytest.importorskip("pandas")
+    from pyspark.sql import SparkSession
+
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.execution.arrow.maxRecordsPerBatch", 300)
+        .getOrCreate()
+    )
+    try:
+        frame = spark.createDataFrame(pandas.DataFrame(X, columns=NAMES)).repartition(3)
+        check(guide_code("class OnSpark")["OnSpark"](frame))
+    finally:
+        spark.stop()
+
+
+def test_duckdb():
+    duckdb = pytest.importorskip("duckdb")
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(X, columns=NAMES)
+    connection = duckdb.connect()
+    connection.register("people", table)
+    check(guide_code("def read_duckdb")["read_duckdb"](connection, "SELECT a, b, c FROM people"))
+
+
+def test_sqlite(tmp_path):
+    import sqlite3
+
+    pandas = pytest.importorskip("pandas")
+    with sqlite3.connect(tmp_path / "people.db") as connection:
+        pandas.DataFrame(X, columns=NAMES).to_sql("people", connection, index=False)
+        check(
+            lambda: pandas.read_sql("SELECT a, b, c FROM people", connection, chunksize=300),
+        )
+
+
+def slow_part(part, seconds):
+    time.sleep(seconds)
+    return part
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_killed_worker_changes_and_costs_nothing():
+    dask = pytest.importorskip("dask")
+    distributed = pytest.importorskip("distributed")
+    expected, accountant = DPLloyd(3, random_state=0).fit(X), PrivacyAccountant(np.inf)
+    private = DPLloyd(3, random_state=0, accountant=accountant)
+    parts = [dask.delayed(slow_part)(part, 0.05) for part in np.array_split(X, 8)]
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0"
+        ) as cluster,
+        distributed.Client(cluster),
+    ):
+        fit = threading.Thread(target=private.fit, args=[parts])
+        fit.start()
+        # Paid: passes that learn from rows have begun.
+        deadline = time.monotonic() + 120
+        while not accountant.spends() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        killed = 0
+        while killed < 2 and fit.is_alive():
+            time.sleep(0.5)
+            workers = [w.process.pid for w in cluster.workers.values() if w.process is not None]
+            if workers and workers[0] is not None:
+                os.kill(workers[0], signal.SIGKILL)
+                killed += 1
+                time.sleep(3.0)
+        fit.join(300)
+    assert killed >= 1 and not fit.is_alive()
+    assert len(accountant.spends()) == 1
+    assert np.array_equal(private.cluster_centers_, expected.cluster_centers_)
