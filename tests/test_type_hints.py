@@ -22,6 +22,8 @@ FOR_CHECKERS = {
     "Colormap": matplotlib.colors.Colormap,
     "DataFrame": pandas.DataFrame,
     "MarkDecorator": pytest.MarkDecorator,
+    # Of an optional library.
+    "PlotlyFigure": object,
 }
 # All but a few of what there was when this was written: a walk that finds less has gone astray.
 FEWEST = 225

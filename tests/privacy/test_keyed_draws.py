@@ -95,7 +95,7 @@ def test_words_and_bits_are_one_stream():
     words = NoiseSource(key).words(5000)
     assert np.array_equal(words[:3000], NoiseSource(key).words(3000))
     # Bits of 64 * 5,000 fair coins within five and a half standard errors.
-    ones = np.unpackbits(words.view(np.uint8)).sum()
+    ones = int(np.unpackbits(words.view(np.uint8)).sum())
     assert abs(ones - 160_000) < 5.5 * math.sqrt(80_000)
     source = NoiseSource(key)
     assert [source.below(1 << 64) for _ in range(3)] == words[:3].tolist()
