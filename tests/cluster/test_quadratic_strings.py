@@ -8,6 +8,7 @@ from scipy.cluster.hierarchy import is_monotonic, is_valid_linkage
 from scipy.optimize import brentq
 from scipy.sparse.csgraph import connected_components
 from sklearn.datasets import make_blobs, make_moons
+from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
@@ -235,3 +236,16 @@ def test_trees_with_missing_passes_are_drawn():
     top = DendrogramDisplay.from_estimator(morse).ax_.get_ylim()[1]
     assert np.isfinite(top)
     assert np.isfinite(MixtureDensityDisplay.from_estimator(morse).saddles).all()
+
+
+def test_centres_that_share_modes_spoil_three_clear_clusters():
+    # The vertices of the theory are modes; those of Algorithm 3 are centres.
+    X, y = make_blobs(900, centers=3, cluster_std=0.5, random_state=0)
+    base = FrozenEstimator(GaussianMixture(6, random_state=0).fit(X))
+    modes, centres = (
+        MorseMerging(base, 3, saddle_search=search).fit(X)
+        for search in ("ridgeline", "quadratic_strings")
+    )
+    assert len(modes.modes_) == 3 and len(centres.modes_) == 6
+    assert adjusted_rand_score(y, modes.predict(X)) > 0.99
+    assert adjusted_rand_score(y, centres.predict(X)) < 0.5
