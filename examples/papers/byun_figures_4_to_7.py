@@ -187,10 +187,12 @@ def over_seeds(function, *args):
 # %%
 # Figures
 # -------
-# Solid: before merging. Dashed: merged along ridgelines. Dash-dotted: merged by Algorithms 3 and 4.
 # Dotted, thin: the same three without privacy.
-LOOKS = {"plain": ("#16325c", "-", "o"), "ridgeline": ("#a3325f", "--", "s")}
-LOOKS["quadratic_strings"] = ("#e0703a", "-.", "^")
+LOOKS = {
+    "plain": ("as many components as classes", "#16325c", "-", "o"),
+    "ridgeline": ("more, merged along ridgelines", "#a3325f", "--", "s"),
+    "quadratic_strings": ("more, merged by Algorithms 3 and 4", "#e0703a", "-.", "^"),
+}
 
 
 def draw(ax, curves, levels):
@@ -199,8 +201,10 @@ def draw(ax, curves, levels):
     for name, values in curves.items():
         drawn.setdefault(name.split()[0], values)
     for name, values in drawn.items():
-        colour, line, marker = LOOKS[name]
-        ax.semilogx(EPSILONS, values, color=colour, linestyle=line, marker=marker, ms=4, label=name)
+        label, colour, line, marker = LOOKS[name]
+        ax.semilogx(
+            EPSILONS, values, color=colour, linestyle=line, marker=marker, ms=4, label=label
+        )
         if name in levels:
             ax.axhline(levels[name], color=colour, linestyle=":", lw=1)
     ax.set_xticks(EPSILONS, [f"{value:g}" for value in EPSILONS])
@@ -225,7 +229,7 @@ for number, kind in KINDS.items():
             print(f"{kind.__name__:8s}{name:8s}{key:34s}", *(f"{v:z.3f}" for v in values))
         for key, value in levels.items():
             print(f"{kind.__name__:8s}{name:8s}{key:34s} {value:z.3f} without privacy", flush=True)
-    axes[0, 0].legend(fontsize="small")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     for row in axes:
         row[0].set_ylabel("adjusted Rand index")
     figure.suptitle(f"{kind.__name__}, replace-one, delta = {DELTA:g}")
