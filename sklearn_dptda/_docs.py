@@ -196,7 +196,7 @@ FRAGMENTS = {
         covariance_share : float, default=0.0
             Share of the budget for covariances of the clusters, which
             :class:`MorseMerging` needs; clusters hardly above the noise are then
-            dropped. About a half serves well. 0 releases none.
+            dropped. A quarter to three quarters serve about as well. 0 releases none.
         covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
             As in :class:`DPMoG`.
     """,

@@ -10,7 +10,7 @@ from sklearn_dptda._typing import Adjacency, CovarianceType, RandomStateLike, Ro
 from sklearn_dptda.cluster._dp_mog import DPMoG
 from sklearn_dptda.cluster._mixture._covariance_types import mixture_parameters
 from sklearn_dptda.cluster._mixture._starts import USUAL
-from sklearn_dptda.cluster._morse._merge_tree import morse_linkage
+from sklearn_dptda.cluster._morse._merge_tree import SaddleSearch, morse_linkage
 from sklearn_dptda.cluster._morse._merged_mixture import MergedMixtureMixin
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.utils._sklearn import Interval
@@ -43,7 +43,7 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
         As in :class:`DPMoG`.
     kmeans_steps, mixture_steps
         As in :class:`DPMoG`.
-    merge_threshold, min_cluster_weight, predict_method
+    merge_threshold, min_cluster_weight, saddle_search, predict_method
         As in :class:`MorseMerging`.
     accountant, random_state
         As in :class:`DPMoG`.
@@ -118,6 +118,7 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
         mixture_steps: int | Literal["auto"] = "auto",
         merge_threshold: float | None = None,
         min_cluster_weight: float = 0.0,
+        saddle_search: SaddleSearch = "ridgeline",
         predict_method: Literal["responsibility", "flow"] = "responsibility",
         accountant: PrivacyAccountant | None = None,
         random_state: RandomStateLike = None,
@@ -142,6 +143,7 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
         self.n_clusters = n_clusters
         self.merge_threshold = merge_threshold
         self.min_cluster_weight = min_cluster_weight
+        self.saddle_search = saddle_search
         self.predict_method = predict_method
 
     _merges_components = True
@@ -156,7 +158,8 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
         if self.n_clusters is None and self.merge_threshold is None and redraw is not None:
             many = len(weights) > 2 * USUAL
             trees = (
-                morse_linkage(*redraw()) for _ in range(_REDRAWS_OF_MANY if many else _REDRAWS)
+                morse_linkage(*redraw(), saddle_search=self.saddle_search)
+                for _ in range(_REDRAWS_OF_MANY if many else _REDRAWS)
             )
             numbers = [self._cut(tree).max() + 1 for tree in trees]
             self.n_clusters_stability_ = float(np.mean(np.array(numbers) == self.n_clusters_))

@@ -11,12 +11,12 @@ from sklearn.utils import get_tags
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda.cluster._mixture._covariance_types import mixture_parameters
-from sklearn_dptda.cluster._morse._merge_tree import SEARCHES
+from sklearn_dptda.cluster._morse._merge_tree import SaddleSearch
 from sklearn_dptda.cluster._morse._merged_mixture import MergedMixtureMixin
 from sklearn_dptda.cluster._morse._mixture_density import MixtureDensity
 from sklearn_dptda.utils._dask_parts import parts_elsewhere
 from sklearn_dptda.utils._rows import check_rows
-from sklearn_dptda.utils._sklearn import HasMethods, StrOptions, _fit_context
+from sklearn_dptda.utils._sklearn import HasMethods, _fit_context
 from sklearn_dptda.utils.discovery import is_private
 
 _DEFAULT_COMPONENTS = 8
@@ -46,8 +46,8 @@ class MorseMerging(MergedMixtureMixin, MetaEstimatorMixin, ClusterMixin, BaseEst
         Clusters with a smaller share of the mixture's weight are merged first.
         Useful where there are three times more components than clusters or
         more, and no small clusters to be found.
-    saddle_search : {"ridgeline", "string"}, default="ridgeline"
-        As in :func:`morse_linkage`.
+    saddle_search : {"ridgeline", "string", "quadratic_strings"}, default="ridgeline"
+        As in :func:`morse_linkage`; the last one is that of the paper.
     predict_method : {"responsibility", "flow"}, default="responsibility"
         How rows are assigned. ``"responsibility"``: to the cluster whose
         components are likeliest together; fast. ``"flow"``: to the cluster of
@@ -59,9 +59,10 @@ class MorseMerging(MergedMixtureMixin, MetaEstimatorMixin, ClusterMixin, BaseEst
     estimator_ : estimator
         The fitted mixture.
     modes_ : ndarray of shape (n_modes, n_features)
-        Modes of the density, the highest first.
+        Modes of the density, or with ``"quadratic_strings"`` the centres, the
+        highest first.
     saddles_ : ndarray of shape (n_modes - 1, n_features)
-        Passes of the merge tree, the lowest first.
+        Passes of the merge tree, the lowest first; NaN where none was found.
     linkage_ : ndarray of shape (n_modes - 1, 4)
         The merge tree in SciPy's format; distances are heights of the passes
         above the highest mode, in nats.
@@ -109,7 +110,6 @@ class MorseMerging(MergedMixtureMixin, MetaEstimatorMixin, ClusterMixin, BaseEst
     _parameter_constraints = {
         "estimator": [HasMethods("fit"), None],
         **MergedMixtureMixin._cut_constraints,
-        "saddle_search": [StrOptions(set(SEARCHES))],
     }
 
     def __init__(
@@ -119,7 +119,7 @@ class MorseMerging(MergedMixtureMixin, MetaEstimatorMixin, ClusterMixin, BaseEst
         merge_threshold: float | None = None,
         *,
         min_cluster_weight: float = 0.0,
-        saddle_search: Literal["ridgeline", "string"] = "ridgeline",
+        saddle_search: SaddleSearch = "ridgeline",
         predict_method: Literal["responsibility", "flow"] = "responsibility",
     ) -> None:
         self.estimator = estimator

@@ -29,7 +29,8 @@ class DendrogramDisplay:
     Parameters
     ----------
     linkage : array-like of shape (n_modes - 1, 4)
-        The tree in SciPy's format, distances being heights of passes.
+        The tree in SciPy's format, distances being heights of passes. Infinite
+        ones, of modes between which no pass is known, are drawn at the upper edge.
     mode_heights : array-like of shape (n_modes,), default=None
         Minus the log density at the modes; their least value is subtracted.
         None starts all branches at 0.
@@ -80,11 +81,14 @@ class DendrogramDisplay:
         cut: float | None = None,
         labels: ArrayLike | None = None,
     ) -> None:
-        self.linkage = np.asarray(linkage, dtype=float).reshape(-1, 4)
+        self.linkage = np.array(linkage, dtype=float).reshape(-1, 4)
         n = len(self.linkage) + 1
         heights = np.zeros(n) if mode_heights is None else np.asarray(mode_heights, dtype=float)
         _check_length("mode_heights", heights, n)
         self.mode_heights = heights - heights.min()
+        unknown = np.isinf(self.linkage[:, 2])
+        self.linkage[unknown, 2] = 0.0
+        self.linkage[unknown, 2] = 1.5 * self._scale()
         if labels is None and cut is not None:
             labels = _labels_below(self.linkage, cut)
         self.labels = None if labels is None else np.asarray(labels)

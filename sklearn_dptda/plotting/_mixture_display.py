@@ -322,13 +322,16 @@ def _density(estimator):
 
 def _merge_tree(estimator, density, features):
     """Modes, passes and ways between them, in two columns, and what belongs to which cluster."""
-    tree = estimator.modes_, estimator.saddles_, estimator.linkage_
+    # Passes that are not known stand last.
+    known = int(np.isfinite(estimator.linkage_[:, 2]).sum())
+    saddles, linkage = estimator.saddles_[:known], estimator.linkage_[:known]
+    paths = tree_paths(density, estimator.modes_, saddles, linkage)
     return {
         "component_labels": estimator.component_labels_,
         "modes": estimator.modes_[:, features],
         "mode_labels": estimator.mode_labels_,
-        "saddles": estimator.saddles_[:, features],
-        "paths": [path[:, features] for path in tree_paths(density, *tree)],
+        "saddles": saddles[:, features],
+        "paths": [path[:, features] for path in paths],
     }
 
 

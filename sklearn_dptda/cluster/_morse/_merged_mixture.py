@@ -11,8 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.cluster._fit_predict import FitPredictMixin
+from sklearn_dptda.cluster._morse._centre_graph import centres_climbed_to
 from sklearn_dptda.cluster._morse._critical_points import basins
-from sklearn_dptda.cluster._morse._merge_tree import morse_linkage
+from sklearn_dptda.cluster._morse._merge_tree import SEARCHES, morse_linkage
 from sklearn_dptda.utils._row_methods import by_rows
 from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
@@ -24,14 +25,15 @@ _BATCH = 1 << 14
 class MergedMixtureMixin(FitPredictMixin):
     """What estimators share whose clusters are merged components.
 
-    They have the parameters ``n_clusters``, ``merge_threshold``, ``min_cluster_weight`` and
-    ``predict_method``, and a method ``_mixture`` that returns the density.
+    They have the parameters ``n_clusters``, ``merge_threshold``, ``min_cluster_weight``,
+    ``saddle_search`` and ``predict_method``, and a method ``_mixture`` that returns the density.
     """
 
     _cut_constraints = {
         "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
         "merge_threshold": [Interval(Real, 0, None, closed="left"), None],
         "min_cluster_weight": [Interval(Real, 0, 1, closed="left")],
+        "saddle_search": [StrOptions(SEARCHES)],
         "predict_method": [StrOptions({"responsibility", "flow"})],
     }
 
@@ -48,8 +50,7 @@ class MergedMixtureMixin(FitPredictMixin):
 
     def _merge(self, weights, means, covariances):
         """Everything that follows from the parameters: no row comes here."""
-        search = getattr(self, "saddle_search", "ridgeline")
-        tree = morse_linkage(weights, means, covariances, saddle_search=search)
+        tree = morse_linkage(weights, means, covariances, saddle_search=self.saddle_search)
         self.modes_, self.saddles_, self.linkage_ = tree.modes, tree.saddles, tree.linkage
         self.mode_labels_ = self._cut(tree)
         self.component_labels_ = self.mode_labels_[tree.owners]
@@ -98,6 +99,12 @@ class MergedMixtureMixin(FitPredictMixin):
 
     def _flow(self, X):
         density = self._mixture()
+        if self.saddle_search == "quadratic_strings":
+            labels = np.empty(len(X), dtype=int)
+            for rows in gen_batches(len(X), _BATCH):
+                centres = centres_climbed_to(density, np.asarray(X[rows], dtype=float))
+                labels[rows] = self.component_labels_[centres]
+            return labels
         # Where a climb stalls on a plateau the likeliest cluster is taken.
         labels = self._probabilities(X).argmax(axis=1)
         for rows in gen_batches(len(X), _BATCH):

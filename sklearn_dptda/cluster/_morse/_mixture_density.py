@@ -103,6 +103,18 @@ class MixtureDensity:
         matrices = np.einsum("nk,kij->nij", shares, self.precisions)
         return np.linalg.solve(matrices, (shares @ self.pulls)[..., None])[..., 0]
 
+    def slopes_and_curvatures(self, X):
+        """Gradients and Hessians of the height at each row."""
+        shares = self.responsibilities(X)
+        pulls = np.einsum("kij,nkj->nki", self.precisions, X[:, None] - self.means)
+        slopes = np.einsum("nk,nki->ni", shares, pulls)
+        curvatures = (
+            np.einsum("nk,kij->nij", shares, self.precisions)
+            - np.swapaxes(shares[..., None] * pulls, 1, 2) @ pulls
+            + slopes[:, :, None] * slopes[:, None]
+        )
+        return slopes, curvatures
+
     def slope_and_curvature(self, x):
         """Gradient and Hessian of the height at one point."""
         shares = self.responsibilities(x[None])[0]

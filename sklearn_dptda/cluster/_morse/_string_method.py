@@ -15,9 +15,8 @@ def add_tops_of_strings(graph, n_neighbours=None):
     end at are joined. There are strings from each mode to ``n_neighbours`` others, those across
     the lowest barriers known, or to all.
 
-    W. E, W. Ren, E. Vanden-Eijnden, "Simplified and improved string method", 2007. Algorithm 3 of
-    J. Byun, Y. Choi, J. Lee, "Improving the utility of differentially private clustering through
-    dynamical processing" is another one: along parabolas between centres.
+    W. E, W. Ren, E. Vanden-Eijnden, "Simplified and improved string method", 2007. Quadratic
+    strings are others: parabolas between centres.
     """
     modes = graph.modes
     # Each mode is its own first neighbour.

@@ -1,0 +1,251 @@
+"""Quadratic strings, Algorithms 3 and 4 of Byun, Choi and Lee, against saddles that are known."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.cluster.hierarchy import is_monotonic, is_valid_linkage
+from scipy.optimize import brentq
+from scipy.sparse.csgraph import connected_components
+from sklearn.datasets import make_blobs, make_moons
+from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import adjusted_rand_score
+from sklearn.mixture import GaussianMixture
+
+from sklearn_dptda.cluster import DPMoGMorse, MorseMerging, morse_linkage
+from sklearn_dptda.cluster._morse._centre_graph import CentreGraph
+from sklearn_dptda.cluster._morse._critical_points import climb
+from sklearn_dptda.cluster._morse._mixture_density import MixtureDensity
+from sklearn_dptda.cluster._morse._quadratic_strings import _highest_on_parabola, transitions
+from sklearn_dptda.plotting import DendrogramDisplay, MixtureDensityDisplay
+
+
+def quadratic(*parameters):
+    return morse_linkage(*parameters, saddle_search="quadratic_strings")
+
+
+def passes(tree):
+    """Heights of the passes themselves: trees differ in what they call the highest mode."""
+    return tree.linkage[:, 2] + tree.mode_heights.min()
+
+
+def round_mixture(weights, means, width=1.0):
+    means = np.asarray(means, dtype=float)
+    return (
+        np.asarray(weights),
+        means,
+        np.repeat(width**2 * np.eye(means.shape[1])[None], len(means), 0),
+    )
+
+
+def random_mixture(k, d, seed):
+    rng = np.random.default_rng(seed)
+    roots = 0.4 * rng.normal(size=(k, d, d))
+    covariances = roots @ np.swapaxes(roots, 1, 2) / d + 0.15 * np.eye(d)
+    return rng.dirichlet(np.full(k, 3.0)), rng.uniform(-2, 2, (k, d)), covariances
+
+
+def saddle_on(density, first, last):
+    """Height of the saddle between two points on a line of symmetry, by bisection."""
+    first, last = np.asarray(first, dtype=float), np.asarray(last, dtype=float)
+    along = last - first
+    slope = lambda t: density.slope_and_curvature(first + t * along)[0] @ along  # noqa: E731
+    place = first + brentq(slope, 0.05, 0.95, xtol=1e-14) * along
+    return density.height(place[None])[0]
+
+
+@pytest.mark.parametrize("weight", [0.5, 0.3, 0.05])
+@pytest.mark.parametrize("distance", [3.0, 5.0, 8.0])
+@pytest.mark.parametrize("d", [1, 2, 6])
+def test_the_saddle_of_two_components(weight, distance, d):
+    means = np.zeros((2, d))
+    means[1, 0] = distance
+    parameters = round_mixture([1 - weight, weight], means)
+    if len(morse_linkage(*parameters).modes) < 2:
+        assert np.isinf(quadratic(*parameters).linkage[0, 2])
+        return
+    modes = climb(MixtureDensity(*parameters), means)
+    expected = saddle_on(MixtureDensity(*parameters), *modes)
+    assert passes(quadratic(*parameters)) == pytest.approx([expected], abs=1e-8)
+
+
+def test_a_symmetric_triangle_has_three_equal_saddles():
+    angles = np.pi / 2 + 2 * np.pi / 3 * np.arange(3)
+    means = 2.5 * np.c_[np.cos(angles), np.sin(angles)]
+    density = MixtureDensity(*round_mixture(np.ones(3), means))
+    # From the middle, a maximum of the height, down to the saddle opposite to the first corner,
+    # and beyond it up again where density falls.
+    expected = saddle_on(density, -0.2 * means[0], -0.9 * means[0])
+    graph = CentreGraph(density)
+    found = graph.heights[np.triu_indices(3, 1)]
+    assert found == pytest.approx(np.full(3, expected), abs=1e-8)
+    for (i, j), opposite in zip(((0, 1), (0, 2), (1, 2)), (2, 1, 0), strict=True):
+        corner = graph.modes[opposite]
+        assert graph.places[i, j] @ corner == pytest.approx(
+            -np.linalg.norm(graph.places[i, j]) * np.linalg.norm(corner)
+        )
+
+
+@pytest.mark.parametrize("d", [2, 5])
+def test_three_separated_components_have_the_saddles_that_other_searches_find(d):
+    n_found = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        means = rng.normal(size=(3, d))
+        means *= 4.5 / np.linalg.norm(means, axis=1)[:, None]
+        width = rng.uniform(0.8, 1.2, 3)[:, None, None]
+        parameters = rng.dirichlet(np.full(3, 5.0)), means, width * np.eye(d)
+        exact = morse_linkage(*parameters)
+        if exact.n_modes == 3:
+            n_found += 1
+            assert passes(quadratic(*parameters)) == pytest.approx(passes(exact), abs=1e-8)
+    assert n_found >= 15
+
+
+@pytest.mark.parametrize(("k", "d"), [(6, 2), (12, 3), (10, 8)])
+def test_every_edge_is_an_index_one_point_between_its_two_centres(k, d):
+    n_edges = 0
+    for seed in range(5):
+        density = MixtureDensity(*random_mixture(k, d, seed))
+        for pair, place in zip(*transitions(density), strict=True):
+            slope, curvature = density.slope_and_curvature(place)
+            values, vectors = np.linalg.eigh(curvature)
+            assert np.abs(slope).max() < 1e-6 and (values < 0).sum() == 1
+            ends = climb(density, place + 0.05 * np.array([[1], [-1]]) * vectors[:, 0])
+            nearest = ((ends[:, None] - density.means) ** 2).sum(axis=2).argmin(axis=1)
+            assert sorted(nearest) == pair.tolist()
+            # A transition point is higher than both ends of its descents.
+            assert density.height(place[None])[0] > density.height(ends).max()
+            n_edges += 1
+    assert n_edges >= 12
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_any_number_of_clusters_is_reached_and_trees_are_monotone(seed):
+    k = 9
+    tree = quadratic(*random_mixture(k, 3, seed))
+    assert tree.n_modes == k and tree.linkage.shape == (k - 1, 4)
+    assert is_valid_linkage(tree.linkage) and is_monotonic(tree.linkage)
+    cuts = [tree.cut(n) for n in range(k, 0, -1)]
+    assert [len(set(labels)) for labels in cuts] == list(range(k, 0, -1))
+    for finer, coarser in itertools.pairwise(cuts):
+        assert all(len(set(coarser[finer == label])) == 1 for label in set(finer))
+    # Without a number no pass is crossed that was not found.
+    known = np.isfinite(tree.linkage[:, 2]).sum()
+    assert len(set(tree.cut())) >= k - known
+    assert (
+        np.isnan(tree.saddles).all(axis=1).tolist() == (~np.isfinite(tree.linkage[:, 2])).tolist()
+    )
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_merging_up_to_a_level_gives_the_components_of_the_graph(seed):
+    # Theorem 5.5 and the graph of Proposition 5.2.
+    parameters = random_mixture(8, 2, seed)
+    graph, tree = CentreGraph(MixtureDensity(*parameters)), quadratic(*parameters)
+    for level in (*passes(tree), np.inf):
+        finite = np.isfinite(graph.heights) & (graph.heights <= level)
+        expected = connected_components(finite, directed=False)[1]
+        # By rounding a level can lie below its own pass.
+        threshold = min(level - tree.mode_heights.min(), 1e6) + 1e-9
+        assert adjusted_rand_score(expected, tree.cut(threshold=threshold)) == 1.0
+
+
+def test_strings_pass_through_both_centres_and_their_vertex():
+    class Recorder:
+        n_features = 3
+
+        def height(self, points):
+            self.points = points
+            return np.arange(len(points), dtype=float)
+
+    recorder, rng = Recorder(), np.random.default_rng(0)
+    first, across, vertex = rng.normal(size=(3, 1, 3))
+    assert _highest_on_parabola(recorder, first, across, vertex).shape == (1, 3)
+    assert len(recorder.points) == 20
+    # Second differences of a parabola are constant, and it has 22 points with the centres.
+    points = np.vstack([first, recorder.points, first + across])
+    second = np.diff(points, 2, axis=0)
+    assert second == pytest.approx(np.repeat(second[:1], len(second), 0))
+    fit = np.polyfit(np.arange(22) / 21, points, 2)
+    assert fit[0] / 4 + fit[1] / 2 + fit[2] == pytest.approx(first[0] + vertex[0])
+
+
+def test_of_centres_with_one_mode_one_is_left_without_a_pass():
+    # So the agglomeration of centres is not that of modes: Theorem 5.5 speaks of these.
+    parameters = round_mixture([0.4, 0.1, 0.5], [[0.0, 0.0], [0.6, 0.0], [6.0, 0.0]])
+    tree = quadratic(*parameters)
+    assert morse_linkage(*parameters).n_modes == 2
+    assert np.isfinite(tree.linkage[:, 2]).tolist() == [True, False]
+    assert tree.cut(2)[tree.owners].tolist() == [0, 1, 0]
+    assert len(set(tree.cut())) == 2 and len(set(tree.cut(1))) == 1
+    # With two asked for, their own cluster is that of the lone centre.
+    assert morse_linkage(*parameters).cut(2)[morse_linkage(*parameters).owners].tolist() == [
+        1,
+        1,
+        0,
+    ]
+
+
+def test_units_and_order_of_components_change_nothing(rng):
+    weights, means, covariances = random_mixture(7, 3, 2)
+    tree, units = quadratic(weights, means, covariances), np.array([1024.0, 1.0, 2.0**-12])
+    scaled = quadratic(weights, means * units, covariances * np.outer(units, units))
+    assert scaled.linkage[:, 2] == pytest.approx(tree.linkage[:, 2], abs=1e-8)
+    assert scaled.saddles == pytest.approx(tree.saddles * units, abs=1e-6, nan_ok=True)
+    order = rng.permutation(7)
+    other = quadratic(weights[order], means[order], covariances[order])
+    assert other.linkage[:, 2] == pytest.approx(tree.linkage[:, 2], abs=1e-8)
+    assert np.array_equal(other.cut(3)[other.owners], tree.cut(3)[tree.owners][order])
+
+
+def test_one_component_and_an_unknown_search():
+    assert quadratic([1.0], [[0.0, 1.0]], [np.eye(2)]).cut().tolist() == [0]
+    with pytest.raises(ValueError, match="saddle_search must be one of"):
+        morse_linkage([1.0], [[0.0]], [[[1.0]]], saddle_search="parabola")
+
+
+@pytest.fixture(scope="module")
+def moons():
+    return make_moons(1500, noise=0.06, random_state=0)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_estimators_merge_along_quadratic_strings(moons):
+    X, y = moons
+    base = GaussianMixture(10, random_state=0)
+    morse = MorseMerging(base, 2, saddle_search="quadratic_strings").fit(X)
+    assert morse.modes_.shape == (10, 2) and sorted(morse.component_labels_)[0] == 0
+    assert adjusted_rand_score(y, morse.labels_) > 0.95
+    flow = morse.set_params(predict_method="flow").predict(X)
+    assert adjusted_rand_score(y, flow) > 0.9
+    private = DPMoGMorse(
+        2, 8, 10.0, bounds=(-2, 3), saddle_search="quadratic_strings", random_state=0
+    )
+    private.fit(X)
+    assert len(private.modes_) == len(private.weights_) and private.n_clusters_ == 2
+    assert private.privacy_guarantee_.epsilon == 10.0
+
+
+def test_trees_with_missing_passes_are_drawn():
+    pytest.importorskip("matplotlib").use("Agg")
+    X, _ = make_blobs(900, centers=3, cluster_std=0.5, random_state=0)
+    base = GaussianMixture(6, random_state=0)
+    morse = MorseMerging(base, 3, saddle_search="quadratic_strings").fit(X)
+    assert np.isinf(morse.linkage_[:, 2]).any()
+    top = DendrogramDisplay.from_estimator(morse).ax_.get_ylim()[1]
+    assert np.isfinite(top)
+    assert np.isfinite(MixtureDensityDisplay.from_estimator(morse).saddles).all()
+
+
+def test_centres_that_share_modes_spoil_three_clear_clusters():
+    # The vertices of the theory are modes; those of Algorithm 3 are centres.
+    X, y = make_blobs(900, centers=3, cluster_std=0.5, random_state=0)
+    base = FrozenEstimator(GaussianMixture(6, random_state=0).fit(X))
+    modes, centres = (
+        MorseMerging(base, 3, saddle_search=search).fit(X)
+        for search in ("ridgeline", "quadratic_strings")
+    )
+    assert len(modes.modes_) == 3 and len(centres.modes_) == 6
+    assert adjusted_rand_score(y, modes.predict(X)) > 0.99
+    assert adjusted_rand_score(y, centres.predict(X)) < 0.5
