@@ -71,7 +71,8 @@ def test_relative_links_lead_somewhere(page):
         target = page.parent / link
         if "auto_examples" in link:
             # Made from the script of the same name; the index from the folder.
-            target = ROOT / link.replace("../", "").replace("auto_examples", "examples")
+            made = target.resolve().relative_to(DOC.resolve() / "auto_examples")
+            target = ROOT / "examples" / made
             target = target.parent if target.stem == "index" else target.with_suffix(".py")
         assert target.exists(), f"{page.name}: {link}"
 
