@@ -21,6 +21,7 @@ from sklearn_dptda.graph._flipped_pairs import (
     changed,
     flip_packed,
     flip_sparse,
+    in_blocks,
     refuse_too_large,
 )
 from sklearn_dptda.graph._noisy import NoisyAdjacency, PackedAdjacency
@@ -41,6 +42,8 @@ from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 _PACKED_DENSITY = 1 / 40
 # Below this number of nodes nobody minds either way.
 _FEW_NODES = 2000
+# Edges that are handed over together.
+_BLOCK = 1 << 20
 
 
 class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstimator):
@@ -183,9 +186,9 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
         Returns
         -------
         iterator of ndarray of shape (n_edges_i, 2)
-            Edges of one release, from and to, sorted; of an undirected graph
-            each edge once, with the smaller node first. It can be read once, and is paid for at
-            once, read or not.
+            Edges of one release, from and to, sorted, 2**20 to a block; of an
+            undirected graph each edge once, with the smaller node first. It
+            can be read once, and is paid for at once, read or not.
 
         Raises
         ------
@@ -199,8 +202,8 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
         check_graph(A, self.directed)
         kind = "directed" if self.directed else "undirected"
         pairs = Pairs(A.shape[0], A.shape[1], kind)
-        parts = changed(A, pairs, self._pay_and_flip(pairs))
-        return (np.column_stack(pairs.pair(ranks)) for ranks in parts)
+        blocks = in_blocks(changed(A, pairs, self._pay_and_flip(pairs)), _BLOCK)
+        return (np.column_stack(pairs.pair(ranks)) for ranks in blocks)
 
     def _release(self, A, kind):
         pairs = Pairs(*A.shape, kind)

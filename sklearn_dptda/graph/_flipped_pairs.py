@@ -51,6 +51,25 @@ def changed(A, pairs, flips):
     yield edges[done:]
 
 
+def in_blocks(parts, size):
+    """The same numbers in parts of ``size``, but for the last.
+
+    Where the parts end that :func:`changed` yields depends on the flips, and what comes last was
+    not flipped: both would tell edges from flips.
+    """
+    held, n_held = [], 0
+    for part in parts:
+        held.append(part)
+        n_held += len(part)
+        if n_held >= size:
+            together = np.concatenate(held)
+            cut = n_held - n_held % size
+            yield from np.split(together[:cut], range(size, cut, size))
+            held, n_held = [together[cut:]], n_held - cut
+    if n_held:
+        yield np.concatenate(held)
+
+
 def flip_packed(A, pairs, flips, probability):
     width = -(-A.shape[1] // 8)
     octets = np.zeros((A.shape[0], width), dtype=np.uint8)

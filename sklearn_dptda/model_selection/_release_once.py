@@ -5,9 +5,9 @@ from typing import Any
 from sklearn.base import BaseEstimator, clone
 
 from sklearn_dptda.privacy import ReleaseKey
-from sklearn_dptda.privacy._estimator import comparable
 from sklearn_dptda.privacy._release import release
 from sklearn_dptda.privacy._release_key import under
+from sklearn_dptda.utils._dask_parts import parts_elsewhere
 
 _NOT_BOUND = {"accountant", "n_jobs", "verbose"}
 
@@ -20,8 +20,9 @@ def release_once(estimator: BaseEstimator, X: Any, key: ReleaseKey) -> Any:
     estimator : estimator
         Private, or a pipeline. It is cloned. Give it an accountant that workers
         can reach, such as one in a database server.
-    X : object
-        Its input. It must pickle; it is read twice and copied never.
+    X : array-like, DataFrame, or list of them
+        Its input, in memory: read the part of a task inside of the task. It
+        must pickle; it is read twice and copied never.
     key : ReleaseKey
         Made before the task is sent, one for each task.
 
@@ -30,6 +31,12 @@ def release_once(estimator: BaseEstimator, X: Any, key: ReleaseKey) -> Any:
     object
         What ``fit_transform`` returns; of estimators that release in ``fit``,
         what they have learnt, by name.
+
+    Raises
+    ------
+    ValueError
+        If X describes records that are elsewhere, such as a Dask collection or
+        a function: what the description means could change between two runs.
 
     Notes
     -----
@@ -59,11 +66,25 @@ def release_once(estimator: BaseEstimator, X: Any, key: ReleaseKey) -> Any:
     >>> budget.total().epsilon
     0.8
     """
+    for part in (X, *X) if isinstance(X, list | tuple) else (X,):
+        if callable(part) or hasattr(part, "map_reduce") or parts_elsewhere(part) is not None:
+            raise ValueError(
+                "X must be in memory, since coins are a function of its records: read the part of "
+                "a task inside of the task, and pass that."
+            )
     copy = clone(estimator)
-    parameters = {
-        name: comparable(value)
-        for name, value in copy.get_params().items()
-        if name.split("__")[-1] not in _NOT_BOUND and not hasattr(value, "get_params")
-    }
-    with under(key.child((type(copy).__name__, sorted(parameters.items()), X))):
+    with under(key.child((_described(copy), X))):
         return release(copy, X)
+
+
+def _described(value):
+    """What decides about a release, in parts that pickle alike in every process."""
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        kind, parameters = type(value), value.get_params(deep=False)
+        bound = {name: parameters[name] for name in sorted(parameters.keys() - _NOT_BOUND)}
+        return kind.__module__, kind.__qualname__, _described(bound)
+    if isinstance(value, dict):
+        return [(name, _described(part)) for name, part in value.items()]
+    if isinstance(value, list | tuple):
+        return [_described(part) for part in value]
+    return value

@@ -130,6 +130,8 @@ def release_replicates(
 
 def _plan(estimator, X):
     """What accountants will pay for one replicate; None where nobody knows, or nobody counts."""
+    if _searches_accountants(estimator):
+        return None
     try:
         plan = planned_loss(estimator, X)
     except ValueError:
@@ -137,6 +139,17 @@ def _plan(estimator, X):
         return None
     counted = [r for r in plan.releases if r.accountant or default_accountant()]
     return replace(plan, releases=tuple(counted)) if counted else None
+
+
+def _searches_accountants(estimator):
+    """Whether candidates of a search bring accountants of their own, which nothing can replace."""
+    grids = [
+        grid
+        for name, value in estimator.get_params().items()
+        if name.split("__")[-1] in ("param_grid", "param_distributions")
+        for grid in (value if isinstance(value, list | tuple) else [value])
+    ]
+    return any(name.split("__")[-1] == "accountant" for grid in grids for name in grid)
 
 
 def _replicate(estimator, reserved, X, seed, key):

@@ -66,7 +66,9 @@ class Sums(NamedTuple):
 
     def plus(self, other):
         """Both together."""
-        return Sums(*(a + b for a, b in zip(self, other, strict=True)))
+        pairs = zip(self, other, strict=True)
+        # Fractions may be beyond what can be added to an infinite float.
+        return Sums(*(math.inf if math.inf in pair else sum(pair) for pair in pairs))
 
     def to_text(self):
         """Text of each sum, that loses no digit."""

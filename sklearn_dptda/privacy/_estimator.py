@@ -262,10 +262,10 @@ def comparable(value):
 
 
 def _public_parameters(estimator):
-    """Parameters that differ from their defaults."""
+    """Parameters that differ from their defaults; of functions the names."""
     signature = inspect.signature(type(estimator)).parameters
     return {
-        name: value
+        name: comparable(value) if callable(value) else value
         for name, value in estimator.get_params(deep=False).items()
         if name not in _NOT_RECORDED
         and (name not in signature or repr(value) != repr(signature[name].default))

@@ -137,7 +137,6 @@ class SqliteStore:
         except OSError as error:
             raise _unusable(self.place, error.strerror or error) from None
         try:
-            self._log_ahead()
             with self.transaction() as execute:
                 yield execute
         except BaseException:
@@ -158,9 +157,13 @@ class SqliteStore:
     def home(self):
         """Machine and number of the file, which copies do not share."""
         try:
-            return f"{machine_identity()}:{os.stat(self.location).st_ino}"
+            file = os.stat(self.location)
         except OSError as error:
             raise _unusable(self.place, error.strerror or error) from None
+        if file.st_nlink > 1:
+            # What SQLite keeps beside a file, to undo half a payment, is found by its name.
+            raise _unusable(self.place, "it has several names")
+        return f"{machine_identity()}:{file.st_ino}"
 
     def has_ledger(self, execute):
         """Whether this is the file of a ledger; an empty one, cut off, is none."""
@@ -179,16 +182,6 @@ class SqliteStore:
             connection.close()
             raise
         return connection
-
-    def _log_ahead(self):
-        """Switch a new ledger to write-ahead logging: readers and the writer do not block."""
-        try:
-            with closing(self._connect()) as connection:
-                connection.execute("PRAGMA journal_mode=WAL")
-        except sqlite3.Error as error:
-            # Somebody is at work on it already. The rollback journal is as safe, only slower.
-            if "locked" not in str(error):
-                raise _unusable(self.place, error) from None
 
 
 class ServerStore:

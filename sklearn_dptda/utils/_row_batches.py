@@ -42,6 +42,10 @@ class Tally:
             return count(part)
         except (TypeError, ValueError) as refused:
             return cls(0, None, refused)
+        except Exception as error:
+            # It may quote a record.
+            kind = type(error).__name__
+            return cls(0, None, ValueError(f"a part of the rows could not be read ({kind})."))
 
     def __add__(self, other):
         if not isinstance(other, Tally):
@@ -128,7 +132,10 @@ class Rows:
         """
         size = max(batch_size(width), min(n_cells, BATCH))
         a_pass = _Pass(self.batches, self.functions, count, size)
-        tally = self.parts.map_reduce(a_pass).checked()
+        tally = self.parts.map_reduce(a_pass)
+        if not isinstance(tally, Tally):
+            raise ValueError("map_reduce must return the sum, by +, of function(part) over parts.")
+        tally.checked()
         if tally.n_rows != self.n_rows:
             raise ValueError(CHANGED)
         return tally.total

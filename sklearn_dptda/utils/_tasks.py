@@ -99,6 +99,9 @@ def _attempt(on_cluster, function, index, *arguments):
 
 
 def _engine():
-    names = {kind.__name__ for kind in type(get_active_backend()[0]).__mro__}
+    """Name of the engine that runs tasks again, as any may that is not of this machine."""
+    kind = type(get_active_backend()[0])
+    names = {base.__name__ for base in kind.__mro__}
     known = {"DaskDistributedBackend": "dask", "RayBackend": "ray"}
-    return next((known[name] for name in names & known.keys()), None)
+    here = kind.__module__ == "joblib._parallel_backends"
+    return next((known[name] for name in names & known.keys()), None if here else "other")

@@ -18,10 +18,18 @@ from sklearn_dptda.graph import (
     LaplaceFlip,
     NoisyAdjacency,
     PackedAdjacency,
+    _flip,
+    _flipped_pairs,
     make_sbm,
 )
 from sklearn_dptda.graph._pairs import Pairs
-from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded, audit_epsilon
+from sklearn_dptda.privacy import (
+    NoiseSource,
+    PrivacyAccountant,
+    PrivacyBudgetExceeded,
+    _rare_coins,
+    audit_epsilon,
+)
 
 KINDS = [EdgeFlip, LaplaceFlip]
 
@@ -397,3 +405,19 @@ def test_what_does_not_fit_into_memory_is_refused_before_the_payment():
     assert len(budget) == 1 and 1e5 < len(first) < 1e8
     # With few flips the release itself is small.
     assert EdgeFlip(25.0, accountant=budget).fit_transform(A).shape == A.shape
+
+
+def test_where_blocks_end_tells_nothing(monkeypatch):
+    # Parts of flips end with a flip, and what comes after the last one was not flipped.
+    A, _ = make_sbm([300, 200], [[0.3, 0.1], [0.1, 0.3]], random_state=0)
+    monkeypatch.setattr(_flip, "_BLOCK", 1000)
+    monkeypatch.setattr(_rare_coins, "_CHUNK", 1 << 10)
+    for seed in range(5):
+        blocks = list(EdgeFlip(6.0, random_state=seed).fit(A).iter_edges(A))
+        sizes = list(map(len, blocks))
+        assert sizes[:-1] == [1000] * (len(blocks) - 1) and 0 < sizes[-1] <= 1000
+        assert len(blocks) > 3
+    pairs = Pairs(500, 500, "undirected")
+    flips = _rare_coins.successes(NoiseSource(0), 1 << 55, len(pairs))
+    careless = list(map(len, _flipped_pairs.changed(A.tocsr(), pairs, flips)))
+    assert len(set(careless[:-1])) > 1

@@ -3,9 +3,11 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import FeatureUnion, make_pipeline
 
 from sklearn_dptda import DTMFiltration, PersistenceProfile, PrivatePersistence
+from sklearn_dptda.cluster import DPLloyd
 from sklearn_dptda.model_selection import (
     IncompleteReleases,
     privacy_utility_curve,
@@ -176,3 +178,20 @@ class Hidden(TransformerMixin, BaseEstimator):
 
     def transform(self, X):
         return self.inside.transform(X)
+
+
+def test_searches_of_cheap_and_dear_candidates(circles):
+    budget = PrivacyAccountant(200.0, 1e-2)
+    search = GridSearchCV(
+        DPLloyd(2, bounds=(-3, 3.5), accountant=budget), {"epsilon": [8.0, 0.05]}, cv=2
+    )
+    assert len(release_replicates(search, circles, 3)) == 3
+    # The first as it came; two with the dearest last fit.
+    assert budget.total().epsilon <= 3 * 24.1 + 1e-9
+
+
+def test_candidates_that_bring_accountants_pay_once(circles):
+    a, b = PrivacyAccountant(100.0, 1e-2), PrivacyAccountant(100.0, 1e-2)
+    search = GridSearchCV(DPLloyd(2, bounds=(-3, 3.5), accountant=a), {"accountant": [a, b]}, cv=2)
+    release_replicates(search, circles, 3)
+    assert len(a) + len(b) == 3 * 5

@@ -1,15 +1,23 @@
 """Draws that are a function of a secret: their laws, and that a task run again repeats them."""
 
 import math
+import pickle
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy.stats import chisquare
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
-from sklearn_dptda.cluster import DPLloyd
+from sklearn_dptda.cluster import DPLloyd, DPTree
+from sklearn_dptda.metric_privacy import MetricExponentialMechanism
 from sklearn_dptda.model_selection import release_once
+from sklearn_dptda.model_selection._release_once import _described
 from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, ReleaseKey, private_choice
 from sklearn_dptda.privacy import _keyed_draws as keyed
+from sklearn_dptda.privacy._estimator import _public_parameters
 from sklearn_dptda.privacy._release_key import next_key, under
 
 # A test whose p-value is below this fails: its keys are drawn anew in each run.
@@ -155,3 +163,65 @@ def test_fresh_coins_of_survivors_lose_more():
     assert loss < 1.01
     survivors = law[:2] / law[:2].sum(), neighbour[:2] / neighbour[:2].sum()
     assert np.abs(np.log(survivors[0] / survivors[1])).max() > 1.95
+
+
+class Elsewhere:
+    """Rows behind a name, which mean what they mean when they are read."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def map_reduce(self, function):
+        return function(np.load(self.path))
+
+
+def test_descriptions_of_rows_are_refused(tmp_path):
+    X = np.random.default_rng(0).uniform(size=(300, 2))
+    np.save(tmp_path / "X.npy", X)
+    budget = PrivacyAccountant(1.0, 1e-4)
+    model = DPLloyd(2, 0.5, bounds=(0, 1), accountant=budget)
+    array = pytest.importorskip("dask.array").from_array(X, chunks=100)
+    away = Elsewhere(str(tmp_path / "X.npy"))
+    for description in (away, [away], array, [array], lambda: [X]):
+        with pytest.raises(ValueError, match="must be in memory"):
+            release_once(model, description, ReleaseKey())
+    assert len(budget) == 0
+
+
+def _distance(a, b):
+    return abs(float(a[0]) - float(b[0]))
+
+
+def _twice(X):
+    return 2 * X
+
+
+def test_all_parameters_decide_about_the_coins():
+    def name(estimator):
+        return key.child(_described(estimator)).name()
+
+    key, long = ReleaseKey(), np.arange(3000.0)
+    other = long.copy()
+    other[1500] += 1.0
+    kinds = [
+        MetricExponentialMechanism(1.0, _distance, [[long], [long + 1]]),
+        MetricExponentialMechanism(1.0, _distance, [[long], [other + 1]]),
+        make_pipeline(FunctionTransformer(_twice), DPLloyd(2)),
+        make_pipeline(FunctionTransformer(partial(_twice)), DPLloyd(2)),
+        make_pipeline(FunctionTransformer(partial(np.add, 1)), DPLloyd(2)),
+        make_pipeline(FunctionTransformer(_twice), DPTree(2)),
+        make_pipeline(FunctionTransformer(_twice), DPLloyd(3)),
+        ColumnTransformer([("a", DPLloyd(2), [0, 1])]),
+        ColumnTransformer([("a", DPLloyd(2), [0, 2])]),
+    ]
+    names = list(map(name, kinds))
+    assert len(set(names)) == len(names)
+    # Whatever process it is in, and whoever pays.
+    assert [name(pickle.loads(pickle.dumps(kind))) for kind in kinds] == names
+    assert name(DPLloyd(2, accountant=PrivacyAccountant(1.0))) == name(DPLloyd(2))
+
+
+def test_functions_are_written_down_by_name():
+    # An address would be another one in a worker, and the payment another payment.
+    mechanism = MetricExponentialMechanism(2.0, _distance)
+    assert _public_parameters(mechanism)["metric"].endswith("test_keyed_draws._distance")

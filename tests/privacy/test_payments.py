@@ -149,6 +149,42 @@ def test_a_ledger_of_this_process_that_moves_to_a_file_is_no_copy():
     assert accountant.remaining().epsilon == 0.0
 
 
+def test_a_ledger_with_two_names_is_refused(tmp_path):
+    accountant = PrivacyAccountant(1.0, path=tmp_path / "a.db")
+    accountant.spend(0.1)
+    os.link(tmp_path / "a.db", tmp_path / "b.db")
+    for spend in (accountant.spend, lambda _: PrivacyAccountant.open(tmp_path / "b.db")):
+        with pytest.raises(PrivacyLedgerError, match="several names"):
+            spend(0.1)
+    os.unlink(tmp_path / "b.db")
+    accountant.spend(0.1)
+
+
+def test_payments_are_in_the_file_itself(tmp_path):
+    # Whoever moves the file, beside readers or after a crash, moves all that was paid.
+    accountant = PrivacyAccountant(1.0, path=tmp_path / "a.db")
+    reader = sqlite3.connect(tmp_path / "a.db")
+    reader.execute("SELECT * FROM privacy_budget").fetchall()
+    accountant.spend(0.75)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.db"]
+    moved = (tmp_path / "a.db").rename(tmp_path / "b.db")
+    assert PrivacyAccountant.open(moved).remaining().epsilon == 0.25
+    reader.close()
+
+
+def test_a_reservation_takes_the_cheapest_that_covers():
+    reservation = Reservation([guarantee(8.0), guarantee(8.0), guarantee(0.05)])
+    for epsilon in (8.0, 0.05, 8.0):
+        reservation.spend(epsilon)
+
+
+def test_huge_losses_and_infinite_ones():
+    accountant = PrivacyAccountant(math.inf)
+    for epsilon in (1e308, 1e308, 1e308, math.inf):
+        accountant.spend(epsilon)
+    assert accountant.total().epsilon == math.inf
+
+
 def test_sums_lose_nothing():
     values = [0.1, 1e-300, 5e-324, 1e6, 2.0**-40] * 7
     sums = Sums()
