@@ -3,6 +3,7 @@
 import argparse
 
 from benchmarks import (
+    beyond,
     clusters,
     dtm,
     graphs,
@@ -18,6 +19,7 @@ from benchmarks import (
 from benchmarks._machine import describe_machine
 
 BENCHMARKS = {
+    "beyond": beyond,
     "clusters": clusters,
     "dtm": dtm,
     "graphs": graphs,
