@@ -20,10 +20,11 @@ def missing(peer, *, folder=False):
     return f"{' and '.join(unset)} not set" if unset else None
 
 
-def ask(peer, job, arrays, *, script="_foreign.py", folder=False, **parameters):
+def ask(peer, job, arrays, *, script="_foreign.py", folder=False, patience=None, **parameters):
     """Run a job of a script in a peer's environment and return its answer; None without one.
 
-    ``folder`` says that the peer is source in a folder, which is put first on the path.
+    ``folder`` says that the peer is source in a folder, which is put first on the path. Who takes
+    more than ``patience`` seconds answers ``{"timeout": patience}``.
     """
     if missing(peer, folder=folder):
         return None
@@ -33,20 +34,25 @@ def ask(peer, job, arrays, *, script="_foreign.py", folder=False, **parameters):
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "data.npz"
         np.savez(path, **arrays)
-        answer = subprocess.run(
-            [
-                os.environ[f"{peer}_PYTHON"],
-                str(Path(__file__).with_name(script)),
-                job,
-                str(path),
-                json.dumps(parameters),
-            ],
-            check=False,
-            capture_output=True,
-            text=True,
-            cwd=place,
-            env=environment,
-        )
+        command = [
+            os.environ[f"{peer}_PYTHON"],
+            str(Path(__file__).with_name(script)),
+            job,
+            str(path),
+            json.dumps(parameters),
+        ]
+        try:
+            answer = subprocess.run(
+                command,
+                check=False,
+                capture_output=True,
+                text=True,
+                cwd=place,
+                env=environment,
+                timeout=patience,
+            )
+        except subprocess.TimeoutExpired:
+            return {"timeout": patience}
     if answer.returncode:
         raise RuntimeError(f"{peer}, {job}: {answer.stderr[-2000:]}")
     return json.loads(answer.stdout.splitlines()[-1])
