@@ -3,6 +3,7 @@
 import argparse
 
 from benchmarks import (
+    beyond,
     clusters,
     distributed,
     dtm,
@@ -19,6 +20,7 @@ from benchmarks import (
 from benchmarks._machine import describe_machine
 
 BENCHMARKS = {
+    "beyond": beyond,
     "clusters": clusters,
     "distributed": distributed,
     "dtm": dtm,

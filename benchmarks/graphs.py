@@ -1,12 +1,12 @@
 """Edge-private graphs: time and memory of flips and embeddings; groups; distances of diagrams."""
 
-import resource
 from multiprocessing import get_context
 
 import numpy as np
 from scipy.sparse import coo_array
 
 from benchmarks._groups import group_table
+from benchmarks._machine import peak_megabytes
 from benchmarks._table import Table, at_most
 from benchmarks._timing import once, repeated
 from sklearn_dptda import bottleneck_distance
@@ -52,10 +52,10 @@ def _flips(quick):
 
 def _flip(n, epsilon, seed, seconds, megabytes):
     A = _circle(n)
-    before = _peak()
+    before = peak_megabytes()
     estimator = EdgeFlip(epsilon, random_state=seed).fit(A)
     time, noisy = once(lambda: estimator.transform(A))
-    more = _peak() - before
+    more = peak_megabytes() - before
     embedding = once(lambda: AdjacencySpectralEmbedding(3, normalize=False).fit_transform(noisy))[0]
     return (
         n,
@@ -79,10 +79,6 @@ def _circle(n):
     rows, columns = np.unique(pairs[:, rng.random(len(products)) < products], axis=1)
     upper = coo_array((np.ones(len(rows), np.float32), (rows, columns)), (n, n))
     return (upper + upper.T).tocsr()
-
-
-def _peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def _size(noisy):

@@ -4,17 +4,12 @@
 ``scikit-learn==1.6.1``); without one its table is left out, with a line that says so.
 """
 
-import json
-import os
-import subprocess
-import tempfile
-from pathlib import Path
-
 import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
+from benchmarks._ask import ask, missing
 from benchmarks._table import Table
 from benchmarks._tables_of_rows import tasks
 from benchmarks._timing import once, repeated, summary
@@ -31,26 +26,6 @@ def tables(quick):
     yield _embedding(quick)
 
 
-def _ask(variable, job, arrays, **parameters):
-    """Run a job in a peer's environment; None without one."""
-    python = os.environ.get(variable)
-    if not python:
-        return None
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "data.npz"
-        np.savez(path, **arrays)
-        script = Path(__file__).with_name("_foreign.py")
-        answer = subprocess.run(
-            [python, str(script), job, str(path), json.dumps(parameters)],
-            check=True,
-            capture_output=True,
-            text=True,
-            cwd=folder,
-            env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
-        )
-    return json.loads(answer.stdout.splitlines()[-1])
-
-
 def _tables_of_rows(quick):
     n = 1000 if quick else 10_000
     X, y = make_blobs(n, 2, centers=5, cluster_std=0.6, random_state=3)
@@ -62,8 +37,8 @@ def _tables_of_rows(quick):
 
 def _kmeans(quick):
     n_seeds, epsilons = (2, (1.0,)) if quick else (10, EPSILONS)
-    if not os.environ.get("DIFFPRIVLIB_PYTHON"):
-        return "Private k-means skipped: DIFFPRIVLIB_PYTHON is not set.\n"
+    if reason := missing("DIFFPRIVLIB"):
+        return f"Private k-means skipped: {reason}.\n"
     rows = [
         _kmeans_row(name, X, y, k, epsilon, n_seeds)
         for name, X, y, k in _tables_of_rows(quick)
@@ -103,8 +78,8 @@ def _kmeans_row(name, X, y, k, epsilon, n_seeds):
 
     own, own_time = scores(lambda seed: DPLloyd(k, delta=DELTA, **public, random_state=seed))
     pure, _ = scores(lambda seed: DPLloyd(k, delta=0.0, **public, random_state=seed))
-    peer = _ask(
-        "DIFFPRIVLIB_PYTHON",
+    peer = ask(
+        "DIFFPRIVLIB",
         "kmeans",
         {"X": X, "low": low, "high": high},
         n_clusters=k,
@@ -132,8 +107,8 @@ def _spread(values):
 
 
 def _embedding(quick):
-    if not os.environ.get("GRASPOLOGIC_PYTHON"):
-        return "Spectral embedding skipped: GRASPOLOGIC_PYTHON is not set.\n"
+    if reason := missing("GRASPOLOGIC"):
+        return f"Spectral embedding skipped: {reason}.\n"
     rows = []
     for n in (300,) if quick else (1000, 2000, 4000):
         A = make_rdpg(make_latent(n, "circle", random_state=0), random_state=0)
@@ -143,7 +118,7 @@ def _embedding(quick):
             lambda A=A: AdjacencySpectralEmbedding(3, normalize=False).fit_transform(A), repeats
         )
         Z = AdjacencySpectralEmbedding(3, normalize=False).fit_transform(A)
-        peer = _ask("GRASPOLOGIC_PYTHON", "embedding", parts, n_components=3, repeats=repeats)
+        peer = ask("GRASPOLOGIC", "embedding", parts, n_components=3, repeats=repeats)
         difference = float(np.abs(Z[:50] @ Z[:50].T - peer["gram"]).max())
         time = summary(peer["seconds"])
         rows.append((n, f"{own}", f"{time}", own.median / time.median, difference))

@@ -137,7 +137,7 @@ def tell_of_small_data(app, docname, source):
     """Say on the page of an example that its output is that of a smaller run than its code's."""
     script = Path(app.srcdir, docname).with_suffix(".py")
     quick = bool(os.environ["SKLEARN_DPTDA_QUICK"]) and docname.startswith("auto_examples/")
-    if quick and script.is_file() and "SKLEARN_DPTDA_QUICK" in script.read_text():
+    if quick and script.is_file() and "SKLEARN_DPTDA_QUICK" in script.read_text(encoding="utf-8"):
         head, code, rest = source[0].partition(".. GENERATED FROM PYTHON SOURCE LINES")
         note = ".. note:: Output and pictures are those of a run on less data than the code's."
         source[0] = f"{head}{note}\n\n{code}{rest}"

@@ -10,7 +10,7 @@ kept, has the size of the lattice.
 # %%
 # A stream of chunks, made as it is read: memory stays that of one chunk.
 import os
-import resource
+import sys
 import time
 
 import matplotlib.pyplot as plt
@@ -28,13 +28,23 @@ def chunk(seed):
     return make_two_circles(CHUNK, random_state=seed)
 
 
+def peak_gigabytes():
+    """Largest memory of this process so far, which Windows does not tell."""
+    try:
+        import resource
+    except ImportError:
+        return float("nan")
+    unit = 2**30 if sys.platform == "darwin" else 2**20
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+
+
 filtration = DTMFiltration(0.05, bounds=(-3, 3.5), resolution=65, method="lattice")
 filtration.fit([chunk(0)])
 start = time.perf_counter()
 histogram = filtration.make_histogram(chunk(seed) for seed in range(N_CHUNKS))
 seconds = time.perf_counter() - start
 function = filtration.transform([histogram])
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+peak = peak_gigabytes()
 print(
     f"{histogram.n_points:,} points: {seconds:.1f} s to count, {time.perf_counter() - start:.1f} s"
 )

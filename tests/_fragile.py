@@ -6,6 +6,9 @@ import signal
 
 from sklearn.base import BaseEstimator, TransformerMixin
 
+# Windows has no signal that cannot be caught, and ends a process at once by any other.
+KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
+
 
 class Killer:
     """Kills the process that calls it first."""
@@ -18,7 +21,7 @@ class Killer:
             open(self.path, "x").close()
         except FileExistsError:
             return
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), KILL)
 
 
 class Fragile(TransformerMixin, BaseEstimator):
@@ -39,7 +42,7 @@ class Fragile(TransformerMixin, BaseEstimator):
                 pickle.dump(X, file)
         except FileExistsError:
             return X
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), KILL)
 
 
 class FailsOnce(TransformerMixin, BaseEstimator):

@@ -52,7 +52,7 @@ def public_objects():
 
 
 def test_api_page_names_all_that_is_public():
-    named = set(re.findall(r"[\w.]+", (DOC / "api.rst").read_text()))
+    named = set(re.findall(r"[\w.]+", (DOC / "api.rst").read_text(encoding="utf-8")))
     named |= {name.rpartition(".")[2] for name in named}
     names = list(public_objects())
     assert len(names) > 100
@@ -65,7 +65,7 @@ def pages():
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
 def test_relative_links_lead_somewhere(page):
-    for link in re.findall(r"\]\(([^)#\s]+)", page.read_text()):
+    for link in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")):
         if "://" in link or link.startswith("mailto:"):
             continue
         target = page.parent / link
@@ -79,7 +79,7 @@ def test_relative_links_lead_somewhere(page):
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
 def test_scripts_and_benchmarks_that_are_named_exist(page):
-    text = page.read_text()
+    text = page.read_text(encoding="utf-8")
     known = {path.stem for path in (ROOT / "benchmarks").glob("*.py")}
     for names in re.findall(r"python -m benchmarks ([\w ]+)", text):
         assert set(names.split()) <= known, f"{page.name}: {names}"
@@ -172,7 +172,7 @@ def test_the_table_of_needed_data_is_that_of_its_plans():
 CODE = [
     page
     for page in (ROOT / "README.md", DOC / "get_started.md", *sorted(DOC.glob("guide/*.md")))
-    if page.is_file() and "```python" in page.read_text()
+    if page.is_file() and "```python" in page.read_text(encoding="utf-8")
 ]
 
 
@@ -181,7 +181,7 @@ def test_code_of_a_page_runs(page, tmp_path, monkeypatch):
     # In order, as a reader would, with rows of their own called X and X_new.
     monkeypatch.chdir(tmp_path)
     names = {"X": make_two_circles(600, random_state=0), "X_new": make_two_circles(50)}
-    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     ran = 0
     for block in blocks:
         if "distributed" in block:

@@ -50,7 +50,7 @@ PATHS = {module_name(path): path for path in sorted(ROOT.rglob("*.py"))}
 def imports(module):
     """Modules of the package that one imports, also within functions and for types alone."""
     taken = set()
-    for node in ast.walk(ast.parse(PATHS[module].read_text())):
+    for node in ast.walk(ast.parse(PATHS[module].read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             taken |= {alias.name for alias in node.names}
         if isinstance(node, ast.ImportFrom):
@@ -100,19 +100,19 @@ def test_names_of_files_are_used_once():
 
 @pytest.mark.parametrize("module", PATHS)
 def test_no_file_is_long(module):
-    assert len(PATHS[module].read_text().splitlines()) <= LONGEST
+    assert len(PATHS[module].read_text(encoding="utf-8").splitlines()) <= LONGEST
 
 
 @pytest.mark.parametrize(
     "package", [name for name, path in PATHS.items() if path.name == "__init__.py"]
 )
 def test_folders_say_what_they_are(package):
-    text = ast.get_docstring(ast.parse(PATHS[package].read_text()))
+    text = ast.get_docstring(ast.parse(PATHS[package].read_text(encoding="utf-8")))
     assert len([part for part in text.replace("\n", " ").split(". ") if part.strip()]) >= 2
 
 
 def test_the_map_of_contributors_is_this_one():
-    text = (ROOT.parent / "CONTRIBUTING.md").read_text()
+    text = (ROOT.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
     block = next(part for part in text.split("```") if "noise, calibration" in part)
     lines = [line.split("  ")[0].split(", ") for line in block.strip().splitlines()]
     rooms = [set(names) & set.union(*FLOORS) for names in lines]

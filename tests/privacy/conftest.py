@@ -26,6 +26,8 @@ def postgresql():
     """URL of an empty server that trusts loopback; stopped at the end of the session."""
     pytest.importorskip("sqlalchemy")
     pytest.importorskip("psycopg")
+    if os.name != "posix":
+        pytest.skip("its socket needs a POSIX system")
     initdb, control = _find("initdb"), _find("pg_ctl")
     if not (initdb and control):
         pytest.skip("PostgreSQL is not installed")

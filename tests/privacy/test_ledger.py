@@ -3,7 +3,6 @@
 import contextlib
 import os
 import pickle
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -116,7 +115,7 @@ def test_processes_that_race_and_one_that_is_killed(path):
     go(processes)
     victim = processes[0]
     acknowledged = [victim.stdout.readline().strip() for _ in range(100)]
-    victim.send_signal(signal.SIGKILL)
+    victim.kill()
     acknowledged += lines(victim)
     for process in processes[1:]:
         acknowledged += lines(process)

@@ -1,0 +1,162 @@
+"""Releases and diagrams of peers: run in their environments, by path, not as a module.
+
+``python _foreign_tools.py JOB data.npz parameters.json`` prints results as JSON.
+"""
+
+import json
+import logging
+import os
+import sys
+import time
+import warnings
+
+import numpy as np
+
+
+def timed(function, repeats):
+    """Seconds of each call, and the result of the last one."""
+    seconds = []
+    for number in range(repeats):
+        start = time.perf_counter()
+        result = function(number)
+        seconds.append(time.perf_counter() - start)
+    return seconds, result
+
+
+def components(data, parameters):
+    """Private principal components of diffprivlib, by seed."""
+    from diffprivlib.models import PCA
+
+    found = []
+
+    def fit(seed):
+        low, high = data["low"], data["high"]
+        model = PCA(
+            parameters["n_components"],
+            epsilon=parameters["epsilon"],
+            bounds=(low, high),
+            data_norm=float(np.linalg.norm(high - low) / 2),
+            random_state=seed,
+        )
+        found.append(model.fit(data["X"]).components_.tolist())
+
+    return {"seconds": timed(fit, parameters["repeats"])[0], "components": found}
+
+
+def histogram(data, parameters):
+    """Private counts of diffprivlib in square cells."""
+    from diffprivlib.tools import histogram2d
+
+    x, y = data["X"].T
+    span = [(parameters["low"], parameters["high"])] * 2
+
+    def release(seed):
+        return histogram2d(
+            x, y, epsilon=parameters["epsilon"], bins=parameters["bins"], range=span
+        )[0]
+
+    seconds, counts = timed(release, parameters["repeats"])
+    return {"seconds": seconds, "counts": np.asarray(counts).ravel().tolist()}
+
+
+def spark_counts(data, parameters):
+    """Private counts of Tumult Analytics by a number of the cell, on Spark with one thread."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    import pandas as pd
+    from pyspark.sql import SparkSession
+    from tmlt.analytics import AddOneRow, KeySet, PureDPBudget, QueryBuilder, Session
+
+    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    spark = builder.config("spark.sql.shuffle.partitions", "1").getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    rows = spark.createDataFrame(pd.DataFrame({"cell": data["cells"]}))
+    session = Session.from_dataframe(
+        PureDPBudget(float("inf")), "rows", rows, protected_change=AddOneRow()
+    )
+    keys = KeySet.from_dict({"cell": list(range(parameters["n_cells"]))})
+    query = QueryBuilder("rows").groupby(keys).count(name="n")
+
+    def release(seed):
+        return session.evaluate(query, PureDPBudget(parameters["epsilon"])).toPandas()
+
+    # Once in vain: the first call of a virtual machine compiles.
+    release(0)
+    seconds, table = timed(release, parameters["repeats"])
+    return {"seconds": seconds, "counts": table.sort_values("cell")["n"].tolist()}
+
+
+def quantiles(data, parameters):
+    """The first and the last percentile by diffprivlib, half of epsilon each, by seed."""
+    from diffprivlib.tools import percentile
+
+    def release(seed):
+        return percentile(
+            data["x"],
+            [1, 99],
+            epsilon=parameters["epsilon"],
+            bounds=tuple(parameters["start"]),
+            random_state=seed,
+        )
+
+    return {"intervals": [np.asarray(release(s)).tolist() for s in range(parameters["repeats"])]}
+
+
+def cubical(data, parameters):
+    """Diagrams of giotto-tda of a function on cells: seconds, births and deaths by dimension."""
+    from gtda.homology import CubicalPersistence
+
+    values = data["values"][None]
+    dimensions = tuple(range(values.ndim - 1))
+    model = CubicalPersistence(homology_dimensions=dimensions, n_jobs=1)
+    seconds, diagrams = timed(lambda _: model.fit_transform(values), parameters["repeats"])
+    points = [diagrams[0][diagrams[0][:, 2] == q, :2].tolist() for q in dimensions]
+    return {"seconds": seconds, "diagrams": points}
+
+
+def entropies(data, parameters):
+    """Entropies of Vietoris-Rips diagrams by giotto-tda, its example of shapes: the features."""
+    from gtda.diagrams import PersistenceEntropy
+    from gtda.homology import VietorisRipsPersistence
+
+    rips = VietorisRipsPersistence(metric="euclidean", homology_dimensions=[0, 1, 2], n_jobs=1)
+
+    def features(_):
+        return PersistenceEntropy().fit_transform(rips.fit_transform(data["clouds"]))
+
+    seconds, X = timed(features, parameters["repeats"])
+    return {"seconds": seconds, "features": X.tolist()}
+
+
+def transport(data, parameters):
+    """1-Wasserstein distance of diagrams by GUDHI on the solver of POT."""
+    from gudhi.wasserstein import wasserstein_distance
+
+    def distance(_):
+        return wasserstein_distance(data["P"], data["Q"], order=1.0, internal_p=np.inf)
+
+    seconds, value = timed(distance, parameters["repeats"])
+    return {"seconds": seconds, "distance": float(value)}
+
+
+JOBS = {
+    job.__name__: job
+    for job in (
+        components,
+        histogram,
+        spark_counts,
+        quantiles,
+        cubical,
+        entropies,
+        transport,
+    )
+}
+
+if __name__ == "__main__":
+    # This folder has names of its own that the peers' files have too.
+    del sys.path[0]
+    warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)
+    job, path, text = sys.argv[1:]
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    print(json.dumps(JOBS[job](arrays, json.loads(text))))
