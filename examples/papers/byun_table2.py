@@ -28,6 +28,7 @@ The best variation of each cell is chosen with the classes in view, which the me
 import itertools
 import os
 
+import matplotlib.pyplot as plt
 import numpy as np
 from joblib import Parallel, delayed
 from scipy.linalg import solve_triangular
@@ -178,7 +179,8 @@ def over_seeds(function, *args, **options):
 # %%
 # The table
 # ---------
-tables, everything = {}, {(variation, swept): {} for variation in VARIATIONS for swept in SWEPT}
+tables, curves = {}, {}
+everything = {(variation, swept): {} for variation in VARIATIONS for swept in SWEPT}
 for name, load in (("pulsar", load_pulsar), ("MAGIC", load_magic)):
     try:
         data = load()
@@ -209,6 +211,31 @@ for name, load in (("pulsar", load_pulsar), ("MAGIC", load_magic)):
             f"{ours[1]:11.3f}   best: {best}",
             flush=True,
         )
+        curves.setdefault((name, n_components), []).append(
+            (paper(name, epsilon, n_components), values[best], *ours)
+        )
+
+# %%
+if curves:
+    figure, axes = plt.subplots(
+        len(tables),
+        len(COMPONENTS),
+        figsize=(3 * len(COMPONENTS), 2.8 * len(tables)),
+        layout="constrained",
+        squeeze=False,
+    )
+    for ax, ((name, n_components), rows) in zip(axes.flat, curves.items(), strict=True):
+        names = ("paper", "printed, best of all", "ours, replace-one", "ours, add-remove")
+        for label, form, values in zip(
+            names, ("k-", "k:", "o-", "s--"), np.transpose(rows), strict=True
+        ):
+            ax.semilogx(EPSILONS, values, form, label=label)
+        ax.set(title=f"{name}, {n_components} components", xlabel="epsilon")
+        ax.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
+        ax.minorticks_off()
+    axes[0, 0].set_ylabel("adjusted Rand index")
+    axes[0, 0].legend(fontsize="x-small")
+    plt.show()
 
 # %%
 # Is there one variation that gives the whole table? The nearest ones, by the root of the mean

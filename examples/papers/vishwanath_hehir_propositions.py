@@ -13,6 +13,7 @@ numbers: sizes and shapes are ours.
 # Latent positions, their image, and the error of an embedding up to a rotation.
 import time
 
+import matplotlib.pyplot as plt
 import numpy as np
 from gudhi import AlphaComplex
 from scipy.linalg import orthogonal_procrustes
@@ -161,3 +162,16 @@ print("\nexponent of n " + "".join(f"{name:>11}" for name in NAMES))
 for epsilon, rows in trends.items():
     slopes = np.polyfit(np.log(SIZES), np.log(rows), 1)[0]
     print(f"{'epsilon ' + format(epsilon, 'g'):14}" + "".join(f"{slope:11.2f}" for slope in slopes))
+
+# %%
+figure, axes = plt.subplots(1, len(trends), figsize=(3.2 * len(trends), 3.2), layout="constrained")
+for ax, (epsilon, rows) in zip(axes, trends.items(), strict=True):
+    for name, values in zip(NAMES, np.transpose(rows), strict=True):
+        ax.loglog(SIZES, values, "o-", label=name)
+    title = "no flips" if np.isinf(epsilon) else f"epsilon = {epsilon:g}"
+    ax.set(xlabel="nodes", title=title)
+    ax.set_xticks(SIZES, SIZES)
+    ax.minorticks_off()
+axes[0].set_ylabel("distance of the loops")
+axes[-1].legend(fontsize="small")
+plt.show()
