@@ -227,7 +227,7 @@ if curves:
     for ax, ((name, n_components), rows) in zip(axes.flat, curves.items(), strict=True):
         names = ("paper", "printed, best of all", "ours, replace-one", "ours, add-remove")
         for label, form, values in zip(
-            names, ("k-", "k:", "o-", "s--"), np.transpose(rows), strict=True
+            names, ("k.-", "kx:", "o-", "s--"), np.transpose(rows), strict=True
         ):
             ax.semilogx(EPSILONS, values, form, label=label)
         ax.set(title=f"{name}, {n_components} components", xlabel="epsilon")
