@@ -216,7 +216,9 @@ class PrivateMassSearch(PrivateEstimatorMixin, BaseEstimator):
     @staticmethod
     def _parameters_for_checks() -> dict[str, Any]:
         """What the privacy checks need, whose clouds lie in the unit box."""
-        return {"filtration": DTMFiltration(bounds=(0, 1), resolution=6)}
+        # Of components, whose scores tell masses apart in clouds as small as theirs.
+        filtration = DTMFiltration(bounds=(0, 1), resolution=6)
+        return {"filtration": filtration, "homology_dimension": 0}
 
     def __sklearn_tags__(self):
         """Describe the input."""
