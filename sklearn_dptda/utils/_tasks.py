@@ -65,8 +65,10 @@ def _finished(function, missing, common, n_jobs, options):
         # To all workers: what one of them has alone dies with it.
         client = get_active_backend()[0].client
         common = client.scatter(list(common), broadcast=True, hash=False)
-    parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered", **options)
-    yield from parallel(
+    # Backends that hand nothing over before the end lose what was finished where they fail.
+    as_they_finish = getattr(get_active_backend()[0], "supports_return_generator", False)
+    order = "generator_unordered" if as_they_finish else "list"
+    yield from Parallel(n_jobs=n_jobs, return_as=order, **options)(
         delayed(_attempt)(engine is not None, function, index, *common, *item)
         for index, item in list(missing.items())
     )

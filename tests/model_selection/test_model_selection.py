@@ -2,6 +2,7 @@ import pickle
 
 import numpy as np
 import pytest
+from joblib import parallel_config
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import FeatureUnion, make_pipeline
@@ -195,3 +196,12 @@ def test_candidates_that_bring_accountants_pay_once(circles):
     search = GridSearchCV(DPLloyd(2, bounds=(-3, 3.5), accountant=a), {"accountant": [a, b]}, cv=2)
     release_replicates(search, circles, 3)
     assert len(a) + len(b) == 3 * 5
+
+
+@pytest.mark.parametrize("backend", ["sequential", "threading", "multiprocessing", "loky"])
+def test_replicates_on_every_backend_of_joblib(filtration, backend):
+    accountant = PrivacyAccountant(2.0)
+    private = PrivatePersistence(0.5, accountant=accountant)
+    with parallel_config(backend=backend):
+        assert len(release_replicates(private, [filtration], 4, n_jobs=2)) == 4
+    assert accountant.remaining().epsilon == 0 and len(accountant) == 4
