@@ -176,6 +176,7 @@ CODE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", CODE, ids=lambda page: page.name)
 def test_code_of_a_page_runs(page, tmp_path, monkeypatch):
     # In order, as a reader would, with rows of their own called X and X_new.

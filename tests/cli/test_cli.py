@@ -98,6 +98,7 @@ def test_help_teaches(capsys):
     assert "choosing the numbers" in text and "one row" in text
 
 
+@pytest.mark.slow
 def test_demo(tmp_path, capsys):
     assert main(["demo", "-o", str(tmp_path), "--releases", "2", "--seed", "0"]) == 0
     assert "two circles" in capsys.readouterr().out

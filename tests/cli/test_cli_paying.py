@@ -329,6 +329,7 @@ def test_a_failure_after_the_payment_says_so(folder, capsys, monkeypatch):
     assert error == "error: out/x: No space left on device"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs signals of POSIX")
 def test_a_real_ctrl_c(folder):
     code = (
@@ -362,6 +363,7 @@ def test_progress_of_what_is_slow(capsys, monkeypatch):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_warnings_are_one_line(folder, capsys):
     options = ["--bounds", "-1", "1", "--resolution", "9", "--m", "0.01", "--epsilon", "0.01"]
     # As a user's Python has it; here warnings are errors.
@@ -424,6 +426,7 @@ def test_every_command_is_registered():
     assert {module.__name__.rpartition(".")[2] for module in COMMANDS} == files
 
 
+@pytest.mark.slow
 def test_the_page_of_the_command_line_runs(folder, capsys):
     page = Path(sklearn_dptda.__file__).parent.parent / "doc" / "guide" / "command_line.md"
     if not page.is_file():

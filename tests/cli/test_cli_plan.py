@@ -41,6 +41,7 @@ def test_the_printed_command_makes_the_release(tmp_path, capsys):
     assert max(lengths) > plan.noise_floor
 
 
+@pytest.mark.slow
 def test_the_sentence_is_that_of_the_plan(tmp_path, capsys):
     assert main(["plan", *LOOP, "-o", str(tmp_path / "out")]) == 0
     plan = plan_release(2000, (-1.5, 1.5), loop_radius=1.0, spread=0.1, m=0.25)

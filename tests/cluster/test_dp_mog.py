@@ -129,6 +129,7 @@ def test_order_of_rows_and_batches_change_nothing():
     assert np.array_equal(private.fit(X[::-1]).means_, first)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [math.inf, 5.0, 1.0])
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_blobs_are_found(epsilon, adjacency):

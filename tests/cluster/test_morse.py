@@ -147,6 +147,7 @@ def assert_tree_of_saddles(parameters, search="ridgeline"):
     return density, tree
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", ["ridgeline", "string"])
 def test_a_centre_that_is_no_mode_is_no_pass(search):
     density, tree = assert_tree_of_saddles(CENTRE_NO_PASS, search)

@@ -26,6 +26,7 @@ def fifteen():
     return make_blobs(5000, centers=FAR_APART, cluster_std=0.5, random_state=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "epsilon"),
     [(DPLloyd, 10.0), (DPLloyd, 1.0), (DPLloyd, 0.5), (DPMoGMorse, 10.0), (DPMoGMorse, 1.0)],
@@ -40,6 +41,7 @@ def test_fifteen_clusters_from_any_start(kind, epsilon, fifteen):
     assert np.mean(scores) > 0.97
 
 
+@pytest.mark.slow
 def test_numbers_beyond_eight_are_found(fifteen):
     X, y = fifteen
     private = DPMoGMorse(epsilon=2.0, delta=1e-5, random_state=0).fit(X)

@@ -233,6 +233,7 @@ def test_frames_have_names():
     assert list(private.feature_names_in_) == list("abcd")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not (DATA and Path(DATA, "usps.npz").is_file()),
     reason="usps.npz not found: set SKLEARN_DPTDA_DATA to a folder that holds it",
@@ -258,6 +259,7 @@ def one_release(X, random_state, factor=1.0):
     return release_outer_products(Rows.of_array(X), lambda batch: batch, budget, 1.0)
 
 
+@pytest.mark.slow
 def test_one_release_and_its_twin_with_less_noise():
     # 2,000 runs a side, with the entry that a record along an axis moves; false alarms 1e-6.
     sides = np.eye(3)[[2, 2, 0]], np.eye(3)[[2, 2]]

@@ -182,6 +182,7 @@ def test_draws_follow_the_law(seed):
         assert value > chi2.isf(1e-6, freedom)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_outputs", [1, 2, 3, 700, 8191, 8192, 60_000])
 def test_draws_of_any_number_of_outputs(n_outputs):
     n = 2000 if n_outputs < 5000 else 100
@@ -424,6 +425,7 @@ def test_programs_at_small_rates(alpha):
     assert accuracy_bounds(D, alpha=alpha).optimum == pytest.approx(0.5, abs=0.01)
 
 
+@pytest.mark.slow
 def test_workers_pay_into_the_same_ledger(tmp_path):
     accountant = PrivacyAccountant(100.0, path=tmp_path / "ledger.db")
     private = MetricExponentialMechanism(1.0, candidates=[[0.0], [1.0]]).fit()

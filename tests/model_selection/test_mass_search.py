@@ -35,6 +35,7 @@ def scores(search, clouds):
     )
 
 
+@pytest.mark.slow
 def test_one_record_moves_scores_by_one_at_most(rng):
     # Whatever the mass, dimension and rank.
     worst = 0.0
@@ -89,6 +90,7 @@ def test_no_law_loses_more_than_epsilon_and_a_twin_does():
         assert losses[epsilon] > epsilon
 
 
+@pytest.mark.slow
 def test_the_choice_is_good():
     clouds = [make_two_circles(2000, random_state=0)]
     search = PrivateMassSearch(

@@ -120,6 +120,7 @@ def test_resolutions():
     assert resolution_for(0.05, np.ones(3)) == 41
 
 
+@pytest.mark.slow
 def test_the_epsilon_is_the_least():
     plan = plan_release(4000, BOX, loop_radius=1.0, spread=0.1, m=0.3)
     assert plan.visible_persistence >= threshold(plan.error_bound, plan.noise_floor)
@@ -183,6 +184,7 @@ def test_numbers_of_coordinates():
     assert n_dims((0, [1, 1, 1])) == 3
 
 
+@pytest.mark.slow
 def test_sentences():
     text = str(plan_release(4000, BOX, loop_radius=1.0, m=0.3))
     assert "shows a loop of 4000 points" in text and "sampling" in text

@@ -83,6 +83,7 @@ def test_law_matches_enumeration(name, linear, rate, diagram):
     assert chisquare(observed[keep], expectation[keep]).pvalue > 1e-6
 
 
+@pytest.mark.slow
 def test_wrong_rate_is_rejected():
     # The broken twin of the test above: a law at 1.25 times the rate must be told apart.
     measure = make_base_measure("spike-slab", 5, 2)

@@ -97,6 +97,7 @@ def test_seed_reproduces_and_clouds_differ(filtration):
     assert not np.array_equal(first[0][0], first[1][0])
 
 
+@pytest.mark.slow
 def test_n_jobs_changes_nothing(filtration):
     clouds = copies(filtration, 3)
     serial = PrivatePersistence(random_state=7).fit_transform(clouds)

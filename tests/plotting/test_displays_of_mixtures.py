@@ -443,6 +443,7 @@ def test_unfitted_estimators_are_refused(estimator):
         MixtureDensityDisplay.from_estimator(estimator)
 
 
+@pytest.mark.slow
 def test_import_leaves_matplotlib_alone():
     code = "import sys, sklearn_dptda.plotting; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

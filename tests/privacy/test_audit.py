@@ -115,6 +115,7 @@ def test_operating_system_entropy_is_audited():
     assert result.refutes(1.0)
 
 
+@pytest.mark.slow
 def test_user_event_counts_all_runs():
     def positive(output):
         return output[0] > 0
@@ -335,6 +336,7 @@ def test_worst_cases_attain_the_sensitivity():
     assert max(changes) == pytest.approx((high - low).sum() / 7)
 
 
+@pytest.mark.slow
 def test_sides_that_never_meet_are_told_apart():
     # Thresholds at the edge of one side's scores would miss new runs of it. 300 of 300 runs say
     # 4.03; of 20 audits nearly each is near it, for each version of the classifier.

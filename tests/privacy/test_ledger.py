@@ -216,6 +216,7 @@ def test_vanished_file_does_not_come_back_empty(tmp_path):
     unusable(accountant, "not the one")
 
 
+@pytest.mark.slow
 def test_handle_of_a_temporary_ledger_that_is_gone(tmp_path):
     code = (
         "import pickle, sys; from sklearn_dptda.privacy import PrivacyAccountant; "
@@ -370,6 +371,7 @@ def test_forks_and_threads_do_not_hang():
     assert codes == [0] * 10
 
 
+@pytest.mark.slow
 def test_file_in_use_waits_for_its_turn(tmp_path):
     path = tmp_path / "a.db"
     accountant = PrivacyAccountant(1.0, path=path)
