@@ -1,0 +1,77 @@
+"""Tasks on foreign engines, and engines for rows that return what they should not."""
+
+import numpy as np
+import pytest
+from joblib import parallel_config, register_parallel_backend
+from joblib.parallel import SequentialBackend
+
+from sklearn_dptda.cluster import DPLloyd
+from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.utils._row_batches import Tally
+from sklearn_dptda.utils._tasks import Failed, outcomes, run, tasks_may_repeat
+
+X = np.random.default_rng(0).uniform(size=(300, 2))
+
+
+class Foreign(SequentialBackend):
+    """Runs elsewhere, as far as anybody knows."""
+
+
+def test_engines_that_are_not_of_joblib_may_run_tasks_again():
+    register_parallel_backend("foreign", Foreign)
+    for known in ("sequential", "threading", "loky", "multiprocessing"):
+        with parallel_config(backend=known):
+            assert not tasks_may_repeat()
+    with parallel_config(backend="foreign"):
+        assert tasks_may_repeat()
+        assert run(_sum, [(i,) for i in range(4)], 10) == [10, 11, 12, 13]
+
+
+def test_a_task_that_fails_leaves_the_others():
+    found = outcomes(_divide, [(2,), (0,), (4,)], 8)
+    assert (found[0], found[2]) == (4, 2) and isinstance(found[1].error, ZeroDivisionError)
+    assert isinstance(found[1], Failed)
+    with pytest.raises(ZeroDivisionError):
+        run(_divide, [(2,), (0,)], 8)
+
+
+class Strange:
+    """Sums over the parts of rows, and hands over something else from some pass on."""
+
+    def __init__(self, result, sound):
+        self.result, self.sound = result, sound
+
+    def map_reduce(self, function):
+        self.sound -= 1
+        return function(X) if self.sound >= 0 else self.result
+
+
+@pytest.mark.parametrize("sound", [0, 1, 2])
+def test_sums_that_are_none_are_refused(sound):
+    with pytest.raises(ValueError, match=r"map_reduce must|chunks are empty"):
+        DPLloyd(2, bounds=(0, 1)).fit(Strange(None, sound))
+
+
+def test_errors_of_parts_quote_nothing():
+    def spoils(part):
+        raise KeyError(f"secret {part}")
+
+    tally = Tally.of(spoils, "row") + Tally(3, 1)
+    with pytest.raises(ValueError, match=r"could not be read \(KeyError\)") as caught:
+        tally.checked()
+    assert "secret" not in str(caught.value) and caught.value.__cause__ is None
+
+
+def test_a_part_that_cannot_be_read_costs_nothing():
+    budget = PrivacyAccountant(1.0, 1e-4)
+    with pytest.raises(ValueError):
+        DPLloyd(2, 0.5, bounds=(0, 1), accountant=budget).fit(Strange(Tally(0), 0))
+    assert len(budget) == 0
+
+
+def _sum(common, i):
+    return common + i
+
+
+def _divide(common, i):
+    return common // i
