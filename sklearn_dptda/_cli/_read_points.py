@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-# What libraries raise at broken files; zip archives: encrypted ones RuntimeError, unknown ways of
-# compression NotImplementedError.
+# What libraries raise at broken files; zip archives that are encrypted, or compressed in unknown
+# ways: RuntimeError and its children.
 _BROKEN = (
     ValueError,
     EOFError,
@@ -18,7 +18,6 @@ _BROKEN = (
     KeyError,
     SyntaxError,
     RuntimeError,
-    NotImplementedError,
     tokenize.TokenError,
     zipfile.BadZipFile,
     zlib.error,

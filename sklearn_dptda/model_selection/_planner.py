@@ -18,6 +18,7 @@ from sklearn_dptda.model_selection._release_plan import Detection, ReleasePlan, 
 from sklearn_dptda.persistence import PrivatePersistence
 from sklearn_dptda.persistence._base_persistence import check_dimensions
 from sklearn_dptda.persistence._least_epsilon import PART, least_epsilon
+from sklearn_dptda.persistence._public_numbers import check_confidence
 from sklearn_dptda.utils import check_bounds
 
 MASSES = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6)
@@ -131,8 +132,7 @@ def plan_release(
     """
     if not isinstance(n_points, Integral) or n_points < 2:
         raise ValueError(f"n_points must be an integer of at least 2; got {n_points!r}.")
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie between 0 and 1; got {confidence!r}.")
+    check_confidence(confidence)
     private = PrivatePersistence() if private is None else private
     private._validate_params()
     low, high = check_bounds(bounds, _coordinates(bounds, n_dims))

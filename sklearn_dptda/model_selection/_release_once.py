@@ -22,7 +22,7 @@ def release_once(estimator: BaseEstimator, X: Any, key: ReleaseKey) -> Any:
         can reach, such as one in a database server.
     X : array-like, DataFrame, or list of them
         Its input, in memory: read the part of a task inside of the task. It
-        must pickle; it is read twice and copied never.
+        must pickle, and is read twice.
     key : ReleaseKey
         Made before the task is sent, one for each task.
 
@@ -35,7 +35,7 @@ def release_once(estimator: BaseEstimator, X: Any, key: ReleaseKey) -> Any:
     Raises
     ------
     ValueError
-        If X describes records that are elsewhere, such as a Dask collection or
+        If ``key`` is none, or X describes records that are elsewhere, such as a Dask collection or
         a function: what the description means could change between two runs.
 
     Notes
@@ -66,6 +66,8 @@ def release_once(estimator: BaseEstimator, X: Any, key: ReleaseKey) -> Any:
     >>> budget.total().epsilon
     0.8
     """
+    if not isinstance(key, ReleaseKey):
+        raise ValueError(f"key must be a ReleaseKey; got one of type {type(key).__name__}.")
     for part in (X, *X) if isinstance(X, list | tuple) else (X,):
         if callable(part) or hasattr(part, "map_reduce") or parts_elsewhere(part) is not None:
             raise ValueError(

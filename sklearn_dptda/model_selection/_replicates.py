@@ -10,7 +10,7 @@ from sklearn_dptda.model_selection._dry_run import planned_loss
 from sklearn_dptda.privacy import ReleaseKey, default_accountant, spawn_seeds
 from sklearn_dptda.privacy._release import release, seeded_clone
 from sklearn_dptda.privacy._release_key import under
-from sklearn_dptda.privacy._reservation import Reservation
+from sklearn_dptda.privacy._reservation import PaidAhead, Reservation
 from sklearn_dptda.utils._tasks import Failed, outcomes, tasks_may_repeat
 
 
@@ -90,8 +90,9 @@ def release_replicates(
     to the workers. A task that an engine runs again, as Dask and Ray do when a
     worker dies, pays nothing and repeats its draw: its coins come from a
     :class:`~sklearn_dptda.privacy.ReleaseKey`.
-    Where it cannot be planned what a replicate will cost, replicates pay in the workers,
-    under keys, and so once each as well.
+    Where it cannot be planned what a replicate will cost, or processes of its
+    own share it (``n_jobs`` of a search inside, on this machine), replicates pay in the
+    workers, under keys where tasks run again, and so once each as well.
 
     Examples
     --------
@@ -111,6 +112,7 @@ def release_replicates(
     plan = _plan(estimator, X)
     if plan is not None:
         (plan * n_replicates).check()
+    if plan is not None and (tasks_may_repeat() or _stays_here(estimator)):
         # What an estimator refuses, it refuses here, and nothing is spent.
         first.append(_replicate(estimator, None, X, seeds[0], None))
         (plan * (n_replicates - 1)).pay()
@@ -141,6 +143,12 @@ def _plan(estimator, X):
     return replace(plan, releases=tuple(counted)) if counted else None
 
 
+def _stays_here(estimator):
+    """Whether nothing inside makes processes of its own, which would share what one has paid."""
+    jobs = (v for n, v in estimator.get_params().items() if n.split("__")[-1] == "n_jobs")
+    return all(value in (None, 1) for value in jobs)
+
+
 def _searches_accountants(estimator):
     """Whether candidates of a search bring accountants of their own, which nothing can replace."""
     grids = [
@@ -155,14 +163,19 @@ def _searches_accountants(estimator):
 def _replicate(estimator, reserved, X, seed, key):
     """Release once, by a clone with a seed or a key, from what was paid for ahead, if anything."""
     copy = seeded_clone(estimator, seed)
+    paid = PaidAhead(reserved or [])
     if reserved is not None:
-        copy.set_params(**dict.fromkeys(_payers(copy), Reservation(reserved)))
-    with under(key):
-        return release(copy, X)
+        payers = _payers(copy).items()
+        copy.set_params(**{name: Reservation(payer, paid) for name, payer in payers})
+    try:
+        with under(key):
+            return release(copy, X)
+    finally:
+        paid.is_open = False
 
 
 def _payers(estimator):
-    """Names of parameters that are accountants, or stand where the default would serve."""
+    """Accountants by the names of parameters, with the default where it would serve."""
     names = {n: v for n, v in estimator.get_params().items() if n.split("__")[-1] == "accountant"}
-    # In a block with a default accountant, in which estimators are pickled with it, all are.
-    return [name for name, value in names.items() if value is not None or default_accountant()]
+    payers = {name: value or default_accountant() for name, value in names.items()}
+    return {name: payer for name, payer in payers.items() if payer is not None}

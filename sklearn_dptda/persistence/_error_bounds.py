@@ -12,6 +12,7 @@ from sklearn_dptda.persistence._base_persistence import BaseGridPersistence, che
 from sklearn_dptda.persistence._error_levels import error_level, noise_level
 from sklearn_dptda.persistence._least_epsilon import least_epsilon
 from sklearn_dptda.persistence._mechanisms import mechanism_of
+from sklearn_dptda.persistence._public_numbers import check_confidence, check_positive
 
 
 def bottleneck_error_bound(
@@ -188,7 +189,7 @@ def epsilon_for_error(
     """
     if not error > 0:
         raise ValueError(f"error must be positive; got {error!r}.")
-    _check_ranges(sensitivity, upper)
+    check_positive(sensitivity=sensitivity, upper=upper)
     options = {
         "confidence": confidence,
         "n_features": n_features,
@@ -206,7 +207,7 @@ class _Setting:
     """Grid, weights of levels, and volumes of all parts of one release."""
 
     def __init__(self, private, sensitivity, upper, n_features, floor, inside=False):
-        _check_ranges(sensitivity, upper)
+        check_positive(sensitivity=sensitivity, upper=upper)
         if private.mechanism != "exact":
             raise ValueError("mechanism='mcmc' has no error bound: its law is not known.")
         floor = sensitivity if floor is None else floor
@@ -241,15 +242,8 @@ def _at(private, epsilon):
     return clone(private).set_params(epsilon=epsilon)
 
 
-def _check_ranges(sensitivity, upper):
-    for name, value in (("sensitivity", sensitivity), ("upper", upper)):
-        if not 0 < value < math.inf:
-            raise ValueError(f"{name} must be a positive number; got {value!r}.")
-
-
 def _checked(confidence):
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie between 0 and 1; got {confidence!r}.")
+    check_confidence(confidence)
     return float(confidence)
 
 

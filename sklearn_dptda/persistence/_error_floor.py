@@ -8,6 +8,8 @@ from bisect import bisect_left
 
 import numpy as np
 
+from sklearn_dptda.persistence._public_numbers import check_confidence, check_loss, check_positive
+
 # Floats are off by less, relatively: results are moved to the safe side by it.
 _SLACK = 1e-12
 # Terms of a sum that is cut.
@@ -78,9 +80,9 @@ def bottleneck_error_floor(
     >>> round(bottleneck_error_bound(PrivatePersistence(1.0), **public), 4)
     0.2714
     """
-    _check_public(epsilon, sensitivity, upper)
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie between 0 and 1; got {confidence!r}.")
+    check_loss(epsilon)
+    check_positive(sensitivity=sensitivity, upper=upper)
+    check_confidence(confidence)
     if math.isinf(epsilon):
         return 0.0
     steps, miss = math.floor(upper / sensitivity), (1 - confidence) * (1 + _SLACK)
@@ -122,7 +124,8 @@ def mean_error_floor(epsilon: float, sensitivity: float, upper: float) -> float:
     >>> round(mean_error_floor(1.0, sensitivity=0.0034, upper=2.75), 4)
     0.0024
     """
-    _check_public(epsilon, sensitivity, upper)
+    check_loss(epsilon)
+    check_positive(sensitivity=sensitivity, upper=upper)
     if math.isinf(epsilon):
         return 0.0
     steps = math.floor(upper / sensitivity)
@@ -155,11 +158,3 @@ def _mean_missed(epsilon, widest, n_clouds):
 def _half_overlap(loss):
     """Probability that one of two outputs is taken for the other, at least, at a privacy loss."""
     return math.exp(-loss) / (1 + math.exp(-loss))
-
-
-def _check_public(epsilon, sensitivity, upper):
-    if not epsilon > 0:
-        raise ValueError(f"epsilon must be positive; got {epsilon!r}.")
-    for name, value in (("sensitivity", sensitivity), ("upper", upper)):
-        if not 0 < value < math.inf:
-            raise ValueError(f"{name} must be a positive number; got {value!r}.")

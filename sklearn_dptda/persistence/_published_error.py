@@ -3,6 +3,12 @@
 import math
 
 from sklearn_dptda.filtration._filtration_sensitivity import neighbour_count
+from sklearn_dptda.persistence._public_numbers import (
+    check_confidence,
+    check_from_one,
+    check_loss,
+    check_positive,
+)
 
 # Floats are off by less, relatively: results are moved to the safe side by it.
 _SLACK = 1e-12
@@ -89,9 +95,7 @@ def published_error_bound(
     _check_public(epsilon, n, m, diameter, confidence)
     max_points = math.ceil(math.log(n)) if max_points is None else max_points
     n_places = n**2 if n_places is None else n_places
-    for name, value in (("n_places", n_places), ("n_dimensions", n_dimensions)):
-        if not value >= 1:
-            raise ValueError(f"{name} must be at least 1; got {value!r}.")
+    check_from_one(n_places=n_places, n_dimensions=n_dimensions)
     if not max_points >= 0:
         raise ValueError(f"max_points must be at least 0; got {max_points!r}.")
     if not 0 <= approximation < math.inf:
@@ -163,13 +167,9 @@ def published_error_floor(
 
 
 def _check_public(epsilon, n, m, diameter, confidence):
-    if not epsilon > 0:
-        raise ValueError(f"epsilon must be positive; got {epsilon!r}.")
-    if not n >= 1:
-        raise ValueError(f"n must be at least 1; got {n!r}.")
+    check_loss(epsilon)
+    check_from_one(n=n)
     if not 0 < m <= 1:
         raise ValueError(f"m must be in (0, 1]; got {m!r}.")
-    if not 0 < diameter < math.inf:
-        raise ValueError(f"diameter must be a positive number; got {diameter!r}.")
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie between 0 and 1; got {confidence!r}.")
+    check_positive(diameter=diameter)
+    check_confidence(confidence)

@@ -3,6 +3,11 @@
 import math
 
 from sklearn_dptda.filtration._filtration_sensitivity import neighbour_count
+from sklearn_dptda.persistence._public_numbers import (
+    check_confidence,
+    check_from_one,
+    check_positive,
+)
 
 
 def sampling_error_bound(
@@ -51,12 +56,8 @@ def sampling_error_bound(
     >>> round(sampling_error_bound(4000, 0.2, 1.0, 101 * 101), 3)
     0.201
     """
-    for name, value in (("n", n), ("n_nodes", n_nodes)):
-        if not value >= 1:
-            raise ValueError(f"{name} must be at least 1; got {value!r}.")
-    if not 0 < diameter < math.inf:
-        raise ValueError(f"diameter must be a positive number; got {diameter!r}.")
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie between 0 and 1; got {confidence!r}.")
+    check_from_one(n=n, n_nodes=n_nodes)
+    check_positive(diameter=diameter)
+    check_confidence(confidence)
     share = neighbour_count(m, n) / n
     return diameter / share * math.sqrt(math.log(2 * n_nodes / (1 - confidence)) / (2 * n))

@@ -17,6 +17,7 @@ from sklearn_dptda.privacy._with_blocks import BLOCKS
 
 # What a ledger line keeps of a parameter: enough to recognise it, too little for a data set.
 _LONGEST_TEXT = 200
+_KEY_LENGTH = 32
 _HANDLES: weakref.WeakValueDictionary[str, "PrivacyAccountant"] = weakref.WeakValueDictionary()
 
 
@@ -255,6 +256,8 @@ class PrivacyAccountant:
             If the ledger cannot be used, or something else was paid for under
             the key. Nothing may be released.
         """
+        if not (key is None or (isinstance(key, str) and len(key) == _KEY_LENGTH)):
+            raise ValueError(f"key must be a text of {_KEY_LENGTH} characters; got {key!r}.")
         charge = Charge(float(epsilon), float(delta), None if rho is None else float(rho))
         line = {
             "adjacency": check_adjacency(adjacency),

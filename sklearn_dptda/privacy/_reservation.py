@@ -8,20 +8,19 @@ from sklearn_dptda.privacy._composition_rules import Charge
 from sklearn_dptda.privacy._warnings import PrivacyLedgerError
 
 
-class Reservation(PrivacyAccountant):
-    """Stands in for an accountant whose ledger has been charged for some guarantees already.
+class PaidAhead:
+    """Charges that a ledger has counted already, until they are taken or closed.
 
-    Releases take from it what was reserved, and nothing else: one that costs more than what is
-    left, or of another adjacency, is refused. Of what covers a release it takes the cheapest.
+    Of what covers a release the cheapest is taken.
     """
 
     def __init__(self, guarantees):
+        self.is_open = True
         self._left = list(guarantees)
         self._lock = threading.Lock()
 
-    def spend(self, epsilon, delta=0.0, *, rho=None, adjacency="replace-one", **line: Any) -> None:
-        """Take what was reserved for such a release."""
-        asked = Charge(float(epsilon), float(delta), rho)
+    def take(self, asked, adjacency):
+        """Take what was paid for such a release; PrivacyLedgerError if nothing is left for it."""
         with self._lock:
             covering = [
                 (_costs(paid.charge), place)
@@ -34,15 +33,23 @@ class Reservation(PrivacyAccountant):
                 )
             del self._left[min(covering)[1]]
 
-    def __reduce__(self):
-        # Of two copies each would pay.
-        raise PrivacyLedgerError(
-            "What was paid for ahead for one task cannot be shared with other processes: nothing "
-            "was released. Leave n_jobs of what runs inside of the task at None."
-        )
 
-    def __repr__(self):
-        return "Reservation()"
+class Reservation(PrivacyAccountant):
+    """An accountant of which releases of one task take what was paid for ahead, and nothing else.
+
+    What has left the task, as a pickle or when the task is over, is the accountant itself again.
+    """
+
+    def __init__(self, accountant, paid):
+        self.__dict__.update(vars(accountant))
+        self._paid = paid
+
+    def spend(self, epsilon, delta=0.0, *, rho=None, adjacency="replace-one", **line: Any) -> None:
+        """Take what was paid for, or, when the task is over, pay."""
+        if self._paid.is_open:
+            self._paid.take(Charge(float(epsilon), float(delta), rho), adjacency)
+        else:
+            super().spend(epsilon, delta, rho=rho, adjacency=adjacency, **line)
 
 
 def _costs(charge):

@@ -205,3 +205,22 @@ def test_replicates_on_every_backend_of_joblib(filtration, backend):
     with parallel_config(backend=backend):
         assert len(release_replicates(private, [filtration], 4, n_jobs=2)) == 4
     assert accountant.remaining().epsilon == 0 and len(accountant) == 4
+
+
+@pytest.mark.parametrize(("outer", "inner"), [(1, None), (2, None), (1, 2), (2, 2)])
+def test_replicated_searches_pay_once_wherever_they_run(circles, outer, inner):
+    budget = PrivacyAccountant(30.0, 1e-2)
+    search = GridSearchCV(
+        DPLloyd(2, bounds=(-3, 3.5), accountant=budget),
+        {"epsilon": [1.0]},
+        cv=2,
+        n_jobs=inner,
+    )
+    with pytest.raises(PrivacyBudgetExceeded):
+        release_replicates(search, circles, 11, n_jobs=outer)
+    assert len(budget) == 0
+    releases = release_replicates(search, circles, 3, n_jobs=outer)
+    assert len(releases) == 3 and len(budget) == 9
+    # What a replicate has kept pays from the same budget.
+    releases[-1]["best_estimator_"].fit(circles)
+    assert len(budget) == 10

@@ -22,7 +22,7 @@ from sklearn_dptda.privacy import (
     _ledger_stores,
 )
 from sklearn_dptda.privacy._composition_rules import Charge, Sums
-from sklearn_dptda.privacy._reservation import Reservation
+from sklearn_dptda.privacy._reservation import PaidAhead, Reservation
 
 KEY = "0123456789abcdef" * 2
 
@@ -45,6 +45,15 @@ def test_one_key_pays_once(accountant):
     accountant.spend(0.4, key=KEY, **line)
     with pytest.raises(PrivacyBudgetExceeded):
         accountant.spend(0.4, key=KEY[1:] + "x", **line)
+
+
+@pytest.mark.parametrize("key", ["short", 7, b"0" * 32])
+def test_what_is_no_key_is_refused(accountant, key):
+    with pytest.raises(ValueError, match="key must be a text"):
+        accountant.spend(0.1, key=key)
+    with pytest.raises(ValueError, match="key must be a ReleaseKey"):
+        release_once(DPLloyd(2), np.zeros((4, 2)), key)
+    assert len(accountant) == 0
 
 
 @pytest.mark.parametrize(
@@ -82,22 +91,37 @@ def test_payments_ahead_are_all_made_or_none(accountant):
     assert len(accountant) == 5
 
 
+def reserved(*guarantees):
+    return Reservation(PrivacyAccountant(10.0), PaidAhead(guarantees))
+
+
 def test_a_reservation_covers_what_was_paid_and_nothing_else():
-    reservation = Reservation([guarantee(0.5), guarantee(0.5, delta=1e-6)])
+    reservation = reserved(guarantee(0.5), guarantee(0.5, delta=1e-6))
     reservation.spend(0.5, 1e-7)
     reservation.spend(0.4)
     for asked in ((0.1, 0.0), (0.0, 1e-9)):
         with pytest.raises(PrivacyLedgerError, match="not among"):
             reservation.spend(*asked)
-    reservation = Reservation([guarantee(0.5, rho=0.01)])
+    reservation = reserved(guarantee(0.5, rho=0.01))
     # The same epsilon by a mechanism that zCDP counts for more.
     with pytest.raises(PrivacyLedgerError):
         reservation.spend(0.5)
     with pytest.raises(PrivacyLedgerError):
         reservation.spend(0.5, rho=0.01, adjacency="add-remove")
     reservation.spend(0.5, rho=0.01)
-    with pytest.raises(PrivacyLedgerError, match="cannot be shared"):
-        pickle.dumps(reservation)
+    assert len(reservation) == 0
+
+
+def test_what_leaves_its_task_is_the_accountant_itself():
+    accountant = PrivacyAccountant(10.0)
+    paid = PaidAhead([guarantee(0.5)])
+    reservation = Reservation(accountant, paid)
+    assert pickle.loads(pickle.dumps(reservation)) is accountant
+    assert repr(reservation) == repr(accountant)
+    paid.is_open = False
+    # Nothing is taken for nothing once the task is over.
+    reservation.spend(0.5)
+    assert accountant.total().epsilon == 0.5
 
 
 def test_a_copied_file_is_no_second_budget(tmp_path):
@@ -173,7 +197,7 @@ def test_payments_are_in_the_file_itself(tmp_path):
 
 
 def test_a_reservation_takes_the_cheapest_that_covers():
-    reservation = Reservation([guarantee(8.0), guarantee(8.0), guarantee(0.05)])
+    reservation = reserved(guarantee(8.0), guarantee(8.0), guarantee(0.05))
     for epsilon in (8.0, 0.05, 8.0):
         reservation.spend(epsilon)
 
