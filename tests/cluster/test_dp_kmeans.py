@@ -265,6 +265,22 @@ def test_a_tree_of_one_box():
     assert tree.leaf_of(np.array([[-1.0, 0.0], [9.0, 0.0]])).tolist() == [0, 1]
 
 
+def test_costs_of_billions_of_rows_are_exact(rng):
+    # Sums of 2**54 and more are no whole numbers of floating-point arithmetic any more.
+    candidates = Candidates(rng.normal(size=(5, 2)), 3.0)
+    cells, counts = rng.integers(0, 50, (40, 2)), rng.integers(1, 2**34, 40)
+    low, side = np.full(2, -3.0), np.full(2, 0.1)
+    rows = CountedRows.in_entries(cells, counts, low, side)
+    assert rows.counts.sum() == counts.sum() and rows.counts.max() <= 2**20
+    costs = candidates.costs(low + (cells + 0.5) * side).astype(int).astype(object)
+    sets = [np.array(s) for s in ([0, 1], [2, 1], [0, 4])]
+    expected = [int((counts.astype(object) * costs[:, s].min(axis=1)).sum()) for s in sets]
+    assert set_costs(candidates, rows, sets) == expected
+    found = swap_costs(candidates, rows, sets[0])
+    assert [int(found[0, 2]), int(found[1, 4])] == expected[1:]
+    assert max(expected) > 2**54
+
+
 @pytest.mark.parametrize("k", [1, 2, 4])
 def test_swap_costs_are_those_of_the_swapped_sets(k, rng):
     candidates = Candidates(rng.normal(size=(9, 2)), 1.5)

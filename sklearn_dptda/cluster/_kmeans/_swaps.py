@@ -15,6 +15,8 @@ LARGEST_COST = _STEPS**2
 # Cells of all axes together that rows are counted in, and of each at least: sides of some tenths of
 # a standard deviation, where those of the boxes that candidates are centres of are several.
 _CELLS, _FEWEST_CELLS = 1 << 20, 8
+# Rows of one entry: with as many entries as a piece has, sums of costs stay below 2**53.
+_MOST_ROWS = 1 << 20
 
 
 class Candidates:
@@ -68,8 +70,16 @@ class CountedRows:
         n_cells = min(max(int(_CELLS ** (1 / n_axes)), _FEWEST_CELLS), _STEPS)
         side = (high - low) / n_cells
         counted = rows.sum(partial(_in_cells, low=low, side=side, n_cells=n_cells))
-        cells, counts = counted.merged()
-        return cls(low + (cells + 0.5) * side, counts.astype(float))
+        return cls.in_entries(*counted.merged(), low, side)
+
+    @classmethod
+    def in_entries(cls, cells, counts, low, side):
+        """The same from cells and their counts; very full cells have several entries."""
+        entries = -(-counts // _MOST_ROWS)
+        points = np.repeat(low + (cells + 0.5) * side, entries, axis=0)
+        shares = np.full(len(points), _MOST_ROWS)
+        shares[np.cumsum(entries) - 1] = counts - (entries - 1) * _MOST_ROWS
+        return cls(points, shares.astype(float))
 
     def pieces(self, width):
         """Pieces for computations that need ``width`` numbers for each cell."""
@@ -88,7 +98,7 @@ def swap_costs(candidates, rows, chosen):
     Integers of shape (k, n_candidates): entry (o, c) has c in the place of the o-th centre.
     """
     k = len(chosen)
-    total = np.zeros((k, len(candidates)))
+    total = np.zeros((k, len(candidates)), dtype=np.int64)
     for points, counts in rows.pieces(len(candidates)):
         costs = candidates.costs(points)
         present = costs[:, chosen]
@@ -98,21 +108,21 @@ def swap_costs(candidates, rows, chosen):
         present[np.arange(len(points)), nearest] = LARGEST_COST
         second_cost = present.min(axis=1)
         kept = np.minimum(costs, nearest_cost[:, None])
-        total += counts @ kept
+        total += (counts @ kept).astype(np.int64)
         # What the second adds, where the new centre is farther than the nearest.
         added = np.minimum(costs, second_cost[:, None], out=costs)
         added -= kept
-        total += (by_cell(nearest, k) * counts) @ added
-    return total.astype(np.int64)
+        total += ((by_cell(nearest, k) * counts) @ added).astype(np.int64)
+    return total
 
 
 def set_costs(candidates, rows, sets):
     """Cost of each of some sets of candidates, as a list of int."""
-    total = np.zeros(len(sets))
+    total = np.zeros(len(sets), dtype=np.int64)
     for points, counts in rows.pieces(len(candidates)):
         costs = candidates.costs(points)
-        total += [counts @ costs[:, chosen].min(axis=1) for chosen in sets]
-    return total.astype(np.int64).tolist()
+        total += [int(counts @ costs[:, chosen].min(axis=1)) for chosen in sets]
+    return total.tolist()
 
 
 def search(candidates, rows, start, n_swaps, budget, share):
