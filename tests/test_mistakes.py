@@ -107,7 +107,7 @@ MISTAKES = {
     "a missing value": (
         lambda X, a: DPLloyd(2, bounds=BOX, accountant=a).fit(np.where(X > 2.9, np.nan, X)),
         ValueError,
-        "Input X contains NaN",
+        "X contains NaN or infinity. Fill missing values with public constants",
     ),
     "release before fit": (
         lambda X, a: DPMoGMorse(2, accountant=a).predict(X),

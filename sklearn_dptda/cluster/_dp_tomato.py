@@ -1,7 +1,6 @@
 """Peaks of a private histogram."""
 
 import math
-import warnings
 from functools import partial
 from numbers import Integral, Real
 from typing import Literal
@@ -17,6 +16,7 @@ from sklearn_dptda.cluster._peaks._grid_peaks import clearest_peaks, count_clust
 from sklearn_dptda.cluster._private_rows import PrivateRowsEstimator
 from sklearn_dptda.preprocessing._cubes import private_cubes
 from sklearn_dptda.privacy import PrivacyAccountant, Sensitivity
+from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.utils._row_methods import by_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
@@ -222,7 +222,6 @@ class DPToMATo(FitPredictMixin, PrivateRowsEstimator):
         n_clusters = self.n_clusters or count_clusters(noisy, variance, float(self.threshold))
         best = clearest_peaks(noisy, variance, n_clusters)
         self.n_clusters_ = min(n_clusters, len(best.scores))
-        self._warn_of_number()
         labels = best.cut(self.n_clusters_)
         tops = best.tops(labels)
         if self.noise == "auto":
@@ -236,14 +235,11 @@ class DPToMATo(FitPredictMixin, PrivateRowsEstimator):
         self.edges_ = list(np.broadcast_to(edges, (bins + 1, d)).T.copy())
         self.cluster_centers_ = box.points((2 * tops + 1) / bins - 1)
 
-    def _warn_of_number(self):
-        # A function of the noisy histogram: the warning is part of the release.
+    def _warn_of_release(self):
         if self.n_clusters is not None and self.n_clusters_ < self.n_clusters:
-            warnings.warn(
+            warn_caller(
                 f"n_clusters={self.n_clusters}, but the private histogram has fewer peaks: there "
                 f"are {self.n_clusters_} clusters. Raise n_bins or epsilon.",
-                UserWarning,
-                stacklevel=5,
             )
 
     def _mechanism(self):

@@ -14,6 +14,7 @@ from sklearn_dptda.cluster._mixture._covariance_types import mixture_parameters
 from sklearn_dptda.cluster._morse._merge_tree import SaddleSearch
 from sklearn_dptda.cluster._morse._merged_mixture import MergedMixtureMixin
 from sklearn_dptda.cluster._morse._mixture_density import MixtureDensity
+from sklearn_dptda.privacy._parameters import QuotedParametersMixin
 from sklearn_dptda.utils._dask_parts import parts_elsewhere
 from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import HasMethods, _fit_context
@@ -23,7 +24,9 @@ _DEFAULT_COMPONENTS = 8
 
 
 @fill_doc
-class MorseMerging(MergedMixtureMixin, MetaEstimatorMixin, ClusterMixin, BaseEstimator):
+class MorseMerging(
+    QuotedParametersMixin, MergedMixtureMixin, MetaEstimatorMixin, ClusterMixin, BaseEstimator
+):
     """Clusters of any shape from a mixture with more components than clusters.
 
     Fits a mixture, finds the modes of its density and the passes between

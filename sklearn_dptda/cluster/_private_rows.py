@@ -1,7 +1,6 @@
 """What estimators that learn from private rows share: bounds, payment, units, streams."""
 
 import math
-import warnings
 from functools import partial
 from numbers import Real
 from typing import Self
@@ -24,8 +23,8 @@ from sklearn_dptda.privacy import (
     gaussian_rho,
     pure_rho,
 )
-from sklearn_dptda.privacy._estimator import without_sizes
 from sklearn_dptda.privacy._noise import public_generator
+from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.utils import Box
 from sklearn_dptda.utils._bounds import bounds_by_column
 from sklearn_dptda.utils._chunks import open_chunks
@@ -140,23 +139,32 @@ class PrivateRowsEstimator(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
         low, high = self._public_bounds(rows.n_features)
         total, rho = self._loss()
         guarantee = self._guarantee(rho, np.isnan(low).any() or self._always_finds_bounds)
-        seed, public_seed = self._pay(guarantee, 2)
         kind = LaplaceBudget if self._delta() == 0 else GaussianBudget
-        budget = kind(self._of_row(total), self.adjacency, NoiseSource(seed))
-        self._forget()
-        try:
-            with without_sizes():
+        with self._paid(guarantee, 2) as (seed, public_seed):
+            budget = kind(self._of_row(total), self.adjacency, NoiseSource(seed))
+            self._forget()
+            try:
                 low, high, budget = self._find_bounds(rows, low, high, budget)
-                budget = self._count_clipped(rows, low, high, budget)
+                budget, many_clipped = self._count_clipped(rows, low, high, budget)
                 box = self._scaled_box(low, high)
                 rng = public_generator(public_seed)
                 self._learn(rows.map(box.to_cube), budget, rng, box)
-        except BaseException:
-            # Half of a release carries no guarantee.
-            self._forget()
-            raise
-        self.bounds_, self.privacy_guarantee_ = (low, high), guarantee
+            except BaseException:
+                # Half of a release carries no guarantee.
+                self._forget()
+                raise
+            self.bounds_, self.privacy_guarantee_ = (low, high), guarantee
+        # Where warnings are errors, the release is there all the same.
+        if many_clipped:
+            warn_caller(
+                f"{self.clipped_share_:.0%} of the rows lie beyond the bounds and are clipped to "
+                "them: give wider bounds, or none."
+            )
+        self._warn_of_release()
         return self
+
+    def _warn_of_release(self):
+        """Warn of what the released attributes show to be other than was asked for."""
 
     def _scaled_box(self, low, high):
         return Box.centred(low, high, self._one_unit())
@@ -171,21 +179,14 @@ class PrivateRowsEstimator(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
         return low, high, budget.rest(spent)
 
     def _count_clipped(self, rows, low, high, budget):
-        """Release the share of the rows beyond the bounds."""
+        """Release the share of the rows beyond the bounds; the budget left, and if it is large."""
         outside = rows.sum(partial(count_beyond, low=low, high=high))
         counts = np.array([rows.n_rows - outside, outside])
         share = _CLIPPED_SHARES[budget.norm]
         noisy, sd = budget.counts(counts, 1, share)
         n = max(noisy.sum(), 1.0)
         self.clipped_share_ = float(np.clip(noisy[1] / n, 0.0, 1.0))
-        if noisy[1] - _CERTAIN * sd > _MANY * n:
-            warnings.warn(
-                f"{self.clipped_share_:.0%} of the rows lie beyond the bounds and are clipped to "
-                "them: give wider bounds, or none.",
-                UserWarning,
-                stacklevel=4,
-            )
-        return budget.rest(share)
+        return budget.rest(share), bool(noisy[1] - _CERTAIN * sd > _MANY * n)
 
     def _forget(self):
         """Remove what an earlier fit learnt."""

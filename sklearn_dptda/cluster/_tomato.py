@@ -1,6 +1,5 @@
 """Clusters of the peaks of a density on a neighbourhood graph."""
 
-import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, Literal, Self
@@ -21,12 +20,14 @@ from sklearn_dptda.cluster._peaks._neighbour_choice import (
 )
 from sklearn_dptda.cluster._peaks._peak_hierarchy import find_peaks, places_of, strict
 from sklearn_dptda.cluster._peaks._row_densities import row_densities
+from sklearn_dptda.privacy._parameters import QuotedParametersMixin
+from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
 
 @fill_doc
-class ToMATo(ClusterMixin, BaseEstimator):
+class ToMATo(QuotedParametersMixin, ClusterMixin, BaseEstimator):
     """Topological mode analysis: clusters of any shape from the peaks of a density.
 
     Each row climbs to the densest of its neighbours, and so to a peak. Peaks
@@ -260,11 +261,9 @@ class ToMATo(ClusterMixin, BaseEstimator):
             if self.n_clusters > self.n_clusters_
             else f"the graph has {self.n_connected_components_} connected components"
         )
-        warnings.warn(
+        warn_caller(
             f"n_clusters={self.n_clusters}, but {reason}: there are {self.n_clusters_} clusters. "
             "Change n_neighbors or radius.",
-            UserWarning,
-            stacklevel=3,
         )
 
     def __sklearn_tags__(self):

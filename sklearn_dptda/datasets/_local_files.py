@@ -10,11 +10,12 @@ int64. Another checksum is a warning, since own data of the same form are welcom
 
 import hashlib
 import os
-import warnings
 from pathlib import Path
 
 import numpy as np
 from sklearn.datasets import get_data_home
+
+from sklearn_dptda.privacy._warnings import warn_caller
 
 
 def data_folder(data_home):
@@ -67,8 +68,6 @@ def checksum(arrays):
 def warn_of_other_contents(path, arrays, sha256):
     """Say so where a file does not hold the published numbers."""
     if checksum(arrays) != sha256:
-        warnings.warn(
+        warn_caller(
             f"{path} does not hold the published data: the sha256 of its numbers is another one.",
-            UserWarning,
-            stacklevel=4,
         )

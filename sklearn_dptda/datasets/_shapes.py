@@ -9,6 +9,7 @@ from sklearn.utils import check_random_state
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, IntArray, LegacyRandomStateLike
+from sklearn_dptda.privacy._parameters import quoted
 
 INNER_RADIUS = 0.2
 
@@ -107,7 +108,7 @@ def make_rings(
     ((100, 3), array([0, 1, 2, 0]))
     """
     if n_features not in (2, 3):
-        raise ValueError(f"n_features must be 2 or 3; got {n_features!r}.")
+        raise ValueError(f"n_features must be 2 or 3; got {quoted(n_features)}.")
     radii = _checked_radii(radii, distinct=n_features == 2)
     rng, y = _start(n_samples, len(radii), noise, random_state)
     circle = radii[y, None] * _directions(rng.uniform(0, 2 * np.pi, n_samples))
@@ -182,7 +183,7 @@ def _check_number(name, value, low, *, whole=False, strict=False):
     ):
         raise ValueError(
             f"{name} must be a {'whole' if whole else 'finite'} number "
-            f"{'above' if strict else 'of at least'} {low}; got {value!r}."
+            f"{'above' if strict else 'of at least'} {low}; got {quoted(value)}."
         )
 
 
@@ -190,11 +191,13 @@ def _checked_radii(radii: ArrayLike, distinct: bool) -> FloatArray:
     try:
         values = np.asarray(radii, dtype=float)
     except (TypeError, ValueError):
-        raise ValueError(f"radii must be a list of numbers; got {radii!r}.") from None
+        raise ValueError(f"radii must be a list of numbers; got {quoted(radii)}.") from None
     if values.ndim != 1 or not values.size or not (np.isfinite(values) & (values > 0)).all():
-        raise ValueError(f"radii must be finite positive numbers, at least one; got {radii!r}.")
+        raise ValueError(
+            f"radii must be finite positive numbers, at least one; got {quoted(radii)}."
+        )
     if distinct and np.unique(values).size < values.size:
-        raise ValueError(f"radii must differ if n_features=2; got {radii!r}.")
+        raise ValueError(f"radii must differ if n_features=2; got {quoted(radii)}.")
     return values
 
 

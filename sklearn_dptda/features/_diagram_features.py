@@ -14,12 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.features._gudhi_parameters import is_unset, named_defaults, persistence_weight
 from sklearn_dptda.filtration import GridFiltration
+from sklearn_dptda.privacy._parameters import QuotedParametersMixin, quoted
 from sklearn_dptda.utils import as_diagram, check_collection
 from sklearn_dptda.utils._dask_parts import refuse_dask
 from sklearn_dptda.utils._sklearn import HasMethods, Interval, _fit_context
 
 
-class DiagramFeatures(TransformerMixin, BaseEstimator):
+class DiagramFeatures(QuotedParametersMixin, TransformerMixin, BaseEstimator):
     """Turn persistence diagrams into a feature matrix.
 
     One clone of a GUDHI vectoriser per homology dimension, side by side.
@@ -161,7 +162,9 @@ class DiagramFeatures(TransformerMixin, BaseEstimator):
                 f"{width} diagram(s)."
             )
         if any(not isinstance(q, Integral) or q < 0 for q in given):
-            raise ValueError(f"homology_dimensions must be non-negative integers; got {given!r}.")
+            raise ValueError(
+                f"homology_dimensions must be non-negative integers; got {quoted(given)}."
+            )
         return tuple(int(q) for q in given)
 
     def _columns(self, samples):
@@ -179,11 +182,13 @@ class DiagramFeatures(TransformerMixin, BaseEstimator):
     def _range(self, columns):
         if self.value_range is not None:
             if len(self.value_range) != 2:
-                raise ValueError(f"value_range must be (low, high); got {self.value_range!r}.")
+                raise ValueError(
+                    f"value_range must be (low, high); got {quoted(self.value_range)}."
+                )
             low, high = (float(v) for v in self.value_range)
             if not (math.isfinite(low) and math.isfinite(high) and low < high):
                 raise ValueError(
-                    f"value_range must be finite and increasing; got {self.value_range!r}."
+                    f"value_range must be finite and increasing; got {quoted(self.value_range)}."
                 )
             return low, high
         values = np.concatenate([d.ravel() for column in columns for d in column] or [[]])

@@ -1,7 +1,6 @@
 """What the filtrations on public grids share: bounds, lattice, parallel clouds."""
 
 import math
-import warnings
 from collections.abc import Iterable
 from functools import partial
 from numbers import Integral, Real
@@ -16,6 +15,8 @@ from sklearn_dptda.filtration._grid_filtration import GridFiltration, grid_axes
 from sklearn_dptda.filtration._lattice import LatticeHistogram
 from sklearn_dptda.filtration._resolution import check_resolution
 from sklearn_dptda.preprocessing import PrivateBounds
+from sklearn_dptda.privacy._parameters import QuotedParametersMixin
+from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.utils import (
     ListOutputMixin,
     bounds_from_data,
@@ -26,6 +27,7 @@ from sklearn_dptda.utils import (
     first_places,
 )
 from sklearn_dptda.utils._dask_parts import parts_elsewhere
+from sklearn_dptda.utils._rows import without_quotes
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 from sklearn_dptda.utils._tasks import run
 
@@ -38,7 +40,7 @@ _UNEQUAL = 10.0
 _WORTH = 30e9
 
 
-class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
+class BaseGridFiltration(QuotedParametersMixin, ListOutputMixin, TransformerMixin, BaseEstimator):
     """Point clouds in, one :class:`GridFiltration` per cloud out.
 
     Subclasses say what they compute in ``_statistic``, ``_bounds_of_values``,
@@ -95,7 +97,7 @@ class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
         if any(isinstance(cloud, LatticeHistogram) for cloud in clouds):
             raise ValueError("bounds must be given where histograms stand for clouds.")
         if self.bounds is None:
-            return *bounds_from_data(clouds, type(self).__name__, stacklevel=4), None
+            return *bounds_from_data(clouds, type(self).__name__), None
         if self.bounds.adjacency != "replace-one":
             raise ValueError(
                 "bounds must have adjacency='replace-one': the sizes of clouds are public here."
@@ -156,7 +158,8 @@ class BaseGridFiltration(ListOutputMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         if (parts := parts_elsewhere(X)) is not None:
-            return parts.map_reduce(partial(_counted, self.bounds_, self._lattice_shape()))
+            with without_quotes("a part of the cloud"):
+                return parts.map_reduce(partial(_counted, self.bounds_, self._lattice_shape()))
         histogram = LatticeHistogram(self.bounds_, self._lattice_shape())
         if X is None:
             return histogram
@@ -259,13 +262,11 @@ def _counted(bounds, shape, part):
 def _warn_of_unequal_sides(low, high):
     sides = high - low
     if sides.max() > _UNEQUAL * sides.min():
-        warnings.warn(
+        warn_caller(
             f"bounds have sides of {sides.max():g} and {sides.min():g}: distances are measured "
             "across columns, so that a short side hardly counts, and what is seen of the shape is "
             "its shadow on the long ones. Divide columns by public numbers, so that a step of one "
             "means as much in each of them.",
-            UserWarning,
-            stacklevel=4,
         )
 
 

@@ -6,6 +6,7 @@ from numpy.typing import ArrayLike
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.filtration._filtration_sensitivity import neighbour_count
 from sklearn_dptda.filtration._nearest import nearest_squared
+from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils import check_cloud
 
 
@@ -59,7 +60,7 @@ def distance_to_measure(
     X = check_cloud(X, "X", min_points=1)
     query = check_cloud(query, "query", X.shape[1], min_points=1)
     if not p >= 1:
-        raise ValueError(f"p must be at least 1; got {p!r}.")
+        raise ValueError(f"p must be at least 1; got {quoted(p)}.")
     k = neighbour_count(m, len(X))
     values = np.empty(len(query))
     for block, squared in nearest_squared(X, query, k, memory):

@@ -2,6 +2,8 @@
 
 import math
 
+from sklearn_dptda.privacy._parameters import quoted
+
 
 def neighbour_count(m: float, n: int) -> int:
     """Number of neighbours ``k = ceil(m * n)`` of the mass ``m`` in (0, 1].
@@ -9,7 +11,7 @@ def neighbour_count(m: float, n: int) -> int:
     A product that exceeds an integer by rounding alone is not rounded up.
     """
     if not 0 < m <= 1:
-        raise ValueError(f"m must be in (0, 1]; got {m!r}.")
+        raise ValueError(f"m must be in (0, 1]; got {quoted(m)}.")
     return min(max(math.ceil(m * n * (1 - 1e-12)), 1), n)
 
 
@@ -43,7 +45,7 @@ def sensitivity_dtm(m: float, n: int, p: float, diameter: float) -> float:
     0.05
     """
     if p < 1:
-        raise ValueError(f"p must be at least 1; got {p!r}.")
+        raise ValueError(f"p must be at least 1; got {quoted(p)}.")
     return diameter / neighbour_count(m, n) ** (1 / p)
 
 

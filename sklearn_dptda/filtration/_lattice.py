@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_dptda._typing import Bounds
+from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils import check_bounds, check_cloud
 
 
@@ -47,7 +48,7 @@ class LatticeHistogram:
     def __init__(self, bounds: Bounds, shape: Sequence[int]) -> None:
         self.shape = tuple(int(s) for s in shape)
         if not self.shape or min(self.shape) < 2:
-            raise ValueError(f"shape must have at least 2 nodes per axis; got {shape!r}.")
+            raise ValueError(f"shape must have at least 2 nodes per axis; got {quoted(shape)}.")
         self.low, self.high = check_bounds(bounds, len(self.shape))
         self.counts = np.zeros(self.shape, dtype=np.int64)
 

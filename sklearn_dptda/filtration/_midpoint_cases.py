@@ -6,6 +6,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import cdist, pdist
 
 from sklearn_dptda._typing import FloatArray
+from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils import check_cloud
 
 
@@ -57,7 +58,8 @@ def dtm_midpoint_case(
     low, high = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
     if not 1 <= n_moved <= n // 2:
         raise ValueError(
-            f"n_moved must be from 1 to n // 2 = {n // 2}, the points at low; got {n_moved!r}."
+            f"n_moved must be from 1 to n // 2 = {n // 2}, the points at low; got "
+            f"{quoted(n_moved)}."
         )
     cloud = np.tile(high, (n, 1))
     cloud[: n // 2] = low

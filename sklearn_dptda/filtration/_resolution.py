@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 
+from sklearn_dptda.privacy._parameters import quoted
+
 # Odd numbers, so that the centre of the box is a node.
 _DEFAULTS = {1: 1001, 2: 101, 3: 41, 4: 17}
 _MOST_DIMENSIONS = max(_DEFAULTS)
@@ -23,7 +25,7 @@ def check_resolution(given, n_dims, memory):
         if resolution.shape != (n_dims,) or not whole or resolution.min() < 2:
             raise ValueError(
                 "resolution must be an integer of at least 2, or one per coordinate "
-                f"({n_dims} here); got {given!r}."
+                f"({n_dims} here); got {quoted(given)}."
             )
         sizes = tuple(int(r) for r in resolution)
     n_nodes = int(np.prod([float(r) for r in sizes]))

@@ -8,6 +8,7 @@ from scipy.sparse import coo_array, csr_array, issparse
 
 from sklearn_dptda._typing import SparseLike
 from sklearn_dptda.utils import refuse_lossy
+from sklearn_dptda.utils._rows import without_quotes
 
 
 class NetworkxGraph(Protocol):
@@ -57,10 +58,11 @@ def check_graph(A, directed=False):
 
 def check_links(X: Any) -> csr_array:
     """Turn zeros and ones of any shape into a sparse array of float32."""
-    X = _sparse_of(X)
-    if not issparse(X):
-        refuse_lossy(X, complex_too=False)
-        X = np.asarray(X)
+    with without_quotes():
+        X = _sparse_of(X)
+        if not issparse(X):
+            refuse_lossy(X, complex_too=False)
+            X = np.asarray(X)
     if X.dtype.kind not in "biuf":
         raise ValueError("an adjacency matrix holds real numbers, or is a networkx graph.")
     if X.ndim != 2:
@@ -95,7 +97,7 @@ def _sparse_of(X):
         # Weights are read so that they are refused, and not quoted.
         try:
             return networkx.to_scipy_sparse_array(X, dtype=np.float64, format="csr")
-        except (TypeError, ValueError):
+        except Exception:
             raise ValueError(
                 "edges have weights that are no numbers: remove the attribute 'weight', or pass "
                 "networkx.to_scipy_sparse_array(graph, weight=None)."

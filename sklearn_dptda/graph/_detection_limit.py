@@ -10,6 +10,7 @@ from sklearn.utils import check_scalar
 
 from sklearn_dptda.graph._embedding import SLACK
 from sklearn_dptda.privacy import flip_numerator
+from sklearn_dptda.privacy._parameters import quoted
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ def detection_limit(
     check_scalar(block_size, "block_size", Integral, min_val=2, max_val=n_nodes - 1)
     _check_share(confidence, "confidence", 0.5)
     if not (isinstance(epsilon, Real) and epsilon > 0):
-        raise ValueError(f"epsilon must be a positive number; got {epsilon!r}.")
+        raise ValueError(f"epsilon must be a positive number; got {quoted(epsilon)}.")
     if density is not None:
         _check_share(density, "density", 0.0)
     p = flip_numerator(float(epsilon), 2) / 2.0**64
@@ -121,7 +122,7 @@ def detection_limit(
 
 def _check_share(value, name, least):
     if not (isinstance(value, Real) and least < value < 1):
-        raise ValueError(f"{name} must be between {least:g} and 1; got {value!r}.")
+        raise ValueError(f"{name} must be between {least:g} and 1; got {quoted(value)}.")
 
 
 def _variance(density, p):

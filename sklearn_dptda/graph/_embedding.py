@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_dptda._typing import FloatArray, LegacyRandomStateLike
 from sklearn_dptda.graph._adjacency import GraphLike, check_adjacency, check_links
 from sklearn_dptda.graph._noisy import PackedAdjacency
+from sklearn_dptda.privacy._parameters import QuotedParametersMixin
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
 # Eigenvalues of noise stay below its edge, but for fluctuations at this size.
@@ -21,7 +22,9 @@ SLACK = 1.05
 _KRYLOV, _TOLERANCE = 60, 1e-6
 
 
-class AdjacencySpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class AdjacencySpectralEmbedding(
+    QuotedParametersMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Coordinates of the nodes of a graph from leading eigenvectors of its adjacency matrix.
 
     Estimates the latent positions of a random dot product graph, up to

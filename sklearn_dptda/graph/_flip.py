@@ -214,8 +214,8 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
 
     def _pay_and_flip(self, pairs):
         self._check_promise()
-        (seed,) = self._pay(self.privacy_guarantee_)
-        return successes(NoiseSource(seed), self._numerator(), len(pairs))
+        with self._paid(self.privacy_guarantee_) as (seed,):
+            return successes(NoiseSource(seed), self._numerator(), len(pairs))
 
     def _packs(self, shape):
         if self.storage == "auto":

@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 
 from sklearn_dptda._typing import FloatArray, IntArray, LegacyRandomStateLike
 from sklearn_dptda.graph._adjacency import of_pairs
+from sklearn_dptda.privacy._parameters import quoted
 
 _ROWS = 1024
 SHAPES = ("circle", "sphere", "two_circles", "figure_eight")
@@ -51,7 +52,7 @@ def make_latent(
         u = rng.standard_normal((n_nodes, 3))
         u /= np.linalg.norm(u, axis=1, keepdims=True)
     else:
-        raise ValueError(f"shape must be one of {', '.join(SHAPES)}; got {shape!r}.")
+        raise ValueError(f"shape must be one of {', '.join(SHAPES)}; got {quoted(shape)}.")
     return np.column_stack([u, np.ones(n_nodes)]) / np.sqrt(2)
 
 
@@ -204,9 +205,9 @@ def make_mixed_membership(
     """
     table = _check_table(probabilities, len(np.atleast_1d(probabilities)))
     if n_nodes < 2:
-        raise ValueError(f"n_nodes must be two at least; got {n_nodes!r}.")
+        raise ValueError(f"n_nodes must be two at least; got {quoted(n_nodes)}.")
     if not 0 < concentration < np.inf:
-        raise ValueError(f"concentration must be positive and finite; got {concentration!r}.")
+        raise ValueError(f"concentration must be positive and finite; got {quoted(concentration)}.")
     rng = check_random_state(random_state)
     M = rng.dirichlet(np.full(len(table), float(concentration)), n_nodes)
     return _draw(n_nodes, lambda part: M[part] @ table @ M.T, rng), M

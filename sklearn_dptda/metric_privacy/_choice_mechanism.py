@@ -18,10 +18,11 @@ from sklearn_dptda.metric_privacy._named_metrics import (
     LP_METRICS,
     cross_distances,
 )
-from sklearn_dptda.privacy._estimator import comparable
+from sklearn_dptda.privacy._estimator import silent_arithmetic
+from sklearn_dptda.privacy._parameters import comparable, quoted
 from sklearn_dptda.utils import check_collection, refuse_repeated
 from sklearn_dptda.utils._distances import check_diagram
-from sklearn_dptda.utils._rows import check_rows, without_values
+from sklearn_dptda.utils._rows import check_rows, without_quotes
 
 
 class ChoiceMechanism(MetricMechanism):
@@ -72,6 +73,7 @@ class ChoiceMechanism(MetricMechanism):
             return _diagrams(X)
         return check_rows(self, X, reset=False)
 
+    @silent_arithmetic()
     def _distances(self, X):
         """Distances of inputs from the candidates, as the guarantee needs them."""
         check_is_fitted(self)
@@ -84,8 +86,7 @@ class ChoiceMechanism(MetricMechanism):
         else:
             if isinstance(self.metric, str) and self.metric in LP_METRICS:
                 X = np.clip(X, *self._reach)
-            with np.errstate(over="ignore", invalid="ignore"):
-                D = cross_distances(X, self.candidates_, self.metric)
+            D = cross_distances(X, self.candidates_, self.metric)
         if not (np.isfinite(D) & (D >= 0)).all():
             raise ValueError(
                 "X has records whose distances from candidates are negative or not finite."
@@ -125,7 +126,8 @@ class ChoiceMechanism(MetricMechanism):
             If the accountant's budget does not cover the release.
         """
         D = self._distances(X)
-        return self._candidates(draw(self._logs(D), self._pay_for()))
+        with self._paid_for() as noise:
+            return self._candidates(draw(self._logs(D), noise))
 
     def sample(
         self, X: ArrayLike | Iterable[ArrayLike], n_samples: int = 1
@@ -143,11 +145,11 @@ class ChoiceMechanism(MetricMechanism):
             Of what :meth:`transform` returns; each costs as much.
         """
         if not isinstance(n_samples, Integral) or n_samples < 1:
-            raise ValueError(f"n_samples must be a positive integer; got {n_samples!r}.")
+            raise ValueError(f"n_samples must be a positive integer; got {quoted(n_samples)}.")
         D = self._distances(X)
-        noise = self._pay_for(n_samples)
-        logs = self._logs(D)
-        return [self._candidates(draw(logs, noise)) for _ in range(n_samples)]
+        with self._paid_for(n_samples) as noise:
+            logs = self._logs(D)
+            return [self._candidates(draw(logs, noise)) for _ in range(n_samples)]
 
     def log_probability(self, X: ArrayLike | Iterable[ArrayLike]) -> FloatArray:
         """Logarithms of the probabilities of all candidates: *not* private.
@@ -187,10 +189,8 @@ def check_number(n_candidates):
 
 def _diagrams(X):
     """List of persistence diagrams, and errors that do not quote them."""
-    try:
+    with without_quotes():
         diagrams = [check_diagram(diagram, "a diagram") for diagram in X]
-    except (TypeError, ValueError) as error:
-        raise ValueError(without_values(str(error))) from None
     if not diagrams:
         raise ValueError("X is empty: it must be a list of diagrams.")
     return diagrams

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_dptda._typing import FloatArray, IntArray
+from sklearn_dptda.privacy._parameters import quoted
 
 # Of the largest distance: what rounding may break a triangle by.
 ROUNDING = 1e-9
@@ -92,7 +93,7 @@ def check_alpha(alpha: float) -> float:
     """Return ``alpha`` as a float, or refuse it."""
     alpha = float(alpha)
     if not 0 < alpha < np.inf:
-        raise ValueError(f"alpha must be positive and finite; got {alpha!r}.")
+        raise ValueError(f"alpha must be positive and finite; got {quoted(alpha)}.")
     return alpha
 
 

@@ -18,6 +18,7 @@ from sklearn_dptda.metric_privacy._linkage import is_ultrametric
 from sklearn_dptda.metric_privacy._packing import EXACT_POINTS, Traversal
 from sklearn_dptda.metric_privacy._packing_on_a_line import few_separated_on_a_line, on_a_line
 from sklearn_dptda.metric_privacy._scale_bounds import ScaleBounds, exactly
+from sklearn_dptda.privacy._parameters import quoted
 
 
 @fill_doc
@@ -74,7 +75,7 @@ def entropic_scale(
     0.3
     """
     if method not in ("auto", "exact", "bounds"):
-        raise ValueError(f"method must be 'auto', 'exact' or 'bounds'; got {method!r}.")
+        raise ValueError(f"method must be 'auto', 'exact' or 'bounds'; got {quoted(method)}.")
     D1, D2 = check_pair(D1, D2)
     alpha = check_alpha(alpha)
     scales = breakpoints(D2)

@@ -1,6 +1,5 @@
 """The exponential mechanism of a metric, on a public list of candidates."""
 
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from numbers import Real
 from typing import Literal, Self
@@ -19,6 +18,7 @@ from sklearn_dptda.metric_privacy._finite_laws import worst_cost
 from sklearn_dptda.metric_privacy._named_metrics import LP_METRICS, cross_distances
 from sklearn_dptda.metric_privacy._weighted_law import weighted_law
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLeakWarning
+from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
@@ -233,12 +233,11 @@ class MetricExponentialMechanism(ChoiceMechanism):
         if not public:
             if X is None:
                 raise ValueError("candidates must be given, or the records that stand for them.")
-            warnings.warn(
+            warn_caller(
                 "MetricExponentialMechanism was given no candidates: the records of fit can be "
                 "released as they are, which the privacy guarantee does not cover. Pass "
                 "candidates that you know without looking at the data.",
                 PrivacyLeakWarning,
-                stacklevel=4,
             )
         if self._takes_diagrams():
             return self._read(self.candidates if public else X)

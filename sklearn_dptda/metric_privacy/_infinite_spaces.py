@@ -6,6 +6,7 @@ from typing import Literal
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda.metric_privacy._distance_matrices import check_alpha
 from sklearn_dptda.metric_privacy._scale_bounds import ScaleBounds, exactly
+from sklearn_dptda.privacy._parameters import quoted
 
 _NORMS = ("l1", "l2", "linf")
 
@@ -57,9 +58,9 @@ def normed_scale(
     """
     alpha, n_dims = check_alpha(alpha), _check_dims(n_dims)
     if norm not in _NORMS:
-        raise ValueError(f"norm must be one of {', '.join(_NORMS)}; got {norm!r}.")
+        raise ValueError(f"norm must be one of {', '.join(_NORMS)}; got {quoted(norm)}.")
     if not diameter > 0:
-        raise ValueError(f"diameter must be positive; got {diameter!r}.")
+        raise ValueError(f"diameter must be positive; got {quoted(diameter)}.")
     two_points = 2 * math.log(2) / alpha
     if norm == "linf" or n_dims == 1:
         return exactly(min(n_dims * two_points, diameter))
@@ -168,5 +169,5 @@ def _between(lower, cells, alpha, diameter):
 
 def _check_dims(n_dims):
     if n_dims != int(n_dims) or n_dims < 1:
-        raise ValueError(f"n_dims must be a positive integer; got {n_dims!r}.")
+        raise ValueError(f"n_dims must be a positive integer; got {quoted(n_dims)}.")
     return int(n_dims)

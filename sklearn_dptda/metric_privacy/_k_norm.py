@@ -12,6 +12,7 @@ from sklearn_dptda._typing import Bounds, FloatArray, RandomStateLike
 from sklearn_dptda.metric_privacy._lattice_noise import lattice_noise
 from sklearn_dptda.metric_privacy._metric_mechanism import MetricMechanism
 from sklearn_dptda.privacy import FixedPoint, PrivacyAccountant
+from sklearn_dptda.privacy._estimator import silent_arithmetic
 from sklearn_dptda.utils import check_bounds
 from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import StrOptions, _fit_context
@@ -154,6 +155,7 @@ class KNormMechanism(MetricMechanism):
             raise ValueError("what a release costs depends on the number of columns.")
         return super()._guarantee_ahead(n_features)
 
+    @silent_arithmetic()
     def transform(self, X: ArrayLike) -> FloatArray:
         """Pay, and add noise to each point.
 
@@ -182,7 +184,7 @@ class KNormMechanism(MetricMechanism):
             steps = self._lattice.encode(X)
         except ValueError:
             raise ValueError("X is too far out for alpha: give bounds.") from None
-        noise = self._pay_for()
         rate = float(self.alpha) * self.resolution_
-        moved = self._lattice.decode(steps + lattice_noise(noise, rate, X.shape, self.norm))
+        with self._paid_for() as noise:
+            moved = self._lattice.decode(steps + lattice_noise(noise, rate, X.shape, self.norm))
         return moved if self._box is None else np.clip(moved, *self._box)

@@ -1,6 +1,7 @@
 """What all mechanisms under metric privacy share: parameters, promise, payment, seeds."""
 
 import math
+from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Real
 
@@ -53,8 +54,9 @@ class MetricMechanism(AccountedMixin, ListOutputMixin, TransformerMixin, BaseEst
             )
         )
 
-    def _pay_for(self, n_draws=1):
-        """Pay for so many draws as they were promised; return a source of noise."""
+    @contextmanager
+    def _paid_for(self, n_draws=1):
+        """Pay for so many draws as they were promised, and yield a source of noise."""
         self._check_promise()
         guarantee = self.privacy_guarantee_
         if math.isinf(guarantee.epsilon) and self._payer() is not None:
@@ -62,5 +64,5 @@ class MetricMechanism(AccountedMixin, ListOutputMixin, TransformerMixin, BaseEst
                 "bounds must be given where an accountant counts: without them the loss between "
                 "two records has no limit."
             )
-        (seed,) = self._pay(replace(guarantee, epsilon=n_draws * guarantee.epsilon))
-        return NoiseSource(seed)
+        with self._paid(replace(guarantee, epsilon=n_draws * guarantee.epsilon)) as (seed,):
+            yield NoiseSource(seed)

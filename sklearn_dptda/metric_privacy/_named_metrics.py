@@ -4,6 +4,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 
+from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils._distances import bottleneck_distance, wasserstein_distance
 
 DIAGRAM_METRICS = {"bottleneck": bottleneck_distance, "wasserstein": wasserstein_distance}
@@ -37,7 +38,7 @@ def cross_distances(first, second, metric):
         return cdist(first, second, _DIRECT[metric])
     if metric not in _METRICS:
         known = ", ".join(sorted({*DIAGRAM_METRICS, *_DIRECT, *_METRICS, "haversine"}))
-        raise ValueError(f"metric must be one of {known}, or a function; got {metric!r}.")
+        raise ValueError(f"metric must be one of {known}, or a function; got {quoted(metric)}.")
     return pairwise_distances(first, second, metric=metric)
 
 

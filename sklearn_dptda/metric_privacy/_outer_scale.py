@@ -9,6 +9,7 @@ from sklearn_dptda.metric_privacy._distance_matrices import check_alpha, check_d
 from sklearn_dptda.metric_privacy._linkage import cells_of_tree, is_ultrametric, tree_of
 from sklearn_dptda.metric_privacy._packing import EXACT_POINTS, Traversal, exact_packing
 from sklearn_dptda.metric_privacy._scale_bounds import ScaleBounds, exactly
+from sklearn_dptda.privacy._parameters import quoted
 
 
 def packing_number(D: ArrayLike, scale: float) -> ScaleBounds:
@@ -42,7 +43,7 @@ def packing_number(D: ArrayLike, scale: float) -> ScaleBounds:
     """
     D = check_distances(D)
     if not scale >= 0:
-        raise ValueError(f"scale must not be negative; got {scale!r}.")
+        raise ValueError(f"scale must not be negative; got {quoted(scale)}.")
     if len(D) <= EXACT_POINTS:
         return exactly(exact_packing(D, scale))
     walk = Traversal(D)

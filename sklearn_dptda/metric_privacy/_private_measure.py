@@ -26,6 +26,7 @@ from sklearn_dptda.privacy import (
     pure_rho,
 )
 from sklearn_dptda.privacy._estimator import without_sizes
+from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils import Box
 from sklearn_dptda.utils._bounds import bounds_by_column
 from sklearn_dptda.utils._chunks import open_chunks
@@ -342,7 +343,7 @@ class PrivateMeasure(ReleasedMeasureMixin, GroupsMixin, PrivateEstimatorMixin, B
         # Rounding moves each number by less than a step, 2**-30 of the noise.
         rounding = 0.0 if math.isinf(alpha) else size_for(alpha, d) * 2.0**-30 / alpha
         if self.alpha is None and rounding * n > 0.5:
-            raise ValueError(f"epsilon is too small for its noise; got {self.epsilon!r}.")
+            raise ValueError(f"epsilon is too small for its noise; got {quoted(self.epsilon)}.")
         return MetricPrivacyGuarantee(
             # Any two measures of the unit cube are at most one apart.
             epsilon=float(self.epsilon) if self.alpha is None else alpha * (1 + rounding),

@@ -10,6 +10,7 @@ from sklearn_dptda._typing import FloatArray, LegacyRandomStateLike, Table
 from sklearn_dptda.metric_privacy._box_measure import within
 from sklearn_dptda.metric_privacy._coded_table import CodedTable
 from sklearn_dptda.metric_privacy._measure_error import BoxNoise, LineNoise
+from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils import Box
 
 
@@ -69,7 +70,7 @@ class ReleasedMeasureMixin:
         """
         check_is_fitted(self)
         if not (isinstance(confidence, Real) and 0 < confidence < 1):
-            raise ValueError(f"confidence must be between 0 and 1; got {confidence!r}.")
+            raise ValueError(f"confidence must be between 0 and 1; got {quoted(confidence)}.")
         if self._noise is None:
             raise ValueError(
                 "method='metric' has an error bound for one column alone; got "

@@ -26,7 +26,7 @@ class ScaleBounds:
 
     def __post_init__(self):
         if not 0 <= self.lower <= self.upper:
-            raise ValueError(f"bounds must be ordered; got {self.lower!r} and {self.upper!r}.")
+            raise ValueError(f"bounds must be ordered; got {self.lower} and {self.upper}.")
 
     @property
     def exact(self) -> bool:

@@ -9,6 +9,7 @@ from scipy.sparse import coo_array, csr_array, eye_array, hstack, vstack
 
 from sklearn_dptda.metric_privacy._measure_error import LineNoise
 from sklearn_dptda.privacy import FixedPoint
+from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._rounding import ROUND_UP
 
 # Nodes of a grid that is projected by linear programming.
@@ -25,7 +26,7 @@ def check_grid(alpha, d):
     if not (_ALPHAS[0] <= alpha <= _ALPHAS[1] or math.isinf(alpha)):
         raise ValueError(
             f"alpha, or epsilon times the number of rows, must be inf or from {_ALPHAS[0]:g} "
-            f"to {_ALPHAS[1]:g}; got {alpha!r}."
+            f"to {_ALPHAS[1]:g}; got {quoted(alpha)}."
         )
 
 

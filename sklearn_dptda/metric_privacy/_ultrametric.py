@@ -24,6 +24,7 @@ from sklearn_dptda.metric_privacy._distance_matrices import (
 from sklearn_dptda.metric_privacy._entropic_scale import entropic_scale
 from sklearn_dptda.metric_privacy._linkage import is_ultrametric, subdominant
 from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
 _MECHANISMS = {
@@ -211,7 +212,8 @@ class UltrametricMechanism(ChoiceMechanism):
         kinds = [kind for kind, fits in allowed.items() if fits and self.law in ("auto", kind)]
         if not kinds:
             raise ValueError(
-                f"law={self.law!r} with radius={self.radius!r}: the distances are no ultrametric: "
+                f"law={quoted(self.law)} with radius={quoted(self.radius)}: the distances are no "
+                "ultrametric: "
                 "of some three points the two longest differ. The relaxed and the raised law take "
                 "an accuracy that is one, the weighted law candidates that are, and no entropic "
                 "scale. For other distances there is MetricExponentialMechanism."

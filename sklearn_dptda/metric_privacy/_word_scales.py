@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from sklearn_dptda.metric_privacy._distance_matrices import check_alpha
 from sklearn_dptda.metric_privacy._scale_bounds import ScaleBounds, exactly
+from sklearn_dptda.privacy._parameters import quoted
 
 
 def baire_scale(
@@ -50,7 +51,7 @@ def baire_scale(
     """
     alpha, (f, g) = check_alpha(alpha), _falling(privacy, accuracy)
     if n_letters < 2:
-        raise ValueError(f"n_letters must be at least 2; got {n_letters!r}.")
+        raise ValueError(f"n_letters must be at least 2; got {quoted(n_letters)}.")
     places = np.arange(1, len(f) + 1)
     # Zero after the last place: all words apart.
     values = np.r_[g, 0.0]

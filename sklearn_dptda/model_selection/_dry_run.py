@@ -9,6 +9,7 @@ from sklearn_dptda._docs import fill_doc
 from sklearn_dptda.model_selection._paying_calls import CALLS, PublicShape, paid_by, paid_by_folds
 from sklearn_dptda.model_selection._planned_releases import PlannedLoss
 from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.privacy._parameters import quoted
 
 
 @fill_doc
@@ -72,7 +73,7 @@ def planned_loss(
     """
     shape = PublicShape.of(X)
     if method is not None and method not in CALLS:
-        raise ValueError(f"method must be None or one of {sorted(CALLS)}; got {method!r}.")
+        raise ValueError(f"method must be None or one of {sorted(CALLS)}; got {quoted(method)}.")
     if cv is not None:
         if method is not None:
             raise ValueError("method must be None where cv is given, which fits and scores.")

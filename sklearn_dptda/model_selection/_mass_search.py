@@ -20,6 +20,7 @@ from sklearn_dptda.privacy import (
     PrivateEstimatorMixin,
     private_choice,
 )
+from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils import check_collection, refuse_repeated
 from sklearn_dptda.utils._sklearn import Interval, _fit_context
 
@@ -164,11 +165,13 @@ class PrivateMassSearch(PrivateEstimatorMixin, BaseEstimator):
         # Whatever can fail by public numbers, fails before the payment.
         functions = [each.transform(clouds) for each in fitted]
         lattices = [[make_lattice(f.sensitivity, f.upper) for f in each] for each in functions]
-        (seed,) = self._pay(guarantee)
-        costs = [-sum(map(self._score, *each)) for each in zip(functions, lattices, strict=True)]
         # The cost of a mass moves either way.
         rate = float(self.epsilon) / (2 * _UNIT)
-        chosen = fitted[private_choice(costs, rate, NoiseSource(seed), bounded_range=False)]
+        with self._paid(guarantee) as (seed,):
+            pairs = zip(functions, lattices, strict=True)
+            costs = [-sum(map(self._score, *each)) for each in pairs]
+            place = private_choice(costs, rate, NoiseSource(seed), bounded_range=False)
+        chosen = fitted[place]
         self.m_, self.filtration_ = chosen.m, clone(chosen)
         self.n_features_in_ = chosen.n_features_in_
         self.privacy_guarantee_ = guarantee
@@ -196,7 +199,7 @@ class PrivateMassSearch(PrivateEstimatorMixin, BaseEstimator):
         most = max(2, fitted[0].n_features_in_)
         if self.homology_dimension >= most:
             raise ValueError(
-                f"homology_dimension={self.homology_dimension!r}: functions of so few "
+                f"homology_dimension={quoted(self.homology_dimension)}: functions of so few "
                 f"coordinates have no H{self.homology_dimension}."
             )
         if math.isfinite(self.epsilon):
@@ -235,7 +238,7 @@ def _checked_masses(candidates):
     except (TypeError, ValueError):
         masses = np.empty(0)
     if masses.ndim != 1 or len(masses) == 0 or not ((masses > 0) & (masses <= 1)).all():
-        raise ValueError(f"candidates must be masses in (0, 1]; got {candidates!r}.")
+        raise ValueError(f"candidates must be masses in (0, 1]; got {quoted(candidates)}.")
     if len(np.unique(masses)) < len(masses):
-        raise ValueError(f"candidates has duplicates: {candidates!r}.")
+        raise ValueError(f"candidates has duplicates: {quoted(candidates)}.")
     return masses.tolist()

@@ -1,6 +1,5 @@
 """What a whole pipeline promises, in one guarantee."""
 
-import warnings
 from dataclasses import replace
 from functools import reduce
 from operator import add
@@ -11,6 +10,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda.privacy import PrivacyGuarantee, PrivacyLeakWarning
+from sklearn_dptda.privacy._warnings import warn_caller
 
 _OF_LABELS = "; and what was learnt from labels, which count as public"
 
@@ -79,12 +79,11 @@ def pipeline_guarantee(pipeline: BaseEstimator) -> PrivacyGuarantee:
     if isinstance(last, BaseEstimator) and (is_classifier(last) or is_regressor(last)):
         total = replace(total, released=total.released + _OF_LABELS)
     if learners:
-        warnings.warn(
+        warn_caller(
             f"{', '.join(learners)} learnt from the records without privacy, which the guarantee "
             "does not cover: put it behind a step that releases in transform, or fit it to public "
             "data.",
             PrivacyLeakWarning,
-            stacklevel=2,
         )
         total = replace(total, public_parameters=False)
     return total

@@ -19,6 +19,7 @@ from sklearn_dptda.persistence import PrivatePersistence
 from sklearn_dptda.persistence._base_persistence import check_dimensions
 from sklearn_dptda.persistence._least_epsilon import PART, least_epsilon
 from sklearn_dptda.persistence._public_numbers import check_confidence
+from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils import check_bounds
 
 MASSES = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6)
@@ -131,7 +132,7 @@ def plan_release(
     epsilon=0.935 with m=0.3 and 103 grid nodes per axis shows a loop of 4000 points ...
     """
     if not isinstance(n_points, Integral) or n_points < 2:
-        raise ValueError(f"n_points must be an integer of at least 2; got {n_points!r}.")
+        raise ValueError(f"n_points must be an integer of at least 2; got {quoted(n_points)}.")
     check_confidence(confidence)
     private = PrivatePersistence() if private is None else private
     private._validate_params()
@@ -140,7 +141,7 @@ def plan_release(
     if homology_dimension not in check_dimensions(private.homology_dimensions)[0]:
         raise ValueError(
             f"homology_dimension={homology_dimension!r} is not among those of the release, "
-            f"{private.homology_dimensions!r}."
+            f"{quoted(private.homology_dimensions)}."
         )
     if (loop_radius is None) == (persistence is None):
         raise ValueError("Say what to look for: either loop_radius, or persistence and m.")
@@ -182,7 +183,7 @@ class _Setting:
 
     def stated(self, persistence, m):
         if not isinstance(m, Real):
-            raise ValueError(f"m must be one number where persistence is stated; got {m!r}.")
+            raise ValueError(f"m must be one number where persistence is stated; got {quoted(m)}.")
         _check_positive("persistence", persistence)
         return self._candidate(float(m), float(persistence))
 
@@ -278,7 +279,7 @@ def _plan(chosen, epsilon, private, options, n_points):
 def _coordinates(bounds, n_dims):
     if n_dims is not None:
         if not isinstance(n_dims, Integral) or n_dims < 1:
-            raise ValueError(f"n_dims must be an integer of at least 1; got {n_dims!r}.")
+            raise ValueError(f"n_dims must be an integer of at least 1; got {quoted(n_dims)}.")
         return int(n_dims)
     try:
         return max((np.size(end) for end in bounds if np.ndim(end)), default=2)
@@ -290,9 +291,9 @@ def _coordinates(bounds, n_dims):
 def _check_loop(radius, share, spread, homology_dimension, sides):
     _check_positive("loop_radius", radius)
     if not 0 < share <= 1:
-        raise ValueError(f"share must be in (0, 1]; got {share!r}.")
+        raise ValueError(f"share must be in (0, 1]; got {quoted(share)}.")
     if not 0 <= spread < math.inf:
-        raise ValueError(f"spread must be a number from 0 on; got {spread!r}.")
+        raise ValueError(f"spread must be a number from 0 on; got {quoted(spread)}.")
     if homology_dimension != 1:
         raise ValueError("homology_dimension of a loop is 1.")
     if len(sides) < 2 or 2 * radius > sides.max():
@@ -301,4 +302,4 @@ def _check_loop(radius, share, spread, homology_dimension, sides):
 
 def _check_positive(name, value):
     if not 0 < value < math.inf:
-        raise ValueError(f"{name} must be a positive number; got {value!r}.")
+        raise ValueError(f"{name} must be a positive number; got {quoted(value)}.")

@@ -1,15 +1,42 @@
 """One release in a task that an engine may run more than once."""
 
+import pickle
+import sys
+from collections.abc import Iterator, Sequence
+from functools import cache
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
+from numbers import Number
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, clone
 
-from sklearn_dptda.privacy import ReleaseKey
+import sklearn_dptda
+from sklearn_dptda.filtration import GridFiltration, LatticeHistogram
+from sklearn_dptda.privacy import AccountedMixin, ReleaseKey
 from sklearn_dptda.privacy._release import release
 from sklearn_dptda.privacy._release_key import under
+from sklearn_dptda.utils._columns import frame_library
 from sklearn_dptda.utils._dask_parts import parts_elsewhere
 
 _NOT_BOUND = {"accountant", "n_jobs", "verbose"}
+_OF_EVERY_CLASS = {
+    "__annotations__",
+    "__dict__",
+    "__doc__",
+    "__module__",
+    "__qualname__",
+    "__weakref__",
+    "_abc_impl",
+}
+_ELSEWHERE = (
+    "X must be in memory, since coins are a function of its records: read the part of a task "
+    "inside of the task, and pass that."
+)
 
 
 def release_once(estimator: BaseEstimator, X: Any, key: ReleaseKey) -> Any:
@@ -24,7 +51,8 @@ def release_once(estimator: BaseEstimator, X: Any, key: ReleaseKey) -> Any:
         Its input, in memory: read the part of a task inside of the task. It
         must pickle, and is read twice.
     key : ReleaseKey
-        Made before the task is sent, one for each task.
+        Made before the task is sent, one for each task. A key is good for one
+        release: of these records, by these parameters and this code.
 
     Returns
     -------
@@ -35,21 +63,36 @@ def release_once(estimator: BaseEstimator, X: Any, key: ReleaseKey) -> Any:
     Raises
     ------
     ValueError
-        If ``key`` is none, or X describes records that are elsewhere, such as a Dask collection or
-        a function: what the description means could change between two runs.
+        If ``key`` is none; if X describes records that are elsewhere, such as a
+        Dask collection or a function: what the description means could change
+        between two runs; if a private step has no accountant, which alone can
+        refuse a key that is used twice; or if another step draws at random
+        without a ``random_state``. Nothing is spent.
+    PrivacyLedgerError
+        If the key has paid for a release of other records, other parameters or
+        other code. Nothing is spent and nothing is released.
 
     Notes
     -----
     .. rubric:: Privacy
 
-    That of the estimator. Coins and the name of the payment are functions of
-    the key, of the input and of the parameters: the same task, run again, pays
-    nothing and repeats its draw, and whatever differs is another release, with other
-    coins and a payment of its own. The law of the result is that of one
-    release, since it does not depend on how often the task has died; with
-    fresh coins in each run it would be the law given that the run survived,
-    which can lose twice as much. The proof is in the guide to guarantees. Steps that draw in
-    threads of their own, which have no key, pay in each run.
+    That of the estimator. All coins are a function of the key and of a digest
+    of the records, the parameters and the code of all steps; the name of the
+    payment is a function of the key alone, and the ledger keeps the digest
+    beside it. The same task, run again, pays nothing and repeats its draw.
+    Anything else under the same key is refused: equal releases of two data
+    sets under one key would tell that the data sets are equal. The law of the
+    result is that of one release, since it does not depend on how often the
+    task has died; with fresh coins in each run it would be the law given that
+    the run survived, which can lose twice as much. The proof is in the guide to
+    guarantees.
+
+    The digest holds fitted state, the versions of installed packages, the
+    sources of this one, and of your own functions and classes their code and
+    the global variables that they read. It cannot see what your code reads from
+    elsewhere, such as files or the clock: all steps must be functions of their
+    input. Steps that draw in threads of their own, which have no key, pay in
+    each run.
 
     Examples
     --------
@@ -68,25 +111,200 @@ def release_once(estimator: BaseEstimator, X: Any, key: ReleaseKey) -> Any:
     """
     if not isinstance(key, ReleaseKey):
         raise ValueError(f"key must be a ReleaseKey; got one of type {type(key).__name__}.")
-    for part in (X, *X) if isinstance(X, list | tuple) else (X,):
-        if callable(part) or hasattr(part, "map_reduce") or parts_elsewhere(part) is not None:
-            raise ValueError(
-                "X must be in memory, since coins are a function of its records: read the part of "
-                "a task inside of the task, and pass that."
-            )
+    X = [_in_memory(part) for part in X] if isinstance(X, list | tuple) else _in_memory(X)
     copy = clone(estimator)
-    with under(key.child((_described(copy), X))):
+    _refuse_unrepeatable(copy)
+    with under(key, key.child(digest_of((copy, X)))):
         return release(copy, X)
 
 
-def _described(value):
-    """What decides about a release, in parts that pickle alike in every process."""
-    if hasattr(value, "get_params") and not isinstance(value, type):
-        kind, parameters = type(value), value.get_params(deep=False)
-        bound = {name: parameters[name] for name in sorted(parameters.keys() - _NOT_BOUND)}
-        return kind.__module__, kind.__qualname__, _described(bound)
+def _in_memory(X):
+    """Records as they are digested and released; an object that reads them is read once."""
+    if callable(X) or hasattr(X, "map_reduce") or parts_elsewhere(X) is not None:
+        raise ValueError(_ELSEWHERE)
+    # A file that is mapped into memory can change, as what is behind an array of another library.
+    if type(X) is not np.ndarray and hasattr(X, "__array__") and frame_library(X) is None:
+        return np.array(X)
+    graph = hasattr(X, "adjacency") and hasattr(X, "nodes")
+    held = isinstance(X, np.ndarray | Number | Sequence | GridFiltration | LatticeHistogram)
+    if not (held or graph or issparse(X) or frame_library(X) is not None):
+        raise ValueError(_ELSEWHERE)
+    return X
+
+
+def _refuse_unrepeatable(estimator):
+    """Refuse what would not repeat its draw, and what nobody would refuse to use a key again."""
+    for step in (estimator, *estimator.get_params(deep=True).values()):
+        if isinstance(step, AccountedMixin):
+            if step._payer() is None:
+                raise ValueError(
+                    f"{type(step).__name__} has no accountant: release_once needs one, whose "
+                    "ledger remembers what a key has been used for."
+                )
+        elif isinstance(step, BaseEstimator) and getattr(step, "random_state", 0) is None:
+            raise ValueError(
+                f"{type(step).__name__} has random_state=None, and would make another release "
+                "each time its task runs: give it a number."
+            )
+
+
+def digest_of(value: object) -> bytes:
+    """Digest of objects, of the state of estimators among them, and of the code that they run.
+
+    The same in every process that runs the same code. ValueError where something does not pickle.
+    """
+    sink = sha256()
+    try:
+        _Describer(sink).dump((_sources(), sys.version, value))
+    except (pickle.PicklingError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        raise ValueError(
+            "X, a parameter, or something that a function reads cannot be described "
+            f"({type(error).__name__}): pass what pickles."
+        ) from None
+    return sink.digest()
+
+
+class _Describer(pickle.Pickler):
+    """Pickles functions and classes as their code, not as their names, and estimators by value."""
+
+    def __init__(self, sink):
+        super().__init__(_File(sink), protocol=5)
+        # Without references to what has come before: whether equal texts are one object differs
+        # between processes.
+        self.fast = True
+        self._open = []
+
+    def reducer_override(self, value):
+        """Describe what Python would pickle by its name."""
+        if value is _described or value is _File:
+            return NotImplemented
+        if isinstance(value, type | FunctionType | ModuleType):
+            release = _release_of(value)
+            if release is not None:
+                return _described, (_name(value), release)
+        if isinstance(value, type | FunctionType):
+            # Code refers to itself: what is being described is named.
+            if any(value is other for other in self._open):
+                return _described, (_name(value),)
+            self._open.append(value)
+            of_kind = _of_class if isinstance(value, type) else _of_function
+            return _described, (_name(value), of_kind(value))
+        if isinstance(value, ModuleType):
+            raise ValueError("a module of no release")
+        if hasattr(value, "get_params"):
+            return _described, _of_estimator(value)
+        return NotImplemented
+
+
+def _described(*parts):
+    """Stand for an object in its description."""
+
+
+class _File:
+    """File that digests what is written to it."""
+
+    def __init__(self, sink):
+        self.write = sink.update
+
+
+def _name(value):
+    return getattr(value, "__module__", None), getattr(value, "__qualname__", value.__name__)
+
+
+def _of_estimator(estimator):
+    """Class, parameters and fitted state, which `clone` keeps of frozen ones."""
+    parameters = estimator.get_params(deep=False)
+    state = {name: value for name, value in vars(estimator).items() if name not in parameters}
+    bound = [
+        (name, _ordered(value))
+        for part in (parameters, state)
+        for name, value in sorted(part.items())
+        if name not in _NOT_BOUND
+    ]
+    return type(estimator), bound
+
+
+def _ordered(value):
+    """The same with containers in an order of their own."""
     if isinstance(value, dict):
-        return [(name, _described(part)) for name, part in value.items()]
-    if isinstance(value, list | tuple):
-        return [_described(part) for part in value]
+        return [(_ordered(name), _ordered(part)) for name, part in value.items()]
+    if isinstance(value, set | frozenset):
+        return "set", sorted(map(repr, value))
+    if type(value) in (list, tuple):
+        return [_ordered(part) for part in value]
     return value
+
+
+def _of_function(function):
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    known = function.__globals__
+    names = sorted(set(_names(function.__code__)))
+    read = [(name, _global(known[name], names)) for name in names if name in known]
+    return (
+        _of_code(function.__code__),
+        [_ordered(part) for part in (function.__defaults__, function.__kwdefaults__, cells)],
+        _ordered(vars(function)),
+        read,
+    )
+
+
+def _global(value, names):
+    """A global variable: of modules of your own what is read of them."""
+    if isinstance(value, ModuleType) and _release_of(value) is None:
+        return [(name, _global(vars(value)[name], names)) for name in names if name in vars(value)]
+    return _ordered(value)
+
+
+def _of_code(code):
+    parts = [
+        _of_code(part) if isinstance(part, CodeType) else _ordered(part) for part in code.co_consts
+    ]
+    counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
+    return code.co_code, code.co_names, code.co_varnames, code.co_freevars, counts, parts
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for part in code.co_consts:
+        if isinstance(part, CodeType):
+            yield from _names(part)
+
+
+def _of_class(kind):
+    attributes = {
+        name: getattr(value, "__func__", getattr(value, "fget", value))
+        for name, value in vars(kind).items()
+        if name not in _OF_EVERY_CLASS
+    }
+    return kind.__bases__, [(name, _ordered(value)) for name, value in sorted(attributes.items())]
+
+
+def _release_of(value):
+    """Version of the installed package that something belongs to; None for code of your own."""
+    name = value.__name__ if isinstance(value, ModuleType) else value.__module__
+    return _release_of_package(str(name).partition(".")[0])
+
+
+@cache
+def _release_of_package(name):
+    if name == sklearn_dptda.__name__:
+        return _sources()
+    if name in sys.stdlib_module_names and name != "__main__":
+        return sys.version
+    file = getattr(sys.modules.get(name), "__file__", None)
+    if file is None or not {"site-packages", "dist-packages"} & set(Path(file).parts):
+        return None
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        # The distribution has another name than its package.
+        return getattr(sys.modules[name], "__version__", None)
+
+
+@cache
+def _sources():
+    """Digest of the code of this package."""
+    folder, digest = Path(sklearn_dptda.__file__).parent, sha256()
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()

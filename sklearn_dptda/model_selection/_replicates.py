@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator
 from sklearn_dptda._typing import RandomStateLike
 from sklearn_dptda.model_selection._dry_run import planned_loss
 from sklearn_dptda.privacy import ReleaseKey, default_accountant, spawn_seeds
+from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._release import release, seeded_clone
 from sklearn_dptda.privacy._release_key import under
 from sklearn_dptda.privacy._reservation import PaidAhead, Reservation
@@ -105,7 +106,7 @@ def release_replicates(
     (5, 1, 2)
     """
     if n_replicates < 1:
-        raise ValueError(f"n_replicates must be at least 1; got {n_replicates!r}.")
+        raise ValueError(f"n_replicates must be at least 1; got {quoted(n_replicates)}.")
     seeds = spawn_seeds(random_state, n_replicates)
     keys = [ReleaseKey() if tasks_may_repeat() else None for _ in seeds]
     first, reserved = [], None

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from sklearn_dptda.filtration import GridFiltration
+from sklearn_dptda.privacy._parameters import QuotedParametersMixin, quoted
 from sklearn_dptda.utils import check_collection, refuse_lossy
 
 
@@ -17,14 +18,14 @@ def check_dimensions(homology_dimensions):
         raise ValueError("homology_dimensions is empty.")
     if any(not isinstance(q, Integral) or q < 0 for q in dimensions):
         raise ValueError(
-            f"homology_dimensions must be non-negative integers; got {homology_dimensions!r}."
+            f"homology_dimensions must be non-negative integers; got {quoted(homology_dimensions)}."
         )
     if len(set(dimensions)) < len(dimensions):
-        raise ValueError(f"homology_dimensions has duplicates: {homology_dimensions!r}.")
+        raise ValueError(f"homology_dimensions has duplicates: {quoted(homology_dimensions)}.")
     return tuple(int(q) for q in dimensions), single
 
 
-class BaseGridPersistence(TransformerMixin, BaseEstimator):
+class BaseGridPersistence(QuotedParametersMixin, TransformerMixin, BaseEstimator):
     """What persistence estimators share: reading filtrations, shaping the output."""
 
     def _read(self, X):
@@ -55,7 +56,7 @@ def _bare_values(item, name):
     refuse_lossy(item, name)
     try:
         values = np.asarray(item, dtype=float)
-    except (TypeError, ValueError):
+    except Exception:
         raise ValueError(f"{name} is neither a GridFiltration nor an array.") from None
     if values.ndim == 0 or values.size == 0:
         raise ValueError(f"{name} is empty or no array.")

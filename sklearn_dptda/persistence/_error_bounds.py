@@ -13,6 +13,7 @@ from sklearn_dptda.persistence._error_levels import error_level, noise_level
 from sklearn_dptda.persistence._least_epsilon import least_epsilon
 from sklearn_dptda.persistence._mechanisms import mechanism_of
 from sklearn_dptda.persistence._public_numbers import check_confidence, check_positive
+from sklearn_dptda.privacy._parameters import quoted
 
 
 def bottleneck_error_bound(
@@ -188,7 +189,7 @@ def epsilon_for_error(
     3.3
     """
     if not error > 0:
-        raise ValueError(f"error must be positive; got {error!r}.")
+        raise ValueError(f"error must be positive; got {quoted(error)}.")
     check_positive(sensitivity=sensitivity, upper=upper)
     options = {
         "confidence": confidence,
@@ -212,7 +213,7 @@ class _Setting:
             raise ValueError("mechanism='mcmc' has no error bound: its law is not known.")
         floor = sensitivity if floor is None else floor
         if not 0 <= floor < math.inf:
-            raise ValueError(f"floor must be a number from 0 on; got {floor!r}.")
+            raise ValueError(f"floor must be a number from 0 on; got {quoted(floor)}.")
         self.dimensions, _ = check_dimensions(private.homology_dimensions)
         most = _checked_numbers(n_features, len(self.dimensions))
         mechanism = mechanism_of(private, self.dimensions)
@@ -253,6 +254,6 @@ def _checked_numbers(n_features, n_dimensions):
     if len(numbers) != n_dimensions or any(not isinstance(j, Integral) or j < 0 for j in numbers):
         raise ValueError(
             f"n_features must be a number from 0 on, or one for each of {n_dimensions} homology "
-            f"dimensions; got {n_features!r}."
+            f"dimensions; got {quoted(n_features)}."
         )
     return [int(j) for j in numbers]

@@ -1,7 +1,6 @@
 """What a fitted private estimator of diagrams says about its errors, in numbers and words."""
 
 import math
-import warnings
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +12,7 @@ from sklearn_dptda.persistence._error_bounds import (
     noise_floor,
 )
 from sklearn_dptda.privacy import NoiseWarning
+from sklearn_dptda.privacy._warnings import warn_caller
 
 _NAMES = {0: "component", 1: "loop", 2: "void"}
 # Where the noise hides everything, the epsilon is named that shows features of this part of the
@@ -75,12 +75,11 @@ def warn_of_noise(private, public):
         if bottleneck_error_bound(private, sensitivity, upper, **favourable) < upper / 2:
             return
         needed.append(epsilon_for_error(upper * _SHOWN, private, sensitivity, upper, **favourable))
-    warnings.warn(
+    warn_caller(
         f"At epsilon={private.epsilon:g} the noise hides every feature: diagrams will be all "
         "noise, or empty. Raise epsilon, or m, or take more points. One feature that lives for a "
         f"quarter of the range is seen from epsilon={min(needed):.2g} on.",
         NoiseWarning,
-        stacklevel=5,
     )
 
 
@@ -88,11 +87,10 @@ def warn_of_lattice(public):
     """Warn where points were moved to a lattice by more than one of them can change values."""
     sensitivity, _, off = max(public, key=lambda numbers: numbers[2] / numbers[0])
     if off > sensitivity:
-        warnings.warn(
+        warn_caller(
             f"Points were moved to a lattice: values are off by up to {off:.2g}, which is more "
             f"than the sensitivity, {sensitivity:.2g}. Take method='exact', or a higher "
             "refinement.",
-            stacklevel=5,
         )
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from sklearn_dptda.persistence._sublevel_diagrams import sublevel_diagrams
 from sklearn_dptda.privacy import FixedPoint
+from sklearn_dptda.privacy._parameters import quoted
 
 # Steps per sensitivity: 2**16 to 2**17. A whole number of them is at most 2**-16 too many.
 _BITS = 16
@@ -43,7 +44,8 @@ def make_lattice(sensitivity, upper, finer=1.0):
     exponent = math.frexp(sensitivity)[1] - 1 - bits
     if exponent < _LEAST_EXPONENT or math.ldexp(upper / _WIDEST, bits) > sensitivity:
         raise ValueError(
-            f"sensitivity={sensitivity!r} and upper={upper!r} are too far apart for floating point."
+            f"sensitivity={quoted(sensitivity)} and upper={quoted(upper)} are too far apart for "
+            "floating point."
         )
     return LifetimeLattice(FixedPoint(exponent), 2 * math.ceil(math.ldexp(sensitivity, -exponent)))
 

@@ -13,12 +13,14 @@ from sklearn_dptda.persistence._diagram_guarantee import rate_of_draw
 from sklearn_dptda.persistence._exact_sampler import ExactSampler, decay_table
 from sklearn_dptda.persistence._level_sets import BirthBall, DiagramBall
 from sklearn_dptda.privacy import NoiseSource
+from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils._distances import bottleneck_distance
 
 
 def _out_of_range(sensitivity, upper):
     return ValueError(
-        f"sensitivity={sensitivity!r} and upper={upper!r} are too far apart for floating point."
+        f"sensitivity={quoted(sensitivity)} and upper={quoted(upper)} are too far apart for "
+        "floating point."
     )
 
 

@@ -184,12 +184,14 @@ class PersistenceProfile(PrivateGridPersistence):
         lattices = [self._lattice(sensitivity, upper) for _, sensitivity, upper in read]
         # A private box has been paid for already.
         guarantee = self._guarantee(self.privacy_guarantee_.public_parameters)
-        seeds = self._pay(guarantee, len(read), may_repeat=tasks_may_repeat())
-        clouds = [
-            (values, upper, self._numbers(), lattice, rate, seed)
-            for (values, _, upper), (lattice, rate), seed in zip(read, lattices, seeds, strict=True)
-        ]
-        return np.array(run(_release, clouds, n_jobs=self.n_jobs))
+        with self._paid(guarantee, len(read), may_repeat=tasks_may_repeat()) as seeds:
+            clouds = [
+                (values, upper, self._numbers(), lattice, rate, seed)
+                for (values, _, upper), (lattice, rate), seed in zip(
+                    read, lattices, seeds, strict=True
+                )
+            ]
+            return np.array(run(_release, clouds, n_jobs=self.n_jobs))
 
     def confidence_intervals(
         self, profile: ArrayLike, X: Iterable[GridFiltration | ArrayLike] | None = None

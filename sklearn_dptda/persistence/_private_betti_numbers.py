@@ -29,6 +29,7 @@ from sklearn_dptda.persistence._feature_counts import (
 from sklearn_dptda.persistence._lifetimes import longest_lifetimes, make_lattice
 from sklearn_dptda.persistence._private_functions import PrivateGridPersistence
 from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils import check_collection
 from sklearn_dptda.utils._sklearn import Interval, _fit_context
 from sklearn_dptda.utils._tasks import run, tasks_may_repeat
@@ -221,12 +222,14 @@ class PrivateBettiNumbers(PrivateGridPersistence):
         lattices = [self._lattice(sensitivity, upper) for _, sensitivity, upper in read]
         # A private box has been paid for already.
         guarantee = self._guarantee(self.privacy_guarantee_.public_parameters)
-        seeds = self._pay(guarantee, len(read), may_repeat=tasks_may_repeat())
-        clouds = [
-            (values, upper, self._numbers(), thresholds, lattice, rate, seed)
-            for (values, _, upper), (lattice, rate), seed in zip(read, lattices, seeds, strict=True)
-        ]
-        finite = run(_release, clouds, n_jobs=self.n_jobs)
+        with self._paid(guarantee, len(read), may_repeat=tasks_may_repeat()) as seeds:
+            clouds = [
+                (values, upper, self._numbers(), thresholds, lattice, rate, seed)
+                for (values, _, upper), (lattice, rate), seed in zip(
+                    read, lattices, seeds, strict=True
+                )
+            ]
+            finite = run(_release, clouds, n_jobs=self.n_jobs)
         return np.array(finite) + [q == 0 for q in self.homology_dimensions_]
 
     def statements(
@@ -298,8 +301,8 @@ class PrivateBettiNumbers(PrivateGridPersistence):
         for _, _, upper in read:
             if max(thresholds) >= upper:
                 raise ValueError(
-                    f"threshold={self.threshold!r} must be below upper={upper!r}, the largest "
-                    "value of the function: no feature is longer."
+                    f"threshold={quoted(self.threshold)} must be below upper={upper:g}, the "
+                    "largest value of the function: no feature is longer."
                 )
 
     def _thresholds(self):
@@ -315,7 +318,8 @@ class PrivateBettiNumbers(PrivateGridPersistence):
         if thresholds.shape != (n,) or not ((thresholds > 0) & np.isfinite(thresholds)).all():
             raise ValueError(
                 "threshold must be a positive number, or one for each of the "
-                f"homology_dimensions={self.homology_dimensions!r}; got {self.threshold!r}."
+                f"homology_dimensions={quoted(self.homology_dimensions)}; got "
+                f"{quoted(self.threshold)}."
             )
         return thresholds.tolist()
 

@@ -1,7 +1,6 @@
 """What private releases of functions share: sensitivities, promises, what can fail early."""
 
 import math
-import warnings
 from numbers import Integral, Real
 
 import numpy as np
@@ -13,6 +12,8 @@ from sklearn_dptda.persistence._base_persistence import BaseGridPersistence, che
 from sklearn_dptda.persistence._diagram_guarantee import have_public_bounds, paid_bounds
 from sklearn_dptda.persistence._error_statement import approximation_error, warn_of_lattice
 from sklearn_dptda.privacy import NoiseWarning, PrivacyAccountant, PrivateEstimatorMixin
+from sklearn_dptda.privacy._parameters import quoted
+from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.utils import check_collection, refuse_repeated
 from sklearn_dptda.utils._sklearn import Interval
 
@@ -51,11 +52,10 @@ class PrivateGridPersistence(PrivateEstimatorMixin, BaseGridPersistence):
             errors = map(approximation_error, X)
             warn_of_lattice([(s, u, off) for (_, s, u), off in zip(read, errors, strict=True)])
         if any(self.epsilon * upper <= sensitivity for _, sensitivity, upper in read):
-            warnings.warn(
+            warn_caller(
                 f"The noise is as large as the range of the function: {what} will be all noise. "
                 "Raise epsilon, or m, or take more points.",
                 NoiseWarning,
-                stacklevel=4,
             )
 
     def _guarantee_ahead(self, n_features):
@@ -117,7 +117,7 @@ class PrivateGridPersistence(PrivateEstimatorMixin, BaseGridPersistence):
         most = max(2, *(values.ndim for values, _, _ in read))
         if max(self.homology_dimensions_) >= most:
             raise ValueError(
-                f"homology_dimensions={self.homology_dimensions!r}: functions of so few "
+                f"homology_dimensions={quoted(self.homology_dimensions)}: functions of so few "
                 f"coordinates have no H{max(self.homology_dimensions_)}."
             )
 

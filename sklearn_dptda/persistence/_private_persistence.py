@@ -262,12 +262,12 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         # The box has been paid for already.
         public = self.privacy_guarantee_.public_parameters
         own = guarantee_of_diagrams(self, self.homology_dimensions_, public)
-        seeds = self._pay(own, len(read), may_repeat=tasks_may_repeat())
-        clouds = [
-            (*item, self.homology_dimensions_, mechanism, seed)
-            for item, seed in zip(read, seeds, strict=True)
-        ]
-        return self._shape(run(_release, clouds, n_jobs=self.n_jobs))
+        with self._paid(own, len(read), may_repeat=tasks_may_repeat()) as seeds:
+            clouds = [
+                (*item, self.homology_dimensions_, mechanism, seed)
+                for item, seed in zip(read, seeds, strict=True)
+            ]
+            return self._shape(run(_release, clouds, n_jobs=self.n_jobs))
 
     def score(self, X: Iterable[GridFiltration | ArrayLike], y: object = None) -> float:
         """Minus the mean bottleneck distance to the exact diagrams: *not* private.

@@ -9,6 +9,7 @@ from sklearn_dptda.persistence._public_numbers import (
     check_loss,
     check_positive,
 )
+from sklearn_dptda.privacy._parameters import quoted
 
 # Floats are off by less, relatively: results are moved to the safe side by it.
 _SLACK = 1e-12
@@ -97,9 +98,9 @@ def published_error_bound(
     n_places = n**2 if n_places is None else n_places
     check_from_one(n_places=n_places, n_dimensions=n_dimensions)
     if not max_points >= 0:
-        raise ValueError(f"max_points must be at least 0; got {max_points!r}.")
+        raise ValueError(f"max_points must be at least 0; got {quoted(max_points)}.")
     if not 0 <= approximation < math.inf:
-        raise ValueError(f"approximation must be a number from 0 on; got {approximation!r}.")
+        raise ValueError(f"approximation must be a number from 0 on; got {quoted(approximation)}.")
     size = n_places**max_points if ordered else math.comb(n_places + max_points, max_points)
     spread = n_dimensions * math.log(size) - math.log1p(-confidence)
     delta = n_dimensions * diameter / (m * n)
@@ -170,6 +171,6 @@ def _check_public(epsilon, n, m, diameter, confidence):
     check_loss(epsilon)
     check_from_one(n=n)
     if not 0 < m <= 1:
-        raise ValueError(f"m must be in (0, 1]; got {m!r}.")
+        raise ValueError(f"m must be in (0, 1]; got {quoted(m)}.")
     check_positive(diameter=diameter)
     check_confidence(confidence)

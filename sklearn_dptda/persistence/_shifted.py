@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_dptda.persistence._families import Dilations, Shifts, least_distance
+from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils._distances import check_diagram, power_of_two
 
 
@@ -93,7 +94,7 @@ def shift_invariant_bottleneck_distance(
     0.0
     """
     if scale not in ("linear", "log"):
-        raise ValueError(f"scale must be 'linear' or 'log'; got {scale!r}.")
+        raise ValueError(f"scale must be 'linear' or 'log'; got {quoted(scale)}.")
     P, Q = _checked(first, second, tol)
     if scale == "log":
         P, Q = _logarithms(P, "first"), _logarithms(Q, "second")
@@ -173,7 +174,7 @@ def dilation_dissimilarity(
 
 def _checked(first, second, tol):
     if not 0 < tol < math.inf:
-        raise ValueError(f"tol must be positive and finite; got {tol!r}.")
+        raise ValueError(f"tol must be positive and finite; got {quoted(tol)}.")
     P, Q = check_diagram(first, "first"), check_diagram(second, "second")
     for name, diagram in (("first", P), ("second", Q)):
         if np.isinf(diagram[:, 0]).any():

@@ -16,6 +16,7 @@ from sklearn_dptda.cluster._mixture._covariance_types import mixture_parameters
 from sklearn_dptda.cluster._morse._mixture_density import MixtureDensity
 from sklearn_dptda.cluster._morse._tree_paths import tree_paths
 from sklearn_dptda.plotting._style import axes_or_new, cluster_names, cluster_style, legend_below
+from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils import check_bounds
 
 if TYPE_CHECKING:
@@ -344,7 +345,7 @@ def _check_features(features, n_features):
         or not ((chosen >= 0) & (chosen < n_features)).all()
     ):
         raise ValueError(
-            f"features={features!r} must be two different columns, and the mixture has the "
+            f"features={quoted(features)} must be two different columns, and the mixture has the "
             f"columns 0 to {n_features - 1}."
         )
     return chosen

@@ -118,7 +118,9 @@ class _Level:
     def cells(self, X):
         """Cell of the lattice that each row is in; those at the ends hold what lies beyond."""
         last = self.n_corners + self.n_shifts - 2
-        return np.clip(np.floor((X - self.low) / self.step), 0, last).astype(np.int64)
+        # Clipped before, so that nothing overflows, and after, for what is rounded.
+        near = np.clip(X, self.low, self.low + (last + 1) * self.step)
+        return np.clip(np.floor((near - self.low) / self.step), 0, last).astype(np.int64)
 
     def inside(self, counted):
         """Cubes that hold points, as corners in lexicographic order, and how many points.

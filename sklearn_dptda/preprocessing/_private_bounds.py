@@ -1,7 +1,6 @@
 """Bounds that nobody has to know: found privately, and paid for."""
 
 import math
-import warnings
 from dataclasses import replace
 from functools import partial
 from numbers import Real
@@ -22,8 +21,8 @@ from sklearn_dptda.privacy import (
     bounded_range_rho,
     pure_rho,
 )
-from sklearn_dptda.privacy._estimator import without_sizes
 from sklearn_dptda.privacy._rounding import ROUND_UP
+from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.utils import check_bounds, check_cloud, first_places
 from sklearn_dptda.utils._bounds import Extremes
 from sklearn_dptda.utils._chunks import open_chunks
@@ -210,18 +209,15 @@ class PrivateBounds(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
         d = rows.n_features
         start = self._public_start(d)
         guarantee = self._guarantee(unit, d)
-        (seed,) = self._pay(guarantee)
-        with without_sizes():
+        with self._paid(guarantee) as (seed,):
             bounds, outside, scale, n = self._release(rows, start, NoiseSource(seed))
         # All at once: half of a release carries no guarantee.
         self.bounds_, self.clipped_share_ = bounds, float(np.clip(outside / n, 0.0, 1.0))
         self.privacy_guarantee_ = guarantee
         if outside - _CERTAIN * scale > _MANY * n:
-            warnings.warn(
+            warn_caller(
                 f"{self.clipped_share_:.0%} of the rows lie beyond the private bounds: give a "
                 "start that holds them, or more epsilon.",
-                UserWarning,
-                stacklevel=2,
             )
         return self
 

@@ -11,6 +11,7 @@ from sklearn_dptda.privacy._composition_rules import COMPOSITIONS, Budget, Charg
 from sklearn_dptda.privacy._guarantee import PrivacyGuarantee
 from sklearn_dptda.privacy._ledger import Ledger, Payment
 from sklearn_dptda.privacy._ledger_stores import MemoryStore, make_store, process_lock
+from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._sensitivity import check_adjacency
 from sklearn_dptda.privacy._spend_history import SpendHistory
 from sklearn_dptda.privacy._with_blocks import BLOCKS
@@ -114,12 +115,12 @@ class PrivacyAccountant:
         composition: Literal["basic", "zcdp"] = "basic",
     ) -> None:
         if not (isinstance(epsilon, Real) and epsilon > 0):
-            raise ValueError(f"epsilon must be a positive number; got {epsilon!r}.")
+            raise ValueError(f"epsilon must be a positive number; got {quoted(epsilon)}.")
         if not (isinstance(delta, Real) and 0 <= delta < 1):
-            raise ValueError(f"delta must be in [0, 1); got {delta!r}.")
+            raise ValueError(f"delta must be in [0, 1); got {quoted(delta)}.")
         if composition not in COMPOSITIONS:
             raise ValueError(
-                f"composition must be one of {sorted(COMPOSITIONS)}; got {composition!r}."
+                f"composition must be one of {sorted(COMPOSITIONS)}; got {quoted(composition)}."
             )
         budget = Budget(float(epsilon), float(delta), composition)
         # A budget that its rule refuses makes no file.
@@ -257,7 +258,7 @@ class PrivacyAccountant:
             the key. Nothing may be released.
         """
         if not (key is None or (isinstance(key, str) and len(key) == _KEY_LENGTH)):
-            raise ValueError(f"key must be a text of {_KEY_LENGTH} characters; got {key!r}.")
+            raise ValueError(f"key must be a text of {_KEY_LENGTH} characters; got {quoted(key)}.")
         charge = Charge(float(epsilon), float(delta), None if rho is None else float(rho))
         line = {
             "adjacency": check_adjacency(adjacency),

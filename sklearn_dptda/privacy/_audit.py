@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn_dptda._typing import FloatArray, RandomStateLike
 from sklearn_dptda.privacy._learnt_event import learn_event
 from sklearn_dptda.privacy._noise import spawn_seeds
+from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._release import release, seeded_clone
 
 
@@ -151,11 +152,11 @@ def audit_epsilon(
     True
     """
     if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be in (0, 1); got {confidence!r}.")
+        raise ValueError(f"confidence must be in (0, 1); got {quoted(confidence)}.")
     if not 0 <= delta < 1:
-        raise ValueError(f"delta must be in [0, 1); got {delta!r}.")
+        raise ValueError(f"delta must be in [0, 1); got {quoted(delta)}.")
     if not isinstance(n_runs, Integral) or n_runs < 4:
-        raise ValueError(f"n_runs must be an integer of at least 4; got {n_runs!r}.")
+        raise ValueError(f"n_runs must be an integer of at least 4; got {quoted(n_runs)}.")
     *seeds, learner_seed = spawn_seeds(random_state, 2 * n_runs + 1)
     first = _run(mechanism, D, seeds[:n_runs], n_jobs, verbose)
     second = _run(mechanism, D_neighbour, seeds[n_runs:], n_jobs, verbose)

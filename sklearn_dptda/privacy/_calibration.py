@@ -12,6 +12,8 @@ from scipy.integrate import quad
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import log_ndtr
 
+from sklearn_dptda.privacy._parameters import quoted
+
 # Relative, for roots and integrals whose last digits are not certain.
 _MARGIN = 1e-9
 
@@ -223,9 +225,9 @@ def largest_valid(valid, low, high):
 def check_epsilon(epsilon):
     """Refuse what is negative or undefined."""
     if not epsilon >= 0:
-        raise ValueError(f"epsilon must be non-negative; got {epsilon!r}.")
+        raise ValueError(f"epsilon must be non-negative; got {quoted(epsilon)}.")
 
 
 def _check_delta(delta):
     if not 0 < delta < 1:
-        raise ValueError(f"delta must be in (0, 1); got {delta!r}.")
+        raise ValueError(f"delta must be in (0, 1); got {quoted(delta)}.")

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn_dptda._typing import IntArray
 from sklearn_dptda.privacy import _keyed_draws, _secure_draws
 from sklearn_dptda.privacy._noise import NoiseSource
+from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._rounding import ROUND_UP
 
 # The least weight in units of the largest, and bits of the largest.
@@ -73,7 +74,7 @@ def private_choice(
     if not costs:
         raise ValueError("costs must not be empty.")
     if not rate >= 0:
-        raise ValueError(f"rate must not be negative; got {rate!r}.")
+        raise ValueError(f"rate must not be negative; got {quoted(rate)}.")
     least = min(costs)
     if math.isinf(rate):
         return costs.index(least)

@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from sklearn_dptda.privacy._calibration import check_epsilon, pure_rho, zcdp_epsilon, zcdp_rho
+from sklearn_dptda.privacy._parameters import quoted
 
 # Ten losses of 0.1 must fit a budget of 1, although their floats add up to a little more.
 _SLACK = 1 + 1e-12
@@ -36,9 +37,9 @@ class Charge:
     def __post_init__(self):
         check_epsilon(self.epsilon)
         if not 0 <= self.delta < 1:
-            raise ValueError(f"delta must be in [0, 1); got {self.delta!r}.")
+            raise ValueError(f"delta must be in [0, 1); got {quoted(self.delta)}.")
         if self.rho is not None and not self.rho >= 0:
-            raise ValueError(f"rho must be non-negative; got {self.rho!r}.")
+            raise ValueError(f"rho must be non-negative; got {quoted(self.rho)}.")
 
     @property
     def concentrated(self):

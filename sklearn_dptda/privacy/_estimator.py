@@ -1,13 +1,11 @@
 """What every private estimator shares: its accountant and its tags."""
 
 import copy
-import inspect
 import math
 import secrets
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
-from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -19,11 +17,15 @@ from sklearn_dptda.privacy._default_accountant import default_accountant
 from sklearn_dptda.privacy._guarantee import PrivacyGuarantee
 from sklearn_dptda.privacy._html_promise import promise_html
 from sklearn_dptda.privacy._noise import spawn_seeds
-from sklearn_dptda.privacy._release_key import ReleaseKey, next_key
+from sklearn_dptda.privacy._parameters import (
+    QuotedParametersMixin,
+    comparable,
+    public_parameters,
+    quoted,
+)
+from sklearn_dptda.privacy._release_key import ReleaseKey, Turn, next_turn
 
 FRESH = "_differs_in_every_pickle"
-# Public, but of no use in a ledger, or a secret.
-_NOT_RECORDED = {"accountant", "random_state", "n_jobs", "verbose"}
 # Finite losses for which no scale of noise overflows.
 _EPSILONS = (1e-6, 1e6)
 
@@ -73,7 +75,7 @@ class PrivateTags(Tags):
     privacy: PrivacyTags = field(default_factory=PrivacyTags)
 
 
-class AccountedMixin:
+class AccountedMixin(QuotedParametersMixin):
     """Mixin for estimators that pay from a budget, wherever they are copied to.
 
     The estimator has the parameters ``accountant`` and ``random_state``. It
@@ -86,22 +88,31 @@ class AccountedMixin:
 
     _not_compared = frozenset({"accountant", "random_state", "n_jobs", "verbose"})
 
+    @contextmanager
+    def _paid(self, guarantee, n_seeds=1, *, may_repeat=False):
+        """Pay as :meth:`_pay` does, yield the seeds, and keep silent about records in the block."""
+        seeds = self._pay(guarantee, n_seeds, may_repeat=may_repeat)
+        with silent_arithmetic(), without_sizes():
+            yield seeds
+
     def _pay(self, guarantee, n_seeds=1, *, may_repeat=False):
-        """Pay for what the guarantee promises, if anybody keeps count, and seed the noise.
+        """Pay for what the guarantee promises, if there is an accountant, and seed the noise.
 
         Returns seeds, or None for each where the operating system's entropy serves; keys, in
         a task that may run again, or where ``may_repeat`` says that draws are made in such tasks.
+        Compute what you have paid for under :meth:`_paid`.
         """
         # What a bad state can make fail, fails before the payment.
         seeds = spawn_seeds(self.random_state, n_seeds)
-        key = next_key() or (ReleaseKey() if may_repeat else None)
-        if key is not None:
-            # One key for the payment and for the coins: neither is had twice without the other.
-            seeds = [key.child(i) if seed is None else seed for i, seed in enumerate(seeds)]
-        self._spend(guarantee, None if key is None else key.name())
-        return seeds
+        turn = next_turn() or (Turn.of(ReleaseKey()) if may_repeat else None)
+        if turn is None:
+            self._spend(guarantee)
+            return seeds
+        self._spend(guarantee, turn.name, turn.digest)
+        # One key for the payment and for the coins: neither is had twice without the other.
+        return [turn.coins.child(i) if seed is None else seed for i, seed in enumerate(seeds)]
 
-    def _spend(self, guarantee, key=None):
+    def _spend(self, guarantee, key=None, digest=None):
         accountant = self._payer()
         if accountant is None:
             return
@@ -112,7 +123,7 @@ class AccountedMixin:
             adjacency=guarantee.adjacency,
             what=guarantee.released,
             estimator=type(self).__name__,
-            parameters=_public_parameters(self),
+            parameters=public_parameters(self) | ({} if digest is None else {"digest": digest}),
             key=key,
         )
 
@@ -200,9 +211,10 @@ class PrivateEstimatorMixin(AccountedMixin):
     The estimator has the parameters ``epsilon``, ``accountant`` and
     ``random_state``, and takes all its noise from
     :class:`~sklearn_dptda.privacy.NoiseSource`. Before it computes anything
-    from the records that it releases, it calls ``self._pay(guarantee)``, which
-    returns a seed for its noise; after that, nothing gives the budget back. It
-    sets ``privacy_guarantee_``.
+    from the records that it releases, it enters ``with self._paid(guarantee)``,
+    which yields a seed for its noise. Within that block nothing gives the budget
+    back, and NumPy says nothing about the values of records. It sets
+    ``privacy_guarantee_``.
 
     See Also
     --------
@@ -214,7 +226,7 @@ class PrivateEstimatorMixin(AccountedMixin):
         least, most = parts * _EPSILONS[0], _EPSILONS[1]
         if not (least <= self.epsilon <= most or math.isinf(self.epsilon)):
             raise ValueError(
-                f"epsilon must be inf or from {least:g} to {most:g}; got {self.epsilon!r}."
+                f"epsilon must be inf or from {least:g} to {most:g}; got {quoted(self.epsilon)}."
             )
 
     def _releasing_method(self):
@@ -239,34 +251,20 @@ class PrivateEstimatorMixin(AccountedMixin):
 
 
 @contextmanager
+def silent_arithmetic():
+    """Keep NumPy from warning or raising because of the values of records.
+
+    A warning about an overflow would tell, without noise, that there is a record which is large.
+    Each thread and each process has settings of its own, so that tasks enter this themselves.
+    """
+    with np.errstate(all="ignore"):
+        yield
+
+
+@contextmanager
 def without_sizes():
     """Keep the shapes of arrays that do not fit, which records may decide, out of the error."""
     try:
         yield
     except MemoryError:
         raise MemoryError("there is too little memory for this fit.") from None
-
-
-def comparable(value):
-    """A parameter in what pickles and compares: of a function its name, of arrays their numbers."""
-    if callable(value):
-        kind = value if hasattr(value, "__qualname__") else type(value)
-        return f"{kind.__module__}.{kind.__qualname__}"
-    if value is None or isinstance(value, str | Real):
-        return value
-    try:
-        array = np.asarray(value)
-    except ValueError:  # ragged
-        return repr(value)
-    return repr(value) if array.dtype == object else array.tolist()
-
-
-def _public_parameters(estimator):
-    """Parameters that differ from their defaults; of functions the names."""
-    signature = inspect.signature(type(estimator)).parameters
-    return {
-        name: comparable(value) if callable(value) else value
-        for name, value in estimator.get_params(deep=False).items()
-        if name not in _NOT_RECORDED
-        and (name not in signature or repr(value) != repr(signature[name].default))
-    }

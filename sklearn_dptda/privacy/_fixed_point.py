@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sklearn_dptda._typing import FloatArray
+from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._sensitivity import Sensitivity
 
 # Steps per noise scale: 2**30 to 2**31.
@@ -56,7 +57,7 @@ class FixedPoint:
     def for_scale(cls, scale: float) -> Self:
         """Lattice fine enough for noise of the given, public, scale."""
         if not (scale > 0 and math.isfinite(scale)):
-            raise ValueError(f"scale must be positive and finite; got {scale!r}.")
+            raise ValueError(f"scale must be positive and finite; got {quoted(scale)}.")
         return cls(math.frexp(scale)[1] - 1 - _SCALE_BITS)
 
     @property

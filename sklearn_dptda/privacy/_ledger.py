@@ -206,7 +206,9 @@ class Ledger:
         rows = execute(query, {"id": payment.key})
         if rows and dict(zip(_CONTENT, rows[0], strict=True)) != payment.columns():
             raise PrivacyLedgerError(
-                "Something else was paid for under the key of this release: nothing was released."
+                "Something else was paid for under the key of this release, such as other "
+                "records, parameters or code: nothing was released. Each release needs a "
+                "ReleaseKey of its own."
             )
         return bool(rows)
 

@@ -19,6 +19,7 @@ from sklearn.utils import check_random_state
 
 from sklearn_dptda._typing import RandomStateLike
 from sklearn_dptda.privacy import _keyed_draws, _secure_draws, _seeded_draws
+from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._release_key import ReleaseKey
 
 _WORD = 1 << 64
@@ -161,7 +162,7 @@ class NoiseSource:
     def _draw(self, law, scale, size):
         scale = float(scale)
         if not 0 <= scale <= _LARGEST_SCALE:
-            raise ValueError(f"scale must be in [0, 2**52]; got {scale!r}.")
+            raise ValueError(f"scale must be in [0, 2**52]; got {quoted(scale)}.")
         n = math.prod(np.atleast_1d(size).tolist())
         if scale == 0 or n == 0:
             flat = np.zeros(n, dtype=np.int64)
@@ -202,7 +203,7 @@ def flip_numerator(epsilon: float, n_categories: int) -> int:
     int
     """
     if not epsilon > 0:
-        raise ValueError(f"epsilon must be positive; got {epsilon!r}.")
+        raise ValueError(f"epsilon must be positive; got {quoted(epsilon)}.")
     if math.isinf(epsilon):
         return 0
     others = n_categories - 1

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from hashlib import sha256, shake_256
-from typing import Self
+from typing import NamedTuple, Self
 
 _BYTES = 32
 
@@ -27,7 +27,8 @@ class ReleaseKey:
 
     Whoever knows the key can undo the noise of its release. It belongs to the
     workers that hold the records, and to nobody who reads releases or the
-    ledger. It is good for one release of one data set. A new key, like any
+    ledger. It is good for one release of one data set, by the same parameters
+    and the same code: the ledger refuses a second one. A new key, like any
     other noise here, comes from the operating system's entropy.
 
     Examples
@@ -131,31 +132,54 @@ class KeyStream:
         return int.from_bytes(self.take(size), "little") >> (8 * size - n)
 
 
-class _Attempt:
-    """One run of a task under a key: its releases take keys one after the other."""
+class Turn(NamedTuple):
+    """What one release takes from a key: its coins, the name of its payment, its digest.
 
-    def __init__(self, key):
-        self.key, self.count = key, 0
+    Where there is a digest, coins are a function of it too, and the ledger keeps it beside the
+    name: a second digest under the same name is refused.
+    """
+
+    coins: ReleaseKey
+    name: str
+    digest: str | None = None
+
+    @classmethod
+    def of(cls, key: ReleaseKey) -> Self:
+        """That of a release which nothing but its key tells apart."""
+        return cls(key, key.name())
+
+
+class _Attempt:
+    """One run of a task under a key: its releases take their turns one after the other."""
+
+    def __init__(self, key, bound):
+        self.key, self.bound, self.count = key, bound, 0
 
     def next(self):
         self.count += 1
-        return self.key.child(self.count)
+        turn = Turn.of(self.key.child(self.count))
+        if self.bound is None:
+            return turn
+        return turn._replace(coins=self.bound.child(self.count), digest=self.bound.name())
 
 
 _ATTEMPT: ContextVar[_Attempt | None] = ContextVar("_ATTEMPT", default=None)
 
 
 @contextmanager
-def under(key: ReleaseKey | None) -> Iterator[None]:
-    """Give the releases of this block, in this thread, keys of their own; None gives none."""
-    token = _ATTEMPT.set(None if key is None else _Attempt(key))
+def under(key: ReleaseKey | None, bound: ReleaseKey | None = None) -> Iterator[None]:
+    """Give the releases of this block, in this thread, keys of their own; None gives none.
+
+    ``bound`` is a child of the key whose label is everything that decides about the releases.
+    """
+    token = _ATTEMPT.set(None if key is None else _Attempt(key, bound))
     try:
         yield
     finally:
         _ATTEMPT.reset(token)
 
 
-def next_key() -> ReleaseKey | None:
-    """Key of the next release of the surrounding :func:`under`, or None outside."""
+def next_turn() -> Turn | None:
+    """What the next release of the surrounding :func:`under` takes, or None outside."""
     attempt = _ATTEMPT.get()
     return None if attempt is None else attempt.next()

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, Self
 
 from sklearn_dptda._typing import Adjacency
+from sklearn_dptda.privacy._parameters import quoted
 
 ADJACENCIES = ("replace-one", "add-remove")
 
@@ -46,9 +47,9 @@ class Sensitivity:
 
     def __post_init__(self):
         if not (self.value >= 0 and math.isfinite(self.value)):
-            raise ValueError(f"value must be finite and non-negative; got {self.value!r}.")
+            raise ValueError(f"value must be finite and non-negative; got {quoted(self.value)}.")
         if self.norm not in ("l1", "l2"):
-            raise ValueError(f"norm must be 'l1' or 'l2'; got {self.norm!r}.")
+            raise ValueError(f"norm must be 'l1' or 'l2'; got {quoted(self.norm)}.")
         check_adjacency(self.adjacency)
 
     def require(
@@ -89,5 +90,5 @@ class Sensitivity:
 def check_adjacency(adjacency):
     """Return a known adjacency, or raise ValueError."""
     if adjacency not in ADJACENCIES:
-        raise ValueError(f"adjacency must be one of {ADJACENCIES}; got {adjacency!r}.")
+        raise ValueError(f"adjacency must be one of {ADJACENCIES}; got {quoted(adjacency)}.")
     return adjacency

@@ -1,6 +1,33 @@
 """Warnings and errors about privacy."""
 
+import os
+import sys
+import warnings
+from types import ModuleType
+
+import joblib
+import sklearn
+
 from sklearn_dptda.privacy._composition_rules import PrivacyLoss
+
+
+def code_of(*packages: ModuleType) -> tuple[str, ...]:
+    """Folders of this package and others: what names of their files begin with."""
+    files = [os.path.dirname(__file__), *(str(package.__file__) for package in packages)]
+    return tuple(os.path.join(os.path.dirname(file), "") for file in files)
+
+
+# Python shows a warning once for each line that it points at: a line of ours, or of scikit-learn,
+# would hide the second leak of a program.
+_NOT_THE_CALLER = code_of(sklearn, joblib)
+
+
+def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line of the caller's own code, whatever has been called in between."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_NOT_THE_CALLER):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 class PrivacyLeakWarning(RuntimeWarning):

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from sklearn_dptda._typing import Adjacency, Bounds, LegacyRandomStateLike
+from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._sensitivity import check_adjacency
 
 __all__ = [
@@ -66,7 +67,7 @@ def row_neighbours(
     """
     check_adjacency(adjacency)
     if n_rows < 2:
-        raise ValueError(f"n_rows must be at least 2; got {n_rows!r}.")
+        raise ValueError(f"n_rows must be at least 2; got {quoted(n_rows)}.")
     low, high = _box(bounds)
     rng = check_random_state(random_state)
     pairs = [
@@ -178,7 +179,7 @@ def graph_neighbours(n_nodes: int, *, directed: bool = False) -> list[NeighbourP
         Of ndarrays of shape (n_nodes, n_nodes), zeros and ones.
     """
     if n_nodes < 4:
-        raise ValueError(f"n_nodes must be at least 4; got {n_nodes!r}.")
+        raise ValueError(f"n_nodes must be at least 4; got {quoted(n_nodes)}.")
     n, half = n_nodes, n_nodes // 2
     empty = np.zeros((n, n), dtype=np.int8)
     complete = 1 - np.eye(n, dtype=np.int8)

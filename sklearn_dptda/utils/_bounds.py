@@ -1,6 +1,5 @@
 """Public boxes: parsing, and the warning when the caller gives none."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -12,7 +11,9 @@ from numpy.typing import ArrayLike
 
 from sklearn_dptda._typing import Bounds, FloatArray, RowBounds
 from sklearn_dptda.privacy import PrivacyLeakWarning
+from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._rounding import ROUND_UP
+from sklearn_dptda.privacy._warnings import warn_caller
 
 
 def check_bounds(bounds: Bounds, n_features: int) -> tuple[FloatArray, FloatArray]:
@@ -43,14 +44,15 @@ def check_bounds(bounds: Bounds, n_features: int) -> tuple[FloatArray, FloatArra
     except (TypeError, ValueError):
         raise ValueError(
             "bounds must be a pair (low, high) of numbers or of arrays with one number per "
-            f"coordinate ({n_features} here); got {bounds!r}.{_advice(bounds, n_features)}"
+            f"coordinate ({n_features} here); got {quoted(bounds)}.{_advice(bounds, n_features)}"
         ) from None
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
-        raise ValueError(f"bounds must be finite; got {bounds!r}.")
+        raise ValueError(f"bounds must be finite; got {quoted(bounds)}.")
     if not (low < high).all():
         raise ValueError(
             "bounds are crossed: they are (low, high), each a number or one number per coordinate, "
-            f"and every low must be below its high; got {bounds!r}.{_advice(bounds, n_features)}"
+            f"and every low must be below its high; got {quoted(bounds)}."
+            f"{_advice(bounds, n_features)}"
         )
     return low, high
 
@@ -96,20 +98,18 @@ def _advice(bounds, n_features):
         return ""
     if pairs.shape != (n_features, 2) or not (pairs[:, 0] < pairs[:, 1]).all():
         return ""
-    low, high = pairs.T.tolist()
-    return f" For one (low, high) per coordinate, pass bounds=({low}, {high})."
+    return " They look like one (low, high) for each coordinate: pass bounds=(all lows, all highs)."
 
 
 def bounds_from_data(
-    clouds: Sequence[FloatArray], estimator_name: str, stacklevel: int = 3
+    clouds: Sequence[FloatArray], estimator_name: str
 ) -> tuple[FloatArray, FloatArray]:
     """Compute a bounding box from the data, and warn that this leaks."""
-    warnings.warn(
+    warn_caller(
         f"{estimator_name} was given no bounds: they are computed from the data, which the "
         "privacy guarantee does not cover. Pass bounds=(low, high) that you know without "
         "looking at the data.",
         PrivacyLeakWarning,
-        stacklevel=stacklevel,
     )
     return reduce(add, map(Extremes.of, filter(len, clouds))).bounds()
 

@@ -11,6 +11,7 @@ from sklearn.utils import check_array
 from sklearn_dptda.utils import refuse_lossy
 from sklearn_dptda.utils._columns import Columns
 from sklearn_dptda.utils._dask_parts import parts_elsewhere
+from sklearn_dptda.utils._lossy import NOT_FINITE
 from sklearn_dptda.utils._row_batches import BATCH, CHANGED, Rows, Tally, slices
 from sklearn_dptda.utils._rows import without_quotes
 
@@ -36,13 +37,15 @@ def open_chunks(estimator, chunks, check, coded=_as_given):
     if parts is None:
         if len(getattr(chunks, "shape", ())) == 2:
             raise ValueError("chunks is one table: pass it to fit, or as [X].")
-        parts = _Stream(chunks, estimator._first_rows)
+        with without_quotes("a chunk"):
+            parts = _Stream(chunks, estimator._first_rows)
     elif estimator.groups is not None:
         raise ValueError(_GROUPS)
     head = getattr(parts, "head", None)
     if head is not None:
         check(head)
-    seen = parts.map_reduce(partial(_survey, coded=coded))
+    with without_quotes("a chunk"):
+        seen = parts.map_reduce(partial(_survey, coded=coded))
     if not isinstance(seen, Tally) or seen.checked().n_rows == 0:
         raise ValueError("chunks are empty: at least one row is needed.")
     header = seen.total
@@ -133,5 +136,5 @@ def _as_array(chunk):
         # Chunks without rows are no mistake of a reader.
         part = check_array(chunk, dtype=np.float64, ensure_min_samples=0, ensure_min_features=0)
     if not np.isfinite(part).all():
-        raise ValueError("chunks contain NaN or infinity.")
+        raise ValueError(f"chunks contain {NOT_FINITE}")
     return part

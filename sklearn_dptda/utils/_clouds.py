@@ -7,10 +7,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_dptda._typing import FloatArray
+from sklearn_dptda.privacy._estimator import silent_arithmetic
 from sklearn_dptda.utils._dask_parts import refuse_dask
-from sklearn_dptda.utils._lossy import refuse_lossy
+from sklearn_dptda.utils._lossy import NOT_FINITE, refuse_lossy
+from sklearn_dptda.utils._rows import without_quotes
 
 
+@silent_arithmetic()
 def check_cloud(
     cloud: ArrayLike, name: str = "X", n_features: int | None = None, min_points: int = 2
 ) -> FloatArray:
@@ -30,7 +33,7 @@ def check_cloud(
     refuse_lossy(cloud, name)
     try:
         array = np.asarray(cloud, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
+    except Exception:
         raise ValueError(f"{name} must be numeric, of shape (n_points, n_features).") from None
     if array.ndim != 2:
         raise ValueError(
@@ -46,7 +49,7 @@ def check_cloud(
             "all clouds must live in one space."
         )
     if not np.isfinite(array).all():
-        raise ValueError(f"{name} contains NaN or infinity.")
+        raise ValueError(f"{name} contains {NOT_FINITE}")
     return array
 
 
@@ -68,7 +71,8 @@ def check_collection(X: Iterable[Any], name: str = "X") -> list[Any]:
     if hasattr(X, "columns"):
         raise ValueError(f"{name} is one table; a list of clouds is expected. Pass [{name}].")
     try:
-        items = list(X)
+        with without_quotes(name):
+            items = list(X)
     except TypeError:
         raise ValueError(f"{name} must be a list of clouds; got {type(X).__name__}.") from None
     if not items:

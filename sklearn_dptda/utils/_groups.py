@@ -7,6 +7,7 @@ Whose rows are kept follows from that person's rows alone: one person more or le
 from collections import Counter
 from numbers import Integral, Real
 
+from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils._columns import frame_library
 from sklearn_dptda.utils._sklearn import Interval
 
@@ -56,8 +57,8 @@ class GroupsMixin:
             names = _names(table)
             if names.count(self.groups) != 1 or len(names) == 1:
                 raise ValueError(
-                    f"groups={self.groups!r} must be the name of one column of a data frame of "
-                    "pandas or polars, beside others."
+                    f"groups={quoted(self.groups)} must be the name of one column of a data frame "
+                    "of pandas or polars, beside others."
                 )
             kept = _first_places(table[self.groups].to_list(), self.rows_per_group, counts)
             yield without_column(getattr(table, "iloc", table)[kept], self.groups)

@@ -9,6 +9,10 @@ from sklearn_dptda.utils._dask_parts import refuse_dask
 HOLDS_DATES = (
     "holds dates or times: turn them into numbers, such as days since a public day, first."
 )
+NOT_FINITE = (
+    "NaN or infinity. Fill missing values with public constants: an imputer learns exact "
+    "statistics of the records."
+)
 
 
 def refuse_lossy(value: ArrayLike, name: str = "X", *, complex_too: bool = True) -> None:

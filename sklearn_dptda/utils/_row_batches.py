@@ -13,12 +13,15 @@ from typing import Any
 import numpy as np
 
 from sklearn_dptda._typing import Parts
+from sklearn_dptda.privacy._estimator import silent_arithmetic
 from sklearn_dptda.utils._columns import Columns
+from sklearn_dptda.utils._rows import without_quotes, without_values
 
 BATCH = 1 << 15
 # Rows and numbers that are computed with at a time: they fit a cache, and their memory is used
 # again for the next ones where larger pieces would be fetched and returned each time.
 _PIECE, _NUMBERS = 1 << 12, 1 << 18
+_PART = "a part of the rows"
 # What has changed may be private.
 CHANGED = "chunks have changed between two passes: all passes must see the same rows."
 
@@ -39,13 +42,10 @@ class Tally:
     def of(cls, count, part):
         """What ``count`` makes of a part, or its refusal."""
         try:
-            return count(part)
-        except (TypeError, ValueError) as refused:
-            return cls(0, None, refused)
+            with silent_arithmetic():
+                return count(part)
         except Exception as error:
-            # It may quote a record.
-            kind = type(error).__name__
-            return cls(0, None, ValueError(f"a part of the rows could not be read ({kind})."))
+            return cls(0, None, without_values(error, _PART))
 
     def __add__(self, other):
         if not isinstance(other, Tally):
@@ -132,7 +132,8 @@ class Rows:
         """
         size = max(batch_size(width), min(n_cells, BATCH))
         a_pass = _Pass(self.batches, self.functions, count, size)
-        tally = self.parts.map_reduce(a_pass)
+        with without_quotes(_PART):
+            tally = self.parts.map_reduce(a_pass)
         if not isinstance(tally, Tally):
             raise ValueError("map_reduce must return the sum, by +, of function(part) over parts.")
         tally.checked()

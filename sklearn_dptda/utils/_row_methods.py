@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_dptda.privacy._estimator import silent_arithmetic
 from sklearn_dptda.utils._dask_parts import DaskParts, is_dask, refuse_dask, whole_rows
 from sklearn_dptda.utils._sklearn import _get_output_config
 
@@ -20,6 +21,7 @@ def by_rows(method: _T) -> _T:
     """
 
     @wraps(method)
+    @silent_arithmetic()
     def of_rows(self, X):
         if not is_dask(X):
             return method(self, X)

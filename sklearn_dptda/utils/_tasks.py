@@ -2,9 +2,12 @@
 
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 
 from joblib import Parallel, delayed, parallel_config
 from joblib.parallel import get_active_backend
+
+from sklearn_dptda.privacy._estimator import silent_arithmetic
 
 # Losses of workers in a row, without any task finished, before a cluster is given up.
 _PATIENCE = 5
@@ -28,11 +31,16 @@ def run(function, items, *common, **options):
     Whoever draws noise in ``function`` takes it from keys, or from seeds, among the items, so that
     a task that runs again repeats its draw. Raises the first error of a task.
     """
-    results = outcomes(function, items, *common, **options)
+    results = outcomes(partial(_silently, function), items, *common, **options)
     for result in results:
         if isinstance(result, Failed):
             raise result.error
     return results
+
+
+def _silently(function, *arguments):
+    with silent_arithmetic():
+        return function(*arguments)
 
 
 def outcomes(function, items, *common, n_jobs=None, **options):

@@ -142,6 +142,22 @@ class SkipsEmpty(PrivateMean):
         return super()._sum(X, widths, noise)
 
 
+@breaks("extreme_records_look_alike")
+class Overflows(PrivateMean):
+    """Divides before it clips, as a reader of sensors in other units would."""
+
+    def fit(self, X, y=None):
+        return super().fit(np.asarray(X) * 1e3 / 1e3)
+
+
+@breaks("extreme_records_look_alike")
+class WarnsOfOverflow(PrivateMean):
+    def fit(self, X, y=None):
+        with np.errstate(over="warn"):
+            np.square(np.asarray(X, dtype=float))
+        return super().fit(X)
+
+
 @breaks("each_release_is_paid_once")
 class PaysTwice(PrivateMean):
     def _spend(self, guarantee):

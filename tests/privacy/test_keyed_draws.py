@@ -1,24 +1,36 @@
 """Draws that are a function of a secret: their laws, and that a task run again repeats them."""
 
 import math
+import os
 import pickle
+import subprocess
+import sys
+import threading
 from functools import partial
 
 import numpy as np
 import pytest
 from scipy.stats import chisquare
 from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.random_projection import GaussianRandomProjection
 
 from sklearn_dptda.cluster import DPLloyd, DPTree
 from sklearn_dptda.metric_privacy import MetricExponentialMechanism
-from sklearn_dptda.model_selection import release_once
-from sklearn_dptda.model_selection._release_once import _described
-from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, ReleaseKey, private_choice
+from sklearn_dptda.model_selection import _release_once, release_once
+from sklearn_dptda.model_selection._release_once import digest_of
+from sklearn_dptda.privacy import (
+    NoiseSource,
+    PrivacyAccountant,
+    PrivacyLedgerError,
+    ReleaseKey,
+    private_choice,
+)
 from sklearn_dptda.privacy import _keyed_draws as keyed
-from sklearn_dptda.privacy._estimator import _public_parameters
-from sklearn_dptda.privacy._release_key import next_key, under
+from sklearn_dptda.privacy._parameters import public_parameters
+from sklearn_dptda.privacy._release_key import next_turn, under
 
 # A test whose p-value is below this fails: its keys are drawn anew in each run.
 ALARM = 1e-7
@@ -116,19 +128,10 @@ def test_a_run_again_repeats_draws_and_payments():
     first, again = release_once(model, X, key), release_once(model, X, key)
     assert np.array_equal(first["cluster_centers_"], again["cluster_centers_"])
     assert budget.total().epsilon == 0.5
-    # Other records, parameters or keys are other releases: other coins, and paid for.
-    neighbour = X.copy()
-    neighbour[0] = 1 - neighbour[0]
-    releases = [first]
-    for estimator, data, other in (
-        (model, neighbour, key),
-        (DPLloyd(3, 0.5, bounds=(0, 1), accountant=budget), X, key),
-        (model, X, ReleaseKey()),
-    ):
-        releases.append(release_once(estimator, data, other))
-        assert budget.total().epsilon == 0.5 * len(releases)
-    sums = [np.sum(release["cluster_centers_"]) for release in releases]
-    assert len(set(sums)) == 4
+    # Another key is another release.
+    other = release_once(model, X, ReleaseKey())
+    assert not np.array_equal(first["cluster_centers_"], other["cluster_centers_"])
+    assert budget.total().epsilon == 1.0
 
 
 def test_neighbours_under_one_key_share_no_coins():
@@ -144,12 +147,12 @@ def test_neighbours_under_one_key_share_no_coins():
 def test_releases_of_one_task_take_keys_in_their_order():
     key = ReleaseKey()
     with under(key):
-        first = [next_key().name() for _ in range(3)]
+        first = [next_turn().name for _ in range(3)]
         with under(None):
-            assert next_key() is None
-    assert next_key() is None
+            assert next_turn() is None
+    assert next_turn() is None
     with under(key):
-        assert [next_key().name() for _ in range(3)] == first
+        assert [next_turn().name for _ in range(3)] == first
     assert len(set(first)) == 3
 
 
@@ -198,7 +201,7 @@ def _twice(X):
 
 def test_all_parameters_decide_about_the_coins():
     def name(estimator):
-        return key.child(_described(estimator)).name()
+        return key.child(digest_of(estimator)).name()
 
     key, long = ReleaseKey(), np.arange(3000.0)
     other = long.copy()
@@ -224,4 +227,152 @@ def test_all_parameters_decide_about_the_coins():
 def test_functions_are_written_down_by_name():
     # An address would be another one in a worker, and the payment another payment.
     mechanism = MetricExponentialMechanism(2.0, _distance)
-    assert _public_parameters(mechanism)["metric"].endswith("test_keyed_draws._distance")
+    assert public_parameters(mechanism)["metric"].endswith("test_keyed_draws._distance")
+
+
+class Scale:
+    factor = 1.0
+
+
+def _scaled(X):
+    return X * Scale.factor
+
+
+def _times(factor):
+    return lambda X: X * factor
+
+
+def _times(factor):
+    return lambda X: X * factor
+
+
+def _refused(change, first, *releases):
+    """Whether all but the first of some (steps, records) are refused under one key, and unpaid."""
+    budget, key = PrivacyAccountant(10.0, 1e-3), ReleaseKey()
+    private = DPLloyd(2, 0.5, bounds=(-4, 4), accountant=budget)
+    release_once(make_pipeline(*first[0], private), first[1], key)
+    for steps, X in releases:
+        change()
+        with pytest.raises(PrivacyLedgerError, match="ReleaseKey of its own"):
+            release_once(make_pipeline(*steps, private), X, key)
+    return len(budget) == 1
+
+
+def test_a_key_belongs_to_one_digest(monkeypatch):
+    X = np.random.default_rng(0).uniform(size=(300, 2))
+    neighbour = X.copy()
+    neighbour[0] = 1 - neighbour[0]
+    public = [StandardScaler().fit(np.array([[-size] * 2, [size] * 2])) for size in (1.0, 2.0)]
+    frozen = [FrozenEstimator(scaler) for scaler in public]
+    assert _refused(int, ([], X), ([], neighbour))
+    assert _refused(int, ([FunctionTransformer(_twice)], X), ([FunctionTransformer(_scaled)], X))
+    # What clone keeps of fitted steps: the difference of the two releases would be the records.
+    assert _refused(int, ([frozen[0]], X), ([frozen[1]], X))
+    # The same name, other code; the same code that reads another number.
+    same_name = [FunctionTransformer(lambda X: X), FunctionTransformer(lambda X: -X)]
+    assert _refused(int, ([same_name[0]], X), ([same_name[1]], X))
+    closures = [FunctionTransformer(_times(factor)) for factor in (1.0, 2.0)]
+    assert _refused(int, ([closures[0]], X), ([closures[1]], X))
+    scaled = [FunctionTransformer(_scaled)]
+    monkeypatch.setattr(Scale, "factor", 1.0)
+    change = partial(monkeypatch.setattr, Scale, "factor", 2.0)
+    assert _refused(change, (scaled, X), (scaled, X))
+    # This package's own code.
+    change = partial(monkeypatch.setattr, _release_once, "_sources", lambda: "another version")
+    assert _refused(change, ([], X), ([], X))
+
+
+def test_equal_releases_tell_no_record():
+    # With coins of the key, a guess of the last record would be right if the releases agree.
+    for seed in range(5):
+        D = np.random.default_rng(seed).integers(0, 2, size=(50, 1)).astype(float)
+        guess = D.copy()
+        guess[-1] = 1 - D[-1]
+        budget, key = PrivacyAccountant(1.0), ReleaseKey()
+        model = DPLloyd(1, 0.01, 0.0, bounds=(0, 1), accountant=budget)
+        release_once(model, D, key)
+        with pytest.raises(PrivacyLedgerError):
+            release_once(model, guess, key)
+        assert budget.total().epsilon == 0.01
+
+
+class Mapped:
+    """An array of another library, whose contents can change behind it."""
+
+    shape, ndim = (300, 2), 2
+
+    def __init__(self, X):
+        self.X, self.reads = X, 0
+
+    def __len__(self):
+        return len(self.X)
+
+    def __array__(self, dtype=None, copy=None):
+        self.reads += 1
+        return self.X.copy()
+
+
+def test_what_is_released_is_what_was_digested():
+    away = Mapped(np.random.default_rng(0).uniform(size=(300, 2)))
+    budget, key = PrivacyAccountant(10.0, 1e-3), ReleaseKey()
+    model = DPLloyd(1, 0.5, bounds=(0, 1), accountant=budget)
+    first = release_once(model, away, key)
+    assert away.reads == 1
+    assert np.array_equal(
+        release_once(model, away.X, key)["cluster_centers_"], first["cluster_centers_"]
+    )
+    away.X[:100] = 1
+    with pytest.raises(PrivacyLedgerError):
+        release_once(model, away, key)
+    assert len(budget) == 1
+
+
+def test_what_no_ledger_can_hold_is_refused():
+    X = np.random.default_rng(0).uniform(size=(300, 2))
+    budget = PrivacyAccountant(10.0, 1e-3)
+    private = DPLloyd(2, 0.5, bounds=(0, 1), accountant=budget)
+    pipeline = make_pipeline(GaussianRandomProjection(2), private)
+    with pytest.raises(ValueError, match="GaussianRandomProjection has random_state=None"):
+        release_once(pipeline, X, ReleaseKey())
+    with pytest.raises(ValueError, match="DPLloyd has no accountant"):
+        release_once(DPLloyd(2, 0.5, bounds=(0, 1)), X, ReleaseKey())
+    with pytest.raises(ValueError, match="cannot be described"):
+        release_once(
+            make_pipeline(FunctionTransformer(threading.Lock().acquire), private), X, ReleaseKey()
+        )
+    assert len(budget) == 0
+
+
+_DIGEST = """
+import numpy as np, pandas as pd
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn_dptda.cluster import DPLloyd
+from sklearn_dptda.model_selection._release_once import digest_of
+
+def chosen(X):
+    return X if str(X.shape) not in {"a", "b", "c"} else helper(X)
+
+def helper(X):
+    return X + 1
+
+X = np.arange(600.0).reshape(300, 2)
+pipeline = make_pipeline(FunctionTransformer(chosen, kw_args={"a": {"x", "y", "z"}}), DPLloyd(2))
+frame = pd.DataFrame({"a": ["u", "v"] * 150, "b": X[:, 0]})
+print(digest_of((pipeline, X, frame)).hex())
+"""
+
+
+def test_digests_are_the_same_in_other_processes():
+    # Sets have another order in each of them.
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", _DIGEST],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        for seed in ("1", "2")
+    ]
+    assert len({run.stdout for run in runs}) == 1

@@ -12,6 +12,7 @@ from sklearn_dptda.cluster._morse._centre_graph import CentreGraph
 from sklearn_dptda.cluster._morse._critical_points import find_modes
 from sklearn_dptda.cluster._morse._mixture_density import MixtureDensity
 from sklearn_dptda.cluster._morse._string_method import add_tops_of_strings
+from sklearn_dptda.privacy._parameters import quoted
 
 # Modes that strings between modes lead to from each mode.
 _NEIGHBOURS = {"ridgeline": 5, "string": None}
@@ -249,7 +250,9 @@ def _graph(density, saddle_search):
         graph = CentreGraph(density)
         return graph, graph.owners
     if saddle_search not in _NEIGHBOURS:
-        raise ValueError(f"saddle_search must be one of {sorted(SEARCHES)}; got {saddle_search!r}.")
+        raise ValueError(
+            f"saddle_search must be one of {sorted(SEARCHES)}; got {quoted(saddle_search)}."
+        )
     modes, owners = find_modes(density)
     graph = BarrierGraph(density, modes, owners)
     add_tops_of_strings(graph, _NEIGHBOURS[saddle_search])

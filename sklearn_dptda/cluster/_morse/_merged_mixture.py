@@ -1,6 +1,5 @@
 """What estimators share whose clusters are merged components."""
 
-import warnings
 from numbers import Integral, Real
 
 import numpy as np
@@ -14,6 +13,7 @@ from sklearn_dptda.cluster._fit_predict import FitPredictMixin
 from sklearn_dptda.cluster._morse._centre_graph import centres_climbed_to
 from sklearn_dptda.cluster._morse._critical_points import basins
 from sklearn_dptda.cluster._morse._merge_tree import SEARCHES, morse_linkage
+from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.utils._row_methods import by_rows
 from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
@@ -41,11 +41,9 @@ class MergedMixtureMixin(FitPredictMixin):
         if self.n_clusters is not None and self.merge_threshold is not None:
             raise ValueError("n_clusters and merge_threshold exclude each other.")
         if None not in (self.n_clusters, n_components) and self.n_clusters > n_components:
-            warnings.warn(
+            warn_caller(
                 f"n_clusters={self.n_clusters} is more than n_components={n_components}: there "
                 "cannot be as many clusters.",
-                UserWarning,
-                stacklevel=3,
             )
 
     def _merge(self, weights, means, covariances):

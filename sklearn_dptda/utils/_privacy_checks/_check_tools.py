@@ -96,10 +96,10 @@ def watched_noise(action):
         yield
 
 
-def _attempt(estimator, X):
+def _attempt(estimator, X, action="always"):
     """What a release gives and the error that it raises, one of them None; and its warnings."""
     output = error = None
-    with warnings.catch_warnings(record=True, action="always") as caught:
+    with warnings.catch_warnings(record=True, action=action) as caught:
         try:
             output = release(estimator, X)
         except Exception as exception:
@@ -107,14 +107,14 @@ def _attempt(estimator, X):
     return output, error, caught
 
 
-def observed(estimator, X):
-    """Error, warnings, attribute names, structure: what an onlooker sees but the numbers."""
+def observed(estimator, X, action="always"):
+    """Error, warnings, attributes, structure: what an onlooker sees but the numbers."""
     estimator = clone(estimator)
-    output, error, caught = _attempt(estimator, X)
+    output, error, caught = _attempt(estimator, X, action)
     return {
         "error": None if error is None else (type(error).__name__, str(error)),
         "warnings": [(w.category.__name__, str(w.message)) for w in caught],
-        "attributes": sorted(vars(estimator)),
+        "attributes": {name: type(value).__name__ for name, value in vars(estimator).items()},
         "structure": structure(output, tags_of(estimator).ragged),
     }
 

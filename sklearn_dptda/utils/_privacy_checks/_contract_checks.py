@@ -5,6 +5,7 @@ import math
 import pickle
 import warnings
 
+import numpy as np
 from sklearn.base import clone
 
 from sklearn_dptda.privacy import NoiseWarning, PrivacyGuarantee, PrivacyLeakWarning
@@ -138,3 +139,21 @@ def check_neighbours_look_alike(estimator, data):
         first, second = observed(seeded, pair.first), observed(seeded, pair.second)
         assert first == second, pair.name
         assert first["error"] is None, pair.name
+
+
+def check_extreme_records_look_alike(estimator, data):
+    """Records at the ends of floating point raise and warn of nothing that others do not.
+
+    Neither with NumPy's settings as they are, nor where its warnings or all warnings are errors;
+    neither within given bounds nor without.
+    """
+    # With much epsilon private boxes are as small as the other records need.
+    kinds = [clone(estimator).set_params(epsilon=50.0, random_state=0)]
+    if estimator.get_params(deep=False).get("bounds") is not None:
+        kinds.append(clone(kinds[0]).set_params(bounds=None))
+    for seeded in kinds:
+        for numpy_says, action in (("warn", "always"), ("raise", "always"), ("warn", "error")):
+            with np.errstate(all=numpy_says):
+                ordinary = observed(seeded, data.X, action)
+                for name, neighbour in data.extremes.items():
+                    assert observed(seeded, neighbour, action) == ordinary, name

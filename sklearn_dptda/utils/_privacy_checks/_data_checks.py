@@ -1,11 +1,12 @@
 """Inputs for the privacy checks, by the kind of input that an estimator takes."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy.neighbours import (
     NeighbourPair,
     cloud_neighbours,
@@ -16,7 +17,23 @@ from sklearn_dptda.privacy.neighbours import (
 
 # Digits that no computation will produce by chance, and that fit the box [0, 1].
 CANARY = 0.7364528190183746
+
+
+class _Unreadable:
+    """Stands for a table whose reader fails, and quotes a record."""
+
+    shape = (60, 2)
+
+    def __len__(self):
+        return 60
+
+    def __array__(self, dtype=None, copy=None):
+        raise ValueError(f"unreadable: {CANARY}")
+
+
 _BOX = (np.zeros(2), np.ones(2))
+# Finite numbers that overflow, underflow or change their sign where arithmetic meets them.
+_EXTREMES = (1e308, -1e308, 5e-324, -0.0)
 
 
 @dataclass(frozen=True)
@@ -35,6 +52,9 @@ class CheckData:
         Neighbouring inputs, valid for the estimator's adjacency.
     invalid : dict of str to object
         Inputs that must be refused.
+    extremes : dict of str to object
+        Neighbours of ``X`` with a record at an end of floating point, or with a
+        second copy of another record.
     outside : object or None
         An input with records outside the unit box.
     clipped : object or None
@@ -50,6 +70,7 @@ class CheckData:
     invalid: dict[str, Any]
     outside: Any = None
     clipped: Any = None
+    extremes: dict[str, Any] = field(default_factory=dict)
     canary_value: float | None = CANARY
 
 
@@ -74,12 +95,16 @@ def _rows(adjacency, upper, sensitivity):
         "one dimension": X[:, 0],
         "text": np.array([["a", "b"]] * 5, dtype=object),
         "nothing": None,
+        "a failing reader": _Unreadable(),
     }
     if adjacency == "replace-one":
         # Otherwise the number of rows is private, and none may be a neighbour of one.
         invalid["no rows"] = X[:0]
+    rows = {"a duplicate": X[1], **{f"a row of {x:g}": np.full(2, x) for x in _EXTREMES}}
+    others = X if adjacency == "add-remove" else X[1:]
     return CheckData(
         X=X,
+        extremes={name: np.vstack([row, others]) for name, row in rows.items()},
         larger=rng.uniform(size=(600, 2)),
         canary=_with(X, [0, 5, 30, -1], CANARY),
         neighbours=row_neighbours(30, _BOX, adjacency=adjacency),
@@ -95,6 +120,7 @@ def _clouds(adjacency, upper, sensitivity):
         X=[table.X, table.X[::-1] / 2],
         larger=[table.larger, table.larger[::-1] / 2],
         canary=[table.X, table.canary],
+        extremes={name: [X, table.X[::-1] / 2] for name, X in table.extremes.items()},
         neighbours=_beside(table.X, cloud_neighbours(30, _BOX, adjacency=adjacency)),
         invalid={
             **{name: [table.canary, bad] for name, bad in table.invalid.items()},
@@ -121,6 +147,7 @@ def _functions(adjacency, upper, sensitivity):
             "infinity": [X[0], _with(canary, (0, 0), np.inf)],
             "an empty function": [X[0], np.zeros((0, 3))],
             "text": [np.array([["a"]])],
+            "a failing reader": [X[0], _Unreadable()],
             "no functions": [],
             "not a list": 3.0,
         },
@@ -155,6 +182,7 @@ def _graph(adjacency, upper, sensitivity):
             "not square": X[:, :-1],
             "not symmetric": crooked,
             "no nodes": X[:0, :0],
+            "a failing reader": _Unreadable(),
             "nothing": None,
         },
         canary_value=None,
@@ -176,7 +204,9 @@ def make_check_data(tags, upper=None, sensitivity=None):
     of that by default.
     """
     if tags.input not in _MAKERS:
-        raise ValueError(f"the tag input must be one of {sorted(_MAKERS)}; got {tags.input!r}.")
+        raise ValueError(
+            f"the tag input must be one of {sorted(_MAKERS)}; got {quoted(tags.input)}."
+        )
     upper = 1.0 if upper is None else upper
     sensitivity = upper / 10 if sensitivity is None else sensitivity
     return _MAKERS[tags.input](tags.adjacency, upper, sensitivity)

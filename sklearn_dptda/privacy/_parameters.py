@@ -1,0 +1,75 @@
+"""Parameters of estimators: what errors, ledgers and guarantees may say of them.
+
+A parameter may hold records by mistake, as in ``groups=table["patient_id"]``. Errors therefore
+quote numbers and short texts alone, and name everything else by its type and length.
+"""
+
+import inspect
+from numbers import Number, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+# Characters of a text that is quoted, and numbers of a tuple, such as (low, high).
+_LONGEST_TEXT, _LONGEST_TUPLE = 40, 3
+# Public, but of no use in a ledger, or a secret.
+_NOT_RECORDED = {"accountant", "random_state", "n_jobs", "verbose"}
+
+
+def quoted(value: Any) -> str:
+    """Say what the value of a parameter is, without quoting what may be records."""
+    if value is None or isinstance(value, Number):
+        return repr(value)
+    if isinstance(value, str) and len(value) <= _LONGEST_TEXT:
+        return repr(value)
+    few = isinstance(value, tuple) and len(value) <= _LONGEST_TUPLE
+    if few and all(isinstance(item, Number) for item in value):
+        return repr(value)
+    if inspect.isclass(value) or inspect.isroutine(value):
+        return f"the {type(value).__name__} {getattr(value, '__name__', '')}".rstrip()
+    kind = type(value)
+    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+    try:
+        return f"{name} of length {len(value)}"
+    except TypeError:
+        return name
+
+
+class QuotedParametersMixin:
+    """Mixin for estimators whose parameters are refused in messages that quote no records."""
+
+    def _validate_params(self):
+        try:
+            super()._validate_params()
+        except ValueError as error:
+            # "The 'name' parameter of Kind must be ... Got value instead."
+            rule, _, _ = str(error).partition(" Got ")
+            name = rule.split("'")[1]
+            value = self.get_params(deep=False)[name]
+            raise type(error)(f"{rule} Got {quoted(value)} instead.") from None
+
+
+def comparable(value):
+    """A parameter in what pickles and compares: of a function its name, of arrays their numbers."""
+    if callable(value):
+        kind = value if hasattr(value, "__qualname__") else type(value)
+        return f"{kind.__module__}.{kind.__qualname__}"
+    if value is None or isinstance(value, str | Real):
+        return value
+    try:
+        array = np.asarray(value)
+    except ValueError:  # ragged
+        return repr(value)
+    return repr(value) if array.dtype == object else array.tolist()
+
+
+def public_parameters(estimator: BaseEstimator) -> dict[str, Any]:
+    """Parameters that differ from their defaults; of functions the names."""
+    signature = inspect.signature(type(estimator)).parameters
+    return {
+        name: comparable(value) if callable(value) else value
+        for name, value in estimator.get_params(deep=False).items()
+        if name not in _NOT_RECORDED
+        and (name not in signature or repr(value) != repr(signature[name].default))
+    }
