@@ -322,11 +322,12 @@ FRAGMENTS = {
     "one_number_for_each_row": """
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), or Dask collection
 
         Returns
         -------
         ndarray of shape (n_samples,)
+            Of a Dask collection one that is not computed.
     """,
 }
 

@@ -69,7 +69,7 @@ def release_once(estimator: BaseEstimator, X: Any, key: ReleaseKey) -> Any:
     if not isinstance(key, ReleaseKey):
         raise ValueError(f"key must be a ReleaseKey; got one of type {type(key).__name__}.")
     for part in (X, *X) if isinstance(X, list | tuple) else (X,):
-        if callable(part) or hasattr(part, "map_reduce") or parts_elsewhere(part) is not None:
+        if callable(part) or parts_elsewhere(part) is not None:
             raise ValueError(
                 "X must be in memory, since coins are a function of its records: read the part of "
                 "a task inside of the task, and pass that."
