@@ -273,7 +273,9 @@ FRAGMENTS = {
         ----------
         chunks : iterable of array-like, callable, Dask collection, or object with ``map_reduce``
             Of tables of shape (n_rows, n_features), which are read once to check
-            them, and once for each step. All passes must see the same rows.
+            them, and once for each step. All passes must see the same rows, in
+            whatever order and parts: others end the fit with a ValueError, and
+            what was paid stays spent.
 
             A stream is a list, an object with ``__iter__``, or a function that
             returns a new iterator.
@@ -320,11 +322,12 @@ FRAGMENTS = {
     "one_number_for_each_row": """
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), or Dask collection
 
         Returns
         -------
         ndarray of shape (n_samples,)
+            Of a Dask collection one that is not computed.
     """,
 }
 

@@ -32,7 +32,7 @@ from sklearn_dptda.cluster._mixture._starts import USUAL
 from sklearn_dptda.cluster._morse._mixture_density import MixtureDensity
 from sklearn_dptda.cluster._private_rows import PrivateRowsEstimator
 from sklearn_dptda.privacy import PrivacyAccountant
-from sklearn_dptda.utils._row_methods import by_rows
+from sklearn_dptda.utils._row_methods import by_rows, sum_by_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
 # Mixture steps of the published algorithm, where nobody says how many.
@@ -274,14 +274,16 @@ class DPMoG(DensityMixin, FitPredictMixin, PrivateRowsEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), or Dask collection
+            Summed where it is, as by ``fit``.
         y : Ignored
 
         Returns
         -------
         float
         """
-        return float(self.score_samples(X).mean())
+        n_rows, total = sum_by_rows(self, X, "score_samples")
+        return float(total / n_rows)
 
     @by_rows
     def predict_proba(self, X: ArrayLike) -> FloatArray:

@@ -3,6 +3,7 @@
 from numpy.typing import ArrayLike
 
 from sklearn_dptda._typing import IntArray
+from sklearn_dptda.utils._row_methods import refuse_unmapped
 
 
 class FitPredictMixin:
@@ -13,11 +14,13 @@ class FitPredictMixin:
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), or Dask collection
         y : Ignored
 
         Returns
         -------
         ndarray of shape (n_samples,)
+            Of a Dask collection one that is not computed.
         """
+        refuse_unmapped(self, X, "predict")
         return self.fit(X).predict(X)  # type: ignore[attr-defined]

@@ -5,7 +5,7 @@ from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
@@ -14,7 +14,7 @@ from sklearn_dptda._typing import Adjacency, FloatArray, RandomStateLike, RowBou
 from sklearn_dptda.cluster._private_rows import PrivateRowsEstimator
 from sklearn_dptda.decomposition._private_covariance import noisy_covariance
 from sklearn_dptda.privacy import PrivacyAccountant
-from sklearn_dptda.utils._row_methods import by_rows
+from sklearn_dptda.utils._row_methods import RowTransformerMixin, by_rows
 from sklearn_dptda.utils._rows import without_quotes
 from sklearn_dptda.utils._sklearn import Interval
 
@@ -24,7 +24,7 @@ _ROOM = 3.0
 
 
 @fill_doc
-class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsEstimator):
+class PrivatePCA(ClassNamePrefixFeaturesOutMixin, RowTransformerMixin, PrivateRowsEstimator):
     """Principal components under differential privacy, of tables of any width.
 
     A noisy mean, a private ball about it, and noisy second moments of rows

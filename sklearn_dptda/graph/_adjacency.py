@@ -8,6 +8,7 @@ from scipy.sparse import coo_array, csr_array, issparse
 
 from sklearn_dptda._typing import SparseLike
 from sklearn_dptda.utils import refuse_lossy
+from sklearn_dptda.utils._dask_parts import refuse_dask
 from sklearn_dptda.utils._rows import without_quotes
 
 
@@ -58,6 +59,7 @@ def check_graph(A, directed=False):
 
 def check_links(X: Any) -> csr_array:
     """Turn zeros and ones of any shape into a sparse array of float32."""
+    refuse_dask(X)
     with without_quotes():
         X = _sparse_of(X)
         if not issparse(X):

@@ -5,6 +5,7 @@ from numpy.typing import ArrayLike
 
 from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.privacy._parameters import quoted
+from sklearn_dptda.utils._dask_parts import refuse_dask
 
 # Of the largest distance: what rounding may break a triangle by.
 ROUNDING = 1e-9
@@ -100,6 +101,7 @@ def check_alpha(alpha: float) -> float:
 def check_places(inputs: ArrayLike, n_points: int) -> IntArray:
     """Return numbers of points, of shape (n_samples,), or refuse them without quoting one."""
     message = f"inputs must be numbers of points, integers of 0 to {n_points - 1}, in one list."
+    refuse_dask(inputs, "inputs")
     try:
         places = np.asarray(inputs)
     except ValueError:

@@ -120,7 +120,7 @@ def release_once(estimator: BaseEstimator, X: Any, key: ReleaseKey) -> Any:
 
 def _in_memory(X):
     """Records as they are digested and released; an object that reads them is read once."""
-    if callable(X) or hasattr(X, "map_reduce") or parts_elsewhere(X) is not None:
+    if callable(X) or parts_elsewhere(X) is not None:
         raise ValueError(_ELSEWHERE)
     # A file that is mapped into memory can change, as what is behind an array of another library.
     if type(X) is not np.ndarray and hasattr(X, "__array__") and frame_library(X) is None:

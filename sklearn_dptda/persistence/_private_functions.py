@@ -15,6 +15,7 @@ from sklearn_dptda.privacy import NoiseWarning, PrivacyAccountant, PrivateEstima
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.utils import check_collection, refuse_repeated
+from sklearn_dptda.utils._dask_parts import refuse_dask
 from sklearn_dptda.utils._sklearn import Interval
 
 
@@ -97,6 +98,7 @@ class PrivateGridPersistence(PrivateEstimatorMixin, BaseGridPersistence):
         """Check rows of a release, and find their public numbers: of ``fit``, or of ``X``."""
         check_is_fitted(self)
         self._check_promise()
+        refuse_dask(rows, name)
         rows = check_array(rows, input_name=name)
         width = len(self.get_feature_names_out())
         if rows.shape[1] != width:

@@ -12,7 +12,7 @@ from sklearn_dptda.utils import refuse_lossy
 from sklearn_dptda.utils._columns import Columns
 from sklearn_dptda.utils._dask_parts import parts_elsewhere
 from sklearn_dptda.utils._lossy import NOT_FINITE
-from sklearn_dptda.utils._row_batches import BATCH, CHANGED, Rows, Tally, slices
+from sklearn_dptda.utils._row_batches import BATCH, CHANGED, Rows, Tally, checksum, slices
 from sklearn_dptda.utils._rows import without_quotes
 
 _GROUPS = (
@@ -52,7 +52,7 @@ def open_chunks(estimator, chunks, check, coded=_as_given):
     if head is None:
         check(header.head)
     batches = _Batches(coded, header.n_features, header.names)
-    return Rows(parts, batches, seen.n_rows, header.n_features, header.columns)
+    return Rows(parts, batches, seen.n_rows, header.n_features, header.columns, seen.checksum)
 
 
 class _Stream:
@@ -99,14 +99,15 @@ class _Header:
 
 
 def _survey(chunk, coded):
-    """Tally of a chunk's rows and its header."""
+    """Tally of a chunk's rows, with its header."""
 
     def seen(chunk):
         table, choices = coded(chunk)
         array = _as_array(table)
         columns = Columns.of(chunk, array.shape[1], choices)
         head = getattr(chunk, "iloc", chunk)[:0] if hasattr(chunk, "shape") else array[:0]
-        return Tally(len(array), _Header(array.shape[1], _names(chunk), choices, columns, head))
+        header = _Header(array.shape[1], _names(chunk), choices, columns, head)
+        return Tally(len(array), header, checksum=checksum(array))
 
     return Tally.of(seen, chunk)
 

@@ -6,10 +6,13 @@ import numpy as np
 
 # Sums that are added at a time on their way to one.
 _FAN_IN = 8
-GATHERED = (
+_GATHERED = (
     "is a Dask collection, and nothing is gathered in silence. Private estimators of rows count it "
-    "where it is, in fit; what treats rows one by one is mapped over it, as in "
-    "X.map_partitions(model.predict); X.compute() brings it here."
+    "where it is, in fit, and map predict and transform over it; X.compute() brings it here."
+)
+_SUMS_ALONE = (
+    "gives sums over its parts alone, by map_reduce, which private estimators of rows take in fit; "
+    "here rows in memory are needed."
 )
 
 
@@ -22,9 +25,13 @@ def is_dask(X):
 
 
 def refuse_dask(X, name="X"):
-    """Refuse what NumPy would gather into memory without a word."""
-    if is_dask(X) or _are_delayed(X):
-        raise ValueError(f"{name} {GATHERED}")
+    """Refuse what NumPy would gather into memory without a word, and what it could not gather."""
+    # Of a list a single one is enough; most lists are of one type.
+    items = {type(item): item for item in X}.values() if isinstance(X, list | tuple) else ()
+    if any(map(is_dask, (X, *items))):
+        raise ValueError(f"{name} {_GATHERED}")
+    if _has_map_reduce(X):
+        raise ValueError(f"{name} {_SUMS_ALONE}")
 
 
 def parts_elsewhere(X):
@@ -34,7 +41,12 @@ def parts_elsewhere(X):
     """
     if is_dask(X) or _are_delayed(X):
         return DaskParts(X)
-    return X if hasattr(X, "map_reduce") else None
+    return X if _has_map_reduce(X) else None
+
+
+def _has_map_reduce(X):
+    # A column of a frame may have the name.
+    return callable(getattr(X, "map_reduce", None))
 
 
 def _are_delayed(X):
@@ -64,6 +76,14 @@ class DaskParts:
     @cached_property
     def _parts(self):
         return _delayed_parts(self._X)
+
+    def mapped(self, function):
+        """What is delayed in place of delayed tables: a list of a list, else one."""
+        from dask import delayed
+
+        each = delayed(function, traverse=False)
+        mapped = [each(part) for part in self._parts]
+        return mapped if isinstance(self._X, list | tuple) else mapped[0]
 
     def map_reduce(self, function):
         """Apply a function to each part where it is, and add up by a tree."""

@@ -23,12 +23,16 @@ BATCH = 1 << 15
 _PIECE, _NUMBERS = 1 << 12, 1 << 18
 _PART = "a part of the rows"
 # What has changed may be private.
-CHANGED = "chunks have changed between two passes: all passes must see the same rows."
+CHANGED = (
+    "chunks have changed between two passes: all passes must see the same rows, bit for bit. Store "
+    "rows that each pass would draw or compute anew, or read from a table that changes. What was "
+    "paid stays spent."
+)
 
 
 @dataclass(frozen=True)
 class Tally:
-    """Number of rows of some parts, the sum over them, and why they were refused.
+    """Number of rows of some parts, the sum over them, why they were refused, their checksum.
 
     Tallies add up in any order. What is wrong with rows is told by value: no machine logs it
     beside them.
@@ -37,6 +41,7 @@ class Tally:
     n_rows: int
     total: Any = None
     refused: Exception | None = None
+    checksum: int = 0
 
     @classmethod
     def of(cls, count, part):
@@ -57,7 +62,8 @@ class Tally:
     def _with(self, other):
         refused = self.refused or other.refused
         total = None if refused else _added(self.total, other.total)
-        return Tally(self.n_rows + other.n_rows, total, refused)
+        checksum = (self.checksum + other.checksum) % 2**64
+        return Tally(self.n_rows + other.n_rows, total, refused, checksum)
 
     def checked(self):
         """The same, unless parts were refused."""
@@ -83,26 +89,30 @@ class _Pass:
     functions: tuple
     count: Callable[[Any], Any]
     size: int
+    may_change: bool
 
     def __call__(self, part):
         return Tally.of(self._sum, part)
 
     def _sum(self, part):
-        n_rows, total = 0, None
+        n_rows, total, seen = 0, None, 0
         for batch in self.batches(part):
             n_rows += len(batch)
+            if self.may_change:
+                seen += checksum(batch)
             for piece in slices(batch, self.size):
                 for function in self.functions:
                     piece = function(piece)
                 total = _added(total, self.count(piece))
-        return Tally(n_rows, total)
+        return Tally(n_rows, total, checksum=seen % 2**64)
 
 
 @dataclass(frozen=True)
 class Rows:
     """Rows of a table in parts, of which ``batches`` makes arrays with ``n_features`` columns.
 
-    ``columns`` are those of the tables that the rows came in, where that matters.
+    ``columns`` are those of the tables that the rows came in, where that matters; ``checksum``
+    is that of all rows, where they are read anew for each sum.
     """
 
     parts: Parts
@@ -110,6 +120,7 @@ class Rows:
     n_rows: int
     n_features: int
     columns: Columns | None = None
+    checksum: int | None = None
     functions: tuple = ()
 
     @classmethod
@@ -131,13 +142,13 @@ class Rows:
         what it needs for each row, and ``n_cells`` those that it makes of a batch.
         """
         size = max(batch_size(width), min(n_cells, BATCH))
-        a_pass = _Pass(self.batches, self.functions, count, size)
+        a_pass = _Pass(self.batches, self.functions, count, size, self.checksum is not None)
         with without_quotes(_PART):
             tally = self.parts.map_reduce(a_pass)
         if not isinstance(tally, Tally):
             raise ValueError("map_reduce must return the sum, by +, of function(part) over parts.")
         tally.checked()
-        if tally.n_rows != self.n_rows:
+        if (tally.n_rows, tally.checksum) != (self.n_rows, self.checksum or 0):
             raise ValueError(CHANGED)
         return tally.total
 
@@ -168,6 +179,24 @@ class _Held:
 
 def _columns(X, chosen):
     return X[:, chosen]
+
+
+def checksum(X):
+    """Sum of a hash of each row, modulo 2**64: the same in whatever order and parts they come."""
+    # Rows are hashed whole: a sum over columns would not see values that change places.
+    factors = _mixed(np.arange(1, X.shape[1] + 1, dtype=np.uint64)) | 1
+    total = 0
+    for piece in slices(X.view(np.uint64), batch_size(X.shape[1])):
+        # Of round numbers the upper bits alone are in use.
+        total += int(_mixed((piece ^ (piece >> 32)) @ factors).sum())
+    return total % 2**64
+
+
+def _mixed(h):
+    """Integers in which each bit depends on all of them, as in SplitMix64."""
+    h = (h ^ (h >> 30)) * 0xBF58476D1CE4E5B9
+    h = (h ^ (h >> 27)) * 0x94D049BB133111EB
+    return h ^ (h >> 31)
 
 
 def count_beyond(X, low, high):

@@ -23,7 +23,8 @@ from sklearn_dptda.cluster import (
     ToMATo,
 )
 from sklearn_dptda.decomposition import PrivatePCA
-from sklearn_dptda.metric_privacy import KNormMechanism, PrivateMeasure
+from sklearn_dptda.graph import EdgeFlip
+from sklearn_dptda.metric_privacy import KNormMechanism, PrivateMeasure, UltrametricMechanism
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.utils.discovery import all_estimators, is_private
@@ -279,8 +280,19 @@ def test_fitted_estimators_refuse_what_they_cannot_map():
         for kind in ("array", "frame", "delayed"):
             with pytest.raises(ValueError, match="is a Dask collection"):
                 method(KINDS[kind](X))
-    with pytest.raises(ValueError, match="is a Dask collection"):
-        MorseMerging(GaussianMixture(3)).fit(KINDS["array"](X))
+    budget = PrivacyAccountant(np.inf)
+    places = array.from_array(np.array([0, 1, 1]), chunks=2)
+    for method, given in (
+        (MorseMerging(GaussianMixture(3)).fit, KINDS["array"](X)),
+        (UltrametricMechanism(accountant=budget).fit().release, places),
+        (UltrametricMechanism(accountant=budget).fit().release, [dask.delayed(0)]),
+        (EdgeFlip(accountant=budget).fit, dask.delayed(np.eye(3))),
+    ):
+        with pytest.raises(ValueError, match="is a Dask collection"):
+            method(given)
+    with pytest.raises(ValueError, match="by map_reduce"):
+        MorseMerging(GaussianMixture(3)).fit(Parts([X]))
+    assert len(budget) == 0
     filtration = DTMFiltration(bounds=(-15, 15), resolution=5).fit([X])
     with pytest.raises(ValueError, match="is a Dask collection"):
         filtration.transform([KINDS["array"](X)])

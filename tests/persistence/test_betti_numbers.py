@@ -241,6 +241,9 @@ def test_statements_of_releases():
         private.statements(counts[1:])
     with pytest.raises(ValueError, match="counts must have 2 columns"):
         private.statements(counts[:, :1])
+    delayed = pytest.importorskip("dask").delayed
+    with pytest.raises(ValueError, match="counts is a Dask collection"):
+        private.statements(delayed(counts))
 
 
 @pytest.mark.parametrize("seed", [0, None])

@@ -1,13 +1,19 @@
 """Tasks on foreign engines, and engines for rows that return what they should not."""
 
+from itertools import combinations_with_replacement, product
+
 import numpy as np
 import pytest
 from joblib import parallel_config, register_parallel_backend
 from joblib.parallel import SequentialBackend
+from sklearn.base import clone
 
-from sklearn_dptda.cluster import DPLloyd
+from sklearn_dptda.cluster import DPLloyd, DPToMATo
+from sklearn_dptda.decomposition import PrivatePCA
+from sklearn_dptda.metric_privacy import PrivateMeasure
+from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant
-from sklearn_dptda.utils._row_batches import Tally
+from sklearn_dptda.utils._row_batches import CHANGED, Tally, checksum
 from sklearn_dptda.utils._tasks import Failed, outcomes, run, tasks_may_repeat
 
 X = np.random.default_rng(0).uniform(size=(300, 2))
@@ -67,6 +73,93 @@ def test_a_part_that_cannot_be_read_costs_nothing():
     with pytest.raises(ValueError):
         DPLloyd(2, 0.5, bounds=(0, 1), accountant=budget).fit(Strange(Tally(0), 0))
     assert len(budget) == 0
+
+
+class Passes:
+    """Rows in two parts, as ``rows()`` has them when they are read."""
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def map_reduce(self, function):
+        return sum(map(function, np.array_split(self.rows(), 2)))
+
+
+def _stream(rows):
+    return lambda: iter(np.array_split(rows(), 2))
+
+
+def _delayed(rows):
+    dask = pytest.importorskip("dask")
+    return [dask.delayed(lambda: rows()[:100])(), dask.delayed(lambda: rows()[100:])()]
+
+
+def _next_number(Y):
+    Y[7, 1] = np.nextafter(Y[7, 1], 1)
+
+
+def _two_places(Y):
+    Y[[3, 60], 0] = Y[[60, 3], 0]
+
+
+def _another_row(Y):
+    Y[9] = Y[10]
+
+
+def _same_sums(Y):
+    Y[:2] = Y[:2].mean(axis=0)
+
+
+OF_ROWS = [
+    DPLloyd(2, bounds=(0, 1)),
+    DPToMATo(bounds=(0, 1)),
+    PrivatePCA(1, bounds=(0, 1)),
+    PrivateMeasure(depth=3),
+    PrivateBounds(1.0),
+]
+
+
+@pytest.mark.parametrize("change", [_next_number, _two_places, _another_row, _same_sums])
+@pytest.mark.parametrize("given", [Passes, _stream, _delayed])
+@pytest.mark.parametrize("private", OF_ROWS, ids=lambda private: type(private).__name__)
+def test_rows_that_change_between_passes_are_noticed(private, given, change):
+    budget = PrivacyAccountant(np.inf)
+
+    def rows():
+        Y = X.copy()
+        if len(budget):
+            change(Y)
+        return Y
+
+    fitted = clone(private).set_params(accountant=budget)
+    with pytest.raises(ValueError) as caught:
+        fitted.fit_chunks(given(rows))
+    assert str(caught.value) == CHANGED and len(budget) == 1
+    assert not hasattr(fitted, "privacy_guarantee_")
+
+
+@pytest.mark.parametrize("private", OF_ROWS, ids=lambda private: type(private).__name__)
+def test_rows_may_come_in_any_order_and_parts(private):
+    rng = np.random.default_rng(0)
+
+    def rows():
+        Y = X[rng.permutation(len(X))]
+        return np.asfortranarray(Y) if rng.random() < 0.5 else Y
+
+    clone(private).fit(Passes(rows))
+
+
+def test_checksums_depend_on_rows_alone():
+    rng = np.random.default_rng(0)
+    for table in (rng.normal(size=(5000, 3)), rng.integers(0, 2, size=(5000, 70)).astype(float)):
+        parts = np.array_split(table[rng.permutation(len(table))], [0, 1, 4000])
+        assert checksum(table) == sum(map(checksum, parts)) % 2**64
+        with np.errstate(all="raise"):
+            assert checksum(np.asfortranarray(table)) == checksum(table)
+    # Of all tables of three rows of two truth values, each has its own.
+    rows = list(product((0.0, 1.0), repeat=2))
+    tables = list(combinations_with_replacement(rows, 3))
+    assert len({checksum(np.array(table)) for table in tables}) == len(tables)
 
 
 def _sum(common, i):

@@ -4,7 +4,7 @@ from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.metrics.pairwise import euclidean_distances
 
 from sklearn_dptda._docs import fill_doc
@@ -13,12 +13,12 @@ from sklearn_dptda.cluster._fit_predict import FitPredictMixin
 from sklearn_dptda.cluster._mixture._component_steps import mixture_steps
 from sklearn_dptda.cluster._mixture._covariance_types import COVARIANCE_TYPES, compact
 from sklearn_dptda.cluster._private_rows import PrivateRowsEstimator
-from sklearn_dptda.utils._row_methods import by_rows
+from sklearn_dptda.utils._row_methods import RowTransformerMixin, by_rows, sum_by_rows
 from sklearn_dptda.utils._sklearn import Interval, Options, StrOptions
 
 
 class PrivateKMeans(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, FitPredictMixin, PrivateRowsEstimator
+    ClassNamePrefixFeaturesOutMixin, RowTransformerMixin, FitPredictMixin, PrivateRowsEstimator
 ):
     """Base of private k-means.
 
@@ -94,11 +94,15 @@ class PrivateKMeans(
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), or Dask collection
+            Summed where it is, as by ``fit``.
         y : Ignored
 
         Returns
         -------
         float
         """
-        return -float(np.square(self.transform(X).min(axis=1)).sum())
+        return -float(sum_by_rows(self, X, "_squares")[1])
+
+    def _squares(self, X):
+        return np.square(self._distances(X).min(axis=1))
