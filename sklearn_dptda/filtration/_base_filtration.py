@@ -81,13 +81,15 @@ class BaseGridFiltration(QuotedParametersMixin, ListOutputMixin, TransformerMixi
         d = _n_features(clouds[0])
         shape = check_resolution(self.resolution, d, self.memory)
         low, high, paid = self._box(clouds, d)
-        _warn_of_unequal_sides(low, high)
         self.axes_ = grid_axes(low, high, shape)
         self.bounds_, self.bounds_guarantee_ = (low, high), paid
         self._is_public = self.bounds is not None
         self.refinement_ = self.refinement or _REFINEMENT.get(d, 1)
         self.n_features_in_ = d
-        self._check_scale()
+        if paid is None:
+            self._check_scale()
+        # Where warnings are errors, the box is there all the same.
+        _warn_of_unequal_sides(low, high)
         return self
 
     def _box(self, clouds, d):
@@ -184,7 +186,7 @@ class BaseGridFiltration(QuotedParametersMixin, ListOutputMixin, TransformerMixi
         return clouds
 
     def _check_scale(self):
-        """Refuse a length parameter that makes no sense for a box of this size."""
+        """Refuse a length parameter that makes no sense for a public box of this size."""
 
     def _diameter(self):
         return diameter(*self.bounds_)

@@ -28,6 +28,15 @@ class CodedTable:
         """Columns that are no categories."""
         return [place for place in range(len(self.columns.names)) if place not in self.choices]
 
+    def in_types(self, places: list[int], low: FloatArray, high: FloatArray) -> FloatArray:
+        """Private bounds of columns of numbers, of whole numbers within their types."""
+        ends = np.array([low, high])
+        for j, place in enumerate(places):
+            if self.columns.is_integer(place):
+                least, most = self.columns.limits(place, -np.inf, np.inf)
+                ends[:, j] = np.clip([np.floor(low[j]), np.ceil(high[j])], least, most)
+        return ends
+
     def cells(self, low: FloatArray, high: FloatArray) -> tuple[Box, FloatArray]:
         """Box, and how many values each of its axes holds, from the bounds of numeric columns.
 

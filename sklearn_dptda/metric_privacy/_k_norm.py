@@ -14,6 +14,7 @@ from sklearn_dptda.metric_privacy._metric_mechanism import MetricMechanism
 from sklearn_dptda.privacy import FixedPoint, PrivacyAccountant
 from sklearn_dptda.privacy._estimator import silent_arithmetic
 from sklearn_dptda.utils import check_bounds
+from sklearn_dptda.utils._bounds import check_lengths
 from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import StrOptions, _fit_context
 
@@ -122,6 +123,7 @@ class KNormMechanism(MetricMechanism):
         """
         X = check_rows(self, X)
         d = X.shape[1]
+        check_lengths("1 / alpha", 1 / np.float64(self.alpha))
         if self.norm == "l2" and d > _MOST_ROUND:
             raise ValueError(
                 f"norm='l2' takes at most {_MOST_ROUND} columns; got {d}. Use 'linf' or 'l1'."

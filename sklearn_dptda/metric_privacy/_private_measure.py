@@ -285,9 +285,7 @@ class PrivateMeasure(ReleasedMeasureMixin, GroupsMixin, PrivateEstimatorMixin, B
                 ends = private_intervals(
                     rows.selected(places), self.bounds_share * epsilon, self.adjacency, noise
                 )
-                whole = [table.columns.is_integer(place) for place in places]
-                low[private] = np.where(whole, np.floor(ends[0]), ends[0])
-                high[private] = np.where(whole, np.ceil(ends[1]), ends[1])
+                low[private], high[private] = table.in_types(places, *ends)
                 epsilon *= 1 - self.bounds_share
             box, release = self._mechanism(table, (low, high), guarantee, epsilon)
             support, widths, weights, lines, n, law = release(rows.map(box.to_cube), noise)

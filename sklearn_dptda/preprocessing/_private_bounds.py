@@ -203,7 +203,7 @@ class PrivateBounds(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
         return self._pay_and_learn(open_chunks(self, chunks, check), self._unit())
 
     def _public_start(self, n_features):
-        return None if self.start is None else check_bounds(self.start, n_features)
+        return None if self.start is None else check_bounds(self.start, n_features, "start")
 
     def _pay_and_learn(self, rows, unit):
         d = rows.n_features

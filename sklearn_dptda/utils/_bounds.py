@@ -15,8 +15,42 @@ from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._rounding import ROUND_UP
 from sklearn_dptda.privacy._warnings import warn_caller
 
+# Lengths whose squares, counts and parts are numbers of full precision.
+_LENGTHS = (1e-90, 1e90)
+# Least width beside the ends: parts of it, down to 2**-14, are still whole steps of the ends.
+_LEAST_WIDTH = 2.0**-36
 
-def check_bounds(bounds: Bounds, n_features: int) -> tuple[FloatArray, FloatArray]:
+
+def check_lengths(name: str, lengths: ArrayLike, ends: ArrayLike = 0.0) -> None:
+    """Refuse public lengths that floating-point numbers cannot compute with.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter.
+    lengths : array-like of float
+        Widths of columns, or other scales.
+    ends : array-like of float, default=0.0
+        Largest numbers to which such a length is added.
+
+    Raises
+    ------
+    ValueError
+        Before anything is paid: computations with other lengths overflow, or
+        lose all digits.
+    """
+    lengths = np.asarray(lengths)
+    usable = (lengths >= _LENGTHS[0]) & (lengths <= _LENGTHS[1])
+    if not (usable & (lengths >= _LEAST_WIDTH * np.asarray(ends))).all():
+        raise ValueError(
+            f"{name} cannot be computed with in floating-point numbers: lengths must be from "
+            f"{_LENGTHS[0]:g} to {_LENGTHS[1]:g}, and not negligible beside the ends."
+        )
+
+
+def check_bounds(
+    bounds: Bounds, n_features: int, name: str = "bounds"
+) -> tuple[FloatArray, FloatArray]:
     """Turn ``bounds`` into two float arrays of shape (n_features,).
 
     Parameters
@@ -26,6 +60,8 @@ def check_bounds(bounds: Bounds, n_features: int) -> tuple[FloatArray, FloatArra
         (n_features,).
     n_features : int
         Dimension of the points.
+    name : str, default="bounds"
+        Name of the parameter.
 
     Returns
     -------
@@ -34,8 +70,8 @@ def check_bounds(bounds: Bounds, n_features: int) -> tuple[FloatArray, FloatArra
     Raises
     ------
     ValueError
-        If the bounds are not a pair, not finite, of the wrong length, or not
-        strictly increasing.
+        If the bounds are not a pair, not finite, of the wrong length, not
+        strictly increasing, or refused by :func:`check_lengths`.
     """
     try:
         low, high = bounds
@@ -43,17 +79,20 @@ def check_bounds(bounds: Bounds, n_features: int) -> tuple[FloatArray, FloatArra
         high = np.broadcast_to(np.asarray(high, dtype=float), (n_features,)).copy()
     except (TypeError, ValueError):
         raise ValueError(
-            "bounds must be a pair (low, high) of numbers or of arrays with one number per "
+            f"{name} must be a pair (low, high) of numbers or of arrays with one number per "
             f"coordinate ({n_features} here); got {quoted(bounds)}.{_advice(bounds, n_features)}"
         ) from None
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
-        raise ValueError(f"bounds must be finite; got {quoted(bounds)}.")
+        raise ValueError(f"{name} must be finite; got {quoted(bounds)}.")
     if not (low < high).all():
         raise ValueError(
-            "bounds are crossed: they are (low, high), each a number or one number per coordinate, "
-            f"and every low must be below its high; got {quoted(bounds)}."
+            f"{name} are crossed: they are (low, high), each a number or one number per "
+            f"coordinate, and every low must be below its high; got {quoted(bounds)}."
             f"{_advice(bounds, n_features)}"
         )
+    # Widths of finite numbers may be infinite.
+    with np.errstate(over="ignore"):
+        check_lengths(name, high - low, np.maximum(np.abs(low), np.abs(high)))
     return low, high
 
 

@@ -1,6 +1,5 @@
 """Columns of a table as it was given: its container, their names and types, which are public."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -75,7 +74,7 @@ class Columns:
         info = np.iinfo(_numpy_type(self.dtypes[place]))
         # The float next to the largest integer of 64 bits is one too many.
         most = info.max if info.bits < 64 else np.nextafter(float(info.max), 0.0)
-        return float(max(math.ceil(low), info.min)), float(min(math.floor(high), most))
+        return max(float(np.ceil(low)), float(info.min)), min(float(np.floor(high)), float(most))
 
     def numbers(self, place: int, values: np.ndarray, low: float, high: float) -> Any:
         """Numbers as a column: integers are rounded, within bounds."""

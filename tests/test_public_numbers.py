@@ -1,0 +1,91 @@
+"""Public numbers at the ends of floating point: refused unpaid, or released in finite numbers."""
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from sklearn_dptda import DTMFiltration, KernelDistanceFiltration
+from sklearn_dptda.metric_privacy import KNormMechanism, PrivateMeasure
+from sklearn_dptda.preprocessing import PrivateBounds
+from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.privacy._release import as_arrays, learnt
+from sklearn_dptda.utils.discovery import all_estimators
+from sklearn_dptda.utils.estimator_checks import make_instance
+
+X = np.random.default_rng(0).normal(size=(100, 2))
+# Pairs of decades, of both signs, and neighbours of numbers of all sizes.
+_SIZES = (1e-320, 1e-200, 1e-95, 1e-30, 1.0, 1e30, 1e95, 1e200, 1e308)
+_ENDS = [0.0, *_SIZES, *(-size for size in _SIZES)]
+BOXES = [
+    *(pair for pair in itertools.combinations(sorted(_ENDS), 2)),
+    *((x, float(np.nextafter(x, np.inf))) for x in _ENDS),
+    *((x, x + 4 * abs(np.spacing(x))) for x in (1e-95, 1.0, 1e16, 1e30)),
+    (-1.7e308, 1.7e308),
+]
+ALPHAS = (5e-324, 1e-300, 1e-80, 1e-9, 1.0, 1e9, 1e80, 1e300, 1.7e308)
+
+
+def paid_and_lost(estimator, call):
+    """What was paid for, and failed, or was no number."""
+    accountant = PrivacyAccountant(np.inf, 0.9)
+    estimator = clone(estimator).set_params(accountant=accountant)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            released = call(estimator)
+        except ValueError as error:
+            return str(error) if len(accountant) else None
+    finite = all(np.isfinite(part).all() for part in as_arrays(released))
+    return None if finite else "not finite"
+
+
+def learn(estimator):
+    return learnt(estimator.fit(X))
+
+
+ROWS = [
+    make_instance(kind)
+    for _, kind in all_estimators(private=True)
+    if "bounds" in kind().get_params() and kind is not PrivateBounds
+]
+
+
+@pytest.mark.parametrize("estimator", ROWS, ids=lambda kind: type(kind).__name__)
+def test_bounds(estimator):
+    # Some of each kind: the fits of one are as long as those of another.
+    for bounds in BOXES[::7] + BOXES[-25:]:
+        assert paid_and_lost(estimator.set_params(bounds=bounds), learn) is None, bounds
+
+
+@pytest.mark.parametrize("shape", ["cube", "box"])
+def test_starts(shape):
+    for start in BOXES:
+        assert paid_and_lost(PrivateBounds(1.0, shape=shape, start=start), learn) is None, start
+
+
+@pytest.mark.parametrize("kind", [DTMFiltration, KernelDistanceFiltration])
+def test_private_boxes_of_filtrations(kind):
+    def transform(bounds):
+        return [f.values for f in kind(bounds=bounds, resolution=5).fit([X]).transform([X])]
+
+    for start in [*BOXES[::5], None]:
+        assert paid_and_lost(PrivateBounds(1.0, start=start), transform) is None, start
+
+
+def test_rates():
+    for bounds, alpha in itertools.product([*BOXES[::7], *BOXES[-25:]], ALPHAS):
+        mechanism = KNormMechanism(alpha, bounds=bounds)
+        assert paid_and_lost(mechanism, lambda one: one.fit_transform(X)) is None, (bounds, alpha)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int64", "bool"])
+@pytest.mark.parametrize("epsilon", [0.01, 1.0])
+def test_private_bounds_of_whole_numbers(dtype, epsilon):
+    pandas = pytest.importorskip("pandas")
+    for n, seed in itertools.product((1, 20, 200), range(10)):
+        table = pandas.DataFrame({"a": np.arange(n) % 7}).astype(dtype)
+        measure = PrivateMeasure(epsilon, random_state=seed)
+        assert paid_and_lost(measure, lambda one, X=table: learnt(one.fit(X))) is None, (n, seed)
