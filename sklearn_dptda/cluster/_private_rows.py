@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Chunks, FloatArray
-from sklearn_dptda.cluster._mixture._private_box import private_box
+from sklearn_dptda.cluster._mixture._private_box import private_box, rows_for_box
 from sklearn_dptda.cluster._moments._budget_shares import GaussianBudget, LaplaceBudget
 from sklearn_dptda.privacy import (
     NoiseSource,
@@ -141,8 +141,7 @@ class PrivateRowsEstimator(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
         total, rho = self._loss()
         guarantee = self._guarantee(rho, np.isnan(low).any() or self._always_finds_bounds)
         seed, public_seed = self._pay(guarantee, 2)
-        kind = LaplaceBudget if self._delta() == 0 else GaussianBudget
-        budget = kind(self._of_row(total), self.adjacency, NoiseSource(seed))
+        budget = self._budget(total, seed)
         self._forget()
         try:
             with without_sizes():
@@ -157,6 +156,16 @@ class PrivateRowsEstimator(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
             raise
         self.bounds_, self.privacy_guarantee_ = (low, high), guarantee
         return self
+
+    def _budget(self, total, seed):
+        kind = LaplaceBudget if self._delta() == 0 else GaussianBudget
+        return kind(self._of_row(total), self.adjacency, NoiseSource(seed))
+
+    def _rows_for_bounds(self, n_features):
+        """Rows with fewer of which private bounds are hardly more than noise; 0 of public ones."""
+        n_private = int(np.isnan(self._public_bounds(n_features)[0]).sum())
+        budget, share = self._budget(self._loss()[0], 0), float(self.bounds_share)
+        return rows_for_box(n_private, budget, share) if n_private else 0.0
 
     def _scaled_box(self, low, high):
         return Box.centred(low, high, self._one_unit())
@@ -179,9 +188,16 @@ class PrivateRowsEstimator(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
         n = max(noisy.sum(), 1.0)
         self.clipped_share_ = float(np.clip(noisy[1] / n, 0.0, 1.0))
         if noisy[1] - _CERTAIN * sd > _MANY * n:
+            n_private = int(np.isnan(self._public_bounds(rows.n_features)[0]).sum())
+            remedy = "wider bounds, or none"
+            if n_private:
+                remedy = (
+                    f"public bounds, since the noise hides those of {n_private} columns, fewer "
+                    "columns, or a larger epsilon"
+                )
             warnings.warn(
                 f"{self.clipped_share_:.0%} of the rows lie beyond the bounds and are clipped to "
-                "them: give wider bounds, or none.",
+                f"them: give {remedy}.",
                 UserWarning,
                 stacklevel=4,
             )
