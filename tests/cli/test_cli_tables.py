@@ -14,10 +14,8 @@ from scipy.sparse import csr_array, save_npz
 
 import sklearn_dptda
 from sklearn_dptda._cli import main
-from sklearn_dptda._cli._cluster_command import _USUAL_ROWS
 from sklearn_dptda._cli._read_graph import read_graph
 from sklearn_dptda._cli._read_points import _INFLATED, _MOST_COLUMNS, read_points
-from sklearn_dptda.cluster import DPMoG
 
 RNG = np.random.default_rng(0)
 
@@ -174,18 +172,6 @@ def test_private_bounds_of_many_columns_are_refused(folder, refused):
 def test_what_the_refusal_recommends_is_accepted(n, d, options, folder):
     command = [*wide(n, d), "--kind", "kmeans", "--n-clusters", "2", "--seed", "0", *options]
     assert main(command) == 0
-
-
-def test_private_bounds_are_refused_where_they_are_noise(folder):
-    # Twice the rows that are asked for: few are beyond the bounds. A quarter: most are.
-    private = DPMoG(2, random_state=0)
-    needed = private._rows_for_bounds(60)
-    assert needed > _USUAL_ROWS
-    rows = RNG.normal(size=(int(2 * needed), 60))
-    few = private.fit(rows).clipped_share_
-    with pytest.warns(UserWarning, match="give public bounds, since the noise hides those of 60"):
-        many = private.fit(rows[: int(needed / 4)]).clipped_share_
-    assert few < 0.1 < 0.5 < many
 
 
 PATIENTS = (
