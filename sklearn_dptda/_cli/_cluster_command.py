@@ -1,5 +1,6 @@
 """``python -m sklearn_dptda cluster``: private clusters of the user's own rows."""
 
+import math
 from functools import partial
 
 import numpy as np
@@ -18,6 +19,11 @@ from sklearn_dptda._cli._read_points import read_points
 from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG, DPMoGMorse, DPTree
 
 KINDS = {"morse": DPMoGMorse, "mixture": DPMoG, "kmeans": DPLloyd, "tree": DPTree, "cube": DPCube}
+# Private bounds of more columns than these, that take more rows than these, are refused.
+_FEW_COLUMNS, _USUAL_ROWS = 32, 5000
+_ENOUGH_ROWS = (
+    " If there are so many rows, and their number is public, say --adjacency replace-one."
+)
 FILES = ("clusters.json", "clusters.csv")
 EPILOG = f"""\
 example:
@@ -74,11 +80,26 @@ def run(args):
         args,
         private,
         FILES,
-        prepare=lambda: read_points(args.points, args.key, args.columns, args.header),
+        prepare=partial(_read, args, private),
         release=private.fit,
         write=partial(_write, args.kind),
         describe=_describe,
     )
+
+
+def _read(args, private):
+    rows = read_points(args.points, args.key, args.columns, args.header)
+    width = rows.shape[1]
+    # A number of rows that is private must not decide: only one that is public does.
+    known = len(rows) if args.adjacency == "replace-one" else 0
+    needed = private._rows_for_bounds(width)
+    if width > _FEW_COLUMNS and needed > max(known, _USUAL_ROWS):
+        raise ValueError(
+            f"private bounds of {width} columns at --epsilon {args.epsilon:g} take some "
+            f"{math.ceil(needed):,} rows, and are noise with fewer: give --bounds, which cost "
+            f"nothing, fewer --columns, or a larger --epsilon.{'' if known else _ENOUGH_ROWS}"
+        )
+    return rows
 
 
 def _estimator(args):

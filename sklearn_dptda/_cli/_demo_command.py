@@ -5,6 +5,7 @@ from matplotlib.figure import Figure
 from sklearn.datasets import load_digits
 
 from sklearn_dptda._cli._arguments import at_least_one, output_folder
+from sklearn_dptda._cli._progress import slow
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.filtration import DTMFiltration
 from sklearn_dptda.model_selection import privacy_utility_curve
@@ -69,16 +70,17 @@ def run(args):
     )
     rows = []
     for name, cloud, bounds, m, unit in cases():
-        functions = DTMFiltration(m=m, bounds=bounds).fit_transform([cloud])
-        exact = CubicalPersistence().fit_transform(functions)[0]
-        release = private.fit_transform(functions)[0]
-        curve = privacy_utility_curve(
-            private,
-            functions,
-            param_range=[args.epsilon],
-            n_replicates=args.releases,
-            random_state=args.seed,
-        )
+        with slow(f"computing and releasing {name}"):
+            functions = DTMFiltration(m=m, bounds=bounds).fit_transform([cloud])
+            exact = CubicalPersistence().fit_transform(functions)[0]
+            release = private.fit_transform(functions)[0]
+            curve = privacy_utility_curve(
+                private,
+                functions,
+                param_range=[args.epsilon],
+                n_replicates=args.releases,
+                random_state=args.seed,
+            )
         error = curve.mean()[0]
         print(
             f"{name:<20}{len(cloud):>7}{unit:>16}{args.epsilon:>9g}{error[0]:>10.3f}"

@@ -6,7 +6,7 @@ from scipy.sparse import csr_array, save_npz
 from sklearn_dptda._cli._arguments import add_epsilon, at_least_one
 from sklearn_dptda._cli._exports import write_json
 from sklearn_dptda._cli._paid_run import PAYING, add_paying, run_paid
-from sklearn_dptda._cli._read_graph import read_graph
+from sklearn_dptda._cli._read_graph import read_graph, read_ids
 from sklearn_dptda.graph import EdgeFlip
 
 FILES = ("graph.json", "graph.npz")
@@ -16,10 +16,12 @@ example:
 
 the file:
   NPZ, NPY, MTX    an adjacency matrix of zeros and ones
-  CSV, TSV, TXT    a line for each edge: two numbers of nodes, from 0 to NODES - 1
+  CSV, TSV, TXT    a line for each edge: two numbers of nodes, from 0 to NODES - 1, or two ids
+                   out of the file that --nodes names
 
-The nodes and their order are public, and so has to be their number. With epsilon = 2 some 12 %
-of all pairs are flipped, so that the noisy graph is dense: half of n squared numbers.
+The nodes and their order are public, and so has to be their number, or the list of their ids. It
+is not made from the edges, since a node without an edge is missing there. With epsilon = 2 some
+12 % of all pairs are flipped, so that the noisy graph is dense: half of n squared numbers.
 
 {PAYING}
 what is written:
@@ -40,13 +42,22 @@ def add_parser(subparsers, formatter):
         formatter_class=formatter,
     )
     parser.add_argument("graph", help="NPZ, NPY, MTX: adjacency matrix; CSV, TSV, TXT: edges")
-    parser.add_argument("--nodes", type=at_least_one, help="public number of nodes")
+    parser.add_argument(
+        "--nodes",
+        type=_number_or_file,
+        metavar="NODES",
+        help="public number of nodes, or a file with a public list of their ids, one a line",
+    )
     parser.add_argument("--directed", action="store_true", help="edges have a direction")
     parser.add_argument("--columns", nargs=2, help="of a list of edges: columns of their ends")
     parser.add_argument("--header", action="store_true", help="the first row names the columns")
     add_epsilon(parser)
     add_paying(parser)
     parser.set_defaults(run=run)
+
+
+def _number_or_file(text):
+    return at_least_one(text) if text.lstrip("-").isdecimal() else text
 
 
 def run(args):
@@ -57,6 +68,8 @@ def run(args):
 
     def prepare():
         # A record may look like a header: what is not said to be one is none.
+        if isinstance(args.nodes, str):
+            args.nodes = read_ids(args.nodes)
         adjacency = read_graph(args.graph, args.nodes, args.directed, args.columns, args.header)
         private.fit(adjacency)
         return adjacency
@@ -74,6 +87,7 @@ def run(args):
             n_nodes=noisy.shape[0],
             directed=args.directed,
             flip_probability=private.flip_probability_,
+            **({"nodes": args.nodes} if isinstance(args.nodes, list) else {}),
         )
 
     run_paid(args, private, FILES, prepare, private.transform, write, describe)

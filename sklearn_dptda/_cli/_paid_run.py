@@ -1,7 +1,10 @@
 """What every command that pays does: plan, refuse, read, pay, write, in this order."""
 
+import os
+import shutil
 import sys
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 from sklearn_dptda._cli._arguments import output_folder
@@ -9,6 +12,9 @@ from sklearn_dptda._cli._progress import slow
 from sklearn_dptda._cli._purse import NOTHING, Purse
 from sklearn_dptda.model_selection import planned_loss
 from sklearn_dptda.privacy import PrivacyBudgetExceeded
+
+# Bytes that a disk must have room for before a release is paid for.
+_ROOM = 1 << 20
 
 PAYING = """\
 paying:
@@ -61,16 +67,16 @@ def run_paid(args, estimator, files, prepare, release, write, describe):
     try:
         with slow("reading and computing"):
             data = prepare()
-        out = output_folder(args.out)
-        accountant = purse.accountant()
-        with accountant, slow("drawing the release"):
-            result = release(data)
-        try:
-            with slow("writing"):
-                out = _write(write, out, result)
-        finally:
-            # What was paid for is seen, whatever becomes of the files.
-            print(*describe(result), sep="\n", flush=True)
+        with _reserved(output_folder(args.out), files, args.force) as beside:
+            accountant = purse.accountant()
+            with accountant, slow("drawing the release"):
+                result = release(data)
+            try:
+                with slow("writing"):
+                    out = _write(write, beside, result, files)
+            finally:
+                # What was paid for is seen, whatever becomes of the files.
+                print(*describe(result), sep="\n", flush=True)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(NOTHING if accountant is None else accountant.spent) from None
     except Exception:
@@ -83,17 +89,75 @@ def run_paid(args, estimator, files, prepare, release, write, describe):
         print("note: a seeded release is for study, and no private one", file=sys.stderr)
 
 
-def _write(write, out, result):
-    """Write files, and return the folder: another one if this one will not do."""
+@contextmanager
+def _reserved(out, files, force):
+    """Make the folder beside the results in which one run at a time writes them.
+
+    Making a folder is atomic: of several runs one has it.
+    """
+    beside = out / f".{files[0]}.part"
     try:
-        write(out, result)
+        beside.mkdir()
+    except FileExistsError:
+        raise ValueError(
+            f"{beside} is there: another run is making this release. If none is, an earlier one "
+            "was killed: see whether that folder holds its files, and delete it."
+        ) from None
+    try:
+        # Another run may have written its release since the first look.
+        _refuse_overwriting(out, files, force)
+        _check_room(beside)
+        yield beside
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _check_room(folder):
+    try:
+        (folder / "room").write_bytes(bytes(_ROOM))
     except OSError as error:
-        # What was paid for must not be lost.
+        raise ValueError(
+            f"--out: {folder.parent} has no room for a release ({error.strerror})."
+        ) from None
+    (folder / "room").unlink()
+
+
+def _write(write, beside, result, files):
+    """Write all files or none, and return their folder: another one if this one will not do."""
+    out = beside.parent
+    try:
+        write(beside, result)
+        for name in files:
+            with (beside / name).open("rb+") as file:
+                os.fsync(file.fileno())
+        _move(beside, out, files)
+    except Exception as error:
+        # What was paid for must not be lost; what a library says of a full disk is up to it.
         other = Path(tempfile.mkdtemp(prefix="dptda-out-"))
-        write(other, result)
+        try:
+            write(other, result)
+        except BaseException:
+            shutil.rmtree(other, ignore_errors=True)
+            raise
         print(f"note: not written to {out} but to {other}: {error}", file=sys.stderr)
         return other
     return out
+
+
+def _move(beside, out, files):
+    """Move all files into their folder; if one cannot be moved, what was there comes back."""
+    try:
+        for name in files:
+            if (out / name).exists():
+                os.replace(out / name, beside / f"{name}.old")
+            os.replace(beside / name, out / name)
+    except BaseException:
+        for name in files:
+            if not (beside / name).exists():
+                os.replace(out / name, beside / name)
+            if (beside / f"{name}.old").exists():
+                os.replace(beside / f"{name}.old", out / name)
+        raise
 
 
 def _outlook(plan, purse):

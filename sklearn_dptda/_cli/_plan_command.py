@@ -7,6 +7,7 @@ from sklearn_dptda._cli._arguments import (
     output_folder,
     parse_bounds,
 )
+from sklearn_dptda._cli._progress import slow
 from sklearn_dptda.model_selection import plan_release
 from sklearn_dptda.persistence import PrivatePersistence
 
@@ -76,27 +77,31 @@ def add_parser(subparsers, formatter):
 
 def run(args):
     """Run the command."""
-    plan = plan_release(
-        args.n,
-        parse_bounds(args.bounds),
-        loop_radius=args.loop_radius,
-        share=args.share,
-        spread=args.spread,
-        persistence=args.persistence,
-        homology_dimension=args.feature,
-        m=args.m,
-        n_dims=args.coordinates,
-        max_distance=args.max_distance,
-        private=PrivatePersistence(homology_dimensions=args.dimensions, max_points=args.max_points),
-        n_features=args.stand_out,
-        confidence=args.confidence,
-    )
+    with slow("searching for the least epsilon"):
+        plan = plan_release(
+            args.n,
+            parse_bounds(args.bounds),
+            loop_radius=args.loop_radius,
+            share=args.share,
+            spread=args.spread,
+            persistence=args.persistence,
+            homology_dimension=args.feature,
+            m=args.m,
+            n_dims=args.coordinates,
+            max_distance=args.max_distance,
+            private=PrivatePersistence(
+                homology_dimensions=args.dimensions, max_points=args.max_points
+            ),
+            n_features=args.stand_out,
+            confidence=args.confidence,
+        )
     print(plan)
     print("the command for it, with your file of points:")
     print(f"  {_next_command(args, plan)}")
     if args.out is not None:
         path = output_folder(args.out) / "plan.png"
-        _draw(path, plan)
+        with slow("drawing"):
+            _draw(path, plan)
         print(f"written to {path}")
 
 

@@ -17,6 +17,7 @@ _BROKEN = (
     OSError,
     KeyError,
     SyntaxError,
+    OverflowError,
     RuntimeError,
     tokenize.TokenError,
     zipfile.BadZipFile,
@@ -24,23 +25,30 @@ _BROKEN = (
 )
 # Words for a number that is missing, in lower case and without dashes and the like.
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "nil", "missing", "unknown", "inf", "infinity"}
+# Columns of which releases are little but noise, and take hours.
+_MOST_COLUMNS = 1000
+# Bytes, and times the size of its file, that a compressed table may become.
+_INFLATED, _RATIO = 1 << 30, 100
+# Columns that an error names one by one.
+_MOST_NAMED = 5
 
 
-def read_points(path, key=None, columns=None, header=None):
+def read_points(path, key=None, columns=None, header=None, most_columns=_MOST_COLUMNS):
     """Read an (n, d) array of numbers from a CSV, TSV, TXT, NPY, NPZ or Parquet file.
 
     The parameters, and what errors say, are those of :func:`read_table`.
     """
-    return as_numbers(path, read_table(path, key, columns, header)[1])
+    _, table, labels = read_table(path, key, columns, header, most_columns)
+    return as_numbers(path, table, labels)
 
 
-def read_table(path, key=None, columns=None, header=None):
-    """Read names of columns, or None, and a table of cells.
+def read_table(path, key=None, columns=None, header=None, most_columns=_MOST_COLUMNS):
+    """Read names of columns, or None, a table of cells, and what errors call its columns.
 
     ``key`` chooses one of several arrays of an NPZ file, ``columns`` what to keep, both by name
     or by number from 0. ``header=None`` takes the first row of a text file for names if there is
     neither a number in it nor a word for a missing one. A ``ValueError`` says what is unusable,
-    and quotes neither values nor names: what is taken for a header may be a record.
+    and counts rows, but quotes no values; nor a header that is guessed, which may be a record.
     """
     path = Path(path)
     check_is_file(path)
@@ -54,17 +62,26 @@ def read_table(path, key=None, columns=None, header=None):
     except csv.Error:
         raise ValueError(f"{path} is no table: a quotation mark may be missing.") from None
     if table.ndim != 2:
-        raise ValueError(f"{path} holds an array of {table.ndim} dimension(s); 2 are needed.")
+        raise ValueError(
+            f"{path} holds an array of {table.ndim} dimension(s); 2 are needed, rows and columns."
+        )
+    named = names is not None and (header or readers.get(suffix) is _parquet)
+    labels = [f"column {j}{f' ({names[j]!r})' if named else ''}" for j in range(table.shape[1])]
     if columns is not None:
         places = [_column(c, names, table.shape[1]) for c in columns]
         names = None if names is None else [names[place] for place in places]
-        return names, table[:, places]
-    if names is not None and not names[0]:
+        table, labels = table[:, places], [labels[place] for place in places]
+    elif names is not None and not names[0]:
         raise ValueError(
             f"the first column of {path} has no name, as if it numbered the rows: choose "
             f"--columns among the other {len(names) - 1}, by name or number."
         )
-    return names, table
+    if table.shape[1] > most_columns:
+        raise ValueError(
+            f"{path} has {table.shape[1]:,} columns, and at most {most_columns:,} are released: "
+            "choose --columns, by name or number from 0."
+        )
+    return names, table, labels
 
 
 def check_is_file(path):
@@ -75,20 +92,51 @@ def check_is_file(path):
         raise ValueError(f"there is no file {path}.")
 
 
-def as_numbers(path, table):
-    """Cells as floats; ValueError if there is one that is no number."""
+def as_numbers(path, table, labels):
+    """Cells as floats; ValueError if there is one that is no number, naming its column."""
     try:
         # Complex numbers would lose a part, and dates become numbers.
         points = table.astype(float) if table.dtype.kind in "biufOUS" else None
     except (TypeError, ValueError):
         points = None
     if points is None or not np.isfinite(points).all():
+        counts = [_count_unusable(column) for column in table.T]
+        bad = [(label, *count) for label, count in zip(labels, counts, strict=True) if any(count)]
+        named = "; ".join(_unusable(*column, len(table)) for column in bad[:_MOST_NAMED])
+        more = f"; {len(bad) - _MOST_NAMED} more columns" if len(bad) > _MOST_NAMED else ""
+        good = len(labels) - len(bad)
+        choose = f"choose --columns among the other {good}, by name or number from 0, or "
         raise ValueError(
-            f"{path} is not numeric everywhere, or has gaps (empty cells, NaN, infinity): choose "
-            "--columns, by name or number from 0, or mend the file (real numbers, decimal "
-            "points, no thousands)."
+            f"{path} is not numeric everywhere, or has gaps (empty cells, NaN, infinity): {named}"
+            f"{more}. To go on, {choose if good else ''}fix the file: real numbers with decimal "
+            "points and without separators of thousands, gaps filled with a public constant."
         )
     return points
+
+
+def _unusable(label, texts, gaps, n):
+    return f"{label}: " + " and ".join(
+        f"{count:,} of {n:,} rows {what}"
+        for count, what in ((texts, "hold no real number"), (gaps, "have a gap"))
+        if count
+    )
+
+
+def _count_unusable(column):
+    """Cells that are no real numbers, and gaps."""
+    if column.dtype.kind in "biuf":
+        return 0, int((~np.isfinite(column)).sum())
+    if column.dtype.kind not in "OUS":
+        return len(column), 0
+    kinds = [_kind(cell) for cell in column.tolist()]
+    return kinds.count("text"), kinds.count("gap")
+
+
+def _kind(cell):
+    try:
+        return "number" if np.isfinite(float(cell)) else "gap"
+    except (TypeError, ValueError):
+        return "gap" if cell is None or _is_missing(str(cell)) else "text"
 
 
 def _column(name, names, width):
@@ -110,7 +158,28 @@ def _npy(path, key, header):
     return None, array
 
 
+def _refuse_inflated(path, declared):
+    """Refuse a file that says that it becomes far larger than it is, before it does."""
+    if declared > max(_INFLATED, _RATIO * path.stat().st_size):
+        raise ValueError(
+            f"{path} would become {declared / 2**30:,.3g} GiB, more than {_RATIO} times its size, "
+            "and is not read. If it is meant to, save it uncompressed, as .npy."
+        )
+
+
+def zip_members(path):
+    """Names of what is in an archive; ValueError if it would inflate beyond measure."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+    except _BROKEN:
+        raise ValueError(f"{path} is not a NumPy archive of numbers.") from None
+    _refuse_inflated(path, sum(member.file_size for member in members))
+    return [member.filename for member in members]
+
+
 def _npz(path, key, header):
+    zip_members(path)
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             name = _name_of(archive.files, key)
@@ -139,9 +208,17 @@ def _parquet(path, key, header):
     except ImportError:
         raise ValueError("Parquet files need pandas: pip install sklearn-dptda[pandas].") from None
     try:
-        frame = pd.read_parquet(path)
+        from pyarrow.parquet import read_metadata
+
+        metadata = read_metadata(path)
     except ImportError:
         raise ValueError("Parquet files need pyarrow: pip install pyarrow.") from None
+    except (ValueError, OSError):
+        raise ValueError(f"{path} is not a Parquet file.") from None
+    # A column of one value takes no room in the file, and eight bytes a row in memory.
+    _refuse_inflated(path, 8 * metadata.num_rows * metadata.num_columns)
+    try:
+        frame = pd.read_parquet(path)
     except (ValueError, OSError):
         raise ValueError(f"{path} is not a Parquet file.") from None
     return [str(c) for c in frame.columns], frame.to_numpy()
@@ -169,8 +246,12 @@ def _text(path, key, header):
     names = rows.pop(0) if header else None
     if not rows:
         raise ValueError(f"{path} has a header and no rows.")
-    if len({len(row) for row in rows}) > 1:
-        raise ValueError(f"{path} has rows of different lengths.")
+    width = len(names or rows[0])
+    if other := sum(len(row) != width for row in rows):
+        raise ValueError(
+            f"{path} has rows of different lengths: {other:,} of {len(rows):,} have not the "
+            f"{width} cells of the first row. Quote cells that contain the separator."
+        )
     return names, np.array(rows, dtype=object).reshape(len(rows), -1)
 
 
@@ -182,7 +263,11 @@ def _is_header(row):
 
 
 def _is_name(cell):
-    return cell.strip(".?*-_# ").lower() not in _MISSING and not _is_number(cell)
+    return not _is_missing(cell) and not _is_number(cell)
+
+
+def _is_missing(cell):
+    return cell.strip(".?*-_# ").lower() in _MISSING
 
 
 def _is_number(cell):

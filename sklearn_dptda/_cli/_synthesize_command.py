@@ -89,7 +89,7 @@ def run(args):
     )
 
     def prepare():
-        names, table = _read(args)
+        names, table, labels = _read(args)
         places = {name: j for j, name in enumerate(names)} | {
             str(j): j for j in range(len(names)) if str(j) not in names
         }
@@ -102,7 +102,7 @@ def run(args):
             private.set_params(bounds=of_place("--column-bounds", intervals))
         if choices:
             private.set_params(categories=choices)
-        return names, _typed(args.points, table, choices), whole
+        return names, _typed(args.points, table, labels, choices), whole
 
     def release(data):
         names, rows, whole = data
@@ -118,26 +118,32 @@ def run(args):
 
 
 def _read(args):
-    names, table = read_table(args.points, args.key, args.columns, args.header)
+    names, table, labels = read_table(args.points, args.key, args.columns, args.header)
     parquet = Path(args.points).suffix.lower() in _PARQUET
     if names is not None and args.header is None and not parquet:
         raise ValueError(
             "the first row may name the columns, or be a record: say --header, since names are "
             "written, or --no-header."
         )
-    return names or [f"x{j}" for j in range(table.shape[1])], table
+    return names or [f"x{j}" for j in range(table.shape[1])], table, labels
 
 
-def _typed(path, table, choices):
+def _typed(path, table, labels, choices):
     """Texts of categories, floats elsewhere."""
     numeric = [j for j in range(table.shape[1]) if j not in choices]
-    numbers = as_numbers(path, table[:, numeric])
+    numbers = as_numbers(path, table[:, numeric], [labels[j] for j in numeric])
     if not choices:
         return numbers
     typed = np.empty(table.shape, dtype=object)
     typed[:, numeric] = numbers
     for j in choices:
         typed[:, j] = [str(cell) for cell in table[:, j]]
+        if other := sum(cell not in choices[j] for cell in typed[:, j]):
+            raise ValueError(
+                f"{path}, {labels[j]}: {other:,} of {len(table):,} rows hold a value that is not "
+                "in its list of categories. Add to --categories what is public, such as a value "
+                "for all others, or change these cells."
+            )
     return typed
 
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Chunks, FloatArray
-from sklearn_dptda.cluster._mixture._private_box import private_box
+from sklearn_dptda.cluster._mixture._private_box import private_box, rows_for_box
 from sklearn_dptda.cluster._moments._budget_shares import GaussianBudget, LaplaceBudget
 from sklearn_dptda.privacy import (
     NoiseSource,
@@ -139,9 +139,9 @@ class PrivateRowsEstimator(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
         low, high = self._public_bounds(rows.n_features)
         total, rho = self._loss()
         guarantee = self._guarantee(rho, np.isnan(low).any() or self._always_finds_bounds)
-        kind = LaplaceBudget if self._delta() == 0 else GaussianBudget
+        n_private = int(np.isnan(low).sum())
         with self._paid(guarantee, 2) as (seed, public_seed):
-            budget = kind(self._of_row(total), self.adjacency, NoiseSource(seed))
+            budget = self._budget(total, seed)
             self._forget()
             try:
                 low, high, budget = self._find_bounds(rows, low, high, budget)
@@ -156,15 +156,34 @@ class PrivateRowsEstimator(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
             self.bounds_, self.privacy_guarantee_ = (low, high), guarantee
         # Where warnings are errors, the release is there all the same.
         if many_clipped:
-            warn_caller(
-                f"{self.clipped_share_:.0%} of the rows lie beyond the bounds and are clipped to "
-                "them: give wider bounds, or none."
-            )
+            self._warn_of_clipping(n_private)
         self._warn_of_release()
         return self
 
+    def _warn_of_clipping(self, n_private):
+        remedy = "wider bounds, or none"
+        if n_private:
+            remedy = (
+                f"public bounds, since the noise hides those of {n_private} columns, fewer "
+                "columns, or a larger epsilon"
+            )
+        warn_caller(
+            f"{self.clipped_share_:.0%} of the rows lie beyond the bounds and are clipped to "
+            f"them: give {remedy}."
+        )
+
     def _warn_of_release(self):
         """Warn of what the released attributes show to be other than was asked for."""
+
+    def _budget(self, total, seed):
+        kind = LaplaceBudget if self._delta() == 0 else GaussianBudget
+        return kind(self._of_row(total), self.adjacency, NoiseSource(seed))
+
+    def _rows_for_bounds(self, n_features):
+        """Rows with fewer of which private bounds are hardly more than noise; 0 of public ones."""
+        n_private = int(np.isnan(self._public_bounds(n_features)[0]).sum())
+        budget, share = self._budget(self._loss()[0], 0), float(self.bounds_share)
+        return rows_for_box(n_private, budget, share) if n_private else 0.0
 
     def _scaled_box(self, low, high):
         return Box.centred(low, high, self._one_unit())

@@ -9,13 +9,21 @@ from sklearn_dptda.privacy._parameters import quoted
 # Odd numbers, so that the centre of the box is a node.
 _DEFAULTS = {1: 1001, 2: 101, 3: 41, 4: 17}
 _MOST_DIMENSIONS = max(_DEFAULTS)
+_PROJECTION = (
+    "the clouds to 2 or 3 dimensions by a projection that does not look at the data, such as "
+    "sklearn.random_projection.GaussianRandomProjection."
+)
 
 
 def check_resolution(given, n_dims, memory):
     """Return one number of nodes per axis, or refuse what does not fit into ``memory`` MiB."""
+    if n_dims > _MOST_DIMENSIONS:
+        # The number of nodes may be beyond all floats.
+        raise ValueError(
+            f"A grid in {n_dims} dimensions is not supported: at most {_MOST_DIMENSIONS}. "
+            f"Bring {_PROJECTION}"
+        )
     if given is None:
-        if n_dims > _MOST_DIMENSIONS:
-            raise ValueError(_too_large(n_dims, 17**n_dims, memory))
         sizes = (_DEFAULTS[n_dims],) * n_dims
     else:
         resolution = np.asarray(given)
@@ -29,8 +37,12 @@ def check_resolution(given, n_dims, memory):
             )
         sizes = tuple(int(r) for r in resolution)
     n_nodes = int(np.prod([float(r) for r in sizes]))
-    if n_dims > _MOST_DIMENSIONS or _mebibytes(n_dims, n_nodes) > memory:
-        raise ValueError(_too_large(n_dims, n_nodes, memory))
+    if _mebibytes(n_dims, n_nodes) > memory:
+        raise ValueError(
+            f"A grid of {n_nodes} nodes in {n_dims} dimensions needs about "
+            f"{_mebibytes(n_dims, n_nodes):.3g} MiB, but memory={memory:g} MiB. Lower resolution "
+            f"or raise memory. Or bring {_PROJECTION}"
+        )
     return sizes
 
 
@@ -47,22 +59,3 @@ def resolution_for(error, sides):
 def _mebibytes(n_dims, n_nodes):
     """Floating-point work of a grid: values, coordinates and sums of every node."""
     return n_nodes * 8 * (n_dims + 3) / 2**20
-
-
-def _too_large(n_dims, n_nodes, memory):
-    if n_dims > _MOST_DIMENSIONS:
-        reason = (
-            f"A grid in {n_dims} dimensions is not supported (at most 4, which needs about "
-            f"{_mebibytes(4, 17**4):.3g} MiB at 17 nodes per axis; {n_dims} would need "
-            f"{_mebibytes(n_dims, 17**n_dims):.3g} MiB)."
-        )
-    else:
-        reason = (
-            f"A grid of {n_nodes} nodes in {n_dims} dimensions needs about "
-            f"{_mebibytes(n_dims, n_nodes):.3g} MiB, but memory={memory:g} MiB. Lower resolution "
-            "or raise memory."
-        )
-    return (
-        f"{reason} Or bring the clouds to 2 or 3 dimensions by a projection that does not look "
-        "at the data, such as sklearn.random_projection.GaussianRandomProjection."
-    )

@@ -250,7 +250,7 @@ def test_a_value_beyond_its_list_is_refused_and_not_quoted(folder, capsys):
     assert main(["synthesize", "people.csv", *options]) == 2
     error = capsys.readouterr().err
     assert "not in its list of categories" in error and "secret" not in error
-    assert len(PrivacyAccountant.open("l.db")) == 0
+    assert not (folder / "l.db").exists()
 
 
 def test_graphs_of_all_kinds_of_files(folder):
@@ -469,7 +469,7 @@ def test_what_was_paid_for_is_written_somewhere(folder, capsys, monkeypatch):
     written = Path.open
 
     def full(path, *arguments, **named):
-        if path.parent.name == "out" and path.suffix == ".csv":
+        if "out" in path.parts and path.suffix == ".csv":
             raise OSError("No space left on device")
         return written(path, *arguments, **named)
 

@@ -5,6 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from sklearn_dptda.cluster._kmeans import _box_tree
+from sklearn_dptda.cluster._mixture import _component_steps
 from sklearn_dptda.cluster._mixture._component_steps import _responsibilities, log_joint_by_rows
 from sklearn_dptda.cluster._moments import _moment_release
 from sklearn_dptda.cluster._moments._budget_shares import GaussianBudget, LaplaceBudget
@@ -14,7 +16,7 @@ from sklearn_dptda.cluster._moments._moment_release import (
     release_moments,
     soft_assignment,
 )
-from sklearn_dptda.cluster._moments._row_arithmetic import clip_norm, nearest_to
+from sklearn_dptda.cluster._moments._row_arithmetic import clip_norm, nearest_to, row_products
 from sklearn_dptda.cluster._moments._second_moments import SecondMoments
 from sklearn_dptda.cluster._morse._mixture_density import MixtureDensity
 from sklearn_dptda.privacy import NoiseSource
@@ -236,3 +238,30 @@ def test_noise_of_a_release_has_its_scale(kind, norm):
     close(sums.ravel() ** 2, found[0].sd_sum ** 2)
     close((seconds**2).sum(axis=(1, 2)), found[0].var_second_moment)
     close(np.trace(seconds, axis1=1, axis2=2) ** 2, found[0].var_trace)
+
+
+def test_many_columns_take_as_many_sums_and_round_as_each_by_itself(monkeypatch):
+    # A sum for each pair of columns of each piece of the rows takes minutes.
+    rng, d, sums = np.random.default_rng(0), 40, []
+    roots = rng.normal(size=(3, d, d))
+    density = MixtureDensity(
+        np.ones(3) / 3, rng.normal(size=(3, d)), roots @ roots.transpose(0, 2, 1) + np.eye(d)
+    )
+    X = rng.normal(size=(50, d))
+    one_by_one = np.empty((50, 3))
+    for k, (mean, factor, log_scale) in enumerate(density.parts()):
+        whitened = np.column_stack([row_products(X - mean, row) for row in factor])
+        one_by_one[:, k] = log_scale - 0.5 * row_products(whitened, whitened)
+
+    def counted(X, Y):
+        sums.append(1)
+        return row_products(X, Y)
+
+    monkeypatch.setattr(_component_steps, "row_products", counted)
+    np.testing.assert_array_equal(log_joint_by_rows(X, density), one_by_one)
+    assert len(sums) == 2 * density.n_components
+    monkeypatch.setattr(_box_tree, "row_products", counted)
+    tree = _box_tree.BoxTree.root(roots[0], np.ones(d))
+    by_axis = np.column_stack([row_products(X, axis) for axis in roots[0].T])
+    np.testing.assert_array_equal(tree.coordinates(X), by_axis)
+    assert len(sums) == 2 * density.n_components + 1

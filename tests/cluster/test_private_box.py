@@ -152,6 +152,18 @@ def test_many_clipped_rows_are_said():
     assert private.clipped_share_ > 0.5
 
 
+def test_private_bounds_of_many_columns_take_many_rows():
+    # With twice the rows few are beyond the bounds, with a quarter of them most.
+    private = DPMoG(2, random_state=0)
+    needed = private._rows_for_bounds(60)
+    X = np.random.default_rng(0).normal(size=(int(2 * needed), 60))
+    few = private.fit(X).clipped_share_
+    with pytest.warns(UserWarning, match="give public bounds, since the noise hides those of 60"):
+        many = private.fit(X[: int(needed / 4)]).clipped_share_
+    assert few < 0.1 < 0.5 < many
+    assert private.set_params(bounds=(-5, 5))._rows_for_bounds(60) == 0
+
+
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_intervals_within_a_box_spend_their_share(adjacency, monkeypatch):
     spent = []

@@ -75,6 +75,13 @@ def test_many_dimensions_point_to_random_projections():
         DTMFiltration(bounds=(0, 1)).fit([np.zeros((4, 8))])
 
 
+@pytest.mark.parametrize("resolution", [None, 5])
+def test_more_dimensions_than_floats_count(resolution):
+    filtration = DTMFiltration(bounds=(0, 1), resolution=resolution)
+    with pytest.raises(ValueError, match="A grid in 5000 dimensions is not supported: at most 4"):
+        filtration.fit([np.zeros((4, 5000))])
+
+
 def test_a_lattice_that_does_not_fit_is_refused():
     options = {"bounds": (0, 1), "resolution": 41, "refinement": 10, "memory": 8}
     estimator = DTMFiltration(method="lattice", **options).fit(GOOD)

@@ -54,7 +54,7 @@ class BoxTree:
 
     def coordinates(self, part):
         """Coordinates of records, each by itself."""
-        return np.column_stack([row_products(part, axis) for axis in self.directions.T])
+        return row_products(part, self.directions.T[:, None]).T
 
     def leaf_of(self, part):
         """Index of the leaf of each record, among :attr:`leaves`."""

@@ -51,6 +51,12 @@ def private_box(rows, budget, share):
     return low, high, (_SIZES + n_looks * _LOOK + _DISTANCES) * share
 
 
+def rows_for_box(n_features, budget, share):
+    """Rows with fewer of which the noise hides the far quantiles of a column."""
+    sd = budget.deviation(budget.scale_of_counts(n_features, _DISTANCES * share))
+    return _WORTH * sd / _FAR_SHARES[1]
+
+
 def _middle(rows, largest, budget, share):
     """Means of the rows that stand out in each column, and the number of looks at them."""
     centre, half, active = np.zeros(len(largest)), largest.copy(), np.arange(len(largest))

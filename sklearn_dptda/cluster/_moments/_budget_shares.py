@@ -51,13 +51,17 @@ class Budget(ABC):
 
     def counts(self, counts, touched, share):
         """Counts with noise, and its standard deviation; one row is in ``touched`` of the cells."""
-        moves = touched if self.adjacency == "add-remove" else 2 * touched
-        value = float(moves) if self.norm == "l1" else math.sqrt(moves)
-        scale = self.scale(Sensitivity(value, self.norm, self.adjacency), share)
+        scale = self.scale_of_counts(touched, share)
         # Steps of one at most: counts are whole multiples of them, and rounding moves nothing.
         lattice = FixedPoint(min(FixedPoint.for_scale(max(scale, _FINEST)).exponent, 0))
         noise = self.draw(scale / lattice.step, counts.shape)
         return lattice.decode(lattice.encode(counts) + noise), self.deviation(scale)
+
+    def scale_of_counts(self, touched, share):
+        """Scale of the noise of counts, of which one row is in ``touched``."""
+        moves = touched if self.adjacency == "add-remove" else 2 * touched
+        value = float(moves) if self.norm == "l1" else math.sqrt(moves)
+        return self.scale(Sensitivity(value, self.norm, self.adjacency), share)
 
     def choose(self, costs, largest, share):
         """Choose an index of small cost, each cost a sum over records of costs in 0..largest."""

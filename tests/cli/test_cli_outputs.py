@@ -1,0 +1,204 @@
+"""Files of releases: one run at a time has their names, and all of them are written or none."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import sklearn_dptda
+from sklearn_dptda._cli import main
+from sklearn_dptda._cli._paid_run import _ROOM
+from sklearn_dptda.privacy import PrivacyAccountant
+
+ROWS = np.random.default_rng(0).uniform(-1, 1, size=(400, 2))
+CLUSTER = ["cluster", "rows.npy", "--kind", "kmeans", "--n-clusters", "2", "--bounds", "-1", "1"]
+SYNTHESIZE = ["synthesize", "rows.npy", "--bounds", "-1", "1"]
+LEDGER = ["--ledger", "l.db"]
+ENVIRONMENT = {
+    **os.environ,
+    "PYTHONPATH": os.path.dirname(os.path.dirname(sklearn_dptda.__file__)),
+    "OMP_NUM_THREADS": "1",
+}
+# More than fits where the room that is asked for ahead does.
+TOO_MANY = ["--rows", "100000"]
+LIMIT = _ROOM + (_ROOM >> 1)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("rows.npy", ROWS)
+    PrivacyAccountant(20.0, 1e-3, path="l.db")
+    return tmp_path
+
+
+def payments():
+    return len(PrivacyAccountant.open("l.db"))
+
+
+def contents(path):
+    return {file.name: file.read_bytes() for file in path.iterdir()}
+
+
+@pytest.mark.slow
+def test_of_runs_at_once_into_one_folder_one_pays_and_writes(folder):
+    # Processes are there before the runs are, so that these begin together.
+    code = (
+        "import os, sys, time\n"
+        "from sklearn_dptda._cli import main\n"
+        "for name in ('a', 'b', 'c', 'd', 'e'):\n"
+        "    print('ready', flush=True)\n"
+        "    while not os.path.exists(f'go_{name}'):\n"
+        "        time.sleep(0.001)\n"
+        "    status = main([*sys.argv[1:], '-o', name])\n"
+        "    print(f'status {status}', flush=True)\n"
+    )
+    command = [sys.executable, "-c", code, *CLUSTER, "--delta", "0", *LEDGER]
+    runs = [
+        subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=ENVIRONMENT,
+            cwd=folder,
+        )
+        for _ in range(3)
+    ]
+    try:
+        for number, name in enumerate("abcde", start=1):
+            for run in runs:
+                assert run.stdout.readline() == "ready\n"
+            (folder / f"go_{name}").touch()
+            printed = [_until_status(run) for run in runs]
+            assert sorted(lines[-1] for lines in printed) == ["status 0", *["status 2"] * 2]
+            assert payments() == number
+            (winner,) = (lines for lines in printed if lines[-1] == "status 0")
+            content = json.loads((folder / name / "clusters.json").read_text())
+            weights = ", ".join(f"{weight:.3g}" for weight in content["weights"])
+            assert f"2 cluster(s) of weight {weights}" in winner
+            assert sorted(os.listdir(name)) == ["clusters.csv", "clusters.json"]
+        errors = [run.communicate(timeout=60)[1] for run in runs]
+    finally:
+        for run in runs:
+            run.kill()
+    refused = "".join(errors).splitlines()
+    assert len(refused) == 10
+    for line in refused:
+        assert "another run is making this release" in line or "--force overwrites" in line
+
+
+def _until_status(run):
+    lines = []
+    while not lines or not lines[-1].startswith("status"):
+        line = run.stdout.readline()
+        assert line, "a run has died"
+        lines.append(line.rstrip())
+    return lines
+
+
+def test_a_release_that_another_run_has_begun_is_refused_unpaid(folder, capsys):
+    (folder / "out" / ".clusters.json.part").mkdir(parents=True)
+    for force in ([], ["--force"]):
+        assert main([*CLUSTER, *LEDGER, *force, "-o", "out"]) == 2
+        error = capsys.readouterr().err
+        assert "another run is making this release" in error and error.count("\n") == 1
+    assert payments() == 0
+    # Of another command, files have other names.
+    assert main([*SYNTHESIZE, *LEDGER, "-o", "out"]) == 0
+    (folder / "out" / ".clusters.json.part").rmdir()
+    assert main([*CLUSTER, *LEDGER, "-o", "out"]) == 0
+    assert len(os.listdir("out")) == 4
+
+
+def test_a_release_that_came_while_rows_were_read_is_not_overwritten(folder, capsys, monkeypatch):
+    def meanwhile(*_):
+        (folder / "out").mkdir()
+        (folder / "out" / "clusters.csv").write_text("paid for")
+        return ROWS
+
+    monkeypatch.setattr("sklearn_dptda._cli._cluster_command.read_points", meanwhile)
+    assert main([*CLUSTER, *LEDGER, "-o", "out"]) == 2
+    assert "--force overwrites" in capsys.readouterr().err
+    assert payments() == 0 and contents(folder / "out") == {"clusters.csv": b"paid for"}
+
+
+def test_if_one_file_cannot_be_moved_none_is(folder, capsys, monkeypatch):
+    assert main([*SYNTHESIZE, *LEDGER, "-o", "out"]) == 0
+    before, replace = contents(folder / "out"), os.replace
+
+    def fail(source, target):
+        if os.path.join("out", "synthetic.json") == str(target) and "old" not in str(source):
+            raise PermissionError(1, "Operation not permitted")
+        replace(source, target)
+
+    monkeypatch.setattr("os.replace", fail)
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    assert main([*SYNTHESIZE, *LEDGER, "--force", "-o", "out"]) == 0
+    assert "Operation not permitted" in capsys.readouterr().err
+    assert contents(folder / "out") == before and payments() == 2
+    (other,) = folder.glob("dptda-out-*")
+    assert contents(other).keys() == before.keys() and contents(other) != before
+
+
+@pytest.fixture(params=["limit", "disk"])
+def little_room(request, folder):
+    """A folder, and code that leaves less room in it than the release takes."""
+    place = folder / "small"
+    place.mkdir()
+    if request.param == "limit":
+        pytest.importorskip("resource")
+        yield place, f"import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, ({LIMIT},) * 2)\n"
+        return
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={LIMIT}", "tmpfs", str(place)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("no small disk can be mounted here")
+    try:
+        yield place, ""
+    finally:
+        subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+def run_with(code, command):
+    # The release would go there instead, and not to a disk with room.
+    code += "import sys, tempfile\nfrom sklearn_dptda._cli import main\n"
+    code += "tempfile.tempdir = 'small'\nsys.exit(main(sys.argv[1:]))"
+    return subprocess.run(
+        [sys.executable, "-c", code, *command],
+        capture_output=True,
+        text=True,
+        env=ENVIRONMENT,
+    )
+
+
+@pytest.mark.slow
+def test_a_full_disk_leaves_nothing_cut_off_and_what_was_there(folder, little_room):
+    place, code = little_room
+    out = place / "out"
+    new = run_with(code, [*SYNTHESIZE, *LEDGER, *TOO_MANY, "-o", "small/out"])
+    assert new.returncode == 2 and payments() == 1
+    assert list(out.iterdir()) == list(place.glob("dptda-out-*")) == []
+    note, error = (line for line in new.stderr.splitlines() if "..." not in line)
+    assert note.startswith("note: epsilon=1, delta=0 was spent") and error.startswith("error: ")
+    # What is left is no release to the next run.
+    small = run_with(code, [*SYNTHESIZE, *LEDGER, "--rows", "10", "-o", "small/out"])
+    assert small.returncode == 0 and payments() == 2
+    before = contents(out)
+    assert before.keys() == {"synthetic.csv", "synthetic.json"}
+    again = run_with(code, [*SYNTHESIZE, *LEDGER, *TOO_MANY, "--force", "-o", "small/out"])
+    assert again.returncode == 2 and payments() == 3
+    assert contents(out) == before and list(place.glob("dptda-out-*")) == []
+
+
+@pytest.mark.slow
+def test_a_disk_that_is_full_already_costs_nothing(folder):
+    pytest.importorskip("resource")
+    limit = _ROOM - 1
+    code = f"import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, ({limit},) * 2)\n"
+    done = run_with(code, [*SYNTHESIZE, *LEDGER, "-o", "out"])
+    assert done.returncode == 2 and payments() == 0 and os.listdir("out") == []
+    assert "error: --out: out has no room for a release (File too large)." in done.stderr

@@ -1,0 +1,256 @@
+"""Tables that cannot be used: refused unpaid, in one line that says what to do."""
+
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, save_npz
+
+import sklearn_dptda
+from sklearn_dptda._cli import main
+from sklearn_dptda._cli._read_graph import read_graph
+from sklearn_dptda._cli._read_points import _INFLATED, _MOST_COLUMNS, read_points
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def refused(folder, capsys):
+    """What a command says of its table, in one line, after which nothing is paid or made."""
+
+    def call(*command):
+        assert main([*command, "--ledger", "l.db", "--budget", "99", "1e-2", "-o", "out"]) == 2
+        error = capsys.readouterr().err.splitlines()[-1]
+        assert error.startswith("error: ") and not os.path.exists("l.db")
+        assert not os.path.exists("out")
+        return error
+
+    return call
+
+
+def write_npy_header(path, shape):
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    header += b" " * (63 - (len(header) + 10) % 64) + b"\n"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + b"1234")
+
+
+@pytest.mark.parametrize("shape", [(10**30, 2), (2**62, 2), (2**32, 2**32)])
+@pytest.mark.parametrize("suffix", ["npy", "npz"])
+def test_shapes_that_no_array_has(shape, suffix, folder, refused):
+    write_npy_header(folder / "huge.npy", shape)
+    with zipfile.ZipFile("huge.npz", "w") as archive:
+        archive.write("huge.npy", "a.npy")
+    for command in ("bounds", "graph"):
+        error = refused(command, f"huge.{suffix}")
+        assert f"huge.{suffix} is not a NumPy " in error
+
+
+def test_an_array_under_the_name_of_an_archive(folder, refused):
+    np.save("rows.npy", RNG.uniform(size=(5, 2)))
+    os.rename("rows.npy", "rows.npz")
+    assert "rows.npz is not a NumPy archive" in refused("bounds", "rows.npz")
+
+
+@pytest.fixture
+def little(monkeypatch):
+    """Less is much."""
+    assert _INFLATED == 1 << 30
+    monkeypatch.setattr("sklearn_dptda._cli._read_points._INFLATED", 1 << 24)
+
+
+@pytest.fixture
+def bombs(folder, little, monkeypatch):
+    """Archives that would become 32 mebibytes, of which nobody may read a byte."""
+    for name, members in {"dense.npz": ["a.npy"], "sparse.npz": ["format.npy", "a.npy"]}.items():
+        with zipfile.ZipFile(name, "w", zipfile.ZIP_DEFLATED) as archive:
+            for member in members:
+                archive.writestr(member, bytes(1 << 25))
+
+    def read(*_):
+        raise AssertionError("inflated")
+
+    monkeypatch.setattr(zipfile.ZipExtFile, "read", read)
+
+
+def test_archives_that_would_inflate_are_not_read(bombs, refused):
+    for command in (("bounds", "dense.npz"), ("graph", "dense.npz"), ("graph", "sparse.npz")):
+        error = refused(*command)
+        assert "GiB, more than 100 times its size, and is not read" in error and ".npy" in error
+
+
+def test_archives_that_are_compressed_well_are_read(folder):
+    np.savez_compressed("zeros.npz", np.zeros((1000, 1000)))
+    assert os.path.getsize("zeros.npz") < 1e-2 * 8e6
+    assert read_points("zeros.npz").shape == (1000, 1000)
+    save_npz("graph.npz", csr_array(np.eye(4)[::-1]))
+    assert read_graph("graph.npz").shape == (4, 4)
+
+
+def test_a_parquet_file_that_would_inflate_is_not_read(folder, little, refused, monkeypatch):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    pandas.DataFrame({"x": np.zeros(1 << 22)}).to_parquet("x.parquet")
+    assert os.path.getsize("x.parquet") < 1 << 18
+    monkeypatch.setattr(pandas, "read_parquet", lambda *_: pytest.fail("read"))
+    assert "x.parquet would become 0.0312 GiB" in refused("bounds", "x.parquet")
+
+
+def test_a_million_columns_are_refused(folder, refused):
+    np.save("wide.npy", np.zeros((2, 10**6)))
+    for command in ("cluster", "synthesize", "bounds"):
+        error = refused(command, "wide.npy")
+        assert "wide.npy has 1,000,000 columns, and at most 1,000" in error
+        assert "choose --columns" in error
+    assert read_points("wide.npy", columns=["0", "999999"]).shape == (2, 2)
+    # A matrix of a graph has as many columns as nodes.
+    np.save("graph.npy", np.zeros((_MOST_COLUMNS + 1,) * 2))
+    assert read_graph("graph.npy").shape == (_MOST_COLUMNS + 1,) * 2
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="needs signals of POSIX")
+def test_ctrl_c_ends_a_release_of_as_many_columns_as_there_may_be(folder):
+    np.save("wide.npy", RNG.normal(size=(200, _MOST_COLUMNS)))
+    root = os.path.dirname(os.path.dirname(sklearn_dptda.__file__))
+    command = [sys.executable, "-m", "sklearn_dptda", "cluster", "wide.npy", "--bounds", "-5", "5"]
+    run = subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": root, "OMP_NUM_THREADS": "1"},
+    )
+    try:
+        while (line := run.stderr.readline()) != "drawing the release ...\n":
+            assert line, "the run ended before it said a word"
+        run.send_signal(signal.SIGINT)
+        _, error = run.communicate(timeout=30)
+    finally:
+        run.kill()
+    assert run.returncode == 130
+    assert error.splitlines()[-1] == "interrupted: epsilon=1, delta=1e-06 was spent"
+
+
+def wide(n, d=250):
+    np.save("wide.npy", RNG.normal(size=(n, d)))
+    return ("cluster", "wide.npy")
+
+
+def test_private_bounds_of_many_columns_are_refused(folder, refused):
+    error = refused(*wide(300))
+    assert "private bounds of 250 columns at --epsilon 1 take some 11,134 rows" in error
+    assert all(word in error for word in ("--bounds", "--columns", "--adjacency replace-one"))
+    # The number of rows is private, and decides nothing.
+    assert refused(*wide(20_000)) == error
+    # Here it is public.
+    error = refused(*wide(300), "--adjacency", "replace-one")
+    assert "take some 15,745 rows" in error and "say --adjacency" not in error
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "options"),
+    [
+        (300, 250, ["--bounds", "-5", "5"]),
+        (300, 20, []),
+        (300, 250, ["--columns", "0", "7"]),
+        (300, 100, ["--epsilon", "9"]),
+        (16_000, 250, ["--adjacency", "replace-one"]),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*lie beyond the bounds")
+def test_what_the_refusal_recommends_is_accepted(n, d, options, folder):
+    command = [*wide(n, d), "--kind", "kmeans", "--n-clusters", "2", "--seed", "0", *options]
+    assert main(command) == 0
+
+
+PATIENTS = (
+    "id,age,mass,note\n"
+    + "\n".join(f"P{j},{30 + j},{'' if j % 4 else 70},{'ok' if j % 5 else 1}" for j in range(40))
+    + "\n"
+)
+
+
+def test_columns_that_cannot_be_used_are_named_and_counted(folder, refused):
+    (folder / "patients.csv").write_text(PATIENTS)
+    error = refused("bounds", "patients.csv", "--header")
+    assert (
+        "column 0 ('id'): 40 of 40 rows hold no real number; "
+        "column 2 ('mass'): 30 of 40 rows have a gap; "
+        "column 3 ('note'): 32 of 40 rows hold no real number. "
+    ) in error
+    assert "choose --columns among the other 1" in error and "public constant" in error
+    assert "P1" not in error and "ok" not in error.replace("patients", "")
+    # A header that is guessed may be a record.
+    error = refused("bounds", "patients.csv", "--columns", "age", "mass")
+    assert "column 2: 30 of 40 rows have a gap. " in error and "mass" not in error
+    error = refused("bounds", "patients.csv", "--columns", "0")
+    assert "To go on, fix the file" in error and "other 0" not in error
+    error = refused("synthesize", "patients.csv", "--header", "--categories", "id=P1,P2")
+    assert "column 2 ('mass')" in error and "('id')" not in error
+    error = refused(
+        *("synthesize", "patients.csv", "--header", "--columns", "age", "note"),
+        *("--categories", "note=ok,good"),
+    )
+    assert "column 3 ('note'): 8 of 40 rows hold a value that is not in its list" in error
+
+
+def test_many_columns_that_cannot_be_used_are_not_all_named(folder, refused):
+    (folder / "t.csv").write_text(",".join("abcdefgh") + "\n" + ",".join("x" * 8) + "\n")
+    error = refused("bounds", "t.csv", "--header")
+    assert "column 4 ('e'): 1 of 1 rows" in error and "; 3 more columns. " in error
+
+
+def test_rows_of_different_lengths_are_counted(folder, refused):
+    (folder / "t.csv").write_text("a,b\n1,2\n3,4,5\n6\n7,8\n")
+    error = refused("bounds", "t.csv", "--header")
+    assert "2 of 4 have not the 2 cells of the first row" in error
+
+
+EDGES = [("ann", "bob"), ("bob", "cy"), ("cy", "ann"), ("ann", "bob")]
+
+
+def test_edges_between_ids(folder, refused, capsys):
+    (folder / "edges.csv").write_text("from,to\n" + "".join(f"{a},{b}\n" for a, b in EDGES))
+    # Dan has no edge: the list is public, and not made from the edges.
+    (folder / "ids.txt").write_text("dan\nann\n\ncy\nbob\n")
+    expected = np.zeros((4, 4))
+    expected[1:, 1:] = 1 - np.eye(3)
+    options = ["--nodes", "ids.txt", "--header"]
+    ids = ["dan", "ann", "cy", "bob"]
+    np.testing.assert_array_equal(read_graph("edges.csv", ids, header=True).toarray(), expected)
+    error = refused("graph", "edges.csv", "--nodes", "ids.txt")
+    assert "in 1 of 5 rows. --header says" in error and "from," not in error
+    (folder / "few.txt").write_text("ann\nbob\n")
+    assert "in 2 of 4 rows" in refused("graph", "edges.csv", "--nodes", "few.txt", "--header")
+    error = refused("graph", "edges.csv", "--nodes", "4", "--header")
+    assert "not whole numbers from 0 to 3, in 4 of 4 rows" in error and "--nodes FILE" in error
+    (folder / "twice.txt").write_text("ann\nbob\nann\n")
+    error = refused("graph", "edges.csv", "--nodes", "twice.txt", "--header")
+    assert "list of different ids" in error and "ann" not in error
+    assert "there is no file no.txt" in refused("graph", "edges.csv", "--nodes", "no.txt")
+    (folder / "latin.txt").write_bytes("Bébé\n".encode("latin-1"))
+    assert "UTF-8" in refused("graph", "edges.csv", "--nodes", "latin.txt")
+    assert main(["graph", "edges.csv", *options, "--epsilon", "20", "-o", "out"]) == 0
+    content = json.loads((folder / "out" / "graph.json").read_text())
+    assert content["nodes"] == ids and content["n_nodes"] == 4
+
+
+def test_a_plan_says_what_it_is_at(capsys, monkeypatch):
+    monkeypatch.setattr("sklearn_dptda._cli._progress._SECONDS", 0.0)
+    monkeypatch.setattr("sklearn_dptda._cli._progress._AGAIN", 0.05)
+    options = ("--n", "2000", "--bounds", "-1.5", "1.5", "--m", "0.25", "--loop-radius", "1")
+    assert main(["plan", *options]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "searching for the least epsilon ..." and len(lines) > 1
+    assert lines[-1].endswith(" s")
