@@ -118,9 +118,9 @@ class PrivateMeasure(ReleasedMeasureMixin, GroupsMixin, PrivateEstimatorMixin, B
     of them together. Names and types of columns are public; values beyond a
     public list are refused before anything is paid. With ``method="metric"`` measures
     at a Wasserstein distance ``w`` cost at most ``alpha * (w + resolution)``:
-    the integrals are sums of integers, in whatever order, rounded by ``2**-30``
-    of the noise each, and where rows are in the grid is rounded as floats are.
-    For a single row more noise pays for that.
+    rows are summed as integers, and ``resolution`` is what rounding adds, of
+    their places as floats and of the integrals at ``2**-30`` of the noise for
+    each. For a single row more noise pays for that.
     %(privacy_of_groups)s
 
     References
