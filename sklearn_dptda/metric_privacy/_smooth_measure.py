@@ -107,7 +107,7 @@ def integrals(points, m):
     # Of its own cell a point gives what lies beyond it, of all later ones everything.
     own = _exact_sums(cell, cell + 1 - x, m)
     later = np.r_[0, np.cumsum(np.bincount(cell, minlength=m))[:-1]]
-    return ((own + later.astype(object) * _WHOLE) / (_WHOLE * m * len(points))).astype(float)
+    return ((own + later.astype(object) * _WHOLE) / (_WHOLE * int(m) * len(points))).astype(float)
 
 
 def _exact_sums(places, parts, size):
