@@ -193,3 +193,66 @@ def test_code_of_a_page_runs(page, tmp_path, monkeypatch):
         ran += 1
     plt.close("all")
     assert ran
+
+
+VERDICTS = {"faithful", "different", "impossible", "answered", "partly", "open", "ours"}
+PAPERS = ("Kang", "Byun", "Vishwanath", "Boedihardjo")
+
+
+def reproduced():
+    """Rows of the tables of each section of the page of papers, by the section's first word."""
+    text = (DOC / "reproduction.md").read_text(encoding="utf-8")
+    for section in re.split(r"^#+ ", text, flags=re.MULTILINE)[1:]:
+        lines = [line for line in section.splitlines() if line.startswith("|")]
+        rows = [[c.strip() for c in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+        # Below names of columns, and a rule.
+        yield section.split()[0].rstrip(",:"), rows[2:], section
+
+
+def test_counts_of_verdicts_can_be_recounted():
+    found, claimed = {}, {}
+    for name, rows, section in reproduced():
+        if name in PAPERS:
+            words = [re.match(r"\w+", row[-1])[0] for row in rows]
+            assert set(words) <= VERDICTS, (name, set(words) - VERDICTS)
+            counts = [words.count(word) for word in ("faithful", "different", "impossible")]
+            found[name] = [sum(counts), *counts]
+            questions = [words.count(word) for word in ("answered", "partly", "open")]
+            printed = r"(\d+) items: (\d+) faithful, (\d+) different[^|]*?, (\d+) impossible"
+            numbers = re.search(printed, section).groups()
+            assert [int(number) for number in numbers] == found[name], name
+            if name == "Kang":
+                assert questions == [3, 4, 0] and "three are answered and four in part" in section
+            if name == "Boedihardjo":
+                assert questions == [1, 1, 1]
+        elif rows and name == "Papers":
+            claimed = {row[0].split(",")[0]: [int(number) for number in row[1:]] for row in rows}
+    assert claimed == found and set(found) == set(PAPERS)
+
+
+def test_verdicts_of_table_2_follow_from_its_numbers():
+    ((rows, section),) = ((rows, text) for name, rows, text in reproduced() if name == "Table")
+    assert len(rows) == 32
+    counts = {}
+    for kind in (-2, -1):
+        for row in rows:
+            word, mean, error = re.fullmatch(r"(\w+): (\S+) ± (\S+)", row[kind]).groups()
+            # Standard deviation of a run: two standard errors of the difference.
+            apart = (float(mean) - float(row[3])) / (float(error) * 20**0.5)
+            if abs(abs(apart) - 1) > 0.1:
+                assert word == ("above" if apart > 1 else "below" if apart < -1 else "unclear")
+            counts[kind, row[2] == "6", word] = counts.get((kind, row[2] == "6", word), 0) + 1
+    above, below, unclear = (
+        [sum(counts.get((kind, six, word), 0) for six in (True, False)) for kind in (-2, -1)]
+        for word in ("above", "below", "unclear")
+    )
+    assert (
+        f"above the paper in {above[0]}, below in {below[0]} and {unclear[0]} are unclear under "
+        f"replace-one; under add-remove it is above in {above[1]}, below in {below[1]} and "
+        f"{unclear[1]} are unclear" in " ".join(section.split())
+    )
+    of_many = [[counts[kind, False, word] for kind in (-2, -1)] for word in ("above", "below")]
+    assert [counts[kind, True, "above"] for kind in (-2, -1)] == [6, 7]
+    assert of_many == [[5, 5], [8, 11]]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"above {above[0]}, below {below[0]} and within the noise of {unclear[0]}" in readme

@@ -73,7 +73,9 @@ class DPMoG(DensityMixin, FitPredictMixin, PrivateRowsEstimator):
     method : {"clipped", "paper"}, default="clipped"
         ``"paper"``: Algorithm 2 of Byun, Choi and Lee, by raw moments in the
         box, in ``kmeans_steps + mixture_steps`` steps; full covariances and
-        hard assignment only.
+        hard assignment only. The paper states no start and no rule for
+        components without rows: all fits have one public start, and such
+        components split the heaviest ones.
     kmeans_steps : int, default=8
         Number of k-means steps. The first three find initial centres, as
         clusters of many small cells, where noise allows for them, and more
@@ -200,7 +202,7 @@ class DPMoG(DensityMixin, FitPredictMixin, PrivateRowsEstimator):
         if self.method == "paper":
             last = _RAW_STEPS if self.mixture_steps == "auto" else int(self.mixture_steps)
             n_steps = int(self.kmeans_steps) + last
-            mixture = fit_raw_mixture(rows, self._n_start() or USUAL, n_steps, budget, rng)
+            mixture = fit_raw_mixture(rows, self._n_start() or USUAL, n_steps, budget)
             self._keep_noise(mixture[0])
             return self._keep(*self._in_units(*mixture))
         last, data = fit_mixture(

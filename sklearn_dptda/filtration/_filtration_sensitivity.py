@@ -22,6 +22,9 @@ def sensitivity_dtm(m: float, n: int, p: float, diameter: float) -> float:
     smallest ``p``-th powers of distances by at most ``diameter**p``, hence the
     distance-to-measure by at most ``(diameter**p / k)**(1/p)``. By stability
     this also bounds the bottleneck distance between the persistence diagrams.
+    The bound needs nothing of the set of possible records but its diameter. It
+    is attained for ``p = 1`` and ``k`` from 4 on wherever two records can be a
+    diameter apart (:func:`dtm_worst_case`).
 
     Parameters
     ----------
@@ -50,18 +53,20 @@ def sensitivity_dtm(m: float, n: int, p: float, diameter: float) -> float:
 
 
 def sensitivity_cech(diameter: float) -> float:
-    """Lower bound of the sensitivity of the components of Čech diagrams (Theorem 5).
+    """Sensitivity of the components of Čech diagrams (Theorem 5).
 
-    One replaced point can change the diagram by a quarter of the diameter
-    whatever the number of points (that of Rips, whose scale is twice that, by
-    a half), and its components by no more: no amount of data makes these
-    diagrams cheap to privatise, which is why there is no private version of
-    them here.
+    One replaced point can change them by a quarter of the diameter whatever
+    the number of points (those of Rips, whose scale is twice that, by a half),
+    and by no more: no amount of data makes these diagrams cheap to privatise,
+    which is why there is no private version of them here. It is attained
+    wherever two records can be a diameter apart (:func:`cech_worst_case`); the
+    pair of the theorem has a point in the middle of them, and so needs a
+    convex set.
 
     Parameters
     ----------
     diameter : float
-        Diameter of the box.
+        Diameter of the box, or of any set of possible records.
 
     Returns
     -------

@@ -18,7 +18,9 @@ def dtm_midpoint_case(
     With ``k = ceil(m n)`` of at most ``n // 2``, the components of the L1
     distance-to-measure on a convex set are ``min(n_moved / k, 1 / 2) *
     diameter / 2`` apart in bottleneck distance, and there is nothing in the
-    other dimensions.
+    other dimensions. Where the middle is no possible record, as in a set that
+    is not convex there, the pair does not exist: of records at the two places
+    alone no neighbours are ``diameter / (2 k)`` apart for an odd ``k``.
 
     Parameters
     ----------
@@ -75,7 +77,8 @@ def cech_midpoint_case(X: ArrayLike) -> FloatArray:
     differ by at least ``min(delta, d / 2)`` from those of ``X`` in bottleneck
     distance: ``d`` is the last finite death, and ``delta`` what it is above
     the last but one that is smaller, or above zero. The clouds are neighbours
-    under addition of a point.
+    under addition of a point, where the middle is a possible record: in convex
+    sets.
 
     Parameters
     ----------

@@ -12,7 +12,8 @@ def cech_worst_case(n: int, low: ArrayLike, high: ArrayLike) -> tuple[FloatArray
 
     All points at one corner, against one of them at the opposite corner: a
     second component appears that lives until half the diameter, a quarter of
-    it away from the diagonal.
+    it away from the diagonal. The set of possible records need not be convex:
+    it needs the two corners alone.
 
     Returns
     -------
@@ -45,7 +46,8 @@ def dtm_worst_case(
     The birth of one component of dimension 0 moves by the full sensitivity.
     Where the other corner holds at least ``k`` points as well, this component
     is the second one: its persistence must exceed the shift for the distance
-    to show, which it does as soon as ``k >= 4``.
+    to show, which it does as soon as ``k >= 4``. The set of possible records
+    need not be convex: it needs the two corners alone.
     """
     low, high = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
     k = neighbour_count(m, n)
@@ -62,7 +64,7 @@ def dtm_worst_case_loop(n: int, low: ArrayLike, high: ArrayLike) -> tuple[FloatA
     All points lie on the sphere that is inscribed in the box (two points in
     dimension 1); one of them moves to its centre. The distance-to-measure at
     the centre, the death of the class of dimension ``d - 1``, falls from the
-    radius by ``radius / k``.
+    radius by ``radius / k``. The centre must be a possible record.
 
     Returns
     -------

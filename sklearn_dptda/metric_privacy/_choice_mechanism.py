@@ -24,6 +24,10 @@ from sklearn_dptda.utils import check_collection, refuse_repeated
 from sklearn_dptda.utils._distances import check_diagram
 from sklearn_dptda.utils._rows import check_rows, without_quotes
 
+# What floats add to a loss, at most: logarithms of weights that are not floored are below 2**10 in
+# size, and few of their roundings meet in a ratio of two probabilities.
+_LOST = 2.0**-40
+
 
 class ChoiceMechanism(MetricMechanism):
     """Base of mechanisms whose releases are from a public list of candidates.
@@ -38,21 +42,24 @@ class ChoiceMechanism(MetricMechanism):
 
     def _settle(self, rate, mechanism, public=True, rounding=0.0):
         """Lower the rate until the law is private as it is computed, and promise that."""
-        D = self._between
-        # What rounding adds to distances is part of the promise, and so of the check.
-        granted = np.where(D > 0, D + rounding, 0.0)
+        D, alpha = self._between, float(self.alpha)
+        diameter, spare = float(D.max()), _LOST / alpha
+        # What rounding adds to distances is part of the promise, and so of the check; to the
+        # largest one, which epsilon is for, it adds nothing.
+        granted = np.minimum(D + rounding + spare, diameter - spare)
         self.rate_, self.privacy_parameter_ = lowered(
-            self._log_weights, self._to_outputs(D), rate, granted, float(self.alpha)
+            self._log_weights, self._to_outputs(D), rate, np.where(D > 0, granted, 0.0), alpha
         )
         self._promise_metric(
-            epsilon=float(self.alpha) * float(D.max()),
+            epsilon=alpha * diameter,
             unit="one record",
             mechanism=mechanism,
             released="a public candidate for each record",
             public_parameters=public,
             metric=f"{comparable(self.metric)} distance",
-            diameter=float(D.max()),
-            resolution=rounding,
+            diameter=diameter,
+            # Rounded where the law is checked, and where it is drawn from.
+            resolution=rounding + 2 * spare,
             attained=self.privacy_parameter_,
         )
 

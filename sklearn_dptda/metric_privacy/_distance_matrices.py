@@ -80,14 +80,14 @@ def closed(D, candidates):
 
 
 def check_pair(D1: ArrayLike, D2: ArrayLike | None = None) -> tuple[FloatArray, FloatArray]:
-    """Distances of privacy and of accuracy on the same points; None: the same object twice."""
+    """Distances of privacy and of accuracy on the same points: one object, where they are equal."""
     D1 = check_distances(D1, "D1")
     if D2 is None:
         return D1, D1
     D2 = check_distances(D2, "D2")
     if D1.shape != D2.shape:
         raise ValueError(f"D1 has {len(D1)} points, but D2 has {len(D2)}.")
-    return D1, D2
+    return D1, D1 if np.array_equal(D1, D2) else D2
 
 
 def check_alpha(alpha: float) -> float:

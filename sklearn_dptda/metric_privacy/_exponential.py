@@ -88,8 +88,8 @@ class MetricExponentialMechanism(ChoiceMechanism):
 
     One release is a candidate for each record. Moving one record by a distance
     ``r`` changes the logarithm of the probability of any release by at most
-    ``alpha * r``; replacing it by any other by at most ``alpha`` times the
-    diameter of the candidates, the ``epsilon`` of the guarantee. The
+    ``alpha * (r + resolution)``; replacing it by any other by at most ``alpha``
+    times the diameter of the candidates, the ``epsilon`` of the guarantee. The
     candidates are public. ``log_probability`` is not private.
 
     Where many candidates crowd together at a distance, each of them is unlikely,
@@ -103,9 +103,9 @@ class MetricExponentialMechanism(ChoiceMechanism):
     candidates cannot be checked: where it breaks the triangle inequality, the
     loss in proportion to distance is not kept, that of ``epsilon`` is.
 
-    Probabilities are rounded relatively by about 1e-15, and none is less than
-    ``2**-40`` of the largest. What rounding adds to distances is the
-    ``resolution`` of the guarantee. Coordinates that are farther from all
+    No probability is less than ``2**-40`` of the largest. What rounding adds to
+    distances and to logarithms of probabilities is the ``resolution`` of the
+    guarantee. Coordinates that are farther from all
     candidates than these from each other are moved to that distance, which
     brings no two records farther apart.
 

@@ -55,8 +55,8 @@ def lowered(log_weights, to_outputs, rate, D, alpha):
     """
     for _ in range(60):
         parameter = rated_parameter(log_weights, to_outputs, rate, D)
-        if parameter <= alpha * (1 + 1e-9):
-            return rate, min(parameter, alpha)
+        if parameter <= alpha:
+            return rate, parameter
         rate *= max(0.5, alpha / parameter * (1 - 1e-9))
     raise ValueError("alpha times the distances of candidates is lost in rounding.")
 

@@ -1,6 +1,5 @@
 """Private probability measures, and synthetic points drawn from them."""
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from numbers import Integral, Real
@@ -16,7 +15,7 @@ from sklearn_dptda.metric_privacy._box_measure import box_measure
 from sklearn_dptda.metric_privacy._coded_table import CodedTable, code_table
 from sklearn_dptda.metric_privacy._metric_guarantee import MetricPrivacyGuarantee
 from sklearn_dptda.metric_privacy._released_measure import ReleasedMeasureMixin, marginal_distance
-from sklearn_dptda.metric_privacy._smooth_measure import check_grid, size_for, smooth_measure
+from sklearn_dptda.metric_privacy._smooth_measure import check_grid, rounding_for, smooth_measure
 from sklearn_dptda.preprocessing._cubes import private_intervals
 from sklearn_dptda.privacy import (
     NoiseSource,
@@ -120,8 +119,9 @@ class PrivateMeasure(ReleasedMeasureMixin, GroupsMixin, PrivateEstimatorMixin, B
     of them together. Names and types of columns are public; values beyond a
     public list are refused before anything is paid. With ``method="metric"`` measures
     at a Wasserstein distance ``w`` cost at most ``alpha * (w + resolution)``:
-    the integrals are rounded, at ``2**-30`` for each. For a single row more
-    noise pays for that.
+    rows are summed as integers, and ``resolution`` is what rounding adds, of
+    their places as floats and of the integrals at ``2**-30`` of the noise for
+    each. For a single row more noise pays for that.
     %(privacy_of_groups)s
 
     References
@@ -338,8 +338,7 @@ class PrivateMeasure(ReleasedMeasureMixin, GroupsMixin, PrivateEstimatorMixin, B
             )
         alpha = float(self.epsilon) * n if self.alpha is None else float(self.alpha)
         check_grid(alpha, d)
-        # Rounding moves each number by less than a step, 2**-30 of the noise.
-        rounding = 0.0 if math.isinf(alpha) else size_for(alpha, d) * 2.0**-30 / alpha
+        rounding = rounding_for(alpha, d)
         if self.alpha is None and rounding * n > 0.5:
             raise ValueError(f"epsilon is too small for its noise; got {quoted(self.epsilon)}.")
         return MetricPrivacyGuarantee(

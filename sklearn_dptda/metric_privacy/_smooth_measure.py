@@ -11,12 +11,19 @@ from sklearn_dptda.metric_privacy._measure_error import LineNoise
 from sklearn_dptda.privacy import FixedPoint
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._rounding import ROUND_UP
+from sklearn_dptda.utils._row_batches import BATCH, slices
 
 # Nodes of a grid that is projected by linear programming.
 MOST_NODES = 5000
 # Cells of a line.
 MOST_CELLS = 1 << 16
 _ALPHAS = (1e-6, 1e9)
+# Bits of the two words of a number that is summed, and what stands for one.
+_WORD = 32
+_WHOLE = 2 ** (2 * _WORD)
+# What floats add to the distance of two measures, at most: places in the grid, weights of a point
+# and means are rounded by some 2**-53 of what they are, and sums are exact.
+_LOST = 2.0**-50
 
 
 def check_grid(alpha, d):
@@ -43,6 +50,12 @@ def size_for(alpha, d):
     """How many numbers are released at the resolution for a rate."""
     k = resolution_for(alpha, d)
     return k if d == 1 else (k + 1) ** d
+
+
+def rounding_for(alpha, d):
+    """What rounding adds to the distance of two measures: that of floats, and to the lattice."""
+    # Each number is rounded by less than a step, 2**-30 of the noise.
+    return 0.0 if math.isinf(alpha) else _LOST + size_for(alpha, d) * 2.0**-30 / alpha
 
 
 def smooth_measure(points, noise, alpha, factor):
@@ -93,9 +106,24 @@ def integrals(points, m):
     x = np.minimum(points[:, 0] * m, m)
     cell = np.minimum(x.astype(np.int64), m - 1)
     # Of its own cell a point gives what lies beyond it, of all later ones everything.
-    own = np.bincount(cell, weights=cell + 1 - x, minlength=m)
+    own = _exact_sums(cell, cell + 1 - x, m)
     later = np.r_[0, np.cumsum(np.bincount(cell, minlength=m))[:-1]]
-    return (own + later) / (m * len(points))
+    return ((own + later.astype(object) * _WHOLE) / (_WHOLE * int(m) * len(points))).astype(float)
+
+
+def _exact_sums(places, parts, size):
+    """Sums of numbers from 0 to 1, cut to whole units, by their places: in whatever order.
+
+    Two words of each number are summed: floats hold the sums of a batch, and integers those of up
+    to 2**31 rows.
+    """
+    high, low = np.zeros((2, size), dtype=np.int64)
+    for place, part in zip(slices(places, BATCH), slices(parts, BATCH), strict=True):
+        word = np.floor(np.ldexp(part, _WORD))
+        rest = np.floor(np.ldexp(np.ldexp(part, _WORD) - word, _WORD))
+        high += np.bincount(place, word, size).astype(np.int64)
+        low += np.bincount(place, rest, size).astype(np.int64)
+    return high.astype(object) * 2**_WORD + low
 
 
 def measure_of_integrals(noisy):
@@ -116,12 +144,12 @@ def hat_means(points, k):
     scaled = points * k
     cell = np.minimum(scaled.astype(np.int64), k - 1)
     rest = scaled - cell
-    total = np.zeros((k + 1) ** d)
+    total = np.zeros((k + 1) ** d, dtype=object)
     for corner in product((0, 1), repeat=d):
         weights = np.prod(np.where(corner, rest, 1 - rest), axis=1)
         flat = np.ravel_multi_index(tuple((cell + corner).T), (k + 1,) * d)
-        total += np.bincount(flat, weights=weights, minlength=len(total))
-    return total / n
+        total += _exact_sums(flat, weights, len(total))
+    return (total / (_WHOLE * n)).astype(float)
 
 
 def nearest_measure(noisy, k, d):

@@ -92,8 +92,8 @@ class UltrametricMechanism(ChoiceMechanism):
 
     One release is a public point for each record. Moving one record by a
     distance ``r`` changes the logarithm of the probability of any release by
-    at most ``alpha * r``, and replacing it by ``epsilon``, which is ``alpha``
-    times the diameter.
+    at most ``alpha * (r + resolution)``, where ``resolution`` is what rounding
+    adds, and replacing it by ``epsilon``, which is ``alpha`` times the diameter.
 
     *Relaxed.* The distance of a point from a class, the least from its points,
     changes by no more than the point is moved; so do, at half the rate, both
@@ -190,14 +190,14 @@ class UltrametricMechanism(ChoiceMechanism):
         on_a_tree = is_ultrametric(D1, tree)
         kinds = self._kinds(is_ultrametric(D2), on_a_tree)
         # What rounding breaks is mended, so that all that follows is exact.
-        D1 = tree if on_a_tree else check_distances(D1, "candidates", all_triangles=True)
-        self._between, D2 = D1, D1 if self.accuracy is None else D2
+        mended = tree if on_a_tree else check_distances(D1, "candidates", all_triangles=True)
+        self._between, D1, D2 = mended, mended, mended if D2 is D1 else D2
         self.n_candidates_ = self.n_features_in_ = len(D1)
         law = cheapest(self._laws(kinds, D1, D2))
         self.law_, self.radius_, self.accuracy_ = law.kind, law.radius, law.cost
         self.representatives_ = self._outputs = law.outputs
         self._log_weights, self._to_classes = law.log_weights, law.to_classes
-        # Sums of distances are rounded, those of a tree are not.
+        # Sums of distances are rounded, distances of a tree are not.
         rounding = 0.0 if on_a_tree else 2.0**-46 * float(D1.max())
         self._settle(law.rate, _MECHANISMS[law.kind], rounding=rounding)
         return self

@@ -1,5 +1,6 @@
 """Pairs of clouds of the paper's lower bounds, measured, and what its statements leave out."""
 
+import itertools
 import math
 
 import gudhi
@@ -87,6 +88,26 @@ def test_odd_sizes_need_another_pair(k):
     other = cloud.copy()
     other[0] = 1.0
     assert apart((cloud, other), k) == pytest.approx(1 / (2 * k), abs=1e-9)
+
+
+@pytest.mark.parametrize("k", range(1, 9))
+@pytest.mark.parametrize("more", [0, 1, 3])
+def test_without_a_middle_proposition_9_holds_for_even_k_alone(k, more):
+    # All neighbours whose points are at one of two places: where the middle of these is no possible
+    # record, as in any space that is not convex there, the pairs of the text do not exist.
+    n = 2 * k + more
+    clouds = [np.r_[np.zeros(j), np.ones(n - j)][:, None] for j in range(n + 1)]
+    found = {round(apart(pair, k, resolution=17), 9) for pair in itertools.pairwise(clouds)}
+    expected = {round(min(4, i) / (4 * k), 9) for i in range(k % 2, k + 1, 2)}
+    assert found | {0.0} == expected | {0.0}
+    assert (round(1 / (2 * k), 9) in found) == (k % 2 == 0)
+
+
+def test_two_places_are_enough_for_a_quarter_of_the_diameter():
+    # Theorem 5 by another pair than that of the text, which needs the middle.
+    cloud, neighbour = cech_worst_case(9, [0.0], [1.0])
+    assert set(np.concatenate([cloud, neighbour]).ravel()) == {0.0, 1.0}
+    assert apart((cloud, neighbour), 1) == pytest.approx(sensitivity_cech(1.0), abs=1e-9)
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])

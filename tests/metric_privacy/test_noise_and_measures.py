@@ -13,7 +13,12 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda import DTMFiltration
-from sklearn_dptda.metric_privacy import KNormMechanism, MetricPrivacyGuarantee, PrivateMeasure
+from sklearn_dptda.metric_privacy import (
+    KNormMechanism,
+    MetricPrivacyGuarantee,
+    PrivateMeasure,
+    _smooth_measure,
+)
 from sklearn_dptda.metric_privacy import _box_measure as tree
 from sklearn_dptda.metric_privacy._lattice_noise import cube_radii, lattice_noise
 from sklearn_dptda.metric_privacy._smooth_measure import (
@@ -21,6 +26,7 @@ from sklearn_dptda.metric_privacy._smooth_measure import (
     integrals,
     measure_of_integrals,
     nearest_measure,
+    resolution_for,
     size_for,
 )
 from sklearn_dptda.preprocessing import _cubes
@@ -305,6 +311,44 @@ def test_noise_of_a_row_pays_for_rounding(monkeypatch):
         PrivateMeasure(1e-9, (0, 1), method="metric", adjacency="replace-one")._guarantee(
             (10**6, 1)
         )
+
+
+@pytest.mark.parametrize(("d", "n"), [(1, 10**6), (2, 10**6), (3, 10**5)])
+def test_order_and_number_of_rows_cost_nothing_beyond_the_promise(d, n, monkeypatch):
+    # Rows that are moved by less than floats of their sum can tell, at the largest rate: what is
+    # released differs by no more than alpha times the distance and the resolution.
+    drawn = []
+
+    def without_noise(self, scale, size):
+        drawn.append(scale)
+        return np.zeros(size, dtype=np.int64)
+
+    def released(X):
+        private = PrivateMeasure(bounds=(0, 1), method="metric", alpha=1e9).fit(X)
+        return values.pop(), drawn.pop(), private.privacy_guarantee_
+
+    values, encode = [], FixedPoint.encode
+    monkeypatch.setattr(NoiseSource, "discrete_laplace", without_noise)
+    monkeypatch.setattr(
+        FixedPoint, "encode", lambda self, x: values.append(encode(self, x)) or values[-1]
+    )
+    monkeypatch.setattr(
+        _smooth_measure, "nearest_measure", lambda noisy, k, d: (noisy[:, None],) * 2
+    )
+    k = resolution_for(1e9, d)
+    step = 2.0 ** (math.ceil(math.log2(n / 2)) - 53)
+    rows = np.zeros((n, d))
+    for first, second in ((0.49, 0.51), (0.4, 0.6)):
+        sides = []
+        for part in (first, second):
+            rows[:, 0] = (3 + 0.5 + part * step) / k
+            sides.append(released(rows))
+        (a, scale, promise), (b, *_) = sides
+        loss = np.abs(a - b).sum() / scale
+        assert loss <= promise.at_distance((second - first) * step / k)
+    rows = np.random.default_rng(0).random((n, d))
+    first, second = (released(X)[0] for X in (rows, rows[np.argsort(rows[:, 0])]))
+    assert np.array_equal(first, second)
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])

@@ -46,6 +46,24 @@ def test_one_metric(alpha):
         assert (law * D[:, net]).sum(axis=1).max() <= 21 * s + SHELLS * s_o
 
 
+def test_equal_distances_have_a_ratio_that_tends_to_one():
+    # Best accuracy and both scales of n points that are all one apart, in closed form: no constant
+    # below one can stand before the sum of the scales, in problem (ii) or in problem (iii).
+    for n, alpha in ((10, 1.0), (40, 3.0), (40, 12.0)):
+        D = 1 - np.eye(n)
+        s, s_o = scales(D, D, alpha)
+        assert (s, s_o) == pytest.approx((float(n > math.exp(alpha / 3)), math.exp(-alpha / 7)))
+        # Symmetric, and as likely as privacy allows to be right.
+        best = (n - 1) / (n - 1 + math.exp(alpha))
+        assert solve(D, D, alpha)[1] == pytest.approx(best, abs=1e-6)
+    ratios = []
+    for alpha in (6.0, 24.0, 96.0):
+        n = round(math.exp(2 * alpha))
+        best = (n - 1) / (n - 1 + math.exp(alpha))
+        ratios.append(best / (1 + math.exp(-alpha / 7)))
+    assert ratios == pytest.approx([0.7003, 0.9686, 1.0], abs=1e-4) and max(ratios) < 1
+
+
 def clusters(D2, net, mean, rng):
     """Number of the centre of each point: that whose exponential start less distance is largest."""
     starts = rng.exponential(mean, len(net))

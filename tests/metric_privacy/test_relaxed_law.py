@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import chi2
 
 from sklearn_dptda.metric_privacy import (
+    MetricExponentialMechanism,
     UltrametricMechanism,
     diametric_scale,
     entropic_scale,
@@ -217,3 +218,45 @@ def test_every_triangle_of_privacy_is_checked():
     D[18, 400] = D[400, 18] = 0.5
     with pytest.raises(ValueError, match="by way of 18"):
         UltrametricMechanism(D, accuracy=1 - np.eye(650), law="relaxed", radius=0.0).fit()
+
+
+def tree(seed):
+    """A random tree of up to eight leaves, with heights from 1e-8 to 1."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 9))
+    heights, parts = np.sort(10 ** rng.uniform(-8, 0, n - 1)), [[i] for i in range(n)]
+    D = np.zeros((n, n))
+    for height in heights:
+        i, j = sorted(rng.choice(len(parts), 2, replace=False))
+        D[np.ix_(parts[i], parts[j])] = D[np.ix_(parts[j], parts[i])] = height
+        parts[i] += parts.pop(j)
+    return D
+
+
+@pytest.mark.parametrize("law", ["relaxed", "raised", "weighted", "full rate"])
+def test_near_points_lose_no_more_than_is_promised(law):
+    # Of points that are 1e-8 apart the rounding of logarithms is no longer nothing.
+    for seed in range(25):
+        D, alpha = tree(seed), 10 ** np.random.default_rng(seed).uniform(-2, 3)
+        if law == "full rate":
+            private = MetricExponentialMechanism(alpha, "precomputed", D, rate="weighted").fit()
+        else:
+            private = UltrametricMechanism(D, alpha, law=law, radius=0.0).fit()
+        promise = private.privacy_guarantee_
+        D = private._between
+        logs = private._logs(D)
+        assert exact_parameter(logs, D + promise.resolution) <= alpha
+        # Replacing a record by any other costs no more than is paid for.
+        assert exact_parameter(logs, np.full(D.shape, D.max())) * D.max() <= promise.epsilon
+        assert private.privacy_parameter_ <= alpha and promise.resolution < 1e-9
+
+
+def test_equal_distances_of_accuracy_are_the_same_ones():
+    D = tree(0) * (1 + 1e-12)
+    for law in ("relaxed", "raised", "weighted"):
+        one, other = (
+            UltrametricMechanism(D, 4.0, accuracy=accuracy, law=law).fit()
+            for accuracy in (None, D.copy())
+        )
+        assert np.array_equal(one.log_probability(D), other.log_probability(D))
+        assert one.accuracy_ == other.accuracy_

@@ -8,6 +8,7 @@ import pytest
 
 from sklearn_dptda.metric_privacy import (
     ScaleBounds,
+    accuracy_bounds,
     baire_scale,
     diametric_scale,
     doubling_scale,
@@ -235,6 +236,14 @@ def test_integrals_and_hats_are_lipschitz():
             assert change <= 2 * d * k * moved * (1 + 1e-9)
             worst = max(worst, change / (2 * d * k * moved))
         assert worst > (0.99 if d == 1 else 0.5)
+
+
+def test_equal_distances_are_those_of_one_metric():
+    # A line of more points than are enumerated, whose scale is exact where its metric is one.
+    D = line(201)
+    assert entropic_scale(D, D.copy(), alpha=4.0) == entropic_scale(D, alpha=4.0)
+    one, other = (accuracy_bounds(line(21), D2, alpha=4.0) for D2 in (None, line(21)))
+    assert "one metric" in other.upper_bounds and other == one
 
 
 @pytest.mark.parametrize(
