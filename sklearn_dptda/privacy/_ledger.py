@@ -4,16 +4,18 @@ import atexit
 import contextlib
 import json
 import os
+import re
 import shutil
 import tempfile
 import uuid
 import weakref
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
-from sklearn_dptda.privacy._composition_rules import Budget, Sums
-from sklearn_dptda.privacy._ledger_stores import MemoryStore, process_lock, taken
+from sklearn_dptda.privacy._composition_rules import COMPOSITIONS, Budget, Sums
+from sklearn_dptda.privacy._ledger_stores import MemoryStore, damaged, process_lock, taken
+from sklearn_dptda.privacy._sensitivity import ADJACENCIES
 from sklearn_dptda.privacy._warnings import PrivacyBudgetExceeded, PrivacyLedgerError
 
 _CREATE_BUDGET = """
@@ -64,6 +66,11 @@ class Spend:
 COLUMNS = tuple(column.name for column in fields(Spend))
 # What a line says, whenever it was written.
 _CONTENT = COLUMNS[2:]
+_KINDS = {**get_type_hints(Spend), "parameters": dict}
+# Of a float's sums none is longer; other text could name a number too large to compute.
+_SUM = re.compile(r"inf|\d{1,2000}(/[1-9]\d{0,2000})?")
+# Columns are of 32 bits in servers.
+_MOST = 2**31 - 1
 
 
 class State(NamedTuple):
@@ -87,6 +94,24 @@ class State(NamedTuple):
     def new(cls, identity, budget, home):
         """Nothing spent."""
         return cls(identity, *budget, home, 0, None, *Sums().to_text())
+
+    @classmethod
+    def read(cls, row, place):
+        """Return a row of the ledger at ``place``; PrivacyLedgerError where it is damaged."""
+        state = cls(*row)
+        sound = (
+            re.fullmatch("[0-9a-f]{32}", str(state.id))
+            and all(isinstance(value, float) for value in (state.epsilon, state.delta))
+            and (state.epsilon > 0 and 0 <= state.delta < 1)
+            and state.composition in COMPOSITIONS
+            and (state.composition == "basic" or state.delta > 0)
+            and (isinstance(state.number, int) and 0 <= state.number <= _MOST)
+            and state.adjacency in (None, *ADJACENCIES)
+            and all(_SUM.fullmatch(str(text)) for text in state[-3:])
+        )
+        if not sound:
+            raise damaged(place)
+        return state
 
     @property
     def budget(self):
@@ -170,7 +195,7 @@ class Ledger:
                     "nothing can be spent from it. PrivacyAccountant(epsilon, path=...) makes a "
                     "new one where there is nothing."
                 )
-            state = State(*rows[0])
+            state = State.read(rows[0], self.store.place)
             if moved:
                 execute(_WRITE_STATE, state._replace(home=self.store.home())._asdict())
             else:
@@ -243,7 +268,16 @@ class Ledger:
         with process_lock, self.store.transaction() as execute:
             self._state(execute)
             rows = execute(f"SELECT {', '.join(COLUMNS)} FROM privacy_spend ORDER BY number")
-        return [Spend(*row[:-1], json.loads(row[-1])) for row in rows]
+        return [self._line(row) for row in rows]
+
+    def _line(self, row):
+        try:
+            spend = Spend(*row[:-1], json.loads(row[-1]))
+        except (TypeError, ValueError):
+            raise damaged(self.store.place) from None
+        if not all(isinstance(getattr(spend, name), kind) for name, kind in _KINDS.items()):
+            raise damaged(self.store.place)
+        return spend
 
     def _state(self, execute, lock=False):
         rows = execute(_READ_STATE + (self.store.lock_clause if lock else ""))
@@ -252,7 +286,7 @@ class Ledger:
                 f"The privacy ledger {self.store.place} is not the one that this accountant "
                 "was made for: nothing was released."
             )
-        state = State(*rows[0])
+        state = State.read(rows[0], self.store.place)
         self._refuse_copies(state)
         return state
 

@@ -46,6 +46,8 @@ process_lock = ProcessLock()
 def make_store(location):
     """SqliteStore for a path or its SQLite URL, ServerStore for another SQLAlchemy URL."""
     location = os.fsdecode(location)
+    if not location or "\0" in location:
+        raise ValueError(f"path must name a file or a database; got {location!r}.")
     if prefix := _SQLITE_URL.match(location):
         location = location[prefix.end() :]
         if not location or location.startswith(":") or "?" in location:
@@ -126,6 +128,9 @@ class SqliteStore:
                 yield execute
         except sqlite3.Error as error:
             raise _unusable(self.place, error) from None
+        except UnicodeDecodeError:
+            # Where SQLite quotes a damaged file in an error of its own.
+            raise damaged(self.place) from None
 
     @contextmanager
     def creation(self):
@@ -178,7 +183,7 @@ class SqliteStore:
         )
         try:
             connection.execute("PRAGMA synchronous=FULL")
-        except sqlite3.Error:
+        except BaseException:
             connection.close()
             raise
         return connection
@@ -219,18 +224,33 @@ class ServerStore:
     def transaction(self):
         """Yield a function that runs one statement and returns its rows."""
         try:
-            with self._engine.begin() as connection:
-
-                def execute(statement, parameters=None):
-                    cursor = connection.execute(self._sqlalchemy.text(statement), parameters or {})
-                    return [tuple(row) for row in cursor] if cursor.returns_rows else []
-
+            with self._begin() as execute:
                 yield execute
         except self._sqlalchemy.exc.SQLAlchemyError as error:
             raise _unusable(self.place, getattr(error, "orig", None) or error) from None
 
-    # Of two that create at once, one violates the other's keys and is refused.
-    creation = transaction
+    @contextmanager
+    def _begin(self):
+        with self._engine.begin() as connection:
+
+            def execute(statement, parameters=None):
+                cursor = connection.execute(self._sqlalchemy.text(statement), parameters or {})
+                return [tuple(row) for row in cursor] if cursor.returns_rows else []
+
+            yield execute
+
+    @contextmanager
+    def creation(self):
+        """Yield as in a transaction; of two that create at once one is told that it is taken."""
+        with self.transaction() as execute:
+            try:
+                yield execute
+            except self._sqlalchemy.exc.DBAPIError:
+                # The tables or the row of the other one are there by now.
+                with suppress(self._sqlalchemy.exc.SQLAlchemyError), self._begin() as look:
+                    if look("SELECT 1 FROM privacy_budget"):
+                        raise taken(self.place) from None
+                raise
 
     def home(self):
         """Wherever the server is."""
@@ -263,6 +283,11 @@ def taken(place):
         f"There is something at {place} already, and a new ledger would hide what was spent from "
         "an old one: PrivacyAccountant.open(path) attaches to a ledger."
     )
+
+
+def damaged(place):
+    """Error for a ledger at a place, in words, that no accountant can have written."""
+    return _unusable(place, "it is damaged")
 
 
 def _unusable(place, error):
