@@ -217,7 +217,8 @@ class Ledger:
                 return
             adjacencies = {payment.line["adjacency"] for payment in due}
             sums = self._refuse(state, [(payment.charge, 1) for payment in due], adjacencies)
-            time = datetime.now(UTC).isoformat()
+            # Finer times tell how long the release between two payments ran.
+            time = datetime.now(UTC).date().isoformat()
             for number, payment in enumerate(due, state.number + 1):
                 identity = payment.key or uuid.uuid4().hex
                 line = {"id": identity, "number": number, "time": time, **payment.columns()}
