@@ -10,11 +10,15 @@ import sqlite3
 import threading
 from contextlib import closing, contextmanager, suppress
 
-from sklearn_dptda.privacy._machine_identity import machine_identity
+from sklearn_dptda.privacy._machine_identity import file_system_identity, machine_identity
 from sklearn_dptda.privacy._warnings import PrivacyLedgerError
 
 # Seconds that a writer waits for its turn.
 _PATIENCE = 60.0
+_POSTGRESQL_HOME = """
+SELECT concat_ws(':', system_identifier, pg_database.oid, CAST('privacy_budget' AS regclass)::oid)
+FROM pg_control_system(), pg_database WHERE datname = current_database()
+"""
 _SQLITE_URL = re.compile(r"sqlite(\+\w+)?:///")
 
 
@@ -81,7 +85,7 @@ class MemoryStore:
 
     creation = transaction
 
-    def home(self):
+    def home(self, execute):
         """No place in the world: whoever has left this process is refused already."""
         return None
 
@@ -159,16 +163,16 @@ class SqliteStore:
             # Who cannot tell removes nothing.
             return True
 
-    def home(self):
-        """Machine and number of the file, which copies do not share."""
+    def home(self, execute):
+        """Machine, file system and number of the file, which copies do not share."""
         try:
-            file = os.stat(self.location)
+            file, system = os.stat(self.location), file_system_identity(self.location)
         except OSError as error:
             raise _unusable(self.place, error.strerror or error) from None
         if file.st_nlink > 1:
             # What SQLite keeps beside a file, to undo half a payment, is found by its name.
             raise _unusable(self.place, "it has several names")
-        return f"{machine_identity()}:{file.st_ino}"
+        return f"{machine_identity()}:{system}:{file.st_ino}"
 
     def has_ledger(self, execute):
         """Whether this is the file of a ledger; an empty one, cut off, is none."""
@@ -252,9 +256,11 @@ class ServerStore:
                         raise taken(self.place) from None
                 raise
 
-    def home(self):
-        """Wherever the server is."""
-        return None
+    def home(self, execute):
+        """Cluster, database and table of PostgreSQL, which restored dumps do not share."""
+        if self._engine.dialect.name != "postgresql":
+            return None
+        return execute(_POSTGRESQL_HOME)[0][0]
 
     def has_ledger(self, execute):
         """Leave it to the server to complain of a table that is missing."""

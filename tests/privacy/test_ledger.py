@@ -20,13 +20,8 @@ from sklearn_dptda.privacy import (
     _ledger_stores,
 )
 from sklearn_dptda.privacy._composition_rules import Budget
-from sklearn_dptda.privacy._ledger import (
-    _CREATE_BUDGET,
-    _CREATE_SPEND,
-    _CREATE_STATE,
-    Ledger,
-    State,
-)
+from sklearn_dptda.privacy._ledger import _CREATE_SPEND, Ledger
+from sklearn_dptda.privacy._ledger_state import CREATE_BUDGET, CREATE_STATE, State
 from tests.privacy._private_mean import PrivateMean
 
 X = np.random.default_rng(0).uniform(size=(60, 2))
@@ -500,7 +495,7 @@ def test_who_loses_the_race_for_a_database_is_told_in_words(fresh_database):
     winner = _ledger_stores.make_store(fresh_database)
     thread = threading.Thread(target=loser, daemon=True)
     with winner.creation() as execute:
-        execute(_CREATE_BUDGET)
+        execute(CREATE_BUDGET)
         execute(_CREATE_SPEND)
         thread.start()
         waits = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
@@ -508,7 +503,7 @@ def test_who_loses_the_race_for_a_database_is_told_in_words(fresh_database):
             if execute(waits):
                 break
             time.sleep(0.01)
-        execute(_CREATE_STATE, State.new("0" * 32, Budget(1.0, 0.0, "basic"), None)._asdict())
+        execute(CREATE_STATE, State.new("0" * 32, Budget(1.0, 0.0, "basic"), None)._asdict())
     thread.join(timeout=60)
     assert answers and "already" in answers[0]
 
