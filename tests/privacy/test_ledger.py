@@ -20,6 +20,7 @@ from sklearn_dptda.privacy import (
     _ledger_stores,
 )
 from sklearn_dptda.privacy._composition_rules import Budget
+from sklearn_dptda.privacy._high_water_mark import last_mark
 from sklearn_dptda.privacy._ledger import _CREATE_SPEND, Ledger
 from sklearn_dptda.privacy._ledger_state import CREATE_BUDGET, CREATE_STATE, State
 from tests.privacy._private_mean import PrivateMean
@@ -131,11 +132,26 @@ def test_processes_that_race_and_one_that_is_killed(path):
     assert accountant.total().epsilon <= 0.8 * (1 + 1e-12)
     assert len(ledger) <= 800
     assert accountant.spends()["number"].tolist() == list(range(1, len(ledger) + 1))
+    # What four of them noted at once is what was paid.
+    assert last_mark(accountant._ledger.id)[0].endswith(f"{len(ledger)}'")
     # The ledger is alive after the murder, up to the last unit.
     for _ in range(800 - len(ledger)):
         accountant.spend(0.001)
     with pytest.raises(PrivacyBudgetExceeded):
         accountant.spend(0.001)
+
+
+@pytest.mark.slow
+def test_who_reads_while_others_pay_is_not_refused(path):
+    accountant = PrivacyAccountant(np.inf, path=path)
+    processes = [start(path, f"p{i}", 100, 0.001) for i in range(2)]
+    go(processes)
+    seen = [0]
+    while seen[-1] < 200:
+        seen.append(len(accountant))
+    assert seen == sorted(seen)
+    for process in processes:
+        assert len(lines(process)) == 100
 
 
 @pytest.mark.slow

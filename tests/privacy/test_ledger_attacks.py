@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -328,6 +329,18 @@ def server(postgresql):
     return Server(postgresql)
 
 
+@pytest.mark.slow
+def test_an_ordinary_user_of_a_server(server):
+    server.ledger("one")
+    server.administer(
+        "DROP DATABASE IF EXISTS hers", "DROP ROLE IF EXISTS ann", "CREATE ROLE ann LOGIN"
+    )
+    server.administer("CREATE DATABASE hers OWNER ann")
+    path = server.of("hers").replace("postgres@", "ann@")
+    PrivacyAccountant(1.0, path=path).spend(0.25)
+    assert left(path) == 0.75
+
+
 @attack("PostgreSQL: dump restored into another database")
 def dump_elsewhere(folder, server):
     path, dump = server.ledger("one"), folder / "dump.sql"
@@ -564,11 +577,20 @@ def test_where_marks_are(platform, place, tmp_path, monkeypatch):
     assert accountant.epsilon == 1.0
 
 
+@pytest.fixture
+def quick_folder(tmp_path, monkeypatch):
+    """Memory, where there is such a folder: hundreds of payments wait long for disks."""
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else tmp_path
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
+        monkeypatch.setenv("XDG_STATE_HOME", folder)
+        yield Path(folder)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_whoever_is_killed_anywhere_locks_nobody_out(tmp_path):
+def test_whoever_is_killed_anywhere_locks_nobody_out(quick_folder):
     # A child dies at the first call or return of the library's, another one at the second, ...
-    path = tmp_path / "a.db"
+    path = quick_folder / "a.db"
     accountant = PrivacyAccountant(1e9, path=path)
     lags, alive = 0, False
     for last in itertools.count(1):
