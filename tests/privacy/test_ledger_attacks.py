@@ -107,12 +107,12 @@ def move(folder, monkeypatch):
 
 def share_numbers(monkeypatch):
     """Number all files alike, as fresh file systems do, and some do with a file that comes back."""
-
-    def home(self, execute):
-        system = _ledger_stores.file_system_identity(self.location)
-        return f"{_ledger_stores.machine_identity()}:{system}:12"
-
-    monkeypatch.setattr(_ledger_stores.SqliteStore, "home", home)
+    home = _ledger_stores.SqliteStore.home
+    monkeypatch.setattr(
+        _ledger_stores.SqliteStore,
+        "home",
+        lambda self, execute: home(self, execute).rpartition(":")[0] + ":12",
+    )
 
 
 @attack("copy to another file system")
