@@ -59,12 +59,6 @@ class PrivacyAccountant:
     PrivacyLedgerError
         If there is something at ``path`` already, or nothing can be made there.
 
-    Warns
-    -----
-    RuntimeWarning
-        If the number of payments cannot be kept apart from the ledger, so that
-        restored backups will go unnoticed.
-
     Attributes
     ----------
     epsilon, delta, path, composition
@@ -92,11 +86,8 @@ class PrivacyAccountant:
     **Rounding.** Sums are rounded once, and a budget admits a relative excess
     of 1e-12, so that ten losses of 0.1 fit a budget of 1.
 
-    **Limits.** Whoever may write to the file or the database can falsify it.
-    Copies and restored backups are refused, where this user has seen later
-    payments: the number and the sum of those seen are kept in the user's
-    folder for the state of programs. The page on guarantees has a table of
-    what is refused and what is not.
+    **Limits.** Whoever may write to the file or the database can falsify it;
+    the guarantees page has a table of what is refused, such as old copies.
 
     Examples
     --------
@@ -160,8 +151,7 @@ class PrivacyAccountant:
             Says that the file at ``path`` has replaced the one that the ledger
             was made in, on this machine or another one, and that nobody spends
             from that one any more. A copy is refused otherwise, since each
-            would have the whole budget. What this user has seen paid stays
-            paid, also where the file is a backup that does not know of it.
+            would have the whole budget. What this user saw paid stays paid.
 
         Returns
         -------
@@ -174,12 +164,6 @@ class PrivacyAccountant:
         PrivacyLedgerError
             If there is no ledger, such as a file that is missing or empty, or
             if the file is a copy or a restored backup.
-
-        Warns
-        -----
-        RuntimeWarning
-            If the number of payments cannot be kept apart from the ledger, so
-            that restored backups will go unnoticed.
 
         Examples
         --------
