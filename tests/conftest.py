@@ -1,3 +1,7 @@
+import os
+import shutil
+import tempfile
+
 import matplotlib
 import numpy as np
 import pytest
@@ -14,6 +18,15 @@ SLOW = (
     "check_noise_falls_with_epsilon",
     "[MorseMerging()-",
 )
+
+
+def pytest_configure(config):
+    # What users have seen of ledgers is kept in their homes; tests leave nothing there.
+    config.state_home = os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="state_")
+
+
+def pytest_unconfigure(config):
+    shutil.rmtree(config.state_home, ignore_errors=True)
 
 
 def pytest_collection_modifyitems(items):

@@ -22,7 +22,7 @@ def run(args):
     accountant = PrivacyAccountant.open(args.ledger)
     for spend in accountant.spends():
         print(
-            f"{spend.number}  {spend.time[:19]}  epsilon={spend.epsilon:g}, delta={spend.delta:g}"
+            f"{spend.number}  {spend.time}  epsilon={spend.epsilon:g}, delta={spend.delta:g}"
             f"  {spend.estimator}"
         )
     total, left = accountant.total(), accountant.remaining()

@@ -87,8 +87,8 @@ class PrivacyAccountant:
     **Rounding.** Sums are rounded once, and a budget admits a relative excess
     of 1e-12, so that ten losses of 0.1 fit a budget of 1.
 
-    **Limits.** Whoever may write to the file or the database can falsify it,
-    and restoring an old copy restores its budget.
+    **Limits.** Whoever may write to the file or the database can falsify it;
+    the guarantees page has a table of what is refused, such as old copies.
 
     Examples
     --------
@@ -152,7 +152,7 @@ class PrivacyAccountant:
             Says that the file at ``path`` has replaced the one that the ledger
             was made in, on this machine or another one, and that nobody spends
             from that one any more. A copy is refused otherwise, since each
-            would have the whole budget.
+            would have the whole budget. What this user saw paid stays paid.
 
         Returns
         -------
@@ -164,7 +164,7 @@ class PrivacyAccountant:
             If the ledger has another budget than is stated.
         PrivacyLedgerError
             If there is no ledger, such as a file that is missing or empty, or
-            if the file is a copy.
+            if the file is a copy or a restored backup.
 
         Examples
         --------

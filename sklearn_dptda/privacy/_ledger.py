@@ -10,26 +10,20 @@ import uuid
 import weakref
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
-from sklearn_dptda.privacy._composition_rules import Budget, Sums
-from sklearn_dptda.privacy._ledger_stores import MemoryStore, process_lock, taken
+from sklearn_dptda.privacy._composition_rules import Sums
+from sklearn_dptda.privacy._high_water_mark import last_mark, noting
+from sklearn_dptda.privacy._ledger_state import (
+    CREATE_BUDGET,
+    CREATE_STATE,
+    READ_STATE,
+    WRITE_STATE,
+    State,
+)
+from sklearn_dptda.privacy._ledger_stores import MemoryStore, damaged, process_lock, taken
 from sklearn_dptda.privacy._warnings import PrivacyBudgetExceeded, PrivacyLedgerError
 
-_CREATE_BUDGET = """
-CREATE TABLE IF NOT EXISTS privacy_budget (
-    one INTEGER PRIMARY KEY,
-    id VARCHAR(32) NOT NULL,
-    epsilon DOUBLE PRECISION NOT NULL,
-    delta DOUBLE PRECISION NOT NULL,
-    composition VARCHAR(16) NOT NULL,
-    home VARCHAR(64),
-    number INTEGER NOT NULL,
-    adjacency VARCHAR(16),
-    spent_epsilon TEXT NOT NULL,
-    spent_delta TEXT NOT NULL,
-    spent_rho TEXT NOT NULL)
-"""
 _CREATE_SPEND = """
 CREATE TABLE IF NOT EXISTS privacy_spend (
     id VARCHAR(32) PRIMARY KEY,
@@ -64,45 +58,7 @@ class Spend:
 COLUMNS = tuple(column.name for column in fields(Spend))
 # What a line says, whenever it was written.
 _CONTENT = COLUMNS[2:]
-
-
-class State(NamedTuple):
-    """The one row of a ledger that every payment locks: its budget, and what was spent so far.
-
-    Sums are kept exactly, so that a payment costs the same after a million others.
-    """
-
-    id: str
-    epsilon: float
-    delta: float
-    composition: str
-    home: str | None
-    number: int
-    adjacency: str | None
-    spent_epsilon: str
-    spent_delta: str
-    spent_rho: str
-
-    @classmethod
-    def new(cls, identity, budget, home):
-        """Nothing spent."""
-        return cls(identity, *budget, home, 0, None, *Sums().to_text())
-
-    @property
-    def budget(self):
-        """What may be spent."""
-        return Budget(self.epsilon, self.delta, self.composition)
-
-    @property
-    def sums(self):
-        """What has been spent."""
-        return Sums.from_text(self[-3:])
-
-    def after(self, sums, number, adjacency):
-        """The row when ``number`` more lines have been paid for, which add up to ``sums``."""
-        names = ("spent_epsilon", "spent_delta", "spent_rho")
-        texts = dict(zip(names, self.sums.plus(sums).to_text(), strict=True))
-        return self._replace(number=self.number + number, adjacency=adjacency, **texts)
+_KINDS = {**get_type_hints(Spend), "parameters": dict}
 
 
 class Payment(NamedTuple):
@@ -129,12 +85,6 @@ _INSERT_SPEND = (
     f"INSERT INTO privacy_spend (id, {', '.join(COLUMNS)}) "
     f"VALUES (:id, {', '.join(f':{name}' for name in COLUMNS)})"
 )
-_READ_STATE = f"SELECT {', '.join(State._fields)} FROM privacy_budget"
-_WRITE_STATE = "UPDATE privacy_budget SET " + ", ".join(f"{f} = :{f}" for f in State._fields)
-_CREATE_STATE = (
-    f"INSERT INTO privacy_budget (one, {', '.join(State._fields)}) "
-    f"VALUES (1, {', '.join(f':{name}' for name in State._fields)})"
-)
 
 
 class Ledger:
@@ -149,33 +99,41 @@ class Ledger:
     def create(self, budget):
         """Write the budget into a store; PrivacyLedgerError if that holds anything already."""
         identity = uuid.uuid4().hex
-        with process_lock, self.store.creation() as execute:
-            execute(_CREATE_BUDGET)
+        with process_lock, noting() as note, self.store.creation() as execute:
+            execute(CREATE_BUDGET)
             execute(_CREATE_SPEND)
-            if execute(_READ_STATE):
+            if execute(READ_STATE):
                 raise taken(self.store.place)
-            execute(_CREATE_STATE, State.new(identity, budget, self.store.home())._asdict())
+            state = State.new(identity, budget, self.store.home(execute))
+            execute(CREATE_STATE, state._asdict())
+            if not isinstance(self.store, MemoryStore):
+                note(identity, state.number, json.dumps(state.account), make=True)
         self.id = identity
 
     def attach(self, moved=False):
         """Adopt and return the budget of the store; PrivacyLedgerError if that has none.
 
-        ``moved`` says that this file is the ledger from now on, wherever it was before.
+        ``moved`` says that this file is the ledger from now on, wherever it was before. What this
+        user has seen it spend stays spent.
         """
-        with process_lock, self.store.transaction() as execute:
-            rows = execute(_READ_STATE) if self.store.has_ledger(execute) else []
+        with process_lock, noting() as note, self.store.transaction() as execute:
+            query = READ_STATE + (self.store.lock_clause if moved else "")
+            rows = execute(query) if self.store.has_ledger(execute) else []
             if not rows:
                 raise PrivacyLedgerError(
                     f"{self.store.place} is no privacy ledger, or one that has lost its budget: "
                     "nothing can be spent from it. PrivacyAccountant(epsilon, path=...) makes a "
                     "new one where there is nothing."
                 )
-            state = State(*rows[0])
+            state = State.read(rows[0], self.store.place)
+            self.id = state.id
             if moved:
-                execute(_WRITE_STATE, state._replace(home=self.store.home())._asdict())
+                seen = self._seen(state, last_mark(self.id))
+                state = state.caught_up(seen)._replace(home=self.store.home(execute))
+                execute(WRITE_STATE, state._asdict())
             else:
-                self._refuse_copies(state)
-        self.id = state.id
+                state = self._state(execute)
+            note(state.id, state.number, json.dumps(state.account), make=True)
         return state.budget
 
     def spend(self, payments):
@@ -185,19 +143,19 @@ class Ledger:
         written where it raises PrivacyBudgetExceeded, since the charges do not fit, or
         PrivacyLedgerError, since the store cannot be used, or a key has another line.
         """
-        with process_lock, self.store.transaction() as execute:
-            state = self._state(execute, lock=True)
+        with self._transaction(lock=True) as (execute, state):
             due = [payment for payment in payments if not self._is_paid(execute, payment)]
             if not due:
                 return
             adjacencies = {payment.line["adjacency"] for payment in due}
             sums = self._refuse(state, [(payment.charge, 1) for payment in due], adjacencies)
-            time = datetime.now(UTC).isoformat()
+            # Finer times tell how long the release between two payments ran.
+            time = datetime.now(UTC).date().isoformat()
             for number, payment in enumerate(due, state.number + 1):
                 identity = payment.key or uuid.uuid4().hex
                 line = {"id": identity, "number": number, "time": time, **payment.columns()}
                 execute(_INSERT_SPEND, line)
-            execute(_WRITE_STATE, state.after(sums, len(due), adjacencies.pop())._asdict())
+            execute(WRITE_STATE, state.after(sums, len(due), adjacencies.pop())._asdict())
 
     def _is_paid(self, execute, payment):
         if payment.key is None:
@@ -214,8 +172,8 @@ class Ledger:
 
     def check(self, charges, adjacencies):
         """Raise what spending these (charge, count) pairs would raise, and write nothing."""
-        with process_lock, self.store.transaction() as execute:
-            self._refuse(self._state(execute), charges, adjacencies)
+        with self._transaction() as (_, state):
+            self._refuse(state, charges, adjacencies)
 
     def _refuse(self, state, asked, adjacencies):
         """Refuse charges that cannot be added; return their sums."""
@@ -237,29 +195,67 @@ class Ledger:
 
     def read(self):
         """Return the state: budget, sums and number of lines."""
-        with process_lock, self.store.transaction() as execute:
-            return self._state(execute)
+        with self._transaction() as (_, state):
+            return state
 
     def spends(self):
         """Return all spends in their order."""
-        with process_lock, self.store.transaction() as execute:
-            self._state(execute)
+        with self._transaction() as (execute, _):
             rows = execute(f"SELECT {', '.join(COLUMNS)} FROM privacy_spend ORDER BY number")
-        return [Spend(*row[:-1], json.loads(row[-1])) for row in rows]
+        return [self._line(row) for row in rows]
+
+    def _line(self, row):
+        try:
+            spend = Spend(*row[:-1], json.loads(row[-1]))
+        except (TypeError, ValueError):
+            raise damaged(self.store.place) from None
+        if not all(isinstance(getattr(spend, name), kind) for name, kind in _KINDS.items()):
+            raise damaged(self.store.place)
+        return spend
+
+    @contextlib.contextmanager
+    def _transaction(self, lock=False):
+        """Yield a function that runs statements, and the state; note what became of that."""
+        with process_lock, noting() as note, self.store.transaction() as execute:
+            state = self._state(execute, lock)
+            yield execute, state
+            if lock:
+                state = State.read(execute(READ_STATE)[0], self.store.place)
+            note(state.id, state.number, json.dumps(state.account))
 
     def _state(self, execute, lock=False):
-        rows = execute(_READ_STATE + (self.store.lock_clause if lock else ""))
+        # Marks first: whoever pays meanwhile adds to the ledger, and then a mark.
+        mark = last_mark(self.id)
+        rows = execute(READ_STATE + (self.store.lock_clause if lock else ""))
         if not rows or self.id not in (None, rows[0][0]):
             raise PrivacyLedgerError(
                 f"The privacy ledger {self.store.place} is not the one that this accountant "
                 "was made for: nothing was released."
             )
-        state = State(*rows[0])
-        self._refuse_copies(state)
+        state = State.read(rows[0], self.store.place)
+        self._refuse_copies(state, execute)
+        if not state.follows(self._seen(state, mark)):
+            raise PrivacyLedgerError(
+                f"The privacy ledger {self.store.place} lacks payments that you have seen in it, "
+                "like a restored backup, or a copy beside which another one was spent from: "
+                "nothing was released. PrivacyAccountant.open(path, moved=True) goes on with it, "
+                "and with the loss of all that was seen."
+            )
         return state
 
-    def _refuse_copies(self, state):
-        if state.home != self.store.home():
+    def _seen(self, state, mark):
+        """Return what a mark tells of the ledger in a state; without one, that very state."""
+        if mark is None:
+            return state
+        place, text = mark
+        try:
+            seen = {**state._asdict(), **json.loads(text)}
+            return State.read(seen.values(), place)
+        except (TypeError, ValueError):
+            raise damaged(place) from None
+
+    def _refuse_copies(self, state, execute):
+        if state.home != self.store.home(execute):
             raise PrivacyLedgerError(
                 f"The privacy ledger {self.store.place} is a copy, or was made on another machine, "
                 "and the original may still be spent from: nothing was released. Machines share a "
@@ -275,7 +271,8 @@ class Ledger:
                 atexit.register(_remove, folder, os.getpid())
                 store = self.store.move_to(os.path.join(folder, "budget.db"))
                 with store.transaction() as execute:
-                    execute("UPDATE privacy_budget SET home = :home", {"home": store.home()})
+                    home = {"home": store.home(execute)}
+                    execute("UPDATE privacy_budget SET home = :home", home)
                 self.store = store
 
 

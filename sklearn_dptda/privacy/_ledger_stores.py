@@ -10,11 +10,15 @@ import sqlite3
 import threading
 from contextlib import closing, contextmanager, suppress
 
-from sklearn_dptda.privacy._machine_identity import machine_identity
+from sklearn_dptda.privacy._machine_identity import file_system_identity, machine_identity
 from sklearn_dptda.privacy._warnings import PrivacyLedgerError
 
 # Seconds that a writer waits for its turn.
 _PATIENCE = 60.0
+_POSTGRESQL_HOME = """
+SELECT concat_ws(':', system_identifier, pg_database.oid, CAST('privacy_budget' AS regclass)::oid)
+FROM pg_control_system(), pg_database WHERE datname = current_database()
+"""
 _SQLITE_URL = re.compile(r"sqlite(\+\w+)?:///")
 
 
@@ -46,6 +50,8 @@ process_lock = ProcessLock()
 def make_store(location):
     """SqliteStore for a path or its SQLite URL, ServerStore for another SQLAlchemy URL."""
     location = os.fsdecode(location)
+    if not location or "\0" in location:
+        raise ValueError(f"path must name a file or a database; got {location!r}.")
     if prefix := _SQLITE_URL.match(location):
         location = location[prefix.end() :]
         if not location or location.startswith(":") or "?" in location:
@@ -79,7 +85,7 @@ class MemoryStore:
 
     creation = transaction
 
-    def home(self):
+    def home(self, execute):
         """No place in the world: whoever has left this process is refused already."""
         return None
 
@@ -126,6 +132,9 @@ class SqliteStore:
                 yield execute
         except sqlite3.Error as error:
             raise _unusable(self.place, error) from None
+        except UnicodeDecodeError:
+            # Where SQLite quotes a damaged file in an error of its own.
+            raise damaged(self.place) from None
 
     @contextmanager
     def creation(self):
@@ -154,16 +163,16 @@ class SqliteStore:
             # Who cannot tell removes nothing.
             return True
 
-    def home(self):
-        """Machine and number of the file, which copies do not share."""
+    def home(self, execute):
+        """Machine, file system and number of the file, which copies do not share."""
         try:
-            file = os.stat(self.location)
+            file, system = os.stat(self.location), file_system_identity(self.location)
         except OSError as error:
             raise _unusable(self.place, error.strerror or error) from None
         if file.st_nlink > 1:
             # What SQLite keeps beside a file, to undo half a payment, is found by its name.
             raise _unusable(self.place, "it has several names")
-        return f"{machine_identity()}:{file.st_ino}"
+        return f"{machine_identity()}:{system}:{file.st_ino}"
 
     def has_ledger(self, execute):
         """Whether this is the file of a ledger; an empty one, cut off, is none."""
@@ -178,7 +187,7 @@ class SqliteStore:
         )
         try:
             connection.execute("PRAGMA synchronous=FULL")
-        except sqlite3.Error:
+        except BaseException:
             connection.close()
             raise
         return connection
@@ -219,22 +228,39 @@ class ServerStore:
     def transaction(self):
         """Yield a function that runs one statement and returns its rows."""
         try:
-            with self._engine.begin() as connection:
-
-                def execute(statement, parameters=None):
-                    cursor = connection.execute(self._sqlalchemy.text(statement), parameters or {})
-                    return [tuple(row) for row in cursor] if cursor.returns_rows else []
-
+            with self._begin() as execute:
                 yield execute
         except self._sqlalchemy.exc.SQLAlchemyError as error:
             raise _unusable(self.place, getattr(error, "orig", None) or error) from None
 
-    # Of two that create at once, one violates the other's keys and is refused.
-    creation = transaction
+    @contextmanager
+    def _begin(self):
+        with self._engine.begin() as connection:
 
-    def home(self):
-        """Wherever the server is."""
-        return None
+            def execute(statement, parameters=None):
+                cursor = connection.execute(self._sqlalchemy.text(statement), parameters or {})
+                return [tuple(row) for row in cursor] if cursor.returns_rows else []
+
+            yield execute
+
+    @contextmanager
+    def creation(self):
+        """Yield as in a transaction; of two that create at once one is told that it is taken."""
+        with self.transaction() as execute:
+            try:
+                yield execute
+            except self._sqlalchemy.exc.DBAPIError:
+                # The tables or the row of the other one are there by now.
+                with suppress(self._sqlalchemy.exc.SQLAlchemyError), self._begin() as look:
+                    if look("SELECT 1 FROM privacy_budget"):
+                        raise taken(self.place) from None
+                raise
+
+    def home(self, execute):
+        """Cluster, database and table of PostgreSQL, which restored dumps do not share."""
+        if self._engine.dialect.name != "postgresql":
+            return None
+        return execute(_POSTGRESQL_HOME)[0][0]
 
     def has_ledger(self, execute):
         """Leave it to the server to complain of a table that is missing."""
@@ -263,6 +289,11 @@ def taken(place):
         f"There is something at {place} already, and a new ledger would hide what was spent from "
         "an old one: PrivacyAccountant.open(path) attaches to a ledger."
     )
+
+
+def damaged(place):
+    """Error for a ledger at a place, in words, that no accountant can have written."""
+    return _unusable(place, "it is damaged")
 
 
 def _unusable(place, error):

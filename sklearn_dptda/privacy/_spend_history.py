@@ -24,7 +24,9 @@ class SpendHistory(Sequence[Spend]):
     Attributes
     ----------
     columns : tuple of str
-        ``number``, position in the ledger, from 1; ``time``, in ISO 8601, UTC;
+        ``number``, position in the ledger, from 1; ``time``, the day of the
+        payment, in ISO 8601, UTC, and no finer, since the time between two
+        payments tells how long the release between them ran;
         ``epsilon`` and ``delta``, cost under basic composition; ``rho``, cost
         under zCDP, where the mechanism states one, or None; ``adjacency``,
         which neighbours the cost refers to; ``what``, what was released;

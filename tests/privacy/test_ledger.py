@@ -19,7 +19,10 @@ from sklearn_dptda.privacy import (
     PrivacyLedgerError,
     _ledger_stores,
 )
-from sklearn_dptda.privacy._ledger import Ledger, State
+from sklearn_dptda.privacy._composition_rules import Budget
+from sklearn_dptda.privacy._high_water_mark import last_mark
+from sklearn_dptda.privacy._ledger import _CREATE_SPEND, Ledger
+from sklearn_dptda.privacy._ledger_state import CREATE_BUDGET, CREATE_STATE, State
 from tests.privacy._private_mean import PrivateMean
 
 X = np.random.default_rng(0).uniform(size=(60, 2))
@@ -129,11 +132,26 @@ def test_processes_that_race_and_one_that_is_killed(path):
     assert accountant.total().epsilon <= 0.8 * (1 + 1e-12)
     assert len(ledger) <= 800
     assert accountant.spends()["number"].tolist() == list(range(1, len(ledger) + 1))
+    # What four of them noted at once is what was paid.
+    assert last_mark(accountant._ledger.id)[0].endswith(f"{len(ledger)}'")
     # The ledger is alive after the murder, up to the last unit.
     for _ in range(800 - len(ledger)):
         accountant.spend(0.001)
     with pytest.raises(PrivacyBudgetExceeded):
         accountant.spend(0.001)
+
+
+@pytest.mark.slow
+def test_who_reads_while_others_pay_is_not_refused(path):
+    accountant = PrivacyAccountant(np.inf, path=path)
+    processes = [start(path, f"p{i}", 100, 0.001) for i in range(2)]
+    go(processes)
+    seen = [0]
+    while seen[-1] < 200:
+        seen.append(len(accountant))
+    assert seen == sorted(seen)
+    for process in processes:
+        assert len(lines(process)) == 100
 
 
 @pytest.mark.slow
@@ -182,6 +200,13 @@ def test_a_ledger_that_is_made_anew_is_not_the_same(path, tmp_path):
 # Files only.
 
 
+def edit(path, *statements):
+    """Change a file behind the back of the accountants."""
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
 def unusable(accountant, match):
     """The release is refused, and nothing of it exists."""
     estimator = PrivateMean(0.1, bounds=(0, 1), accountant=accountant)
@@ -203,6 +228,75 @@ def test_corrupt_file(tmp_path):
     content[:100] = b"\0" * 100
     path.write_bytes(content)
     unusable(accountant, "cannot be used")
+
+
+DAMAGES = {
+    "epsilon": ["'much'", "x'80'", "-1.0", "0.0"],
+    "delta": ["1.0", "'x'", "-0.5"],
+    "composition": ["'advanced'", "x'ff'", "'zcdp'"],
+    "number": ["-1", "1.5", "9223372036854775807", "'x'"],
+    "adjacency": ["'none'", "7"],
+    # The last one is no number that a machine can hold.
+    "spent_epsilon": ["'-1'", "'1/0'", "'nan'", "x'80'", "''", "'1e99999999999'"],
+    "spent_rho": ["'0/'", "'1 '"],
+    "id": ["'../../etc/passwd'", "x'80'"],
+}
+
+
+@pytest.mark.parametrize(("column", "value"), [(c, v) for c in DAMAGES for v in DAMAGES[c]])
+def test_a_budget_that_nobody_wrote_is_refused(tmp_path, column, value):
+    path = tmp_path / "a.db"
+    PrivacyAccountant(1.0, path=path).spend(0.5)
+    edit(path, f"UPDATE privacy_budget SET {column} = {value}")
+    for moved in (False, True):
+        with pytest.raises(PrivacyLedgerError, match="damaged"):
+            PrivacyAccountant.open(path, moved=moved)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("parameters", "'{'"), ("parameters", "'[]'"), ("parameters", "x'80'"), ("epsilon", "'x'")],
+)
+def test_a_line_that_nobody_wrote_is_not_shown(tmp_path, column, value):
+    path = tmp_path / "a.db"
+    accountant = PrivacyAccountant(1.0, path=path)
+    accountant.spend(0.5)
+    edit(path, f"UPDATE privacy_spend SET {column} = {value}")
+    with pytest.raises(PrivacyLedgerError, match="damaged"):
+        accountant.spends()
+
+
+def test_three_damaged_bytes_raise_what_ledgers_raise(tmp_path):
+    path, rng = tmp_path / "a.db", np.random.default_rng(0)
+    accountant = PrivacyAccountant(1.0, path=path)
+    accountant.spend(0.1)
+    whole = np.frombuffer(path.read_bytes(), np.uint8)
+    inhabited, refused = np.flatnonzero(whole), 0
+    calls = (
+        accountant.remaining,
+        accountant.spends,
+        lambda: PrivacyAccountant.open(path),
+        lambda: accountant.spend(0.1),
+    )
+    for _ in range(200):
+        damaged = whole.copy()
+        damaged[rng.choice(inhabited, 3)] = rng.integers(0, 256, 3)
+        for call in calls:
+            path.write_bytes(damaged.tobytes())
+            with contextlib.suppress(FileNotFoundError):
+                (tmp_path / "a.db-journal").unlink()
+            try:
+                call()
+            except (PrivacyLedgerError, PrivacyBudgetExceeded):
+                refused += 1
+    assert refused > 100
+
+
+@pytest.mark.parametrize("path", ["", b"", "a\0b"])
+def test_a_path_that_names_nothing(path):
+    for make in (lambda: PrivacyAccountant(1.0, path=path), lambda: PrivacyAccountant.open(path)):
+        with pytest.raises(ValueError, match="path must name"):
+            make()
 
 
 def test_vanished_file_does_not_come_back_empty(tmp_path):
@@ -403,6 +497,31 @@ def test_strange_file_names(tmp_path):
 
 
 # Servers only.
+
+
+@pytest.mark.slow
+def test_who_loses_the_race_for_a_database_is_told_in_words(fresh_database):
+    answers = []
+
+    def loser():
+        with pytest.raises(PrivacyLedgerError) as caught:
+            PrivacyAccountant(1.0, path=fresh_database)
+        answers.append(str(caught.value))
+
+    winner = _ledger_stores.make_store(fresh_database)
+    thread = threading.Thread(target=loser, daemon=True)
+    with winner.creation() as execute:
+        execute(CREATE_BUDGET)
+        execute(_CREATE_SPEND)
+        thread.start()
+        waits = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+        for _ in range(1000):
+            if execute(waits):
+                break
+            time.sleep(0.01)
+        execute(CREATE_STATE, State.new("0" * 32, Budget(1.0, 0.0, "basic"), None)._asdict())
+    thread.join(timeout=60)
+    assert answers and "already" in answers[0]
 
 
 def test_server_that_is_not_there():

@@ -124,7 +124,7 @@ def test_what_leaves_its_task_is_the_accountant_itself():
     assert accountant.total().epsilon == 0.5
 
 
-def test_a_copied_file_is_no_second_budget(tmp_path):
+def test_a_copied_file_is_no_second_budget(tmp_path, monkeypatch):
     path, copy = tmp_path / "a.db", tmp_path / "b.db"
     original = PrivacyAccountant(1.0, path=path)
     original.spend(0.5)
@@ -134,6 +134,10 @@ def test_a_copied_file_is_no_second_budget(tmp_path):
     original.spend(0.25)
     # Renamed, it is the same file still.
     PrivacyAccountant.open(path.rename(tmp_path / "c.db")).spend(0.25)
+    # What this user has seen paid stays paid; somebody else knows of what is in the copy.
+    PrivacyAccountant.open(shutil.copy(copy, tmp_path / "d.db"), moved=True)
+    assert PrivacyAccountant.open(tmp_path / "d.db").remaining().epsilon == 0.0
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "somebody else"))
     assert PrivacyAccountant.open(copy, moved=True).remaining().epsilon == 0.5
     PrivacyAccountant.open(copy).spend(0.5)
 
