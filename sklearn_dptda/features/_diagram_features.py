@@ -215,6 +215,9 @@ class DiagramFeatures(QuotedParametersMixin, TransformerMixin, BaseEstimator):
             changes["sample_range"] = [low, high]
         return vectorizer.set_params(**changes).fit(self._pad(column))
 
+    def _learns_records(self):
+        return self.value_range is None
+
     def _pad(self, column):
         """Clip diagrams to the range; an empty one becomes one point of no persistence.
 

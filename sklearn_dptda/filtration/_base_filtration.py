@@ -107,6 +107,9 @@ class BaseGridFiltration(QuotedParametersMixin, ListOutputMixin, TransformerMixi
         private = clone(self.bounds).fit(clouds)
         return *private.bounds_, private.privacy_guarantee_
 
+    def _learns_records(self):
+        return self.bounds is None
+
     def _releases_ahead(self, method, n_features):
         """As of private estimators: a box that is not public is paid for in ``fit``."""
         if isinstance(self.bounds, PrivateBounds):

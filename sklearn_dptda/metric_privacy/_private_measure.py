@@ -275,7 +275,8 @@ class PrivateMeasure(ReleasedMeasureMixin, GroupsMixin, PrivateEstimatorMixin, B
     def _pay_and_release(self, rows, table):
         low, high = self._public_bounds(table)
         private = np.flatnonzero(np.isnan(low))
-        guarantee = self._guarantee((rows.n_rows, rows.n_features), len(private) > 0)
+        shape = rows.n_rows, rows.n_features
+        guarantee = self._covered(self._guarantee(shape, len(private) > 0))
         epsilon = self._of_row(guarantee.epsilon)
         noise = NoiseSource(*self._pay(guarantee))
         # All at once: half of a release carries no guarantee.

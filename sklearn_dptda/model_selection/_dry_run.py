@@ -8,8 +8,10 @@ from sklearn.model_selection._search import BaseSearchCV
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda.model_selection._paying_calls import CALLS, PublicShape, paid_by, paid_by_folds
 from sklearn_dptda.model_selection._planned_releases import PlannedLoss
-from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLeakWarning
 from sklearn_dptda.privacy._parameters import quoted
+from sklearn_dptda.privacy._pipeline_steps import learners_in
+from sklearn_dptda.privacy._warnings import warn_caller
 
 
 @fill_doc
@@ -42,6 +44,12 @@ def planned_loss(
         than pipelines, unions, column transformers, grid, halving grid and
         randomized searches; under a ``scoring`` that is a function; in a search that
         draws from distributions without a seed.
+
+    Warns
+    -----
+    PrivacyLeakWarning
+        If a step of a pipeline, such as a scaler before the private one, will
+        learn from the records without privacy.
 
     See Also
     --------
@@ -82,6 +90,13 @@ def planned_loss(
         # Whoever has no transform pays as much for fit_transform as for fit.
         usual = "fit" if isinstance(estimator, BaseSearchCV) else "fit_transform"
         plan = paid_by(estimator, method or usual, shape)
+    learners, _ = learners_in([estimator])
+    if learners:
+        warn_caller(
+            f"{', '.join(learners)} will learn from the records without privacy, which no loss of "
+            "this plan covers: put public constants in its place, or fit it to public data.",
+            PrivacyLeakWarning,
+        )
     return plan.paid_from(accountant)
 
 

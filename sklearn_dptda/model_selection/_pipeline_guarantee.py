@@ -6,10 +6,11 @@ from operator import add
 
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyGuarantee, PrivacyLeakWarning
+from sklearn_dptda.privacy._pipeline_steps import learners_in
 from sklearn_dptda.privacy._warnings import warn_caller
 
 _OF_LABELS = "; and what was learnt from labels, which count as public"
@@ -55,7 +56,7 @@ def pipeline_guarantee(pipeline: BaseEstimator) -> PrivacyGuarantee:
     granted. Labels are not covered: a classifier of private features learns
     them as they are. A later ``transform`` or ``predict`` of a pipeline with
     such a step is a release of its own. A private box that two steps share is
-    counted for each.
+    counted once.
 
     Examples
     --------
@@ -71,13 +72,16 @@ def pipeline_guarantee(pipeline: BaseEstimator) -> PrivacyGuarantee:
     >>> print(pipeline_guarantee(pipeline))
     (epsilon=1.5, delta=0)-differential privacy for replacing one point of a cloud: ...
     """
-    guarantees, learners, _ = _walk(pipeline, False)
+    promised = enumerate(_promised(pipeline))
+    # A release that several steps share is one release.
+    guarantees = {promise.release_id or place: promise for place, promise in promised}
     if not guarantees:
         raise ValueError(f"no step of this {type(pipeline).__name__} is private.")
-    total: PrivacyGuarantee = reduce(add, guarantees)
+    total: PrivacyGuarantee = reduce(add, guarantees.values())
     last = pipeline[-1] if isinstance(pipeline, Pipeline) else pipeline
     if isinstance(last, BaseEstimator) and (is_classifier(last) or is_regressor(last)):
         total = replace(total, released=total.released + _OF_LABELS)
+    learners, _ = learners_in([pipeline])
     if learners:
         warn_caller(
             f"{', '.join(learners)} learnt from the records without privacy, which the guarantee "
@@ -89,42 +93,20 @@ def pipeline_guarantee(pipeline: BaseEstimator) -> PrivacyGuarantee:
     return total
 
 
-def _walk(step, public):
-    """Guarantees within a step, names of what learns records, and whether its output is public."""
+def _promised(step):
+    """Guarantees of all releases within a step, those that several steps share as often."""
     if step is None or isinstance(step, str):
-        return [], [], public
-    if isinstance(step, Pipeline):
-        return _through([part for _, part in step.steps], public)
-    if isinstance(step, FeatureUnion):
-        walks = [_walk(part, public) for _, part in step.transformer_list if part != "drop"]
-        guarantees = [each for found, _, _ in walks for each in found]
-        learners = [each for _, found, _ in walks for each in found]
-        return guarantees, learners, all(after for *_, after in walks)
+        return []
+    if isinstance(step, Pipeline | FeatureUnion):
+        parts = step.steps if isinstance(step, Pipeline) else step.transformer_list
+        return [guarantee for _, part in parts for guarantee in _promised(part)]
     if hasattr(step, "accountant") and hasattr(step, "_releases_ahead"):
         check_is_fitted(step, "privacy_guarantee_")
-        return [step.privacy_guarantee_], [], public or step._releasing_method() == "transform"
-    if any(hasattr(part, "_releasing_method") for part in _parts(step)):
+        return step._promises_apart()
+    # A box is paid for where it is found, and promised by what is released in it.
+    boxed = isinstance(step.get_params(deep=False).get("bounds"), PrivateBounds)
+    if any(hasattr(part, "_releasing_method") for part in step.get_params().values()) and not boxed:
         raise ValueError(
             f"{type(step).__name__} may have made many releases: its accountant knows their loss."
         )
-    learns = not public and get_tags(step).requires_fit and not _has_public_box(step)
-    return [], [type(step).__name__] * learns, public
-
-
-def _through(steps, public):
-    guarantees, learners = [], []
-    for step in steps:
-        found, learning, public = _walk(step, public)
-        guarantees += found
-        learners += learning
-    return guarantees, learners, public
-
-
-def _parts(step):
-    """Estimators within another; a private box is no release that is hidden."""
-    return [] if _has_public_box(step) else step.get_params().values()
-
-
-def _has_public_box(step):
-    """Whether this is a filtration that learns nothing but a box, which is public or paid for."""
-    return getattr(step, "_is_public", False)
+    return []

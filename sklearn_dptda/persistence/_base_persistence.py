@@ -41,6 +41,9 @@ class BaseGridPersistence(QuotedParametersMixin, TransformerMixin, BaseEstimator
                 read.append((_bare_values(item, f"X[{i}]"), None, stated))
         return read
 
+    def _learns_records(self):
+        return False
+
     def _shape(self, releases):
         return [diagrams[0] for diagrams in releases] if self.single_ else releases
 

@@ -1,7 +1,9 @@
 """What private releases of functions share: sensitivities, promises, what can fail early."""
 
 import math
+from functools import reduce
 from numbers import Integral, Real
+from operator import add
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -68,8 +70,11 @@ class PrivateGridPersistence(PrivateEstimatorMixin, BaseGridPersistence):
 
     def _promise_for(self, X, own):
         """Promise a release, and what was paid for the private box of the filtrations."""
-        self._bounds_at_fit = paid = paid_bounds(X)
-        self._promise(own if paid is None else own + paid)
+        self._own_at_fit, self._bounds_at_fit = own, paid_bounds(X)
+        self._promise(reduce(add, self._promises_apart()))
+
+    def _promises_apart(self):
+        return [self._own_at_fit] + [self._bounds_at_fit] * (self._bounds_at_fit is not None)
 
     def _read_in_transform(self, X):
         """Read filtrations, and refuse those for which the promise would not be true."""
@@ -85,7 +90,7 @@ class PrivateGridPersistence(PrivateEstimatorMixin, BaseGridPersistence):
                 "X has filtrations whose bounds were computed from the data, which those in fit "
                 "had not: privacy_guarantee_ would not be true."
             )
-        if paid_bounds(X) != self._bounds_at_fit:
+        if _id_of(paid_bounds(X)) != _id_of(self._bounds_at_fit):
             raise ValueError(
                 "X has filtrations in another private box than those in fit: privacy_guarantee_ "
                 "would not be true."
@@ -145,3 +150,7 @@ class PrivateGridPersistence(PrivateEstimatorMixin, BaseGridPersistence):
         tags.privacy.releases = "transform"
         tags.privacy.adjacency = "replace-one"
         return tags
+
+
+def _id_of(release):
+    return None if release is None else release.release_id

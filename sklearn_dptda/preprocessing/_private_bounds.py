@@ -1,6 +1,7 @@
 """Bounds that nobody has to know: found privately, and paid for."""
 
 import math
+import uuid
 from dataclasses import replace
 from functools import partial
 from numbers import Real
@@ -208,12 +209,12 @@ class PrivateBounds(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
     def _pay_and_learn(self, rows, unit):
         d = rows.n_features
         start = self._public_start(d)
-        guarantee = self._guarantee(unit, d)
+        guarantee = self._covered(self._guarantee(unit, d))
         with self._paid(guarantee) as (seed,):
             bounds, outside, scale, n = self._release(rows, start, NoiseSource(seed))
         # All at once: half of a release carries no guarantee.
         self.bounds_, self.clipped_share_ = bounds, float(np.clip(outside / n, 0.0, 1.0))
-        self.privacy_guarantee_ = guarantee
+        self.privacy_guarantee_ = replace(guarantee, release_id=uuid.uuid4().hex)
         if outside - _CERTAIN * scale > _MANY * n:
             warn_caller(
                 f"{self.clipped_share_:.0%} of the rows lie beyond the private bounds: give a "

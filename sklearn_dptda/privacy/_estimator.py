@@ -5,7 +5,7 @@ import math
 import secrets
 from collections.abc import Callable
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -23,7 +23,9 @@ from sklearn_dptda.privacy._parameters import (
     public_parameters,
     quoted,
 )
+from sklearn_dptda.privacy._pipeline_steps import learners_before
 from sklearn_dptda.privacy._release_key import ReleaseKey, Turn, next_turn
+from sklearn_dptda.privacy._warnings import PrivacyLeakWarning, warn_caller
 
 FRESH = "_differs_in_every_pickle"
 # Finite losses for which no scale of noise overflows.
@@ -147,10 +149,27 @@ class AccountedMixin(QuotedParametersMixin):
     def _releasing_method(self):
         return "transform"
 
+    def _covered(self, guarantee):
+        """The guarantee; it does not cover what earlier steps learnt, and warns where they did."""
+        learners = learners_before(self) if guarantee.public_parameters else []
+        if not learners:
+            return guarantee
+        warn_caller(
+            f"{', '.join(learners)} learnt from the records before {type(self).__name__}, without "
+            "privacy, which the guarantee does not cover: use public constants in its place, or "
+            "fit it to public data.",
+            PrivacyLeakWarning,
+        )
+        return replace(guarantee, public_parameters=False)
+
     def _promise(self, guarantee):
         """Say what each release will promise, for as long as no parameter changes."""
-        self.privacy_guarantee_ = guarantee
+        self.privacy_guarantee_ = self._covered(guarantee)
         self._parameters_at_fit = self._parameters()
+
+    def _promises_apart(self):
+        """What ``privacy_guarantee_`` adds up; several steps may share one of them."""
+        return [self.privacy_guarantee_]
 
     def _check_promise(self):
         """Refuse to release under a guarantee of other parameters."""

@@ -1,7 +1,7 @@
 """What a release promises, in one frozen object."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 
 from sklearn_dptda._typing import Adjacency
@@ -41,6 +41,10 @@ class PrivacyGuarantee:
         Zero-concentrated privacy loss (zCDP) of the release where the
         mechanism has a better one than ``epsilon**2 / 2``; what an accountant
         with ``composition="zcdp"`` counts.
+    release_id : str, default=None
+        Random name of the release, where several steps may share it, as
+        filtrations share a private box. Equal promises of two releases differ
+        in it, and compare equal.
 
     Raises
     ------
@@ -65,6 +69,7 @@ class PrivacyGuarantee:
     exact: bool = True
     public_parameters: bool = True
     rho: float | None = None
+    release_id: str | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self):
         Charge(self.epsilon, self.delta, self.rho)
@@ -130,8 +135,8 @@ class PrivacyGuarantee:
             )
         if not self.public_parameters:
             text += (
-                " A parameter that should be public, such as the bounds, was computed from the "
-                "data, which the bound does not cover."
+                " A parameter that should be public, such as the bounds or the scale of an earlier "
+                "step, was computed from the data, which the bound does not cover."
             )
         if self.seeded:
             text += (

@@ -10,8 +10,9 @@ import errno
 import os
 import sys
 import uuid
-import warnings
 from contextlib import contextmanager, suppress
+
+from sklearn_dptda.privacy._warnings import warn_caller
 
 
 @contextmanager
@@ -65,12 +66,11 @@ def _said(folder):
     try:
         yield
     except OSError as error:
-        warnings.warn(
+        warn_caller(
             f"What is paid cannot be noted in {folder!r} ({error.strerror}): a backup that is "
             "restored in place of this ledger will not be noticed. The environment variable "
             "XDG_STATE_HOME names another folder.",
             RuntimeWarning,
-            stacklevel=2,
         )
 
 

@@ -2,14 +2,18 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import FeatureUnion, make_pipeline
-from sklearn.preprocessing import Normalizer, StandardScaler
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 
 from sklearn_dptda import CubicalPersistence, DiagramFeatures, DTMFiltration, PrivatePersistence
-from sklearn_dptda.cluster import DPMoG
+from sklearn_dptda.cluster import DPLloyd, DPMoG
 from sklearn_dptda.decomposition import PrivatePCA
+from sklearn_dptda.metric_privacy import KNormMechanism, PrivateMeasure
 from sklearn_dptda.model_selection import pipeline_guarantee, planned_loss
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLeakWarning
@@ -71,10 +75,98 @@ def test_labels_are_said_to_be_public():
     ],
 )
 def test_what_learns_records_without_privacy_is_named(pipeline, name):
-    pipeline.fit(ROWS, np.arange(240) % 2)
+    with warnings.catch_warnings(action="ignore"):
+        pipeline.fit(ROWS, np.arange(240) % 2)
     with pytest.warns(PrivacyLeakWarning, match=f"{name} learnt from the records"):
         guarantee = pipeline_guarantee(pipeline)
     assert not guarantee.holds and "should be public" in str(guarantee)
+
+
+@pytest.mark.parametrize("step", [StandardScaler(), SimpleImputer()])
+@pytest.mark.parametrize("around", [lambda model: model, lambda model: make_pipeline(model)])
+@pytest.mark.parametrize(
+    "private",
+    [
+        CLUSTERS,
+        DPLloyd(2, **BOX),
+        PrivatePCA(2, **BOX),
+        PrivateMeasure(**BOX),
+        PrivateBounds(1.0),
+        KNormMechanism(bounds=(0, 1)),
+    ],
+    ids=lambda kind: type(kind).__name__,
+)
+def test_what_learnt_before_is_named_where_it_is_fitted(step, around, private):
+    name = type(step).__name__
+    pipeline = around(make_pipeline(step, clone(private)))
+    with pytest.warns(
+        PrivacyLeakWarning, match=f"{name} learnt .* before {type(private).__name__}"
+    ):
+        pipeline.fit(ROWS)
+    last = pipeline[-1][-1] if isinstance(pipeline[-1], Pipeline) else pipeline[-1]
+    assert not last.privacy_guarantee_.holds
+    if type(private) is not KNormMechanism:
+        with pytest.warns(PrivacyLeakWarning, match=f"{name} will learn"):
+            planned_loss(pipeline, ROWS)
+
+
+@pytest.mark.parametrize(
+    "pipeline",
+    [
+        make_pipeline(Normalizer(), CLUSTERS),
+        make_pipeline(SimpleImputer(strategy="constant", fill_value=0), CLUSTERS),
+        make_pipeline(FrozenEstimator(StandardScaler().fit([[0.0] * 3, [1.0] * 3])), CLUSTERS),
+        make_pipeline(clone(CLUSTERS), StandardScaler(), "passthrough")[:1],
+        make_pipeline(FunctionTransformer(), PrivatePCA(2, **BOX), CLUSTERS),
+    ],
+)
+def test_what_learns_nothing_is_not_named(pipeline):
+    with warnings.catch_warnings(action="error", category=PrivacyLeakWarning):
+        # A second fit finds later steps fitted as well.
+        assert pipeline.fit(ROWS).fit(ROWS) is pipeline
+        planned_loss(pipeline, ROWS)
+
+
+def test_clouds_as_records_leak_nothing():
+    features = make_pipeline(
+        DTMFiltration(0.3, bounds=(-1, 1), resolution=5),
+        CubicalPersistence(),
+        DiagramFeatures(value_range=(0, 1)),
+    )
+    pipeline = make_pipeline(features, DPLloyd(2, bounds=(0, 1)))
+    with warnings.catch_warnings(action="error", category=PrivacyLeakWarning):
+        assert pipeline_guarantee(pipeline.fit(CLOUDS)).holds
+    features.set_params(diagramfeatures__value_range=None)
+    with pytest.warns(PrivacyLeakWarning, match="DiagramFeatures learnt"):
+        pipeline.fit(CLOUDS)
+
+
+def test_a_box_that_two_steps_share_is_one_release():
+    accountant = PrivacyAccountant(10.0)
+    both = FeatureUnion([(str(e), PrivatePersistence(e)) for e in (1.0, 2.0)])
+    with accountant:
+        pipeline = make_pipeline(
+            DTMFiltration(0.3, bounds=PrivateBounds(0.5, start=(-9, 9)), resolution=7), both
+        )
+        functions = pipeline[0].fit_transform(CLOUDS)
+        for _, step in both.transformer_list:
+            step.fit_transform(functions)
+        assert pipeline_guarantee(pipeline).epsilon == accountant.total().epsilon == 3.5
+
+
+def test_equal_boxes_are_two_releases():
+    # The same seed, the same box: the ledger has been asked twice.
+    def functions(X):
+        bounds = PrivateBounds(1.0, start=(-9, 9), random_state=0)
+        return DTMFiltration(0.3, bounds=bounds, resolution=7).fit(CLOUDS).transform([X])[0]
+
+    first, second = functions(CLOUDS[0]), functions(CLOUDS[1])
+    assert np.array_equal(first.axes, second.axes)
+    assert first.bounds_guarantee == second.bounds_guarantee
+    with pytest.raises(ValueError, match="several boxes"):
+        PrivatePersistence(1.0).fit([first, second])
+    with pytest.raises(ValueError, match="another private box"):
+        PrivatePersistence(1.0).fit([first]).transform([second])
 
 
 def test_a_box_of_the_data_is_no_public_box():
