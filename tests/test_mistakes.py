@@ -122,7 +122,7 @@ MISTAKES = {
     "one pair of bounds per column": (
         lambda X, a: DPLloyd(2, bounds=[(-3, 3), (-3, 3)], accountant=a).fit(X),
         ValueError,
-        r"bounds are crossed.*pass bounds=\(\[-3\.0, -3\.0\], \[3\.0, 3\.0\]\)",
+        r"bounds are crossed.*pass bounds=\(all lows, all highs\)",
     ),
     "points taken for diagrams": (
         lambda X, a: DiagramFeatures(value_range=(0, 2)).fit_transform([X, X]),

@@ -1,14 +1,19 @@
 """The privacy checks over every private estimator, and over broken twins that they must catch."""
 
+import contextlib
 import inspect
+import warnings
 
+import numpy as np
 import pytest
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import get_tags
 
 import sklearn_dptda
 from sklearn_dptda import CubicalPersistence, PrivatePersistence
+from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.utils._privacy_checks import CHECKS
-from sklearn_dptda.utils.discovery import all_estimators
+from sklearn_dptda.utils.discovery import all_estimators, is_private
 from sklearn_dptda.utils.estimator_checks import (
     check_privacy,
     make_instance,
@@ -53,6 +58,62 @@ def test_every_broken_twin_is_caught(name, kind):
     checks = dict(privacy_checks(make_instance(kind)))
     with pytest.raises(AssertionError):
         checks[name]()
+
+
+class Unreadable:
+    """A table whose reader fails, and quotes a record."""
+
+    shape = (60, 2)
+
+    def __init__(self, kind):
+        self.kind = kind
+
+    def __len__(self):
+        return 60
+
+    def __array__(self, dtype=None, copy=None):
+        raise self.kind("record P0001")
+
+
+def _chunks():
+    yield np.zeros((60, 2))
+    raise ValueError("record P0001")
+
+
+@pytest.mark.parametrize("name", dict(all_estimators(private=True)))
+@pytest.mark.parametrize("kind", [ValueError, TypeError, KeyError, MemoryError])
+def test_errors_of_readers_are_not_passed_on(name, kind):
+    estimator = make_instance(dict(all_estimators())[name])
+    accountant = PrivacyAccountant(10.0, 1e-3)
+    estimator.set_params(accountant=accountant)
+    table = Unreadable(kind)
+    rows = get_tags(estimator).privacy.input in ("rows", "graph")
+    calls = [(estimator.fit, table if rows else [table])]
+    if hasattr(estimator, "fit_chunks"):
+        calls += [(estimator.fit_chunks, [table]), (estimator.fit_chunks, _chunks)]
+        delayed = pytest.importorskip("dask").delayed
+        calls += [(estimator.fit, [delayed(np.asarray)(table)])]
+    for call, X in calls:
+        with pytest.raises(ValueError) as caught:
+            call(X)
+        assert "P0001" not in str(caught.value)
+        assert caught.value.__cause__ is None and caught.value.__suppress_context__
+    assert len(accountant) == 0
+
+
+def test_parameters_are_named_by_their_type():
+    ids = [f"P{i:04d}" for i in range(60)]
+    for name, kind in all_estimators():
+        estimator = make_instance(kind) if is_private(kind()) else kind()
+        for parameter in estimator.get_params(deep=False):
+            for value in (ids, tuple(ids), np.array(ids), {"a": ids}, ids[0] * 20):
+                wrong = clone(estimator).set_params(**{parameter: value})
+                with warnings.catch_warnings(), contextlib.suppress(AttributeError):
+                    warnings.simplefilter("ignore")
+                    try:
+                        wrong.fit(np.zeros((60, 2)))
+                    except (ValueError, TypeError) as error:
+                        assert "P0001" not in str(error), (name, parameter)
 
 
 def test_every_check_has_a_twin():

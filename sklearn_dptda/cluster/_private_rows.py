@@ -139,7 +139,7 @@ class PrivateRowsEstimator(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
         low, high = self._public_bounds(rows.n_features)
         total, rho = self._loss()
         finds_bounds = np.isnan(low).any() or self._always_finds_bounds
-        guarantee = self._covered(self._guarantee(rho, finds_bounds))
+        guarantee = self._after_steps(self._guarantee(rho, finds_bounds))
         n_private = int(np.isnan(low).sum())
         with self._paid(guarantee, 2) as (seed, public_seed):
             budget = self._budget(total, seed)

@@ -14,8 +14,8 @@ from sklearn_dptda._typing import Adjacency, FloatArray, RandomStateLike, RowBou
 from sklearn_dptda.cluster._private_rows import PrivateRowsEstimator
 from sklearn_dptda.decomposition._private_covariance import noisy_covariance
 from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.utils._reading import without_quotes
 from sklearn_dptda.utils._row_methods import RowTransformerMixin, by_rows
-from sklearn_dptda.utils._rows import without_quotes
 from sklearn_dptda.utils._sklearn import Interval
 
 # Standard deviations above what noise reaches on average; Gaussian noise is beyond them with a

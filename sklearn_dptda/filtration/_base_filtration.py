@@ -27,7 +27,7 @@ from sklearn_dptda.utils import (
     first_places,
 )
 from sklearn_dptda.utils._dask_parts import parts_elsewhere
-from sklearn_dptda.utils._rows import without_quotes
+from sklearn_dptda.utils._reading import without_quotes
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 from sklearn_dptda.utils._tasks import run
 

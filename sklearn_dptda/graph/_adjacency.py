@@ -9,7 +9,7 @@ from scipy.sparse import coo_array, csr_array, issparse
 from sklearn_dptda._typing import SparseLike
 from sklearn_dptda.utils import refuse_lossy
 from sklearn_dptda.utils._dask_parts import refuse_dask
-from sklearn_dptda.utils._rows import without_quotes
+from sklearn_dptda.utils._reading import without_quotes
 
 
 class NetworkxGraph(Protocol):

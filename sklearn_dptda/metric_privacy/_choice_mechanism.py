@@ -22,7 +22,8 @@ from sklearn_dptda.privacy._estimator import silent_arithmetic
 from sklearn_dptda.privacy._parameters import comparable, quoted
 from sklearn_dptda.utils import check_collection, refuse_repeated
 from sklearn_dptda.utils._distances import check_diagram
-from sklearn_dptda.utils._rows import check_rows, without_quotes
+from sklearn_dptda.utils._reading import without_quotes
+from sklearn_dptda.utils._rows import check_rows
 
 # What floats add to a loss, at most: logarithms of weights that are not floored are below 2**10 in
 # size, and few of their roundings meet in a ratio of two probabilities.

@@ -11,6 +11,7 @@ from sklearn_dptda._typing import FloatArray, Table
 from sklearn_dptda.utils import Box
 from sklearn_dptda.utils._columns import Columns, frame_library, kind_of
 from sklearn_dptda.utils._lossy import refuse_lossy
+from sklearn_dptda.utils._reading import without_quotes
 
 # Of an axis whose values are told apart: halvings never get so far.
 _MOST_VALUES = 1 << 32
@@ -75,6 +76,7 @@ class CodedTable:
         return self.columns.values(place, [choices[code] for code in codes])
 
 
+@without_quotes()
 def code_table(X: Any, categories: Mapping[Any, Any] | None) -> tuple[Any, dict[int, list[Any]]]:
     """The table with codes in place of categories, and their public lists by number of column.
 

@@ -276,7 +276,7 @@ class PrivateMeasure(ReleasedMeasureMixin, GroupsMixin, PrivateEstimatorMixin, B
         low, high = self._public_bounds(table)
         private = np.flatnonzero(np.isnan(low))
         shape = rows.n_rows, rows.n_features
-        guarantee = self._covered(self._guarantee(shape, len(private) > 0))
+        guarantee = self._after_steps(self._guarantee(shape, len(private) > 0))
         epsilon = self._of_row(guarantee.epsilon)
         noise = NoiseSource(*self._pay(guarantee))
         # All at once: half of a release carries no guarantee.

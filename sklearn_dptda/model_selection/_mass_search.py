@@ -161,7 +161,7 @@ class PrivateMassSearch(PrivateEstimatorMixin, BaseEstimator):
         self._check_epsilon()
         clouds = check_collection(X)
         fitted = self._fitted_candidates(clouds)
-        guarantee = self._covered(self._guarantee(len(fitted)))
+        guarantee = self._after_steps(self._guarantee(len(fitted)))
         # Whatever can fail by public numbers, fails before the payment.
         functions = [each.transform(clouds) for each in fitted]
         lattices = [[make_lattice(f.sensitivity, f.upper) for f in each] for each in functions]

@@ -15,7 +15,6 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, clone
 
-import sklearn_dptda
 from sklearn_dptda.filtration import GridFiltration, LatticeHistogram
 from sklearn_dptda.privacy import AccountedMixin, ReleaseKey
 from sklearn_dptda.privacy._release import release
@@ -287,7 +286,7 @@ def _release_of(value):
 
 @cache
 def _release_of_package(name):
-    if name == sklearn_dptda.__name__:
+    if name == __name__.partition(".")[0]:
         return _sources()
     if name in sys.stdlib_module_names and name != "__main__":
         return sys.version
@@ -304,7 +303,7 @@ def _release_of_package(name):
 @cache
 def _sources():
     """Digest of the code of this package."""
-    folder, digest = Path(sklearn_dptda.__file__).parent, sha256()
+    folder, digest = Path(__file__).parents[1], sha256()
     for path in sorted(folder.rglob("*.py")):
         digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()

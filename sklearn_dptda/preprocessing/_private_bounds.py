@@ -209,7 +209,7 @@ class PrivateBounds(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
     def _pay_and_learn(self, rows, unit):
         d = rows.n_features
         start = self._public_start(d)
-        guarantee = self._covered(self._guarantee(unit, d))
+        guarantee = self._after_steps(self._guarantee(unit, d))
         with self._paid(guarantee) as (seed,):
             bounds, outside, scale, n = self._release(rows, start, NoiseSource(seed))
         # All at once: half of a release carries no guarantee.

@@ -149,7 +149,7 @@ class AccountedMixin(QuotedParametersMixin):
     def _releasing_method(self):
         return "transform"
 
-    def _covered(self, guarantee):
+    def _after_steps(self, guarantee):
         """The guarantee; it does not cover what earlier steps learnt, and warns where they did."""
         learners = learners_before(self) if guarantee.public_parameters else []
         if not learners:
@@ -164,7 +164,7 @@ class AccountedMixin(QuotedParametersMixin):
 
     def _promise(self, guarantee):
         """Say what each release will promise, for as long as no parameter changes."""
-        self.privacy_guarantee_ = self._covered(guarantee)
+        self.privacy_guarantee_ = self._after_steps(guarantee)
         self._parameters_at_fit = self._parameters()
 
     def _promises_apart(self):

@@ -11,9 +11,8 @@ from sklearn.utils import check_array
 from sklearn_dptda.utils import refuse_lossy
 from sklearn_dptda.utils._columns import Columns
 from sklearn_dptda.utils._dask_parts import parts_elsewhere
-from sklearn_dptda.utils._lossy import NOT_FINITE
+from sklearn_dptda.utils._reading import NOT_FINITE, without_quotes
 from sklearn_dptda.utils._row_batches import BATCH, CHANGED, Rows, Tally, checksum, slices
-from sklearn_dptda.utils._rows import without_quotes
 
 _GROUPS = (
     "groups needs the first rows of each person in one order, which parts on other machines do not "

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.privacy._estimator import silent_arithmetic
 from sklearn_dptda.utils._dask_parts import refuse_dask
-from sklearn_dptda.utils._lossy import NOT_FINITE, refuse_lossy
-from sklearn_dptda.utils._rows import without_quotes
+from sklearn_dptda.utils._lossy import refuse_lossy
+from sklearn_dptda.utils._reading import NOT_FINITE, without_quotes
 
 
 @silent_arithmetic()

@@ -5,14 +5,7 @@ from numpy.typing import ArrayLike
 
 from sklearn_dptda.utils._columns import frame_library, kind_of
 from sklearn_dptda.utils._dask_parts import refuse_dask
-
-HOLDS_DATES = (
-    "holds dates or times: turn them into numbers, such as days since a public day, first."
-)
-NOT_FINITE = (
-    "NaN or infinity. Fill missing values with public constants: an imputer learns exact "
-    "statistics of the records."
-)
+from sklearn_dptda.utils._reading import HOLDS_DATES
 
 
 def refuse_lossy(value: ArrayLike, name: str = "X", *, complex_too: bool = True) -> None:
@@ -46,8 +39,8 @@ def refuse_lossy(value: ArrayLike, name: str = "X", *, complex_too: bool = True)
         raise ValueError(f"{dates[0]} {HOLDS_DATES}")
     try:
         lossy = complex_too and np.iscomplexobj(value)
-    except ValueError:
-        # Ragged, which is refused by whoever needs an array.
+    except Exception:
+        # Ragged, or not to be read, which is refused by whoever needs an array.
         return
     if lossy:
         raise ValueError(f"{name} must be real, not complex.")

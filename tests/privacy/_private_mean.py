@@ -58,6 +58,7 @@ class PrivateMean(PrivateEstimatorMixin, BaseEstimator):
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @np.errstate(all="ignore")
     def fit(self, X, y=None):
         X = validate_data(self, X)
         low, high = self._bounds(X)

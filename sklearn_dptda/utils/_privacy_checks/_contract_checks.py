@@ -145,7 +145,7 @@ def check_extreme_records_look_alike(estimator, data):
     """Records at the ends of floating point raise and warn of nothing that others do not.
 
     Neither with NumPy's settings as they are, nor where its warnings or all warnings are errors;
-    neither within given bounds nor without.
+    neither within given bounds nor without, unless those are of the data, which is warned of.
     """
     # With much epsilon private boxes are as small as the other records need.
     kinds = [clone(estimator).set_params(epsilon=50.0, random_state=0)]
@@ -155,5 +155,7 @@ def check_extreme_records_look_alike(estimator, data):
         for numpy_says, action in (("warn", "always"), ("raise", "always"), ("warn", "error")):
             with np.errstate(all=numpy_says):
                 ordinary = observed(seeded, data.X, action)
+                if any(name == PrivacyLeakWarning.__name__ for name, _ in ordinary["warnings"]):
+                    break
                 for name, neighbour in data.extremes.items():
                     assert observed(seeded, neighbour, action) == ordinary, name
