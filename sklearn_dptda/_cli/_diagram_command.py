@@ -42,6 +42,16 @@ what is written:
   OUT/diagram.pers   the same for gudhi.read_persistence_intervals_in_dimension
   OUT/diagram.png    a picture of the same diagrams
 """
+# What the fields say that are easily taken for each other.
+_MEANING = {
+    "beyond_noise": "for each point of a diagram: it persists longer than twice the error bound, "
+    "so that it is near a feature of the exact diagram, or it is the component that never dies, "
+    "which every cloud has, also one whose points are all outside the bounds",
+    "not_empty": "for each dimension: some point persists longer than the noise floor, so that the "
+    "exact diagram has a feature there; the component that never dies does not count",
+    "clipped_share": "private share of the points outside the bounds, where --clipped-share asks "
+    "for it: near one, the diagrams say nothing of the points",
+}
 
 
 def add_parser(subparsers, formatter):
@@ -59,6 +69,12 @@ def add_parser(subparsers, formatter):
     add_epsilon(parser)
     add_function(parser)
     parser.add_argument("--max-points", type=int, default=10, help="per diagram (default 10)")
+    parser.add_argument(
+        "--clipped-share",
+        action="store_true",
+        help="release the share of the points outside the bounds as well, for a twentieth of "
+        "epsilon",
+    )
     add_paying(parser)
     parser.set_defaults(run=run)
 
@@ -70,6 +86,7 @@ def run(args):
         epsilon=args.epsilon,
         homology_dimensions=args.dimensions,
         max_points=args.max_points,
+        clipped_share=args.clipped_share,
         random_state=args.seed,
     )
 
@@ -84,6 +101,8 @@ def run(args):
 def _describe(private, result):
     yield private.privacy_guarantee_
     yield private.error_statement_
+    if private.clipped_share:
+        yield f"share of the points outside the bounds: {private.clipped_share_[0]:.2g}"
     flags = _flags(private, result[1])
     some = _some(private, result[1])
     for q, diagram, flagged, any_ in zip(
@@ -133,6 +152,8 @@ def _write(private, filtration, out, result):
         error_bound=finite_or_none(private.error_bound_),
         noise_floor=[finite_or_none(floor) for floor in private.noise_floor_],
         errors=private.error_statement_,
+        meaning=_MEANING,
+        **({"clipped_share": private.clipped_share_[0]} if private.clipped_share else {}),
     )
     rows = [
         (q, *point, int(real))

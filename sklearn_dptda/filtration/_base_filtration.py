@@ -28,6 +28,7 @@ from sklearn_dptda.utils import (
 )
 from sklearn_dptda.utils._dask_parts import parts_elsewhere
 from sklearn_dptda.utils._reading import without_quotes
+from sklearn_dptda.utils._row_batches import count_beyond
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 from sklearn_dptda.utils._tasks import run
 
@@ -105,6 +106,7 @@ class BaseGridFiltration(QuotedParametersMixin, ListOutputMixin, TransformerMixi
                 "bounds must have adjacency='replace-one': the sizes of clouds are public here."
             )
         private = clone(self.bounds).fit(clouds)
+        self.clipped_share_ = private.clipped_share_
         return *private.bounds_, private.privacy_guarantee_
 
     def _learns_records(self):
@@ -214,8 +216,9 @@ class BaseGridFiltration(QuotedParametersMixin, ListOutputMixin, TransformerMixi
             cloud = self.make_histogram().update(cloud)
         if isinstance(cloud, LatticeHistogram):
             values = self._from_histogram(cloud)
-            error = self._lattice_error()
+            error, n_clipped = self._lattice_error(), cloud.n_clipped
         else:
+            n_clipped = count_beyond(cloud, *self.bounds_)
             values = self._exact(np.clip(cloud, *self.bounds_))
         return GridFiltration(
             values=np.minimum(values, upper).reshape(self._grid_shape()),
@@ -227,6 +230,7 @@ class BaseGridFiltration(QuotedParametersMixin, ListOutputMixin, TransformerMixi
             approximation_error=error,
             public_bounds=self._is_public,
             bounds_guarantee=self.bounds_guarantee_,
+            n_clipped=n_clipped,
         )
 
     def _method(self, n):

@@ -13,8 +13,8 @@ from sklearn_dptda.privacy import PrivacyGuarantee
 class GridFiltration:
     """A function of one point cloud on a public grid, with its public bounds.
 
-    The values are an exact statistic of the cloud: they are *not* private.
-    Everything else is public.
+    The values and ``n_clipped`` are exact statistics of the cloud: they are
+    *not* private. Everything else is public.
 
     Parameters
     ----------
@@ -38,6 +38,9 @@ class GridFiltration:
         False when the box was computed from the data, at no price.
     bounds_guarantee : PrivacyGuarantee, default=None
         What was paid for a private box; a release of diagrams adds its own.
+    n_clipped : int, default=None
+        How many points lay outside the box, and were clipped to it: *not*
+        private. None where that is not known.
 
     Raises
     ------
@@ -55,6 +58,7 @@ class GridFiltration:
     approximation_error: float = 0.0
     public_bounds: bool = True
     bounds_guarantee: PrivacyGuarantee | None = None
+    n_clipped: int | None = field(default=None, repr=False)
 
     def __post_init__(self):
         object.__setattr__(self, "values", np.array(self.values, dtype=float))

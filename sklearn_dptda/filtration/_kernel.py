@@ -37,6 +37,10 @@ class KernelDistanceFiltration(BaseGridFiltration):
         The box, public or paid for.
     bounds_guarantee_ : PrivacyGuarantee or None
         What was paid for a private box.
+    clipped_share_ : float
+        Private share of the points outside a private box, which it released
+        with itself. Of public bounds :class:`~sklearn_dptda.PrivatePersistence`
+        releases it with ``clipped_share=True``.
     axes_ : tuple of ndarray
         The public grid.
     refinement_ : int

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn_dptda._typing import Bounds
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils import check_bounds, check_cloud
+from sklearn_dptda.utils._row_batches import count_beyond
 
 
 class LatticeHistogram:
@@ -51,6 +52,7 @@ class LatticeHistogram:
             raise ValueError(f"shape must have at least 2 nodes per axis; got {quoted(shape)}.")
         self.low, self.high = check_bounds(bounds, len(self.shape))
         self.counts = np.zeros(self.shape, dtype=np.int64)
+        self.n_clipped = 0
 
     @property
     def n_points(self) -> int:
@@ -84,7 +86,9 @@ class LatticeHistogram:
         X = check_cloud(X, "X", self.n_features, min_points=0)
         steps = (np.array(self.shape) - 1) / (self.high - self.low)
         for start in range(0, len(X), batch_size):
-            chunk = np.clip(X[start : start + batch_size], self.low, self.high)
+            batch = X[start : start + batch_size]
+            self.n_clipped += count_beyond(batch, self.low, self.high)
+            chunk = np.clip(batch, self.low, self.high)
             index = np.rint((chunk - self.low) * steps).astype(np.int64)
             flat = np.ravel_multi_index(tuple(index.T), self.shape)
             self.counts += np.bincount(flat, minlength=self.counts.size).reshape(self.shape)
@@ -105,6 +109,7 @@ class LatticeHistogram:
             raise ValueError("Only histograms on the same lattice can be merged.")
         merged = LatticeHistogram((self.low, self.high), self.shape)
         merged.counts = self.counts + other.counts
+        merged.n_clipped = self.n_clipped + other.n_clipped
         return merged
 
     def __radd__(self, other):

@@ -16,6 +16,15 @@ _MECHANISMS = {
 }
 
 
+# Share of epsilon that the share of clipped points is released with, where that is asked for.
+CLIPPED_SHARE = 0.05
+
+
+def epsilon_of_draws(estimator):
+    """Privacy loss of the diagrams of a :class:`PrivatePersistence`, without that of a count."""
+    return float(estimator.epsilon) * (1 - CLIPPED_SHARE * estimator.clipped_share)
+
+
 def rate_of_draw(epsilon, delta, utility, dimensions):
     """Privacy loss of one draw: all of it, or the share of one dimension of ``dimensions``."""
     if utility == "max":
@@ -28,26 +37,32 @@ def guarantee_of_diagrams(estimator, dimensions, public_bounds=True):
     epsilon = float(estimator.epsilon)
     n_draws = 1 if estimator.utility == "max" else len(dimensions)
     free = math.isinf(epsilon)
-    rate = epsilon
+    rate = for_diagrams = epsilon_of_draws(estimator)
     if not free:
-        rate = rate_of_draw(epsilon, estimator.delta, estimator.utility, dimensions)
-    pure = rate * n_draws <= epsilon
+        rate = rate_of_draw(for_diagrams, estimator.delta, estimator.utility, dimensions)
+    pure = rate * n_draws <= for_diagrams
+    rho = n_draws * bounded_range_rho(rate)
     names = ", ".join(f"H{q}" for q in dimensions)
     released = f"one persistence diagram per cloud and dimension ({names})"
     if estimator.mechanism == "exact" and math.isfinite(rate):
         least = f"1/{PART_OF_SCALE} of the entropic scale or 1/{MAX_SIZE // 2} of the range"
         released += f", in steps of {least}"
+    counted = ""
+    if estimator.clipped_share:
+        counted = ", and the discrete Laplace mechanism"
+        released += ", and the share of its points outside the bounds"
+        rho += pure_rho(CLIPPED_SHARE * epsilon)
     return PrivacyGuarantee(
         epsilon=epsilon,
         delta=0.0 if pure else float(estimator.delta),
         adjacency="replace-one",
         unit="one point of a cloud",
-        mechanism=_MECHANISMS[estimator.mechanism],
+        mechanism=_MECHANISMS[estimator.mechanism] + counted,
         released=released,
         seeded=estimator.random_state is not None,
         exact=estimator.mechanism == "exact" or free,
         public_parameters=public_bounds,
-        rho=n_draws * bounded_range_rho(rate),
+        rho=rho,
     )
 
 

@@ -14,10 +14,9 @@ from sklearn_dptda.persistence._error_bounds import (
 from sklearn_dptda.privacy import NoiseWarning
 from sklearn_dptda.privacy._warnings import warn_caller
 
+# Part of the range that no feature outlives: births are not at zero, nor deaths at its end.
+WHOLE = 0.9
 _NAMES = {0: "component", 1: "loop", 2: "void"}
-# Where the noise hides everything, the epsilon is named that shows features of this part of the
-# range: half persistence.
-_SHOWN = 1 / 8
 
 
 def errors_of_fit(private, X, read):
@@ -34,15 +33,14 @@ def errors_of_fit(private, X, read):
     warn_of_lattice(public)
     if private.mechanism != "exact":
         return None, None, "A Markov chain that is stopped has no known law, and no error bound."
-    warn_of_noise(private, public)
-    error, floors = 0.0, np.zeros(len(dimensions))
+    errors, floors = [], np.zeros(len(dimensions))
     for sensitivity, upper, off in public:
-        # What is short on a lattice, was longer by that at most.
-        short = {"n_features": min(2, private.max_points), "floor": sensitivity + off}
-        bound = bottleneck_error_bound(private, sensitivity, upper, **short)
-        error = max(error, off + bound)
+        short = _short(private, sensitivity, off)
+        errors.append(off + bottleneck_error_bound(private, sensitivity, upper, **short))
         floors = np.maximum(floors, noise_floor(private, sensitivity, upper, **short))
-    floors = tuple(floors.tolist())
+    if all(2 * e >= WHOLE * upper for e, (_, upper, _) in zip(errors, public, strict=True)):
+        warn_of_noise("diagrams", private.epsilon, _epsilon_that_shows(private, public))
+    error, floors = max(errors), tuple(floors.tolist())
     return error, floors, statement(error, floors, dimensions)
 
 
@@ -67,18 +65,36 @@ def statement(error, floors, dimensions):
     )
 
 
-def warn_of_noise(private, public):
-    """Warn, before the payment, where nothing can be seen of any filtration."""
-    favourable = {"n_features": 1, "floor": 0.0, "inside": True}
+def _short(private, sensitivity, off):
+    """Class of diagrams that statements are about: what is short on a lattice was no feature."""
+    return {"n_features": min(2, private.max_points), "floor": sensitivity + off}
+
+
+def _epsilon_that_shows(private, public):
+    """Least epsilon at which a quarter of the range is sure to survive, and its length; or None."""
     needed = []
-    for sensitivity, upper, _ in public:
-        if bottleneck_error_bound(private, sensitivity, upper, **favourable) < upper / 2:
-            return
-        needed.append(epsilon_for_error(upper * _SHOWN, private, sensitivity, upper, **favourable))
+    for sensitivity, upper, off in public:
+        short = _short(private, sensitivity, off)
+        if off < upper / 8:
+            epsilon = epsilon_for_error(upper / 8 - off, private, sensitivity, upper, **short)
+            needed.append((epsilon, upper / 4))
+    return min(needed, default=None)
+
+
+def warn_of_noise(what, epsilon, enough):
+    """Warn, before the payment, of a release that is sure to show no feature within its range.
+
+    ``enough`` is an epsilon and the length of features that are shown from there on, or None.
+    """
+    remedy = "Raise m, or take more points."
+    if enough is not None:
+        remedy = (
+            "Raise epsilon, or m, or take more points: a feature of persistence "
+            f"{enough[1]:.3g} is sure to be seen from epsilon={enough[0]:.2g} on."
+        )
     warn_caller(
-        f"At epsilon={private.epsilon:g} the noise hides every feature: diagrams will be all "
-        "noise, or empty. Raise epsilon, or m, or take more points. One feature that lives for a "
-        f"quarter of the range is seen from epsilon={min(needed):.2g} on.",
+        f"At epsilon={epsilon:g} the noise hides every feature: no feature within the range of the "
+        f"function is sure to be seen in {what}. {remedy}",
         NoiseWarning,
     )
 

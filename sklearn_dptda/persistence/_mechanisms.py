@@ -9,7 +9,7 @@ import numpy as np
 
 from sklearn_dptda.persistence._base_measure import make_base_measure, spike_of_range
 from sklearn_dptda.persistence._diagram_grid import make_grid
-from sklearn_dptda.persistence._diagram_guarantee import rate_of_draw
+from sklearn_dptda.persistence._diagram_guarantee import epsilon_of_draws, rate_of_draw
 from sklearn_dptda.persistence._exact_sampler import ExactSampler, decay_table
 from sklearn_dptda.persistence._level_sets import BirthBall, DiagramBall
 from sklearn_dptda.privacy import NoiseSource
@@ -156,7 +156,8 @@ def mechanism_of(estimator, dimensions):
     """Mechanism by the parameters of a :class:`PrivatePersistence`; None where it is exact."""
     if math.isinf(estimator.epsilon):
         return None
-    rate = rate_of_draw(estimator.epsilon, estimator.delta, estimator.utility, dimensions)
+    epsilon = epsilon_of_draws(estimator)
+    rate = rate_of_draw(epsilon, estimator.delta, estimator.utility, dimensions)
     common = (rate, estimator.utility == "max", int(estimator.max_points))
     if estimator.mechanism == "mcmc":
         return MarkovChainMechanism(*common, estimator.n_iter, estimator.proposal_scale)

@@ -265,6 +265,10 @@ class PersistenceProfile(PrivateGridPersistence):
             for _, sensitivity, upper in read
         ]
 
+    def _least_seen(self, X, read):
+        # Longer ones have intervals without zero.
+        return 2 * self._public_numbers(X, read)
+
     def _guarantee(self, public_bounds):
         return pure_guarantee(
             self,

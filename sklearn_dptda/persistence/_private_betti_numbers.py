@@ -362,6 +362,9 @@ class PrivateBettiNumbers(PrivateGridPersistence):
             margins.append(margin if margin < upper else math.inf)
         return np.array(margins)
 
+    def _least_seen(self, X, read):
+        return max(self._thresholds() or [0.0]) + self._public_numbers(X, read)
+
     def _guarantee(self, public_bounds):
         which = "stand out" if self.threshold is None else f"are longer than {self.threshold}"
         return pure_guarantee(

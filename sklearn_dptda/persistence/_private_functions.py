@@ -1,6 +1,7 @@
 """What private releases of functions share: sensitivities, promises, what can fail early."""
 
 import math
+from copy import copy
 from functools import reduce
 from numbers import Integral, Real
 from operator import add
@@ -12,13 +13,20 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from sklearn_dptda.filtration import GridFiltration
 from sklearn_dptda.persistence._base_persistence import BaseGridPersistence, check_dimensions
 from sklearn_dptda.persistence._diagram_guarantee import have_public_bounds, paid_bounds
-from sklearn_dptda.persistence._error_statement import approximation_error, warn_of_lattice
-from sklearn_dptda.privacy import NoiseWarning, PrivacyAccountant, PrivateEstimatorMixin
+from sklearn_dptda.persistence._error_statement import (
+    WHOLE,
+    approximation_error,
+    warn_of_lattice,
+    warn_of_noise,
+)
+from sklearn_dptda.privacy import PrivacyAccountant, PrivateEstimatorMixin
 from sklearn_dptda.privacy._parameters import quoted
-from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.utils import check_collection, refuse_repeated
 from sklearn_dptda.utils._dask_parts import refuse_dask
 from sklearn_dptda.utils._sklearn import Interval
+
+# Losses that are finite are not larger.
+_MOST_EPSILON = 1e6
 
 
 class PrivateGridPersistence(PrivateEstimatorMixin, BaseGridPersistence):
@@ -50,16 +58,34 @@ class PrivateGridPersistence(PrivateEstimatorMixin, BaseGridPersistence):
         return read
 
     def _warn_of_noise(self, X, read, what):
-        """Warn where the noise of one number is as large as its range, or a lattice is coarse."""
-        if math.isfinite(self.epsilon):
-            errors = map(approximation_error, X)
-            warn_of_lattice([(s, u, off) for (_, s, u), off in zip(read, errors, strict=True)])
-        if any(self.epsilon * upper <= sensitivity for _, sensitivity, upper in read):
-            warn_caller(
-                f"The noise is as large as the range of the function: {what} will be all noise. "
-                "Raise epsilon, or m, or take more points.",
-                NoiseWarning,
-            )
+        """Warn where no feature in the range is sure to be seen, or where a lattice is coarse."""
+        if math.isinf(self.epsilon):
+            return
+        errors = map(approximation_error, X)
+        warn_of_lattice([(s, u, off) for (_, s, u), off in zip(read, errors, strict=True)])
+        uppers = np.array([upper for _, _, upper in read])
+        if (self._least_seen(X, read) >= WHOLE * uppers).all():
+            warn_of_noise(what, self.epsilon, self._epsilon_that_shows(X, read, uppers))
+
+    def _least_seen(self, X, read):
+        """For each filtration the persistence from which on a feature is sure to be seen."""
+
+    def _epsilon_that_shows(self, X, read, uppers):
+        """Least epsilon, to a tenth, at which a feature is seen, and its length; or None.
+
+        A quarter of the range, or half way from thresholds that are higher to its end.
+        """
+        at, low, high = copy(self), float(self.epsilon), _MOST_EPSILON
+        least = at.set_params(epsilon=high)._least_seen(X, read)
+        wanted = np.where(least < uppers / 4, uppers / 4, (uppers + least) / 2)
+        if not (least < wanted).any():
+            return None
+        while high > 1.1 * low:
+            middle = math.sqrt(low * high)
+            enough = (at.set_params(epsilon=middle)._least_seen(X, read) <= wanted).any()
+            low, high = (low, middle) if enough else (middle, high)
+        seen = at.set_params(epsilon=high)._least_seen(X, read) <= wanted
+        return high, float(wanted[seen].min())
 
     def _guarantee_ahead(self, n_features):
         return self._guarantee(True)

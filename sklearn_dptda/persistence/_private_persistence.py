@@ -14,6 +14,7 @@ from sklearn_dptda.persistence._base_measure import BASE_MEASURES
 from sklearn_dptda.persistence._base_persistence import check_dimensions
 from sklearn_dptda.persistence._cubical import CubicalPersistence
 from sklearn_dptda.persistence._diagram_guarantee import (
+    CLIPPED_SHARE,
     guarantee_of_diagrams,
     have_public_bounds,
 )
@@ -21,11 +22,17 @@ from sklearn_dptda.persistence._error_statement import errors_of_fit
 from sklearn_dptda.persistence._mechanisms import mechanism_of
 from sklearn_dptda.persistence._private_functions import PrivateGridPersistence
 from sklearn_dptda.persistence._sublevel_diagrams import sublevel_diagrams
-from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant
+from sklearn_dptda.privacy._rounding import ROUND_UP
+from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.utils import ListOutputMixin, check_collection
 from sklearn_dptda.utils._distances import bottleneck_distance
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 from sklearn_dptda.utils._tasks import run, tasks_may_repeat
+
+# Share of the points outside the bounds from which on a release says so, and scales of Laplace
+# noise that are hardly ever exceeded.
+_MANY, _CERTAIN = 0.05, 10.0
 
 
 def _release(values, sensitivity, upper, dimensions, mechanism, seed):
@@ -91,6 +98,10 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
     slab : {"uniform", "persistence"}, default="uniform"
         Density of a point: constant, or proportional to its persistence.
     %(function_bounds)s
+    clipped_share : bool, default=False
+        Whether to release as well, for a twentieth of ``epsilon``, which share
+        of the points of each cloud lies outside the bounds: diagrams of a box
+        that misses the points look like those of a cloud without features.
     n_iter : int, default=10_000
         Steps of the chain for ``mechanism="mcmc"``.
     proposal_scale : float, default=0.1
@@ -114,6 +125,9 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         a probability of 95 %: see :func:`noise_floor`.
     error_statement_ : str
         Both in words.
+    clipped_share_ : ndarray of shape (n_clouds,)
+        Private shares of the points outside the bounds, of the last
+        :meth:`transform`, with ``clipped_share=True``.
     homology_dimensions_ : tuple of int
         The dimensions as a tuple.
     single_ : bool
@@ -173,6 +187,7 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         "spike": [Interval(Real, 0, 1, closed="neither"), StrOptions({"auto"})],
         "mean_points": [Interval(Real, 0, None, closed="neither")],
         "slab": [StrOptions({"uniform", "persistence"})],
+        "clipped_share": ["boolean"],
         "n_iter": [Interval(Integral, 1, None, closed="left")],
         "proposal_scale": [Interval(Real, 0, None, closed="neither")],
     }
@@ -192,6 +207,7 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         slab: Literal["uniform", "persistence"] = "uniform",
         sensitivity: float | None = None,
         upper: float | None = None,
+        clipped_share: bool = False,
         n_iter: int = 10_000,
         proposal_scale: float = 0.1,
         accountant: PrivacyAccountant | None = None,
@@ -210,6 +226,7 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         self.slab = slab
         self.sensitivity = sensitivity
         self.upper = upper
+        self.clipped_share = clipped_share
         self.n_iter = n_iter
         self.proposal_scale = proposal_scale
         self.accountant = accountant
@@ -253,6 +270,7 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
 
         %(refused_functions)s
         """
+        X = check_collection(X)
         read = self._read_in_transform(X)
         mechanism = mechanism_of(self, self.homology_dimensions_)
         # Whatever public numbers can make fail, fails before the payment.
@@ -262,12 +280,47 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         # The box has been paid for already.
         public = self.privacy_guarantee_.public_parameters
         own = guarantee_of_diagrams(self, self.homology_dimensions_, public)
-        with self._paid(own, len(read), may_repeat=tasks_may_repeat()) as seeds:
+        counted = self._clipped_counts(X)
+        n_seeds = len(read) + len(counted)
+        with self._paid(own, n_seeds, may_repeat=tasks_may_repeat()) as seeds:
+            if self.clipped_share:
+                self.clipped_share_ = self._noisy_shares(counted, seeds[len(read) :])
             clouds = [
                 (*item, self.homology_dimensions_, mechanism, seed)
-                for item, seed in zip(read, seeds, strict=True)
+                for item, seed in zip(read, seeds, strict=False)
             ]
-            return self._shape(run(_release, clouds, n_jobs=self.n_jobs))
+            releases = self._shape(run(_release, clouds, n_jobs=self.n_jobs))
+        if self.clipped_share:
+            self._warn_of_clipping([n for n, _ in counted])
+        return releases
+
+    def _clipped_counts(self, X):
+        """Sizes of the clouds and numbers of their points outside the bounds, if they are asked."""
+        if not self.clipped_share:
+            return []
+        if any(getattr(item, "n_clipped", None) is None for item in X):
+            raise ValueError(
+                "clipped_share=True takes filtrations that know how many points were outside "
+                "their bounds, as those of DTMFiltration do."
+            )
+        return [(item.n_points, item.n_clipped) for item in X]
+
+    def _noisy_shares(self, counted, seeds):
+        scale = ROUND_UP / (CLIPPED_SHARE * float(self.epsilon))
+        noise = [NoiseSource(seed).discrete_laplace(scale, 1)[0] for seed in seeds]
+        noisy = [(count + more) / n for (n, count), more in zip(counted, noise, strict=True)]
+        return np.clip(noisy, 0.0, 1.0)
+
+    def _warn_of_clipping(self, sizes):
+        """Warn where shares are large beyond their noise."""
+        scale = 1 / (CLIPPED_SHARE * float(self.epsilon))
+        sure = self.clipped_share_ - _CERTAIN * scale / np.array(sizes)
+        if (sure > _MANY).any():
+            warn_caller(
+                f"{self.clipped_share_.max():.0%} of the points of a cloud lie outside the bounds "
+                "and are clipped to them: its diagrams are hardly those of the points. Give wider "
+                "bounds."
+            )
 
     def score(self, X: Iterable[GridFiltration | ArrayLike], y: object = None) -> float:
         """Minus the mean bottleneck distance to the exact diagrams: *not* private.

@@ -382,7 +382,7 @@ def test_changed_parameters_are_refused(filtration):
 
 
 def test_noise_beyond_the_range_is_said_before_anything_is_paid(filtration):
-    with pytest.warns(UserWarning, match="profiles will be all noise"):
+    with pytest.warns(UserWarning, match="noise hides every feature.*in profiles"):
         PersistenceProfile(1e-5).fit([filtration])
     with warnings.catch_warnings():
         warnings.simplefilter("error")

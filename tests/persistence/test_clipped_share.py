@@ -1,0 +1,148 @@
+"""Shares of clipped points, and warnings of releases that cannot show anything in their range."""
+
+import math
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from sklearn_dptda import (
+    DTMFiltration,
+    PersistenceProfile,
+    PrivateBettiNumbers,
+    PrivatePersistence,
+)
+from sklearn_dptda.datasets import make_two_circles
+from sklearn_dptda.model_selection import planned_loss
+from sklearn_dptda.persistence._diagram_guarantee import CLIPPED_SHARE
+from sklearn_dptda.preprocessing import PrivateBounds
+from sklearn_dptda.privacy import NoiseWarning, PrivacyAccountant, pure_rho
+from sklearn_dptda.utils.estimator_checks import check_privacy
+
+X = make_two_circles(2000, random_state=0)
+
+
+def functions(cloud, low=-3.0, high=3.5, **parameters):
+    return DTMFiltration(0.2, bounds=(low, high), resolution=9, **parameters).fit_transform([cloud])
+
+
+@pytest.mark.parametrize("method", ["exact", "lattice"])
+def test_clipped_points_are_counted(method):
+    rng = np.random.default_rng(0)
+    cloud = rng.uniform(-4, 4, size=(500, 2))
+    outside = int(((cloud < -3) | (cloud > 3.5)).any(axis=1).sum())
+    filtration = DTMFiltration(0.2, bounds=(-3, 3.5), resolution=9, method=method).fit([cloud])
+    (function,) = filtration.transform([cloud])
+    assert function.n_clipped == outside
+    # Of parts, and after transport.
+    parts = filtration.make_histogram(cloud[:200]) + filtration.make_histogram(cloud[200:])
+    (function,) = pickle.loads(pickle.dumps(filtration.transform([parts])))
+    assert function.n_clipped == outside
+
+
+def test_the_share_is_paid_for_and_promised():
+    accountant = PrivacyAccountant(10.0, composition="zcdp", delta=1e-6)
+    private = PrivatePersistence(1.0, clipped_share=True, accountant=accountant)
+    F = functions(X)
+    private.fit(F).transform(F)
+    promise = private.privacy_guarantee_
+    assert (
+        promise.epsilon
+        == accountant.spends()[0].epsilon
+        == planned_loss(private, F).total()[0]
+        == 1
+    )
+    assert "share of its points outside the bounds" in str(promise)
+    plain = PrivatePersistence(1.0 - CLIPPED_SHARE).fit(F).privacy_guarantee_
+    assert promise.rho == pytest.approx(plain.rho + pure_rho(CLIPPED_SHARE))
+    # The diagrams have so much less: their error says so.
+    assert private.error_bound_ == pytest.approx(
+        PrivatePersistence(1.0 - CLIPPED_SHARE).fit(F).error_bound_
+    )
+
+
+def test_the_share_has_the_noise_that_was_paid_for():
+    # A false alarm has a probability below 1e-6.
+    F = functions(X, -3.0, 0.5)
+    noise = []
+    for seed in range(4000):
+        private = PrivatePersistence(40.0, clipped_share=True, random_state=seed, max_points=1)
+        private.homology_dimensions = 1
+        counted = private.fit(F)._clipped_counts(F)
+        noise.append(private._noisy_shares(counted, [seed])[0] * F[0].n_points - F[0].n_clipped)
+    at = np.arange(-2, 3)
+    ratio = math.exp(-40.0 * CLIPPED_SHARE)
+    law = (1 - ratio) / (1 + ratio) * ratio ** np.abs(at)
+    seen = np.array([(np.rint(noise) == k).sum() for k in at])
+    seen, law = np.append(seen, 4000 - seen.sum()), np.append(law, 1 - law.sum())
+    assert chisquare(seen, 4000 * law).pvalue > 1e-7
+    # Half of the noise would be seen.
+    half = (1 - ratio**2) / (1 + ratio**2) * ratio ** (2 * np.abs(at))
+    assert chisquare(seen, 4000 * np.append(half, 1 - half.sum())).pvalue < 1e-7
+
+
+def test_a_box_that_misses_the_points_is_seen():
+    private = PrivatePersistence(2.0, clipped_share=True)
+    F = functions(X, 10.0, 16.5)
+    exact = PrivatePersistence(math.inf, clipped_share=True)
+    for one in (private, exact):
+        with pytest.warns(UserWarning, match=r"lie outside the bounds"):
+            one.fit(F).transform(F)
+    assert private.clipped_share_[0] > 0.9 and exact.clipped_share_[0] == 1
+    with pytest.raises(ValueError, match="clipped_share=True takes filtrations"):
+        PrivatePersistence(1.0, sensitivity=0.1, upper=1.0, clipped_share=True).fit_transform(
+            [np.eye(3)]
+        )
+    boxed = DTMFiltration(0.2, bounds=PrivateBounds(1.0), resolution=9).fit([X])
+    assert 0 <= boxed.clipped_share_ <= 1
+
+
+@pytest.mark.parametrize(
+    "private",
+    [PrivatePersistence(0.2), PrivateBettiNumbers(0.2, threshold=0.2), PersistenceProfile(0.05)],
+    ids=lambda kind: type(kind).__name__,
+)
+def test_what_cannot_show_anything_says_so_and_names_an_epsilon_that_does(private):
+    cloud = make_two_circles(300, random_state=0)
+    F = functions(cloud)
+    with pytest.warns(NoiseWarning, match=r"sure to be seen from epsilon=\S+ on") as caught:
+        private.fit(F)
+    enough = float(str(caught[0].message).split("epsilon=")[-1].split(" ")[0])
+    with warnings.catch_warnings(action="error", category=NoiseWarning):
+        better = private.set_params(epsilon=1.06 * enough).fit(F)
+    # A feature of a quarter of the range.
+    if isinstance(private, PrivatePersistence):
+        assert 2 * better.error_bound_ <= 1.02 * F[0].upper / 4
+    elif isinstance(private, PersistenceProfile):
+        assert 2 * better.half_widths_[0] <= F[0].upper / 4
+
+
+def test_where_no_epsilon_helps_none_is_named():
+    # A lattice is off by more than the range allows.
+    cloud = make_two_circles(300, random_state=0)
+    F = functions(cloud, method="lattice", refinement=1, max_distance=0.3)
+    for private in (PrivatePersistence(1.0), PersistenceProfile(1.0)):
+        with pytest.warns(UserWarning) as caught:
+            private.fit(F)
+        texts = [str(w.message) for w in caught if w.category is NoiseWarning]
+        assert texts and "from epsilon" not in texts[0] and "Raise m" in texts[0]
+
+
+@pytest.mark.slow
+def test_the_battery_holds_with_the_share():
+    # Bare functions have no points that could be clipped: those of clouds are made here.
+    class Clipped(PrivatePersistence):
+        """Private diagrams and a count.
+
+        .. rubric:: Privacy
+
+        ``epsilon``-differentially private for replacing one point.
+        """
+
+        def _clipped_counts(self, X):
+            return [(10, int(np.sum(np.asarray(x) > 0.5) > 3)) for x in X]
+
+    private = Clipped(clipped_share=True, sensitivity=0.1, upper=1.0, max_points=2)
+    assert check_privacy(private) > 40
