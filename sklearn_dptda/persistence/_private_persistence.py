@@ -262,7 +262,7 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         # The box has been paid for already.
         public = self.privacy_guarantee_.public_parameters
         own = guarantee_of_diagrams(self, self.homology_dimensions_, public)
-        seeds = self._pay(own, len(read), may_repeat=tasks_may_repeat())
+        seeds = self._pay(own, len(read), may_repeat=tasks_may_repeat(self.n_jobs))
         clouds = [
             (*item, self.homology_dimensions_, mechanism, seed)
             for item, seed in zip(read, seeds, strict=True)
