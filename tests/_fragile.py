@@ -2,7 +2,10 @@
 
 import os
 import pickle
+import random
 import signal
+import threading
+import time
 
 from sklearn.base import BaseEstimator, TransformerMixin
 
@@ -45,6 +48,33 @@ class Fragile(TransformerMixin, BaseEstimator):
         os.kill(os.getpid(), KILL)
 
 
+class Doomed(TransformerMixin, BaseEstimator):
+    """Takes its time, while its process waits for a random moment to die, so many times in all."""
+
+    _clock = None
+
+    def __init__(self, folder, spared, deaths):
+        self.folder = folder
+        self.spared = spared
+        self.deaths = deaths
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        here = os.getpid(), self.folder
+        if here[0] != self.spared and here != Doomed._clock:
+            Doomed._clock = here
+            threading.Thread(target=self._die, daemon=True).start()
+        time.sleep(0.005)
+        return X
+
+    def _die(self):
+        time.sleep(random.uniform(0.0, 0.4))
+        for number in range(self.deaths):
+            Killer(os.path.join(self.folder, str(number)))()
+
+
 class FailsOnce(TransformerMixin, BaseEstimator):
     """Fails the second time that any of its copies runs."""
 
@@ -59,6 +89,26 @@ class FailsOnce(TransformerMixin, BaseEstimator):
         open(os.path.join(self.folder, str(number)), "x").close()
         if number == 1:
             raise ArithmeticError("on purpose")
+        return X
+
+
+class Interrupted(TransformerMixin, BaseEstimator):
+    """Sends Ctrl-C to a process when its copies have run so many times."""
+
+    def __init__(self, folder, after, target):
+        self.folder = folder
+        self.after = after
+        self.target = target
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        time.sleep(0.02)
+        number = len(os.listdir(self.folder))
+        open(os.path.join(self.folder, f"{number}-{os.getpid()}"), "x").close()
+        if number == self.after:
+            os.kill(self.target, signal.SIGINT)
         return X
 
 

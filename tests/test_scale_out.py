@@ -22,7 +22,7 @@ from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.model_selection import privacy_utility_curve, release_replicates
 from sklearn_dptda.utils._tasks import run
 from sklearn_dptda.utils.dask_backend import register_surviving_dask
-from tests._fragile import Fragile, Killer, Weighed
+from tests._fragile import Doomed, Fragile, Killer, Weighed
 
 pytestmark = pytest.mark.slow
 # Workers import what the tests ship.
@@ -31,8 +31,11 @@ _HERE = {"env_vars": {"PYTHONPATH": os.pathsep.join([os.getcwd(), *sys.path])}}
 
 @pytest.fixture(scope="module")
 def dask_cluster():
-    distributed = pytest.importorskip("distributed")
+    distributed, dask = pytest.importorskip("distributed"), pytest.importorskip("dask")
     with (
+        # A local cluster gives up a worker that is away 15 seconds after it has died, even where
+        # it had come back and has died again.
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"}),
         # Any free port: clusters of several test processes live at the same time.
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address=":0"
@@ -160,6 +163,43 @@ def test_a_killed_worker_costs_no_second_payment_and_no_second_draw(backend, tmp
     # What the dead worker had drawn is what its successor has released.
     drawn = pickle.loads((tmp_path / "seen.pickle").read_bytes())
     assert sum(same(drawn, release) for release in releases) == 1
+
+
+def test_a_cluster_with_one_core_left_serves():
+    distributed = pytest.importorskip("distributed")
+    accountant = PrivacyAccountant(16.0)
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, dashboard_address=":0"
+        ) as cluster,
+        distributed.Client(cluster),
+        parallel_config(backend="dask"),
+    ):
+        assert len(release_replicates(road(accountant=accountant), clouds(), 8)) == 8
+    assert len(accountant) == 8
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_workers_that_die_at_random_moments_cost_nothing(backend, tmp_path):
+    for number in range(3):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        accountant = PrivacyAccountant(600.0)
+        dying = make_pipeline(*road(accountant=accountant), Doomed(str(folder), os.getpid(), 3))
+        with parallel_config(backend=backend):
+            assert len(release_replicates(dying, clouds(), 300)) == 300
+        assert len(accountant) == 300 and any(folder.iterdir())
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_what_follows_a_death_at_once_loses_nothing(dask_cluster, tmp_path):
+    for _ in range(2):
+        accountant = PrivacyAccountant(24.0)
+        last = Fragile(str(tmp_path), os.getpid())
+        with parallel_config(backend="dask"):
+            dying = make_pipeline(*road(accountant=accountant), last)
+            assert len(release_replicates(dying, clouds(), 12)) == 12
+        assert len(accountant) == 12
 
 
 def test_transforms_and_curves_survive_a_kill(backend, tmp_path):

@@ -17,10 +17,15 @@ from sklearn_dptda.model_selection._privacy_utility import (
 )
 from sklearn_dptda.model_selection._release_once import release_once
 from sklearn_dptda.model_selection._release_plan import PlanCurve, ReleasePlan
-from sklearn_dptda.model_selection._replicates import IncompleteReleases, release_replicates
+from sklearn_dptda.model_selection._replicates import (
+    IncompleteReleases,
+    InterruptedReleases,
+    release_replicates,
+)
 
 __all__ = [
     "IncompleteReleases",
+    "InterruptedReleases",
     "PlanCurve",
     "PlannedLoss",
     "PlannedRelease",

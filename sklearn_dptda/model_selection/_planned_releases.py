@@ -103,18 +103,18 @@ class PlannedLoss:
             accountant.check((release.guarantee, release.count) for release in releases)
 
     def pay(self) -> None:
-        """Pay for all releases now, in one transaction of each budget, or for none.
+        """Pay for all releases now, or for none, whoever else spends meanwhile.
+
+        Each budget commits inside of the transaction of the one before.
 
         Raises
         ------
         PrivacyBudgetExceeded
-            If the releases do not fit a budget.
+            If the releases do not fit a budget. Nothing is spent.
         """
         payers = [(payer, releases) for payer, releases in self._by_payer() if payer is not None]
-        for payer, releases in payers:
-            payer.check((release.guarantee, release.count) for release in releases)
-        for payer, releases in payers:
-            payer._pay_ahead((r.guarantee, r.estimator, r.count) for r in releases)
+        # Two programs that take several budgets take them in one order, and never wait in a ring.
+        _pay_in_turn(sorted(payers, key=lambda each: each[0]._ledger.id))
 
     def as_bound(self) -> "PlannedLoss":
         """The same, of which less may come true."""
@@ -127,8 +127,11 @@ class PlannedLoss:
     def _by_payer(self):
         payers = {}
         for release in self.releases:
-            payers.setdefault(release.accountant or self._payer(), []).append(release)
-        return payers.items()
+            payer = release.accountant or self._payer()
+            # Two handles of one ledger have one budget.
+            _, releases = payers.setdefault(payer and payer._ledger.id, (payer, []))
+            releases.append(release)
+        return payers.values()
 
     def _payer(self):
         return self.accountant or default_accountant()
@@ -165,6 +168,13 @@ class PlannedLoss:
             f"{count}: {', '.join(map(str, self.releases))}; together epsilon={loss.epsilon:g}, "
             f"delta={loss.delta:g} by {rule} composition."
         )
+
+
+def _pay_in_turn(payers):
+    if payers:
+        (payer, releases), *others = payers
+        due = [(r.guarantee, r.estimator, r.count) for r in releases]
+        payer._pay_ahead(due, lambda: _pay_in_turn(others))
 
 
 def together(plans):

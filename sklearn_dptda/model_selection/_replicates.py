@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from joblib import parallel_config
 from sklearn.base import BaseEstimator
 
 from sklearn_dptda._typing import RandomStateLike
@@ -12,10 +13,25 @@ from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._release import release, seeded_clone
 from sklearn_dptda.privacy._release_key import under
 from sklearn_dptda.privacy._reservation import PaidAhead, Reservation
-from sklearn_dptda.utils._tasks import Failed, outcomes, tasks_may_repeat
+from sklearn_dptda.utils._tasks import Failed, first_error, outcomes, tasks_may_repeat
 
 
-class IncompleteReleases(RuntimeError):
+class _Kept(BaseException):
+    """What is common to errors that hold the releases that were finished."""
+
+    def __init__(self, releases: list[Any]) -> None:
+        super().__init__(releases)
+        self.releases = releases
+
+    def __str__(self):
+        missing = sum(entry is None for entry in self.releases)
+        return (
+            f"{missing} of {len(self.releases)} releases {self._happened}. The others are in the "
+            "attribute 'releases' of this error."
+        )
+
+
+class IncompleteReleases(_Kept, RuntimeError):
     """Some of many releases failed; those that were finished are kept.
 
     Everything stays paid for. What failed is the cause of this error.
@@ -26,16 +42,23 @@ class IncompleteReleases(RuntimeError):
         One entry per replicate; None where it failed.
     """
 
-    def __init__(self, releases: list[Any]) -> None:
-        super().__init__(releases)
-        self.releases = releases
+    _happened = "failed"
 
-    def __str__(self):
-        failed = sum(entry is None for entry in self.releases)
-        return (
-            f"{failed} of {len(self.releases)} releases failed. The others are in the attribute "
-            "'releases' of this error."
-        )
+
+class InterruptedReleases(_Kept, KeyboardInterrupt):
+    """Ctrl-C came before all releases were finished; those that were are kept.
+
+    Everything stays paid for. It is a :class:`KeyboardInterrupt`, and no
+    :class:`Exception`, so that code which goes on after errors still stops.
+    At a prompt, ``sys.last_value.releases`` has the releases afterwards.
+
+    Attributes
+    ----------
+    releases : list
+        One entry per replicate; None where it was not finished.
+    """
+
+    _happened = "were not finished"
 
 
 def release_replicates(
@@ -76,8 +99,12 @@ def release_replicates(
     ------
     IncompleteReleases
         If some replicates failed; it holds the others.
+    InterruptedReleases
+        If Ctrl-C came before all were finished; it holds those that were, and
+        where none was, the error is a plain :class:`KeyboardInterrupt`.
     PrivacyBudgetExceeded
-        If the budget does not cover all replicates. Nothing is spent.
+        If the budget does not cover all replicates. Nothing is spent where
+        they are paid for ahead, see below, whoever else spends meanwhile.
 
     Notes
     -----
@@ -87,13 +114,15 @@ def release_replicates(
     cost ``n_replicates * epsilon``. Meant for simulated or public data.
 
     Accountants are charged here, not in workers: the first replicate is made
-    and paid for here, then all others are paid for in one transaction, and sent
-    to the workers. A task that an engine runs again, as Dask and Ray do when a
-    worker dies, pays nothing and repeats its draw: its coins come from a
-    :class:`~sklearn_dptda.privacy.ReleaseKey`.
-    Where it cannot be planned what a replicate will cost, or processes of its
-    own share it (``n_jobs`` of a search inside, on this machine), replicates pay in the
-    workers, under keys where tasks run again, and so once each as well.
+    here, and when it is about to pay, all replicates are paid for in one transaction.
+    The others are sent to the workers. A task runs again whose worker has died, on
+    the cores of this machine as on Dask and Ray; it pays nothing and repeats
+    its draw: its coins come from a :class:`~sklearn_dptda.privacy.ReleaseKey`.
+    Where it cannot be planned what a replicate will cost, or ``n_jobs=1`` leaves
+    processes to loops inside, such as those of a search, replicates pay in their tasks,
+    under keys where tasks run again, and so once each as well. If somebody
+    else uses up the budget meanwhile, those that were paid for are kept in
+    :class:`IncompleteReleases`.
 
     Examples
     --------
@@ -108,27 +137,27 @@ def release_replicates(
     if n_replicates < 1:
         raise ValueError(f"n_replicates must be at least 1; got {quoted(n_replicates)}.")
     seeds = spawn_seeds(random_state, n_replicates)
-    keys = [ReleaseKey() if tasks_may_repeat() else None for _ in seeds]
+    elsewhere = tasks_may_repeat(n_jobs)
+    keys = [ReleaseKey() if elsewhere else None for _ in seeds]
     first, reserved = [], None
     plan = _plan(estimator, X)
     if plan is not None:
         (plan * n_replicates).check()
-    if plan is not None and (tasks_may_repeat() or _stays_here(estimator)):
-        # What an estimator refuses, it refuses here, and nothing is spent.
-        first.append(_replicate(estimator, None, X, seeds[0], None))
-        (plan * (n_replicates - 1)).pay()
-        reserved = [r.guarantee for r in plan.releases for _ in range(r.count)]
+        if elsewhere or _stays_here(estimator):
+            reserved = [r.guarantee for r in plan.releases for _ in range(r.count)]
+            first = [_first(estimator, reserved, (plan * n_replicates).pay, X, seeds[0])]
     rest = list(zip(seeds, keys, strict=True))[len(first) :]
     releases = first + outcomes(
         _replicate, rest, estimator, reserved, X, n_jobs=n_jobs, verbose=verbose
     )
-    errors = [r.error for r in releases if isinstance(r, Failed)]
-    if len(errors) == n_replicates:
-        raise errors[0]
-    if errors:
-        kept = [None if isinstance(r, Failed) else r for r in releases]
-        raise IncompleteReleases(kept) from errors[0]
-    return releases
+    error = first_error(releases)
+    if error is None:
+        return releases
+    kept = [None if isinstance(r, Failed) else r for r in releases]
+    if all(isinstance(r, Failed) for r in releases):
+        raise error
+    interrupted = isinstance(error, KeyboardInterrupt)
+    raise (InterruptedReleases if interrupted else IncompleteReleases)(kept) from error
 
 
 def _plan(estimator, X):
@@ -161,15 +190,34 @@ def _searches_accountants(estimator):
     return any(name.split("__")[-1] == "accountant" for grid in grids for name in grid)
 
 
+def _first(estimator, reserved, pay, X, seed):
+    """Release here, so that what is refused is refused before all replicates are paid for."""
+    paid = PaidAhead(reserved, pay)
+    try:
+        result = _release_from(paid, estimator, X, seed)
+    except Exception as error:
+        if not paid.is_paid:
+            raise
+        result = Failed(error)
+    paid.settle()
+    return result
+
+
 def _replicate(estimator, reserved, X, seed, key):
     """Release once, by a clone with a seed or a key, from what was paid for ahead, if anything."""
+    with under(key):
+        return _release_from(None if reserved is None else PaidAhead(reserved), estimator, X, seed)
+
+
+def _release_from(paid, estimator, X, seed):
     copy = seeded_clone(estimator, seed)
-    paid = PaidAhead(reserved or [])
-    if reserved is not None:
-        payers = _payers(copy).items()
-        copy.set_params(**{name: Reservation(payer, paid) for name, payer in payers})
+    if paid is None:
+        return release(copy, X)
+    payers = _payers(copy).items()
+    copy.set_params(**{name: Reservation(payer, paid) for name, payer in payers})
     try:
-        with under(key):
+        # What leaves this process pays for itself.
+        with parallel_config(backend="sequential"):
             return release(copy, X)
     finally:
         paid.is_open = False

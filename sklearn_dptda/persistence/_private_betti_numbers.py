@@ -222,7 +222,7 @@ class PrivateBettiNumbers(PrivateGridPersistence):
         lattices = [self._lattice(sensitivity, upper) for _, sensitivity, upper in read]
         # A private box has been paid for already.
         guarantee = self._guarantee(self.privacy_guarantee_.public_parameters)
-        with self._paid(guarantee, len(read), may_repeat=tasks_may_repeat()) as seeds:
+        with self._paid(guarantee, len(read), may_repeat=tasks_may_repeat(self.n_jobs)) as seeds:
             clouds = [
                 (values, upper, self._numbers(), thresholds, lattice, rate, seed)
                 for (values, _, upper), (lattice, rate), seed in zip(

@@ -282,7 +282,7 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         own = guarantee_of_diagrams(self, self.homology_dimensions_, public)
         counted = self._clipped_counts(X)
         n_seeds = len(read) + len(counted)
-        with self._paid(own, n_seeds, may_repeat=tasks_may_repeat()) as seeds:
+        with self._paid(own, n_seeds, may_repeat=tasks_may_repeat(self.n_jobs)) as seeds:
             if self.clipped_share:
                 self.clipped_share_ = self._noisy_shares(counted, seeds[len(read) :])
             clouds = [

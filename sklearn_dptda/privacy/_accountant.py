@@ -270,10 +270,10 @@ class PrivacyAccountant:
         }
         self._ledger.spend([Payment(charge, line, key)])
 
-    def _pay_ahead(self, releases):
-        """Pay for (guarantee, name of an estimator, count) triples, all in one transaction."""
+    def _pay_ahead(self, releases, then=None):
+        """Pay (guarantee, estimator, count) triples and call ``then``, in one transaction."""
         each = ((Payment.of(guarantee, name), count) for guarantee, name, count in releases)
-        self._ledger.spend([payment for payment, count in each for _ in range(count)])
+        self._ledger.spend([payment for payment, count in each for _ in range(count)], then)
 
     def check(self, releases: Iterable[tuple[PrivacyGuarantee, int]]) -> None:
         """Refuse releases that together would not fit, and spend nothing.

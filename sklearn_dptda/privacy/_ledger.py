@@ -136,8 +136,10 @@ class Ledger:
             note(state.id, state.number, json.dumps(state.account), make=True)
         return state.budget
 
-    def spend(self, payments):
+    def spend(self, payments, then=None):
         """Check payments and write them in one transaction, all or none.
+
+        ``then`` is called in it, after all is written, and may still undo it by raising.
 
         A payment whose key was paid for before, by the same line, is not made again. Nothing is
         written where it raises PrivacyBudgetExceeded, since the charges do not fit, or
@@ -156,6 +158,8 @@ class Ledger:
                 line = {"id": identity, "number": number, "time": time, **payment.columns()}
                 execute(_INSERT_SPEND, line)
             execute(WRITE_STATE, state.after(sums, len(due), adjacencies.pop())._asdict())
+            if then is not None:
+                then()
 
     def _is_paid(self, execute, payment):
         if payment.key is None:

@@ -11,11 +11,13 @@ from sklearn_dptda.privacy._warnings import PrivacyLedgerError
 class PaidAhead:
     """Charges that a ledger has counted already, until they are taken or closed.
 
-    Of what covers a release the cheapest is taken.
+    Of what covers a release the cheapest is taken. Where ``pay`` is given, nothing is counted yet:
+    it is called once, when the first release has passed all checks and asks for its share.
     """
 
-    def __init__(self, guarantees):
+    def __init__(self, guarantees, pay=None):
         self.is_open = True
+        self._pay = pay
         self._left = list(guarantees)
         self._lock = threading.Lock()
 
@@ -31,7 +33,23 @@ class PaidAhead:
                 raise PrivacyLedgerError(
                     "A release was not among those that were paid for ahead: nothing was released."
                 )
+            self._settle()
             del self._left[min(covering)[1]]
+
+    @property
+    def is_paid(self):
+        """Whether the ledger has counted the charges."""
+        return self._pay is None
+
+    def settle(self):
+        """Pay, if nobody has asked for a share so far."""
+        with self._lock:
+            self._settle()
+
+    def _settle(self):
+        if self._pay is not None:
+            self._pay()
+            self._pay = None
 
 
 class Reservation(PrivacyAccountant):

@@ -1,28 +1,38 @@
 """Tasks on the cores of this machine or on a cluster, where workers may die and tasks run again."""
 
-from contextlib import nullcontext
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
+from queue import Empty, SimpleQueue
+from typing import Any
 
 from joblib import Parallel, delayed, parallel_config
-from joblib.parallel import get_active_backend
+from joblib.parallel import DEFAULT_MP_CONTEXT, ThreadingBackend, get_active_backend
 
 from sklearn_dptda.privacy._estimator import silent_arithmetic
 
-# Losses of workers in a row, without any task finished, before a cluster is given up.
+# Losses of workers in a row, without any task finished, before tasks are given up.
 _PATIENCE = 5
+# Tasks that are sent ahead, at least: a scheduler sees what is coming, and never holds all items.
+_AHEAD = 64
+# Seconds of a wait after which it lets signals in, which Windows holds back until then, and of a
+# transfer after which its result is taken for one that is being made again.
+_BREATH, _TRANSFER = 0.5, 30.0
 
 
 @dataclass(frozen=True)
 class Failed:
     """In place of a result: why there is none."""
 
-    error: Exception
+    error: BaseException
 
 
-def tasks_may_repeat() -> bool:
-    """Whether the engine in force runs a task again whose worker has died."""
-    return _engine() is not None
+def tasks_may_repeat(n_jobs: int | None = None) -> bool:
+    """Whether tasks run in other processes, and so again where their process has died."""
+    return _engine(n_jobs) is not None
 
 
 def run(function, items, *common, **options):
@@ -32,9 +42,9 @@ def run(function, items, *common, **options):
     a task that runs again repeats its draw. Raises the first error of a task.
     """
     results = outcomes(partial(_silently, function), items, *common, **options)
-    for result in results:
-        if isinstance(result, Failed):
-            raise result.error
+    error = first_error(results)
+    if error is not None:
+        raise error
     return results
 
 
@@ -43,64 +53,182 @@ def _silently(function, *arguments):
         return function(*arguments)
 
 
+def first_error(results):
+    """Why there is no result of some task, None where there are all; Ctrl-C before all others."""
+    errors = [result.error for result in results if isinstance(result, Failed)]
+    interrupts = [error for error in errors if isinstance(error, KeyboardInterrupt)]
+    return next(iter(interrupts + errors), None)
+
+
 def outcomes(function, items, *common, n_jobs=None, **options):
-    """As :func:`run`, with a :class:`Failed` for each task that failed; all others are finished."""
-    items = list(items)
-    results = [Failed(RuntimeError("no worker finished this task."))] * len(items)
-    missing, losses = dict(enumerate(items)), 0
-    while missing:
-        before = len(missing)
+    """As :func:`run`, with a :class:`Failed` for each task that failed; all others are finished.
+
+    Ctrl-C ends the loop, and is why what was not finished by then has failed.
+    """
+    items, losses = list(items), 0
+    unfinished = Failed(RuntimeError("no worker finished this task."))
+    results: list[Any] = [unfinished] * len(items)
+    engine = _engine(n_jobs, options.get("prefer"))
+    while missing := [(i, item) for i, item in enumerate(items) if results[i] is unfinished]:
+        # A task that always kills its worker takes those with it that run beside it: others come
+        # first after one loss in a row, and alone after more.
+        missing = missing[::-1] if losses == 1 else missing
+        missing = missing[losses - 2 :][:1] or missing[-1:] if losses > 1 else missing
         try:
-            for index, result in _finished(function, missing, common, n_jobs, options):
+            for index, result in _finished(engine, function, missing, common, n_jobs, options):
                 results[index] = result
-                del missing[index]
-        except Exception as error:  # Errors of tasks are results: these are of the engine.
-            losses = 0 if len(missing) < before else losses + 1
-            if not tasks_may_repeat() or losses == _PATIENCE:
-                for index in missing:
-                    results[index] = Failed(error)
-                break
+        except (Exception, KeyboardInterrupt) as error:
+            # Errors of tasks are results: this one is of the engine, or of whoever stops it.
+            some = any(results[i] is not unfinished for i, _ in missing)
+            losses = 0 if some else losses + 1
+            ends = engine is None or losses == _PATIENCE or isinstance(error, KeyboardInterrupt)
+            if ends:
+                results = [Failed(error) if r is unfinished else r for r in results]
     return results
 
 
-def _finished(function, missing, common, n_jobs, options):
+def _finished(engine, function, missing, common, n_jobs, options):
     """Yield (index, result) as tasks finish; raise where the engine fails."""
-    engine = _engine()
-    if engine == "ray" and n_jobs != 1:
-        yield from _by_ray(function, missing, common)
-        return
-    if engine == "dask" and common:
-        # To all workers: what one of them has alone dies with it.
-        client = get_active_backend()[0].client
-        common = client.scatter(list(common), broadcast=True, hash=False)
+    backend, _ = get_active_backend(prefer=options.get("prefer"))
     # Backends that hand nothing over before the end lose what was finished where they fail.
-    as_they_finish = getattr(get_active_backend()[0], "supports_return_generator", False)
-    order = "generator_unordered" if as_they_finish else "list"
-    yield from Parallel(n_jobs=n_jobs, return_as=order, **options)(
+    as_they_finish = getattr(backend, "supports_return_generator", False)
+    tasks = (
         delayed(_attempt)(engine is not None, function, index, *common, *item)
-        for index, item in list(missing.items())
+        for index, item in missing
     )
+    if engine in _SENDERS:
+        arriving = _one_by_one(_SENDERS[engine], function, missing, common, n_jobs)
+        tasks = (delayed(_same)(result) for result in arriving)
+    if engine in _SENDERS or (engine is None and not isinstance(backend, ThreadingBackend)):
+        # One after the other, as they are made here or arrive; joblib says how far it is.
+        n_jobs, as_they_finish, options = 1, True, {**options, "backend": "sequential"}
+    order = "generator_unordered" if as_they_finish else "list"
+    yield from Parallel(n_jobs=n_jobs, return_as=order, **options)(tasks)
 
 
-def _by_ray(function, missing, common):
-    """Ray's own tasks: joblib's pool of actors loses everything with one of them."""
+def _one_by_one(sender, function, missing, common, n_jobs):
+    """Yield results as tasks finish; a task that the engine loses does not end the others.
+
+    joblib's loops end with the first worker, and its pool of processes waits for a dead one.
+    """
+    backend, default = get_active_backend()
+    n_jobs = default if n_jobs is None else n_jobs
+    done: SimpleQueue[Any] = SimpleQueue()
+    running, lost, todo = set(), None, iter(missing)
+    with (
+        backend.retrieval_context(),
+        sender(backend, function, common, n_jobs) as (send, cores),
+    ):
+        try:
+            while True:
+                try:
+                    for index, item in islice(todo, max(_AHEAD, 2 * cores) - len(running)):
+                        future = send(index, item)
+                        running.add(future)
+                        future.add_done_callback(done.put)
+                except Exception as error:
+                    lost, todo = error, iter(())
+                if not running:
+                    break
+                try:
+                    future = done.get(timeout=_BREATH)
+                except Empty:
+                    # Raises where no worker is left that tasks could wait for.
+                    backend.effective_n_jobs(n_jobs)
+                    continue
+                try:
+                    result = future.result(timeout=_TRANSFER)
+                except TimeoutError:
+                    # What a dead worker had finished is made again.
+                    future.add_done_callback(done.put)
+                    backend.effective_n_jobs(n_jobs)
+                    continue
+                except Exception as error:
+                    lost = error
+                else:
+                    yield result
+                running.discard(future)
+        finally:
+            for future in running:
+                future.cancel()
+    if lost is not None:
+        raise lost
+
+
+@contextmanager
+def _to_dask(backend, function, common, n_jobs):
+    import dask
+    from distributed.protocol.pickle import dumps, loads
+
+    cores = backend.effective_n_jobs(n_jobs)
+
+    def send(*arguments):
+        # Dask looks for its own collections in lists, and would have large arguments scattered;
+        # but what was scattered dies with its workers, and what tasks make is made again.
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1PB"}):
+            return backend.client.submit(*arguments, **{"pure": False, **backend.submit_kwargs})
+
+    work = send(loads, dumps((function, common)))
+    yield lambda *task: send(_attempt_pickled, work, dumps(task)), cores
+
+
+def _attempt_pickled(work, task):
+    from distributed.protocol.pickle import loads
+
+    function, common = work
+    index, item = loads(task)
+    return _attempt(True, function, index, *common, *item)
+
+
+@contextmanager
+def _to_ray(backend, function, common, n_jobs):
     import ray
 
     shared = [ray.put(part) for part in common]
     attempt = ray.remote(max_retries=_PATIENCE)(_attempt)
-    waiting = [
-        attempt.remote(True, function, index, *shared, *item)
-        for index, item in list(missing.items())
-    ]
-    while waiting:
-        done, waiting = ray.wait(waiting)
-        yield from ray.get(done)
+
+    def send(index, item):
+        return attempt.remote(True, function, index, *shared, *item).future()
+
+    yield send, int(ray.cluster_resources().get("CPU", 1))
 
 
-def _attempt(on_cluster, function, index, *arguments):
+@contextmanager
+def _to_processes(backend, function, common, n_jobs):
+    n_jobs = backend.effective_n_jobs(n_jobs)
+    work = (function, common)
+    with ProcessPoolExecutor(n_jobs, DEFAULT_MP_CONTEXT, _keep, work) as pool:
+        yield lambda *task: pool.submit(_attempt_kept, *task), n_jobs
+
+
+# Of a process of a pool: the function, and what is common to its tasks.
+_WORK: list[Any] = []
+
+
+def _keep(*work):
+    _WORK[:] = work
+
+
+def _attempt_kept(index, item):
+    function, common = _WORK
+    return _attempt(True, function, index, *common, *item)
+
+
+_SENDERS: dict[str | None, Callable[..., Any]] = {
+    "dask": _to_dask,
+    "ray": _to_ray,
+    "multiprocessing": _to_processes,
+}
+
+
+def _same(value):
+    return value
+
+
+def _attempt(elsewhere, function, index, *arguments):
     """Number of a task and its result, or why it failed."""
-    # Loops inside of a task of a cluster are no tasks of their own.
-    inner = parallel_config(backend="sequential") if on_cluster else nullcontext()
+    # Loops inside of a task of another process are no tasks of their own.
+    inner = parallel_config(backend="sequential") if elsewhere else nullcontext()
     try:
         with inner:
             return index, function(*arguments)
@@ -108,10 +236,17 @@ def _attempt(on_cluster, function, index, *arguments):
         return index, Failed(error)
 
 
-def _engine():
-    """Name of the engine that runs tasks again, as any may that is not of this machine."""
-    kind = type(get_active_backend()[0])
+def _engine(n_jobs=None, prefer=None):
+    """Name of the engine that runs tasks in other processes, and may run them again, or None."""
+    backend, default = get_active_backend(prefer=prefer)
+    kind, n_jobs = type(backend), default if n_jobs is None else n_jobs
     names = {base.__name__ for base in kind.__mro__}
-    known = {"DaskDistributedBackend": "dask", "RayBackend": "ray"}
-    here = kind.__module__ == "joblib._parallel_backends"
-    return next((known[name] for name in names & known.keys()), None if here else "other")
+    if "DaskDistributedBackend" in names:
+        return "dask"
+    if "RayBackend" in names:
+        return None if n_jobs == 1 else "ray"
+    if kind.__module__ != "joblib._parallel_backends":
+        return "other"
+    if names & {"SequentialBackend", "ThreadingBackend"} or backend.effective_n_jobs(n_jobs) == 1:
+        return None
+    return "multiprocessing" if "MultiprocessingBackend" in names else "loky"

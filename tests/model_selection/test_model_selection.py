@@ -1,4 +1,7 @@
+import copy
+import os
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -11,13 +14,18 @@ from sklearn_dptda import DTMFiltration, PersistenceProfile, PrivatePersistence
 from sklearn_dptda.cluster import DPLloyd
 from sklearn_dptda.model_selection import (
     IncompleteReleases,
+    InterruptedReleases,
     privacy_utility_curve,
     release_replicates,
 )
+from sklearn_dptda.model_selection._planned_releases import PlannedLoss, PlannedRelease
 from sklearn_dptda.plotting import PrivacyUtilityDisplay
 from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, PrivacyBudgetExceeded, spawn_seeds
 from sklearn_dptda.privacy._release import seeded_clone
-from tests._fragile import FailsOnce
+from tests._fragile import Doomed, FailsOnce, Fragile, Interrupted
+
+# Processes of loky import everything anew after each death.
+PROCESSES = [pytest.param("loky", marks=pytest.mark.slow), "multiprocessing"]
 
 
 def test_replicates_do_not_depend_on_n_jobs(filtration):
@@ -158,6 +166,124 @@ def test_one_failure_does_not_lose_the_others(filtration, tmp_path):
     assert len(accountant) == 5
     again = pickle.loads(pickle.dumps(caught.value))
     assert len(again.releases) == 5
+
+
+class Spender(TransformerMixin, BaseEstimator):
+    """Somebody else, who spends while a replicate is on its way to its payment."""
+
+    def __init__(self, budget, epsilon):
+        self.budget = budget
+        self.epsilon = epsilon
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        self.budget.spend(self.epsilon, what="something else")
+        return X
+
+
+def test_replicates_that_others_leave_no_budget_for_cost_nothing(filtration):
+    budget = PrivacyAccountant(2.0)
+    private = PrivatePersistence(0.5, accountant=budget)
+    late = make_pipeline(Spender(budget, 0.1), private)
+    with pytest.raises(PrivacyBudgetExceeded):
+        release_replicates(late, [filtration], 4)
+    assert budget.spends()["what"].tolist() == ["something else"]
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_of_two_budgets_none_pays_where_the_other_cannot(filtration, late):
+    budgets = [PrivacyAccountant(2.0), PrivacyAccountant(2.0)]
+    union = FeatureUnion(
+        [(str(i), PersistenceProfile(0.5, accountant=budget)) for i, budget in enumerate(budgets)]
+    )
+    with pytest.raises(PrivacyBudgetExceeded):
+        release_replicates(make_pipeline(Spender(budgets[late], 0.1), union), [filtration], 4)
+    assert [len(budget) for budget in budgets] == [late == 0, late == 1]
+
+
+def test_two_handles_of_one_ledger_have_one_budget(filtration, tmp_path):
+    one = PrivacyAccountant(2.0, path=tmp_path / "ledger.db")
+    other = PrivacyAccountant.open(tmp_path / "ledger.db")
+    guarantee = PersistenceProfile(0.5).fit([filtration]).privacy_guarantee_
+    plan = PlannedLoss(tuple(PlannedRelease("A", guarantee, 2, a) for a in (one, other)))
+    for too_much in ((plan * 2).check, (plan * 2).pay):
+        with pytest.raises(PrivacyBudgetExceeded):
+            too_much()
+    assert len(one) == 0
+    plan.pay()
+    assert len(one) == 4 and other.remaining().epsilon == 0
+
+
+@pytest.mark.parametrize("backend", PROCESSES)
+def test_a_killed_process_costs_no_replicate_no_payment_and_no_draw(filtration, tmp_path, backend):
+    accountant = PrivacyAccountant(6.0)
+    private = PersistenceProfile(0.5, accountant=accountant)
+    dying = make_pipeline(private, Fragile(str(tmp_path), os.getpid()))
+    with parallel_config(backend=backend):
+        releases = release_replicates(dying, [filtration, copy.deepcopy(filtration)], 12, n_jobs=2)
+    assert len(releases) == len(accountant) == 12 and accountant.remaining().epsilon == 0
+    # What the dead process had drawn is what its successor has released. Of two profiles of one
+    # cloud one in 10^6 is the same, of two pairs one in 10^12.
+    drawn = pickle.loads((tmp_path / "seen.pickle").read_bytes())
+    assert sum(np.array_equal(drawn, release) for release in releases) == 1
+
+
+@pytest.mark.parametrize("backend", PROCESSES)
+def test_what_pays_in_processes_pays_once_where_they_are_killed(filtration, tmp_path, backend):
+    accountant = PrivacyAccountant(6.0, path=tmp_path / "ledger.db")
+    hidden = Hidden(PrivatePersistence(0.5, accountant=accountant))
+    dying = make_pipeline(hidden, Fragile(str(tmp_path), os.getpid()))
+    with parallel_config(backend=backend):
+        assert len(release_replicates(dying, [filtration], 12, n_jobs=2)) == 12
+    assert len(accountant) == 12 and (tmp_path / "seen.pickle").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", PROCESSES)
+def test_processes_that_die_at_random_moments_cost_nothing(filtration, tmp_path, backend):
+    for number in range(3):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        accountant = PrivacyAccountant(100.0)
+        private = PrivatePersistence(0.5, accountant=accountant)
+        dying = make_pipeline(private, Doomed(str(folder), os.getpid(), 3))
+        with parallel_config(backend=backend):
+            assert len(release_replicates(dying, [filtration], 200, n_jobs=2)) == 200
+        assert len(accountant) == 200 and any(folder.iterdir())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no other process can send Ctrl-C there")
+@pytest.mark.parametrize("backend", ["sequential", "threading", "loky", "multiprocessing"])
+def test_ctrl_c_keeps_what_is_finished(filtration, tmp_path, backend):
+    accountant = PrivacyAccountant(30.0)
+    private = PrivatePersistence(0.5, accountant=accountant)
+    stopped = make_pipeline(private, Interrupted(str(tmp_path), 30, os.getpid()))
+    with (
+        pytest.raises(InterruptedReleases, match="of 60 releases were not finished") as caught,
+        parallel_config(backend=backend),
+    ):
+        release_replicates(stopped, [filtration], 60, n_jobs=2)
+    # Tasks of a batch come back together.
+    kept = sum(release is not None for release in caught.value.releases)
+    assert 10 <= kept < 60 and len(accountant) == 60
+    # Who goes on after errors is stopped.
+    assert isinstance(caught.value, KeyboardInterrupt) and not isinstance(caught.value, Exception)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert sum(release is not None for release in again.releases) == kept
+
+
+def test_what_the_first_replicate_breaks_is_its_own(filtration, tmp_path):
+    accountant = PrivacyAccountant(10.0)
+    (tmp_path / "0").touch()
+    failing = make_pipeline(
+        PrivatePersistence(0.5, accountant=accountant), FailsOnce(str(tmp_path))
+    )
+    with pytest.raises(IncompleteReleases) as caught:
+        release_replicates(failing, [filtration], 5)
+    assert [release is None for release in caught.value.releases] == [True] + 4 * [False]
+    assert len(accountant) == 5
 
 
 def test_what_cannot_be_planned_pays_in_its_tasks(filtration):

@@ -1,5 +1,7 @@
 """Tasks on foreign engines, and engines for rows that return what they should not."""
 
+import os
+import time
 from itertools import combinations_with_replacement, product
 
 import numpy as np
@@ -15,6 +17,7 @@ from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.utils._row_batches import CHANGED, Tally, checksum
 from sklearn_dptda.utils._tasks import Failed, outcomes, run, tasks_may_repeat
+from tests._fragile import KILL, Killer
 
 X = np.random.default_rng(0).uniform(size=(300, 2))
 
@@ -27,7 +30,9 @@ def test_engines_that_are_not_of_joblib_may_run_tasks_again():
     register_parallel_backend("foreign", Foreign)
     for known in ("sequential", "threading", "loky", "multiprocessing"):
         with parallel_config(backend=known):
-            assert not tasks_may_repeat()
+            assert not tasks_may_repeat() and not tasks_may_repeat(1)
+            # Processes of this machine may be killed as well.
+            assert tasks_may_repeat(2) == (known in ("loky", "multiprocessing"))
     with parallel_config(backend="foreign"):
         assert tasks_may_repeat()
         assert run(_sum, [(i,) for i in range(4)], 10) == [10, 11, 12, 13]
@@ -39,6 +44,41 @@ def test_a_task_that_fails_leaves_the_others():
     assert isinstance(found[1], Failed)
     with pytest.raises(ZeroDivisionError):
         run(_divide, [(2,), (0,)], 8)
+
+
+@pytest.mark.parametrize(
+    "backend", [pytest.param("loky", marks=pytest.mark.slow), "multiprocessing"]
+)
+def test_tasks_of_a_killed_process_run_again(backend, tmp_path):
+    once = Killer(tmp_path / "once")
+    with parallel_config(backend=backend, n_jobs=2):
+        assert run(_dies, [(i,) for i in range(20)], once, 10) == list(range(20))
+    assert (tmp_path / "once").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["loky", "multiprocessing"])
+def test_a_task_that_always_kills_its_process_leaves_the_others(backend):
+    with parallel_config(backend=backend, n_jobs=2):
+        found = outcomes(_dies, [(i,) for i in range(20)], _kill, 0)
+    assert isinstance(found[0], Failed) and "terminated" in str(found[0].error)
+    assert found[1:] == list(range(1, 20))
+
+
+def test_progress_of_processes_is_shown(capfd):
+    with parallel_config(backend="multiprocessing"):
+        run(_sum, [(i,) for i in range(4)], 10, n_jobs=2, verbose=50)
+    seen = capfd.readouterr()
+    assert "Done   4" in seen.out + seen.err
+
+
+def test_ctrl_c_keeps_what_is_finished():
+    items = [(i,) for i in range(6)]
+    found = outcomes(_interrupts, items)
+    assert found[:3] == [0, 1, 2]
+    assert all(isinstance(each.error, KeyboardInterrupt) for each in found[3:])
+    with pytest.raises(KeyboardInterrupt):
+        run(_interrupts, items)
 
 
 class Strange:
@@ -164,6 +204,24 @@ def test_checksums_depend_on_rows_alone():
 
 def _sum(common, i):
     return common + i
+
+
+def _interrupts(i):
+    if i == 3:
+        raise KeyboardInterrupt
+    return i
+
+
+def _kill():
+    os.kill(os.getpid(), KILL)
+
+
+def _dies(kill, victim, i):
+    if i == victim:
+        kill()
+    # Others are under way when it dies.
+    time.sleep(0.05)
+    return i
 
 
 def _divide(common, i):
