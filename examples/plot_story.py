@@ -145,15 +145,18 @@ with budget:
     table.fit(rows)
 synthetic = pd.DataFrame(table.sample(N, random_state=0) * (high - low) + low, columns=ward.columns)
 print(f"error of the measure: at most {table.error_bound():.3f} of the width of the box")
-print(pd.concat({"ward, not private": ward.mean(), "synthetic": synthetic.mean()}, axis=1).round(2))
-fever = [(one.temperature > 38).mean() for one in (ward, synthetic)]
-print(f"above 38 °C: {fever[0]:.3f} of the ward, {fever[1]:.3f} of the synthetic table")
+print("means of the synthetic table:", synthetic.mean().round(2).to_dict())
+print(f"above 38 °C: {(synthetic.temperature > 38).mean():.3f} of the synthetic table")
+
+# %%
+# Means of the ward itself would be exact statistics of its patients. Nobody has paid for
+# them, and they are not printed.
 
 # %%
 # The report
 # ----------
-# What was paid, and for what. This table and everything but the first picture may leave
-# the hospital (from a run without seeds).
+# What was paid, and for what. This table, what is printed above, and all pictures below but
+# the first may leave the hospital, when they come from a run without seeds.
 for spend in budget.spends():
     print(f"epsilon {spend.epsilon:<6g} delta {spend.delta:<6g} {spend.estimator}")
 print("left:", budget.remaining())
