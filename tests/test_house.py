@@ -125,3 +125,14 @@ def test_a_wrong_import_is_seen(monkeypatch, tmp_path):
     monkeypatch.setitem(PATHS, "sklearn_dptda.privacy._upward", upward)
     with pytest.raises(AssertionError, match=r"_upward imports sklearn_dptda\.cluster"):
         test_rooms_import_from_below("sklearn_dptda.privacy._upward")
+
+
+def test_what_is_paid_for_is_computed_where_numpy_is_silent():
+    # All payments of estimators go through the block in which arithmetic says nothing of records.
+    paying = {
+        module
+        for module, path in PATHS.items()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "self._pay"
+    }
+    assert paying == {"sklearn_dptda.privacy._estimator"}

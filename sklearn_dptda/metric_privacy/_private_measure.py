@@ -24,7 +24,6 @@ from sklearn_dptda.privacy import (
     PrivateEstimatorMixin,
     pure_rho,
 )
-from sklearn_dptda.privacy._estimator import without_sizes
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils import Box
 from sklearn_dptda.utils._bounds import bounds_by_column
@@ -278,9 +277,9 @@ class PrivateMeasure(ReleasedMeasureMixin, GroupsMixin, PrivateEstimatorMixin, B
         shape = rows.n_rows, rows.n_features
         guarantee = self._after_steps(self._guarantee(shape, len(private) > 0))
         epsilon = self._of_row(guarantee.epsilon)
-        noise = NoiseSource(*self._pay(guarantee))
         # All at once: half of a release carries no guarantee.
-        with without_sizes():
+        with self._paid(guarantee) as (seed,):
+            noise = NoiseSource(seed)
             if len(private):
                 places = [table.numeric[j] for j in private]
                 ends = private_intervals(

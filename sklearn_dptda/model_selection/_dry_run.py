@@ -91,7 +91,7 @@ def planned_loss(
         usual = "fit" if isinstance(estimator, BaseSearchCV) else "fit_transform"
         plan = paid_by(estimator, method or usual, shape)
     learners, _ = learners_in([estimator])
-    if learners:
+    if learners and plan.releases:
         warn_caller(
             f"{', '.join(learners)} will learn from the records without privacy, which no loss of "
             "this plan covers: put public constants in its place, or fit it to public data.",

@@ -17,7 +17,7 @@ class PaidAhead:
 
     def __init__(self, guarantees, pay=None):
         self.is_open = True
-        self._pay = pay
+        self._pay_all = pay
         self._left = list(guarantees)
         self._lock = threading.Lock()
 
@@ -39,7 +39,7 @@ class PaidAhead:
     @property
     def is_paid(self):
         """Whether the ledger has counted the charges."""
-        return self._pay is None
+        return self._pay_all is None
 
     def settle(self):
         """Pay, if nobody has asked for a share so far."""
@@ -47,9 +47,9 @@ class PaidAhead:
             self._settle()
 
     def _settle(self):
-        if self._pay is not None:
-            self._pay()
-            self._pay = None
+        if self._pay_all is not None:
+            self._pay_all()
+            self._pay_all = None
 
 
 class Reservation(PrivacyAccountant):

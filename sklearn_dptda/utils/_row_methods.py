@@ -81,6 +81,7 @@ class RowTransformerMixin(TransformerMixin):
         return self.fit(X).transform(X)
 
 
+@silent_arithmetic()
 def sum_by_rows(estimator, X, name):
     """Number of rows, and the sum of what a method makes of each of them, where they are."""
     check_is_fitted(estimator)

@@ -401,6 +401,7 @@ class Hidden:
         raise AssertionError(f"a dry run has looked at {name}")
 
 
+@pytest.mark.filterwarnings("ignore::sklearn_dptda.privacy.PrivacyLeakWarning")
 def test_nothing_is_fitted_and_no_value_looked_at():
     pipeline = make_pipeline(Watched(), PrivateBounds(shape="box"), memory=None)
     one = search(pipeline, {"privatebounds__epsilon": [1.0]}, cv=LeaveOneOut())

@@ -183,6 +183,7 @@ class Spender(TransformerMixin, BaseEstimator):
         return X
 
 
+@pytest.mark.filterwarnings("ignore::sklearn_dptda.privacy.PrivacyLeakWarning")
 def test_replicates_that_others_leave_no_budget_for_cost_nothing(filtration):
     budget = PrivacyAccountant(2.0)
     private = PrivatePersistence(0.5, accountant=budget)
@@ -192,6 +193,7 @@ def test_replicates_that_others_leave_no_budget_for_cost_nothing(filtration):
     assert budget.spends()["what"].tolist() == ["something else"]
 
 
+@pytest.mark.filterwarnings("ignore::sklearn_dptda.privacy.PrivacyLeakWarning")
 @pytest.mark.parametrize("late", [0, 1])
 def test_of_two_budgets_none_pays_where_the_other_cannot(filtration, late):
     budgets = [PrivacyAccountant(2.0), PrivacyAccountant(2.0)]

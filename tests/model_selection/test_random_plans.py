@@ -16,6 +16,9 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn_dptda.model_selection import _paying_calls, planned_loss
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee, PrivateEstimatorMixin
 
+# Nests are of any steps: here it counts what they pay.
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn_dptda.privacy.PrivacyLeakWarning")
+
 ROWS = np.random.default_rng(0).normal(size=(24, 2))
 LABELS = np.arange(24) % 2
 N_PLANS = 150
