@@ -1,6 +1,7 @@
 """Private boxes: their law between worst-case neighbours, what they find, what they refuse."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -96,6 +97,8 @@ def test_coarse_cells_are_unions_of_fine_ones(d):
     rng = np.random.default_rng(d)
     X = np.r_[rng.normal(0, 3, (300, d)), np.full((1, d), 1e300), np.full((1, d), 8.0)]
     levels = [_cubes._Level(np.full(d, -1.7), 9.7, level, 4) for level in range(24)]
+    sides = [level.side for level in levels]
+    assert sides == pytest.approx(9.7 * 0.5 ** (np.arange(24) / 2))
     finest = Rows.of_array(X).sum(lambda part: _cubes._in_cells(part, levels[-2:]))
     for level in levels[:: 1 if d == 1 else 5]:
         found = _cubes._inside(level, levels, finest)
@@ -199,21 +202,24 @@ def test_a_start_that_misses_all_points_says_so():
 @pytest.mark.parametrize("start", [None, (-9, 9)])
 @pytest.mark.parametrize("shape", ["cube", "box"])
 def test_parts_spend_the_budget(shape, start, adjacency, monkeypatch):
-    spent = []
+    spent, rho = [], []
     honest = {name: getattr(_cubes, name) for name in ("nested_cube", "shifted_cube")}
     ways = 1 if adjacency == "add-remove" else 2
 
     def nested(rows, rate, n, noise):
         spent.append(rate)
+        rho.append(rate**2 / 8)
         return honest["nested_cube"](rows, rate, n, noise)
 
     def shifted(rows, low, width, rate, n, noise):
         spent.append(ways * rate)
+        rho.append((ways * rate) ** 2 / 8)
         return honest["shifted_cube"](rows, low, width, rate, n, noise)
 
     class Counting(NoiseSource):
         def discrete_laplace(self, scale, size):
             spent.append(1 / scale)
+            rho.append(scale**-2 / 2)
             return super().discrete_laplace(scale, size)
 
     monkeypatch.setattr(_cubes, "nested_cube", nested)
@@ -224,7 +230,27 @@ def test_parts_spend_the_budget(shape, start, adjacency, monkeypatch):
         X
     )
     assert sum(spent) == pytest.approx(0.7) and sum(spent) <= 0.7 * (1 + 1e-15)
-    assert private.privacy_guarantee_.rho <= 0.7**2 / 2
+    assert private.privacy_guarantee_.rho == pytest.approx(sum(rho)) and sum(rho) <= 0.7**2 / 2
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_counts_spend_no_last_digit_more(adjacency, monkeypatch):
+    scales = []
+
+    class Counting(NoiseSource):
+        def discrete_laplace(self, scale, size):
+            scales.append(Fraction(scale))
+            return super().discrete_laplace(scale, size)
+
+    monkeypatch.setattr(_private_bounds, "NoiseSource", Counting)
+    X = np.random.default_rng(0).uniform(size=(50, 1))
+    shares = [_private_bounds._SIZE_SHARE] * (adjacency == "add-remove")
+    shares.append(_private_bounds._CLIPPED_SHARE)
+    for epsilon in np.random.default_rng(1).uniform(0.5, 5, 30):
+        PrivateBounds(epsilon, start=(-9, 9), adjacency=adjacency, random_state=0).fit(X)
+        for share in shares:
+            assert 1 <= scales.pop(0) * Fraction(share) * Fraction(epsilon) < 1 + 2.0**-48
+    assert not scales
 
 
 @pytest.mark.slow
