@@ -32,6 +32,8 @@ WEIGHTS = [
     MomentWeights(0.05, 0.9, 0.05),
     MomentWeights(1.0, 1.0, 1.0),
     MomentWeights(1.0, 4.0, 16.0),
+    # Two records of one cell are furthest apart at an angle between a right and a straight one.
+    MomentWeights(0.01, 0.5, 0.49),
 ]
 KINDS = ["full", "tied", "diag", "spherical"]
 EXACT = math.inf

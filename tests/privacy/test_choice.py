@@ -163,6 +163,21 @@ def test_the_rounding_of_weights_is_taken_off_the_rate(monkeypatch):
     assert rates == [0.0, 0.3 - _ROUNDING, 5.0 - _ROUNDING]
 
 
+def test_every_number_has_its_candidate():
+    # One candidate for each number below the sum of the weights, as many as its weight.
+    class Counted(NoiseSource):
+        def below(self, n):
+            assert n == 6
+            return self.number
+
+    noise, drawn = Counted(0), []
+    for noise.number in range(6):
+        drawn.append(_choice._exponential([2, 0, 1, 3], noise))
+    assert drawn == [0, 0, 2, 3, 3, 3]
+    # Without noise the first member of the first group of least cost that has members.
+    assert choose_member([5, 1, 2, 2], [3, 0, 7, 1], math.inf, noise) == (2, 0)
+
+
 def test_a_key_repeats_its_choices():
     for bounded_range in (True, False):
         key = ReleaseKey()
