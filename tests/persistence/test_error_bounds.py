@@ -294,6 +294,7 @@ def test_one_coarse_lattice_of_several_warns():
         ({"confidence": 1.0}, "confidence"),
         ({"n_features": -1}, "n_features"),
         ({"n_features": (1, 2, 3)}, "n_features"),
+        ({"n_features": (1, -1)}, "n_features"),
         ({"n_features": 1.5}, "n_features"),
         ({"floor": math.nan}, "floor"),
         ({"floor": -1.0}, "floor"),

@@ -272,7 +272,7 @@ def test_rounding_is_covered_by_the_sensitivity(rng):
 
 def test_lattice_refuses_what_it_cannot_hold():
     lattice = FixedPoint(0)
-    for bad in (np.nan, np.inf, 2.0**62):
+    for bad in (np.nan, np.inf, -np.inf, 2.0**62, -(2.0**62)):
         with pytest.raises(ValueError, match="values"):
             lattice.encode([bad])
     with pytest.raises(ValueError, match="62 bits"):
