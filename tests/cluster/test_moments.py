@@ -17,7 +17,12 @@ from sklearn_dptda.cluster._moments._moment_release import (
     release_moments,
     soft_assignment,
 )
-from sklearn_dptda.cluster._moments._row_arithmetic import clip_norm, nearest_to, row_products
+from sklearn_dptda.cluster._moments._row_arithmetic import (
+    clip_norm,
+    in_norm,
+    nearest_to,
+    row_products,
+)
 from sklearn_dptda.cluster._moments._second_moments import SecondMoments
 from sklearn_dptda.cluster._morse._mixture_density import MixtureDensity
 from sklearn_dptda.privacy import FixedPoint, NoiseSource, Sensitivity
@@ -167,6 +172,17 @@ def test_clipping_bounds_every_norm(rng, norm):
     assert np.linalg.norm(clipped, order, axis=1).max() <= 1
     small = np.linalg.norm(residuals, order, axis=1) < 0.7
     assert clipped[small] == pytest.approx(residuals[small] / 0.7, rel=1e-9)
+
+
+def test_nearest_centres_and_radii_of_norms(rng):
+    X, centres = rng.normal(size=(200, 3)), 3 * rng.normal(size=(6, 3))
+    distances = np.linalg.norm(X[:, None] - centres, axis=2)
+    assert np.array_equal(nearest_to(centres)(X), distances.argmin(axis=1))
+    # The longest vector of a Euclidean ball, in each norm.
+    for norm, order in (("l1", 1), ("l2", 2)):
+        assert in_norm(0.7, 5, norm) == pytest.approx(
+            np.linalg.norm(np.full(5, 0.7 / math.sqrt(5)), order)
+        )
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -174,6 +174,7 @@ def test_without_noise_the_least_and_the_largest():
     assert np.array_equal(low, X.min(axis=0)) and np.array_equal(high, X.max(axis=0))
     exact = PrivateBounds(math.inf).fit(X)
     assert (exact.bounds_[0] <= low).all() and (exact.bounds_[1] >= high).all()
+    assert np.subtract(*exact.bounds_[::-1]) == pytest.approx(np.full(2, (high - low).max()))
     assert exact.clipped_share_ == 0 and not exact.privacy_guarantee_.holds
 
 

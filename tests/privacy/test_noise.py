@@ -154,6 +154,7 @@ def test_streams_of_one_seed_are_independent():
 def test_infinite_epsilon_changes_nothing():
     values = np.arange(10) % 3
     assert np.array_equal(randomized_response(NoiseSource(), values, 3, np.inf), values)
+    assert flip_numerator(np.inf, 3) == 0
 
 
 def test_shuffle_reaches_every_order():
