@@ -14,6 +14,7 @@ from sklearn_dptda.cluster._moments._budget_shares import GaussianBudget, Laplac
 from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
 from sklearn_dptda.cluster._moments._moment_release import (
     hard_assignment,
+    one_cell,
     release_moments,
     soft_assignment,
 )
@@ -178,6 +179,9 @@ def test_nearest_centres_and_radii_of_norms(rng):
     X, centres = rng.normal(size=(200, 3)), 3 * rng.normal(size=(6, 3))
     distances = np.linalg.norm(X[:, None] - centres, axis=2)
     assert np.array_equal(nearest_to(centres)(X), distances.argmin(axis=1))
+    ((cells, parts, residuals),) = one_cell(centres[0], 100.0, "l2")(X)
+    assert not cells.any() and parts == 1.0
+    assert residuals == pytest.approx((X - centres[0]) / 100.0)
     # The longest vector of a Euclidean ball, in each norm.
     for norm, order in (("l1", 1), ("l2", 2)):
         assert in_norm(0.7, 5, norm) == pytest.approx(

@@ -244,18 +244,23 @@ def test_numbers_of_two_circles():
     assert chain.error_bound_ is None and "no error bound" in chain.error_statement_
 
 
+@pytest.mark.parametrize(
+    "error", [0.1, *(pytest.param(e, marks=pytest.mark.slow) for e in (0.5, 0.03))]
+)
+def test_more_epsilon_less_error(error):
+    public = (0.003, 2.7)
+    epsilon = epsilon_for_error(error, PrivatePersistence(), *public)
+    at, below = (
+        bottleneck_error_bound(PrivatePersistence(factor * epsilon), *public, floor=0.003)
+        for factor in (1.0, 0.97)
+    )
+    assert at <= error < below * 1.05
+
+
 @pytest.mark.slow
-def test_more_epsilon_less_error():
+def test_what_counts_is_the_loss_over_the_range():
     private, public = PrivatePersistence(), (0.003, 2.7)
-    for error in (0.5, 0.1, 0.03):
-        epsilon = epsilon_for_error(error, private, *public)
-        at, below = (
-            bottleneck_error_bound(PrivatePersistence(factor * epsilon), *public, floor=0.003)
-            for factor in (1.0, 0.97)
-        )
-        assert at <= error < below * 1.05
     assert math.isinf(epsilon_for_error(0.002, private, *public))
-    # What counts is the loss over the range.
     scaled = bottleneck_error_bound(PrivatePersistence(2.0), 300.0, 270_000.0)
     assert scaled == pytest.approx(1e5 * bottleneck_error_bound(PrivatePersistence(2.0), *public))
 

@@ -131,6 +131,19 @@ def test_rare_coins_come_as_often_as_promised(p):
     assert len(scales) > 10
 
 
+def test_a_gap_to_the_end_is_no_success():
+    class Gaps(NoiseSource):
+        def discrete_laplace(self, scale, size):
+            return np.array(self.gaps)
+
+    noise, positions = Gaps(0), []
+    # A negative number is no gap; 9 and 10 are the last position and the first beyond.
+    for noise.gaps in ([10], [3, -1, 5, 0], [3, 5, 7]):
+        (part,) = successes(noise, 1 << 30, 10)
+        positions.append(part.tolist())
+    assert positions == [[], [3, 9], [3, 9]]
+
+
 def test_coins_of_one_byte_are_independent():
     # 8 x 8 correlations of 200,000 bytes: below 6.5 standard errors.
     octets = Octets(numerator(0.25)).draw(NoiseSource(0), 200_000)
