@@ -1,6 +1,7 @@
 """Joint moments: sensitivities by attack, exact sums, noise of the declared scale."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -8,18 +9,24 @@ import pytest
 from sklearn_dptda.cluster._kmeans import _box_tree
 from sklearn_dptda.cluster._mixture import _component_steps
 from sklearn_dptda.cluster._mixture._component_steps import _responsibilities, log_joint_by_rows
-from sklearn_dptda.cluster._moments import _moment_release
+from sklearn_dptda.cluster._moments import _budget_shares, _moment_release
 from sklearn_dptda.cluster._moments._budget_shares import GaussianBudget, LaplaceBudget
 from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
 from sklearn_dptda.cluster._moments._moment_release import (
     hard_assignment,
+    one_cell,
     release_moments,
     soft_assignment,
 )
-from sklearn_dptda.cluster._moments._row_arithmetic import clip_norm, nearest_to, row_products
+from sklearn_dptda.cluster._moments._row_arithmetic import (
+    clip_norm,
+    in_norm,
+    nearest_to,
+    row_products,
+)
 from sklearn_dptda.cluster._moments._second_moments import SecondMoments
 from sklearn_dptda.cluster._morse._mixture_density import MixtureDensity
-from sklearn_dptda.privacy import NoiseSource
+from sklearn_dptda.privacy import FixedPoint, NoiseSource, Sensitivity
 from sklearn_dptda.utils._row_batches import Rows
 
 WEIGHTS = [
@@ -31,6 +38,8 @@ WEIGHTS = [
     MomentWeights(0.05, 0.9, 0.05),
     MomentWeights(1.0, 1.0, 1.0),
     MomentWeights(1.0, 4.0, 16.0),
+    # Two records of one cell are furthest apart at an angle between a right and a straight one.
+    MomentWeights(0.01, 0.5, 0.49),
 ]
 KINDS = ["full", "tied", "diag", "spherical"]
 EXACT = math.inf
@@ -166,6 +175,20 @@ def test_clipping_bounds_every_norm(rng, norm):
     assert clipped[small] == pytest.approx(residuals[small] / 0.7, rel=1e-9)
 
 
+def test_nearest_centres_and_radii_of_norms(rng):
+    X, centres = rng.normal(size=(200, 3)), 3 * rng.normal(size=(6, 3))
+    distances = np.linalg.norm(X[:, None] - centres, axis=2)
+    assert np.array_equal(nearest_to(centres)(X), distances.argmin(axis=1))
+    ((cells, parts, residuals),) = one_cell(centres[0], 100.0, "l2")(X)
+    assert not cells.any() and parts == 1.0
+    assert residuals == pytest.approx((X - centres[0]) / 100.0)
+    # The longest vector of a Euclidean ball, in each norm.
+    for norm, order in (("l1", 1), ("l2", 2)):
+        assert in_norm(0.7, 5, norm) == pytest.approx(
+            np.linalg.norm(np.full(5, 0.7 / math.sqrt(5)), order)
+        )
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_moments_without_noise_are_moments(kind, rng):
     X = rng.uniform(-0.5, 0.5, size=(300, 3))
@@ -208,6 +231,111 @@ def test_no_row_changes_what_another_contributes(rng):
             rows = slice(start, 257 - 3 * start)
             assert np.array_equal(whole[rows], function(Z[rows].copy()))
     assert np.array_equal(log_joint_by_rows(Z, density).argmax(1), density.log_joint(Z).argmax(1))
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_noise_of_counts_covers_all_that_one_row_moves(adjacency, norm):
+    source = budget(norm, 0.5, adjacency)
+    for touched in (1, 2, 3):
+        before, after = np.zeros(8), np.zeros(8)
+        before[:touched] = 1
+        after[-touched:] = adjacency == "replace-one"
+        loss = length(before - after, norm) / source.scale_of_counts(touched, 0.25)
+        # A quarter of the epsilon; of the Gaussian parameter the root of a quarter.
+        assert loss == pytest.approx({"l1": 0.25, "l2": 0.5}[norm] * 0.5)
+    # However much the noise, counts are not rounded.
+    counts = np.array([0, 1, 2, 12_345_677])
+    found, _ = Coarse(1.0, adjacency, None).counts(counts, 1, 1.0)
+    assert np.array_equal(found, counts)
+
+
+class Coarse(GaussianBudget):
+    """No noise, on the lattice of a large scale."""
+
+    def scale(self, sensitivity, share):
+        return 2.0**40
+
+    def draw(self, scale, size):
+        return np.zeros(size, dtype=np.int64)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_a_choice_and_the_rest_spend_the_whole(adjacency, norm, monkeypatch):
+    asked = []
+
+    def choice(costs, rate, noise, *, bounded_range):
+        asked.append((rate, bounded_range))
+        return 0
+
+    monkeypatch.setattr(_budget_shares, "private_choice", choice)
+    ways = 1 if adjacency == "add-remove" else 2
+    rng = np.random.default_rng(0)
+    for total, share, largest in zip(*rng.uniform(0.01, 1, (2, 50)), range(1, 51), strict=True):
+        source = budget(norm, total, adjacency)
+        source.choose([1, 2], largest, share)
+        rate, bounded_range = asked.pop()
+        loss, rest = ways * largest * rate, source.rest(share).total
+        # Of the two laws only the exponential mechanism has an eighth of the square in zCDP.
+        assert bounded_range == (norm == "l2")
+        if norm == "l1":
+            assert loss == pytest.approx(share * total) and rest == pytest.approx(total - loss)
+        else:
+            assert loss**2 / 8 == pytest.approx(share * total**2 / 2)
+            assert rest**2 / 2 == pytest.approx(total**2 / 2 - loss**2 / 8)
+
+
+def test_no_loss_is_more_in_the_last_digit():
+    # In fractions: what floats round is rounded to the safe side, and by no more than it takes.
+    rng = np.random.default_rng(0)
+    for total, share, moved in zip(*rng.uniform(0.01, 1, (3, 200)), strict=True):
+        source = budget("l1", total)
+        spent = Fraction(total) * Fraction(share)
+        scale = source.scale(Sensitivity(moved, "l1", "add-remove"), share)
+        assert 1 - 2.0**-48 < Fraction(moved) / Fraction(scale) / spent <= 1
+        assert 1 - 2.0**-48 < Fraction(source.choice_epsilon(share)) / spent <= 1
+
+
+def test_parts_of_a_row_are_no_more_than_one(rng):
+    parts = rng.dirichlet([1.0, 1.0, 1.0], size=500)
+    # Rounded up, as sums of floats may be.
+    parts *= 1 + 2.0**-50
+    assign = soft_assignment(lambda batch: parts, lambda batch, cells: batch, 3)
+    shares = np.array([share for _, share, _ in assign(np.zeros((500, 2)))])
+    assert max(math.fsum(row) for row in shares.T) <= 1
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("soft", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_rounding_to_the_lattice_is_in_the_noise(norm, kind, soft, adjacency):
+    # A replaced record moves each rounded number by one step more, in each cell that it touches.
+    weights, d, n_cells, scales = MomentWeights(0.1, 0.3, 0.6), 3, 5, []
+
+    class Recorded(Exact):
+        def draw(self, scale, size):
+            scales.append(scale)
+            return super().draw(scale, size)
+
+    Recorded.norm = norm
+    source = Recorded(1.0, adjacency, None)
+    rows = Rows.of_array(np.zeros((1, d)))
+    release_moments(rows, lambda batch: iter(()), n_cells, weights, source, 1.0, kind, soft)
+    touched, width = n_cells if soft else 2, SecondMoments(kind, d, norm).width
+    # Where second moments are tied, the roundings of all parts meet in one number.
+    steps = [1.0] * touched * (1 + d)
+    steps += [touched] * width if kind == "tied" else [1.0] * touched * width
+    more = length(steps, norm) if adjacency == "replace-one" else 0.0
+    declared = weights.sensitivity(adjacency, norm)
+    step = FixedPoint.for_scale(_moment_release._FINEST).step
+    scale = source.scale(declared, 1.0) / step
+    for noise in scales:
+        found = (noise / scale - 1) * declared.value / step
+        assert found >= more * (1 - 1e-6) - 1e-6
+        if not (norm == "l1" and kind == "tied"):
+            assert found == pytest.approx(more, rel=1e-6, abs=1e-6)
 
 
 @pytest.mark.parametrize("kind", KINDS)

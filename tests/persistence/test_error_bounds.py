@@ -11,6 +11,7 @@ from sklearn_dptda import DTMFiltration, GridFiltration, PrivatePersistence
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.persistence import (
     CubicalPersistence,
+    _error_bounds,
     beyond_noise,
     bottleneck_distance,
     bottleneck_error_bound,
@@ -111,8 +112,68 @@ def test_one_level_less_would_not_do():
     for confidence in (0.5, 0.8, 0.9, 0.99):
         r = error_level(((volumes,),), table, confidence)
         assert r > 0
-        tail = sum(x for s, x in laws if s > r - 1) / sum(x for _, x in laws)
-        assert tail > 1 - confidence
+        at, below = (sum(x for s, x in laws if s > t) / sum(x for _, x in laws) for t in (r, r - 1))
+        assert at <= 1 - confidence < below
+        # Of several parts in draws of their own the tails add up.
+        both = error_level(((volumes,), (volumes,)), table, confidence)
+        tails = [2 * sum(x for s, x in laws if s > t) for t in (both, both - 1)]
+        assert tails[0] <= (1 - confidence) * sum(x for _, x in laws) < tails[1]
+        # Longest persistence, in steps, of what noise shows: even for half persistence in levels.
+        t = noise_level(volumes, (), table, confidence)
+        shown = [
+            sum(x for (P, _), (_, x) in zip(everything, laws, strict=True) if longest(P) > 2 * u)
+            for u in (t, t - 1)
+        ]
+        assert shown[0] <= (1 - confidence) * sum(x for _, x in laws) < shown[1]
+
+
+def longest(P):
+    return max((d - b for b, d in P), default=0)
+
+
+def test_levels_become_lengths(monkeypatch):
+    # Values that are furthest from the grid: half a step is moved before the draw.
+    private, sensitivity, upper, level = PrivatePersistence(1.0), 0.05, 2.7, 7
+    grid, _ = mechanism_of(private, (0, 1)).prepare(sensitivity, upper)
+    asked = []
+
+    def answer(*arguments):
+        asked.append(arguments)
+        return level
+
+    monkeypatch.setattr(_error_bounds, "error_level", answer)
+    monkeypatch.setattr(_error_bounds, "noise_level", answer)
+    bound = bottleneck_error_bound(private, sensitivity, upper)
+    for part in (0.4999, -0.4999):
+        exact = grid.step * (np.array([[10.0, 50.0]]) + part)
+        moved = grid.integers(exact) - level * int(np.sign(part))
+        error = bottleneck_distance(exact, grid.values(moved))
+        assert 0.999 * bound < error <= bound
+    floors = noise_floor(private, sensitivity, upper)
+    shown = np.ptp(grid.values([(10, 10 + 2 * level)]))
+    assert all(shown <= floor < shown + grid.step for floor in floors)
+    # Features that noise is told from may lie at the ends of the range.
+    (groups, *_), *parts = asked
+    volumes = [part for group in groups for part in group]
+    volumes += [part for one, others, *_ in parts for part in (one, *others)]
+    assert len(volumes) == 9 and not any(part.inside for part in volumes)
+    # Short points are moved as well: they may be half a step longer.
+    for part in volumes:
+        if isinstance(part, DiagramVolumes):
+            assert part.floor * grid.step >= sensitivity + 0.5 * grid.step
+    assert not any(part.most for part, *_ in parts)
+    # Of components one never dies; its birth is drawn as well.
+    for q in (0, 1):
+        bottleneck_error_bound(PrivatePersistence(homology_dimensions=q), sensitivity, upper)
+        (group,) = asked[-1][0]
+        kinds = [type(part) for part in group]
+        assert kinds == [[DiagramVolumes, BirthVolumes], [DiagramVolumes]][q]
+
+
+def test_nothing_is_hidden_without_noise():
+    exact = PrivatePersistence(math.inf, homology_dimensions=(0, 1))
+    assert bottleneck_error_bound(exact, 0.1, 1.0) == 0
+    assert noise_floor(exact, 0.1, 1.0) == (0, 0)
 
 
 def released_errors(private, exact, sensitivity, upper, n):
@@ -183,18 +244,23 @@ def test_numbers_of_two_circles():
     assert chain.error_bound_ is None and "no error bound" in chain.error_statement_
 
 
+@pytest.mark.parametrize(
+    "error", [0.1, *(pytest.param(e, marks=pytest.mark.slow) for e in (0.5, 0.03))]
+)
+def test_more_epsilon_less_error(error):
+    public = (0.003, 2.7)
+    epsilon = epsilon_for_error(error, PrivatePersistence(), *public)
+    at, below = (
+        bottleneck_error_bound(PrivatePersistence(factor * epsilon), *public, floor=0.003)
+        for factor in (1.0, 0.97)
+    )
+    assert at <= error < below * 1.05
+
+
 @pytest.mark.slow
-def test_more_epsilon_less_error():
+def test_what_counts_is_the_loss_over_the_range():
     private, public = PrivatePersistence(), (0.003, 2.7)
-    for error in (0.5, 0.1, 0.03):
-        epsilon = epsilon_for_error(error, private, *public)
-        at, below = (
-            bottleneck_error_bound(PrivatePersistence(factor * epsilon), *public, floor=0.003)
-            for factor in (1.0, 0.97)
-        )
-        assert at <= error < below * 1.05
     assert math.isinf(epsilon_for_error(0.002, private, *public))
-    # What counts is the loss over the range.
     scaled = bottleneck_error_bound(PrivatePersistence(2.0), 300.0, 270_000.0)
     assert scaled == pytest.approx(1e5 * bottleneck_error_bound(PrivatePersistence(2.0), *public))
 
@@ -233,6 +299,7 @@ def test_one_coarse_lattice_of_several_warns():
         ({"confidence": 1.0}, "confidence"),
         ({"n_features": -1}, "n_features"),
         ({"n_features": (1, 2, 3)}, "n_features"),
+        ({"n_features": (1, -1)}, "n_features"),
         ({"n_features": 1.5}, "n_features"),
         ({"floor": math.nan}, "floor"),
         ({"floor": -1.0}, "floor"),

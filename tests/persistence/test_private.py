@@ -1,4 +1,5 @@
 import copy
+import itertools
 import math
 import pickle
 import warnings
@@ -16,6 +17,7 @@ from sklearn_dptda import (
 )
 from sklearn_dptda.persistence import bottleneck_error_bound
 from sklearn_dptda.persistence._diagram_grid import make_grid
+from sklearn_dptda.persistence._mechanisms import mechanism_of
 
 
 def test_infinite_epsilon_is_the_exact_sibling(filtration):
@@ -119,8 +121,6 @@ def test_guarantee_tells_the_truth(filtration, circles):
 
     assert guarantee().holds
     assert guarantee(delta=1e-6).delta == 0
-    # Two dimensions: the tight composition beats the pure split, so delta is spent.
-    assert guarantee(delta=1e-6, utility="sum", epsilon=1.0).delta in (0, 1e-6)
     assert not guarantee(random_state=0).holds
     assert "known seed" in str(guarantee(random_state=0))
     assert not guarantee(mechanism="mcmc").exact
@@ -130,6 +130,88 @@ def test_guarantee_tells_the_truth(filtration, circles):
     assert not PrivatePersistence().fit(leaky).privacy_guarantee_.holds
     with pytest.raises(ValueError, match="computed from the data"):
         PrivatePersistence().fit([filtration]).transform(leaky)
+
+
+@pytest.mark.parametrize("dimensions", [(0, 1), (0, 1, 2)])
+@pytest.mark.parametrize("delta", [1e-9, 1e-3])
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 5.0])
+def test_a_draw_per_dimension_loses_what_is_promised(epsilon, delta, dimensions):
+    # The tight composition beats the pure split: delta is spent, all of it.
+    guarantee, rate = sums(epsilon, delta, dimensions)
+    assert (guarantee.epsilon, guarantee.delta) == (epsilon, delta)
+    assert rate * len(dimensions) > epsilon
+    assert 0.99 * delta < worst_delta(rate, len(dimensions), epsilon) <= delta * (1 + 1e-9)
+    largest = len(dimensions) * worst_rho(rate)
+    assert 0.9 * guarantee.rho < largest <= guarantee.rho * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("options", "dimensions"),
+    [
+        ({"delta": 0.0}, (0, 1, 2)),
+        ({"delta": 1e-6}, (1,)),
+        ({"delta": 1e-6, "utility": "max"}, (0, 1)),
+        ({"delta": 1e-6, "epsilon": math.inf}, (0, 1)),
+    ],
+)
+def test_no_delta_where_the_pure_split_does(options, dimensions):
+    epsilon = options.pop("epsilon", 1.0)
+    guarantee, rate = sums(epsilon, dimensions=dimensions, **options)
+    assert (guarantee.epsilon, guarantee.delta) == (epsilon, 0.0)
+    n_draws = 1 if "utility" in options else len(dimensions)
+    if math.isfinite(epsilon):
+        assert rate == epsilon / n_draws
+        assert n_draws * worst_rho(rate) <= guarantee.rho <= epsilon**2 / 8
+    else:
+        assert rate is None and guarantee.rho == math.inf
+
+
+def sums(epsilon, delta, dimensions, utility="sum"):
+    """What a release of several diagrams promises, and the loss of one of its draws."""
+    accountant = PrivacyAccountant(math.inf)
+    private = PrivatePersistence(
+        epsilon,
+        delta,
+        homology_dimensions=dimensions,
+        utility=utility,
+        sensitivity=0.01,
+        upper=3.0,
+        accountant=accountant,
+    )
+    values = np.ones((4, 4, 4))
+    guarantee = private.fit([values]).privacy_guarantee_
+    private.transform([values])
+    assert accountant.total() == (guarantee.epsilon, guarantee.delta)
+    mechanism = mechanism_of(private, dimensions)
+    return guarantee, None if mechanism is None else mechanism.rate
+
+
+def mass_of_high_loss(t, rate):
+    """Of the worst laws of range ``rate`` the losses are ``t`` and ``t - rate``."""
+    return (1 - np.exp(t - rate)) / (np.exp(t) - np.exp(t - rate))
+
+
+def worst_delta(rate, n, epsilon):
+    """Delta of ``n`` draws together: all their outcomes, over a grid of their laws."""
+    # Below it no outcome loses more than epsilon.
+    least = max(0.0, epsilon - (n - 1) * rate)
+    t = np.linspace(least, rate, {2: 401, 3: 61}[n])
+    high, delta = mass_of_high_loss(t, rate), 0.0
+    for outcome in itertools.product((True, False), repeat=n):
+        losses = np.ix_(*(t if is_high else t - rate for is_high in outcome))
+        masses = np.ix_(*(high if is_high else 1 - high for is_high in outcome))
+        excess = np.exp(sum(losses)) - math.exp(epsilon)
+        delta = delta + math.prod(masses) * np.maximum(excess, 0.0)
+    return delta.max()
+
+
+def worst_rho(rate):
+    """Largest Rényi divergence over its order, of one draw."""
+    t = np.linspace(0, rate, 402)[1:-1]
+    order = np.array([1.01, 1.5, 2.0, 5.0, 20.0])[:, None]
+    high = mass_of_high_loss(t, rate)
+    moments = high * np.exp(order * t) + (1 - high) * np.exp(order * (t - rate))
+    return (np.log(moments) / (order - 1) / order).max()
 
 
 def test_changed_parameters_are_refused(filtration):

@@ -1,10 +1,13 @@
 """Private boxes: their law between worst-case neighbours, what they find, what they refuse."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy.stats import chi2
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_dptda import (
     DTMFiltration,
@@ -16,6 +19,7 @@ from sklearn_dptda import (
     audit_epsilon,
 )
 from sklearn_dptda.datasets import make_two_circles
+from sklearn_dptda.model_selection import planned_loss
 from sklearn_dptda.preprocessing import PrivateBounds, _cubes, _private_bounds
 from sklearn_dptda.privacy import NoiseSource
 from sklearn_dptda.privacy._choice import choose_member
@@ -96,6 +100,8 @@ def test_coarse_cells_are_unions_of_fine_ones(d):
     rng = np.random.default_rng(d)
     X = np.r_[rng.normal(0, 3, (300, d)), np.full((1, d), 1e300), np.full((1, d), 8.0)]
     levels = [_cubes._Level(np.full(d, -1.7), 9.7, level, 4) for level in range(24)]
+    sides = [level.side for level in levels]
+    assert sides == pytest.approx(9.7 * 0.5 ** (np.arange(24) / 2))
     finest = Rows.of_array(X).sum(lambda part: _cubes._in_cells(part, levels[-2:]))
     for level in levels[:: 1 if d == 1 else 5]:
         found = _cubes._inside(level, levels, finest)
@@ -168,6 +174,7 @@ def test_without_noise_the_least_and_the_largest():
     assert np.array_equal(low, X.min(axis=0)) and np.array_equal(high, X.max(axis=0))
     exact = PrivateBounds(math.inf).fit(X)
     assert (exact.bounds_[0] <= low).all() and (exact.bounds_[1] >= high).all()
+    assert np.subtract(*exact.bounds_[::-1]) == pytest.approx(np.full(2, (high - low).max()))
     assert exact.clipped_share_ == 0 and not exact.privacy_guarantee_.holds
 
 
@@ -195,36 +202,96 @@ def test_a_start_that_misses_all_points_says_so():
     assert private.clipped_share_ > 0.99
 
 
+class Spending(NoiseSource):
+    """Keeps what each draw spends, as epsilon and as rho, and the scales of noise."""
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        Spending.epsilons, Spending.rhos, Spending.scales = [], [], []
+
+    @classmethod
+    def choice(cls, loss):
+        cls.epsilons.append(loss)
+        cls.rhos.append(loss**2 / 8)
+
+    def discrete_laplace(self, scale, size):
+        self.scales.append(scale)
+        self.epsilons.append(1 / scale)
+        self.rhos.append(scale**-2 / 2)
+        return super().discrete_laplace(scale, size)
+
+
+@pytest.fixture
+def watch(monkeypatch):
+    """Watch the draws of cubes and counts: an adjacency is given, and watching starts."""
+    honest = {name: getattr(_cubes, name) for name in ("nested_cube", "shifted_cube")}
+
+    def start(adjacency):
+        ways = 1 if adjacency == "add-remove" else 2
+
+        def nested(rows, rate, n, noise):
+            Spending.choice(rate)
+            return honest["nested_cube"](rows, rate, n, noise)
+
+        def shifted(rows, low, width, rate, n, noise):
+            Spending.choice(ways * rate)
+            return honest["shifted_cube"](rows, low, width, rate, n, noise)
+
+        monkeypatch.setattr(_cubes, "nested_cube", nested)
+        monkeypatch.setattr(_cubes, "shifted_cube", shifted)
+        monkeypatch.setattr(_private_bounds, "NoiseSource", Spending)
+        return Spending
+
+    return start
+
+
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("start", [None, (-9, 9)])
 @pytest.mark.parametrize("shape", ["cube", "box"])
-def test_parts_spend_the_budget(shape, start, adjacency, monkeypatch):
-    spent = []
-    honest = {name: getattr(_cubes, name) for name in ("nested_cube", "shifted_cube")}
-    ways = 1 if adjacency == "add-remove" else 2
+def test_parts_spend_the_budget(shape, start, adjacency, watch):
+    spent, X = watch(adjacency), make_two_circles(200, random_state=0)
+    private = PrivateBounds(0.7, shape=shape, start=start, adjacency=adjacency, random_state=0)
+    planned = planned_loss(private, X).releases[0].guarantee
+    promised = private.fit(X).privacy_guarantee_
+    assert sum(spent.epsilons) == pytest.approx(0.7) and min(spent.epsilons) > 0
+    assert sum(spent.epsilons) <= 0.7 * (1 + 1e-15)
+    assert promised.rho == planned.rho == pytest.approx(sum(spent.rhos))
+    assert promised.rho <= 0.7**2 / 2
+    # Where the number of columns is not known ahead, a cube is one draw all the same.
+    behind = planned_loss(make_pipeline(FunctionTransformer(), private), X).releases[0].guarantee
+    assert behind.rho == (promised.rho if shape == "cube" else None)
 
-    def nested(rows, rate, n, noise):
-        spent.append(rate)
-        return honest["nested_cube"](rows, rate, n, noise)
 
-    def shifted(rows, low, width, rate, n, noise):
-        spent.append(ways * rate)
-        return honest["shifted_cube"](rows, low, width, rate, n, noise)
-
-    class Counting(NoiseSource):
-        def discrete_laplace(self, scale, size):
-            spent.append(1 / scale)
-            return super().discrete_laplace(scale, size)
-
-    monkeypatch.setattr(_cubes, "nested_cube", nested)
-    monkeypatch.setattr(_cubes, "shifted_cube", shifted)
-    monkeypatch.setattr(_private_bounds, "NoiseSource", Counting)
-    X = make_two_circles(200, random_state=0)
-    private = PrivateBounds(0.7, shape=shape, start=start, adjacency=adjacency, random_state=0).fit(
-        X
+def test_a_column_of_groups_is_in_no_draw():
+    X = np.column_stack([make_two_circles(200, random_state=0), np.arange(200)])
+    plain = planned_loss(PrivateBounds(0.7, shape="box", adjacency="add-remove"), X[:, :2])
+    frame = pytest.importorskip("pandas").DataFrame(X, columns=["a", "b", "who"])
+    grouped = PrivateBounds(0.7, shape="box", adjacency="add-remove", groups="who")
+    assert planned_loss(grouped, frame).releases[0].guarantee.rho == pytest.approx(
+        plain.releases[0].guarantee.rho
     )
-    assert sum(spent) == pytest.approx(0.7) and sum(spent) <= 0.7 * (1 + 1e-15)
-    assert private.privacy_guarantee_.rho <= 0.7**2 / 2
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_intervals_spend_their_epsilon(adjacency, watch):
+    spent, X = watch(adjacency), make_two_circles(200, random_state=0)
+    _cubes.private_intervals(Rows.of_array(X), 0.7, adjacency, spent(0))
+    assert sum(spent.epsilons) == pytest.approx(0.7) and min(spent.epsilons) > 0
+    assert len(spent.epsilons) == 2 * 2 + (adjacency == "add-remove")
+    for scale in spent.scales:
+        share = Fraction(_cubes._NUMBER_SHARE) * Fraction(0.7)
+        assert 1 <= Fraction(scale) * share < 1 + 2.0**-48
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_counts_spend_no_last_digit_more(adjacency, watch):
+    spent, X = watch(adjacency), np.random.default_rng(0).uniform(size=(50, 1))
+    shares = [_private_bounds._SIZE_SHARE] * (adjacency == "add-remove")
+    shares.append(_private_bounds._CLIPPED_SHARE)
+    for epsilon in np.random.default_rng(1).uniform(0.5, 5, 30):
+        PrivateBounds(epsilon, start=(-9, 9), adjacency=adjacency, random_state=0).fit(X)
+        for scale, share in zip(spent.scales, shares, strict=True):
+            assert 1 <= Fraction(scale) * Fraction(share) * Fraction(epsilon) < 1 + 2.0**-48
 
 
 @pytest.mark.slow

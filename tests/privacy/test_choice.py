@@ -2,13 +2,14 @@
 
 import math
 from decimal import Decimal, localcontext
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from sklearn_dptda.privacy import NoiseSource, private_choice
-from sklearn_dptda.privacy._choice import _ROUNDING, _weights
+from sklearn_dptda.privacy import NoiseSource, ReleaseKey, _choice, _secure_draws, private_choice
+from sklearn_dptda.privacy._choice import _ROUNDING, _weights, choose_member
 from tests.privacy._permute_and_flip import permute_and_flip_law
 
 COSTS, RATE, N = [0, 3, 5, 50], 0.3, 20_000
@@ -132,3 +133,56 @@ def test_weights_are_as_exact_as_the_rate_pays_for():
                 exact = (-Decimal(rate) * Decimal(excess)).exp() * 2**300
                 assert abs(Decimal(weight) / exact - 1) < Decimal(2) ** -45
     assert _ROUNDING >= 4 * 2.0**-45
+
+
+@pytest.mark.parametrize("bounded_range", [True, False])
+def test_secure_draws_are_exact_and_at_no_larger_rate(bounded_range, monkeypatch):
+    asked = []
+
+    def noisy_min(costs, scale, bounded):
+        asked.append((costs.tolist(), scale, bounded))
+        return 1
+
+    monkeypatch.setattr(_secure_draws, "noisy_min", noisy_min)
+    rng = np.random.default_rng(0)
+    for rate in (*rng.uniform(1e-6, 1, 50), *rng.uniform(1, 100, 50)):
+        assert private_choice([2, -5, 9], rate, NoiseSource(), bounded_range=bounded_range) == 1
+        costs, scale, bounded = asked.pop()
+        assert costs == [2, -5, 9] and bounded == bounded_range
+        assert 1 <= Fraction(scale) * Fraction(rate) < 1 + 2.0**-48
+
+
+def test_the_rounding_of_weights_is_taken_off_the_rate(monkeypatch):
+    rates = []
+    monkeypatch.setattr(
+        _choice, "_weights", lambda excesses, rate: rates.append(rate) or [1] * len(excesses)
+    )
+    for rate in (1e-14, 0.3, 5.0):
+        choose_member([3, 4, 5], [1, 0, 2], rate, NoiseSource(0))
+    # A loss of a move of one is off by less than what the rate is lower by.
+    assert rates == [0.0, 0.3 - _ROUNDING, 5.0 - _ROUNDING]
+
+
+def test_every_number_has_its_candidate():
+    # One candidate for each number below the sum of the weights, as many as its weight.
+    class Counted(NoiseSource):
+        def below(self, n):
+            assert n == 6
+            return self.number
+
+    noise, drawn = Counted(0), []
+    for noise.number in range(6):
+        drawn.append(_choice._exponential([2, 0, 1, 3], noise))
+    assert drawn == [0, 0, 2, 3, 3, 3]
+    # Without noise the first member of the first group of least cost that has members.
+    assert choose_member([5, 1, 2, 2], [3, 0, 7, 1], math.inf, noise) == (2, 0)
+
+
+def test_a_key_repeats_its_choices():
+    for bounded_range in (True, False):
+        key = ReleaseKey()
+        draws = [
+            private_choice([0] * 99, 0.1, NoiseSource(key.child(i)), bounded_range=bounded_range)
+            for i in (*range(5), *range(5))
+        ]
+        assert draws[:5] == draws[5:] and len(set(draws)) > 1

@@ -20,7 +20,8 @@ def brute_delta(rate, k, epsilon):
 
 
 @pytest.mark.parametrize(
-    ("rate", "k", "epsilon"), [(0.5, 2, 0.8), (0.5, 2, 0.2), (1.0, 3, 2.0), (0.3, 10, 1.0)]
+    ("rate", "k", "epsilon"),
+    [(0.5, 2, 0.8), (0.5, 2, 0.2), (1.0, 3, 2.0), (0.3, 10, 1.0), (2.0, 3, 0.1), (0.8, 1, 0.3)],
 )
 def test_bounded_range_delta_is_the_worst_case(rate, k, epsilon):
     assert bounded_range_delta(rate, k, epsilon) == pytest.approx(

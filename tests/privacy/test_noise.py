@@ -154,6 +154,7 @@ def test_streams_of_one_seed_are_independent():
 def test_infinite_epsilon_changes_nothing():
     values = np.arange(10) % 3
     assert np.array_equal(randomized_response(NoiseSource(), values, 3, np.inf), values)
+    assert flip_numerator(np.inf, 3) == 0
 
 
 def test_shuffle_reaches_every_order():
@@ -272,7 +273,7 @@ def test_rounding_is_covered_by_the_sensitivity(rng):
 
 def test_lattice_refuses_what_it_cannot_hold():
     lattice = FixedPoint(0)
-    for bad in (np.nan, np.inf, 2.0**62):
+    for bad in (np.nan, np.inf, -np.inf, 2.0**62, -(2.0**62)):
         with pytest.raises(ValueError, match="values"):
             lattice.encode([bad])
     with pytest.raises(ValueError, match="62 bits"):

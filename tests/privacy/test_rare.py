@@ -1,6 +1,7 @@
 """Rare successes: exact laws, positions, both roads. False alarms below 1e-6 each."""
 
 from bisect import bisect_right
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -40,7 +41,9 @@ def test_gaps_are_geometric(p, rare, monkeypatch):
 
 
 @pytest.mark.parametrize("p", [0.0, 1e-18, 1e-12, 0.01, 0.5])
-def test_positions_increase_and_stay_inside(p):
+def test_positions_increase_and_stay_inside(p, monkeypatch):
+    # In parts of 24 coins, of which the last is shorter.
+    monkeypatch.setattr(_rare_coins, "_CHUNK", 3)
     for n in (0, 1, 63, 64, 65, 5000):
         parts = list(successes(NoiseSource(3), numerator(p), n))
         at = np.concatenate([np.empty(0, np.int64), *parts])
@@ -87,6 +90,58 @@ def test_ties_are_decided_by_all_bits():
     assert set(drawn.tolist()) <= {before, before + 1}
     bound = octets.bounds[before + 1]
     assert octets.bounds[before] < bound < octets.bounds[before + 2]
+
+
+def test_the_last_bits_of_ties_are_those_of_the_boundary():
+    octets = Octets(numerator(0.3))
+
+    class Last(NoiseSource):
+        def below(self, n):
+            assert n == 1 << 432
+            return self.rest
+
+    noise = Last(0)
+    for cell, (before, bounds) in list(octets.split.items())[:5]:
+        boundary = octets.bounds[before + 1]
+        for step, outcome in ((-1, before), (0, before + 1)):
+            noise.rest = (boundary + step) % (1 << 432)
+            assert octets._exactly(noise, cell << 64 | int(bounds[0])) == outcome
+
+
+@pytest.mark.parametrize("p", [1e-14, 1e-9, 1e-6, 1e-4])
+def test_rare_coins_come_as_often_as_promised(p):
+    scales = []
+
+    class Few(NoiseSource):
+        def discrete_laplace(self, scale, size):
+            scales.append(scale)
+            return super().discrete_laplace(scale, 7)
+
+    n = min(int(200 / p), 1 << 62)
+    # Of few gaps at a time: the next ones go on after the last.
+    at = np.concatenate(list(successes(Few(0), int(p * 2.0**64), n)))
+    assert (np.diff(at) > 0).all() and at.min() >= 0 and at.max() < n
+    # Their law, in 40 digits, at least what is asked for.
+    with localcontext() as context:
+        context.prec = 40
+        asked = Decimal(int(p * 2.0**64)) / 2**64
+        for scale in scales:
+            found = 1 - (-1 / Decimal(scale)).exp()
+            assert asked <= found <= asked * (1 + Decimal("1e-9"))
+    assert len(scales) > 10
+
+
+def test_a_gap_to_the_end_is_no_success():
+    class Gaps(NoiseSource):
+        def discrete_laplace(self, scale, size):
+            return np.array(self.gaps)
+
+    noise, positions = Gaps(0), []
+    # A negative number is no gap; 9 and 10 are the last position and the first beyond.
+    for noise.gaps in ([10], [3, -1, 5, 0], [3, 5, 7]):
+        (part,) = successes(noise, 1 << 30, 10)
+        positions.append(part.tolist())
+    assert positions == [[], [3, 9], [3, 9]]
 
 
 def test_coins_of_one_byte_are_independent():
