@@ -187,6 +187,11 @@ class MorseMerging(
                 "covariances_ is needed. Nothing was paid."
             )
 
+    def _rows(self, X):
+        rows = getattr(self.estimator_, "_rows", None)
+        # A private mixture clips them to where no square overflows.
+        return check_rows(self, X, reset=False) if rows is None else rows(X)
+
     def _mixture(self):
         return MixtureDensity(*mixture_parameters(self.estimator_))
 

@@ -40,6 +40,8 @@ _CLIPPED_SHARES = {"l2": 0.005, "l1": 0.015}
 # Share of the rows beyond the bounds from which on a fit says so, and standard deviations of noise
 # that are hardly ever exceeded.
 _MANY, _CERTAIN = 0.05, 7.0
+# Widths of the box beyond which rows are clipped where they are assigned to what was learnt.
+_FAR = 1e50
 _OF_INPUT = {"n_features_in_", "feature_names_in_"}
 
 
@@ -252,7 +254,10 @@ class PrivateRowsEstimator(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
 
     def _rows(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
-        return check_rows(self, X, reset=False)
+        rows = check_rows(self, X, reset=False)
+        # Nothing is nearer to one cluster than to another from there on, and no square overflows.
+        low, high = self.bounds_
+        return np.clip(rows, low - _FAR * (high - low), high + _FAR * (high - low))
 
     def __sklearn_tags__(self):
         """Say what a release is."""

@@ -90,6 +90,8 @@ class BaseGridFiltration(QuotedParametersMixin, ListOutputMixin, TransformerMixi
         if paid is None:
             self._check_scale()
         # Where warnings are errors, the box is there all the same.
+        if paid is not None:
+            self._private_box._warn_of_release()
         _warn_of_unequal_sides(low, high)
         return self
 
@@ -105,7 +107,9 @@ class BaseGridFiltration(QuotedParametersMixin, ListOutputMixin, TransformerMixi
             raise ValueError(
                 "bounds must have adjacency='replace-one': the sizes of clouds are public here."
             )
-        private = clone(self.bounds).fit(clouds)
+        private = clone(self.bounds)
+        private._validate_params()
+        self._private_box = private._fit_quietly(clouds)
         self.clipped_share_ = private.clipped_share_
         return *private.bounds_, private.privacy_guarantee_
 

@@ -18,7 +18,6 @@ from sklearn_dptda.metric_privacy._named_metrics import (
     LP_METRICS,
     cross_distances,
 )
-from sklearn_dptda.privacy._estimator import silent_arithmetic
 from sklearn_dptda.privacy._parameters import comparable, quoted
 from sklearn_dptda.utils import check_collection, refuse_repeated
 from sklearn_dptda.utils._distances import check_diagram
@@ -81,7 +80,7 @@ class ChoiceMechanism(MetricMechanism):
             return _diagrams(X)
         return check_rows(self, X, reset=False)
 
-    @silent_arithmetic()
+    @without_quotes("the distance of a record")
     def _distances(self, X):
         """Distances of inputs from the candidates, as the guarantee needs them."""
         check_is_fitted(self)

@@ -1,12 +1,13 @@
 """One release in a task that an engine may run more than once."""
 
+import dis
 import pickle
 import sys
-from collections.abc import Iterator, Sequence
+import sysconfig
+from collections.abc import Iterator
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
-from numbers import Number
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -23,15 +24,16 @@ from sklearn_dptda.utils._columns import frame_library
 from sklearn_dptda.utils._dask_parts import parts_elsewhere
 
 _NOT_BOUND = {"accountant", "n_jobs", "verbose"}
+_PLAIN = {bool, bytes, complex, float, int, str, type(None)}
 _OF_EVERY_CLASS = {
     "__annotations__",
     "__dict__",
-    "__doc__",
     "__module__",
     "__qualname__",
     "__weakref__",
     "_abc_impl",
 }
+_STANDARD = sysconfig.get_paths()["stdlib"]
 _ELSEWHERE = (
     "X must be in memory, since coins are a function of its records: read the part of a task "
     "inside of the task, and pass that."
@@ -110,7 +112,7 @@ def release_once(estimator: BaseEstimator, X: Any, key: ReleaseKey) -> Any:
     """
     if not isinstance(key, ReleaseKey):
         raise ValueError(f"key must be a ReleaseKey; got one of type {type(key).__name__}.")
-    X = [_in_memory(part) for part in X] if isinstance(X, list | tuple) else _in_memory(X)
+    X = _in_memory(X)
     copy = clone(estimator)
     _refuse_unrepeatable(copy)
     with under(key, key.child(digest_of((copy, X)))):
@@ -118,17 +120,35 @@ def release_once(estimator: BaseEstimator, X: Any, key: ReleaseKey) -> Any:
 
 
 def _in_memory(X):
-    """Records as they are digested and released; an object that reads them is read once."""
+    """A copy of records, which is digested and released: what reads them is read once."""
+    if type(X) in _PLAIN or isinstance(X, np.generic):
+        return X
+    if isinstance(X, list | tuple):
+        return [_in_memory(part) for part in X]
     if callable(X) or parts_elsewhere(X) is not None:
         raise ValueError(_ELSEWHERE)
-    # A file that is mapped into memory can change, as what is behind an array of another library.
-    if type(X) is not np.ndarray and hasattr(X, "__array__") and frame_library(X) is None:
-        return np.array(X)
+    if frame_library(X) is not None:
+        if hasattr(X, "select_dtypes"):
+            _check_items(X.select_dtypes(object).to_numpy().ravel())
+        elif "Object" in map(str, X.dtypes):
+            raise ValueError(_ELSEWHERE)
+        return X.copy() if hasattr(X, "copy") else X
+    if hasattr(X, "__array__"):
+        # What is mapped into memory from a file can change behind an array.
+        X = np.array(X)
+        if X.dtype == object:
+            _check_items(X.ravel())
+        return X
     graph = hasattr(X, "adjacency") and hasattr(X, "nodes")
-    held = isinstance(X, np.ndarray | Number | Sequence | GridFiltration | LatticeHistogram)
-    if not (held or graph or issparse(X) or frame_library(X) is not None):
+    if not (graph or issparse(X) or isinstance(X, GridFiltration | LatticeHistogram)):
         raise ValueError(_ELSEWHERE)
-    return X
+    return X.copy() if issparse(X) else X
+
+
+def _check_items(items):
+    """Refuse objects that turn into numbers, which may read them from elsewhere."""
+    if not all(type(item) in _PLAIN or isinstance(item, np.generic) for item in items):
+        raise ValueError(_ELSEWHERE)
 
 
 def _refuse_unrepeatable(estimator):
@@ -155,12 +175,18 @@ def digest_of(value: object) -> bytes:
     sink = sha256()
     try:
         _Describer(sink).dump((_sources(), sys.version, value))
+    except _Undescribed as error:
+        raise ValueError(str(error)) from None
     except (pickle.PicklingError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise ValueError(
             "X, a parameter, or something that a function reads cannot be described "
             f"({type(error).__name__}): pass what pickles."
         ) from None
     return sink.digest()
+
+
+class _Undescribed(ValueError):
+    """Something that decides about a release has no description, for this reason."""
 
 
 class _Describer(pickle.Pickler):
@@ -189,7 +215,7 @@ class _Describer(pickle.Pickler):
             of_kind = _of_class if isinstance(value, type) else _of_function
             return _described, (_name(value), of_kind(value))
         if isinstance(value, ModuleType):
-            raise ValueError("a module of no release")
+            raise _Undescribed(f"the module {value.__name__} is of no installed package: name it.")
         if hasattr(value, "get_params"):
             return _described, _of_estimator(value)
         return NotImplemented
@@ -214,11 +240,13 @@ def _of_estimator(estimator):
     """Class, parameters and fitted state, which `clone` keeps of frozen ones."""
     parameters = estimator.get_params(deep=False)
     state = {name: value for name, value in vars(estimator).items() if name not in parameters}
+    # Of classes of your own, anything may decide.
+    ignored = _NOT_BOUND if _release_of(type(estimator)) else {"accountant"}
     bound = [
         (name, _ordered(value))
         for part in (parameters, state)
         for name, value in sorted(part.items())
-        if name not in _NOT_BOUND
+        if name not in ignored
     ]
     return type(estimator), bound
 
@@ -228,13 +256,19 @@ def _ordered(value):
     if isinstance(value, dict):
         return [(_ordered(name), _ordered(part)) for name, part in value.items()]
     if isinstance(value, set | frozenset):
-        return "set", sorted(map(repr, value))
+        return "set", sorted(map(digest_of, value))
     if type(value) in (list, tuple):
         return [_ordered(part) for part in value]
     return value
 
 
 def _of_function(function):
+    for name in _imported(function.__code__):
+        if _release_of_package(name.partition(".")[0]) is None:
+            raise _Undescribed(
+                f"the function {function.__name__} imports {name} when it is called, which may "
+                "change: import it before."
+            )
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
     known = function.__globals__
     names = sorted(set(_names(function.__code__)))
@@ -269,13 +303,31 @@ def _names(code: CodeType) -> Iterator[str]:
             yield from _names(part)
 
 
+def _imported(code):
+    """Names of modules that code imports when it runs."""
+    for step in dis.get_instructions(code):
+        if step.opname == "IMPORT_NAME":
+            yield step.argval
+    for part in code.co_consts:
+        if isinstance(part, CodeType):
+            yield from _imported(part)
+
+
 def _of_class(kind):
     attributes = {
-        name: getattr(value, "__func__", getattr(value, "fget", value))
+        name: (type(value).__name__, *_functions_of(value))
         for name, value in vars(kind).items()
         if name not in _OF_EVERY_CLASS
     }
-    return kind.__bases__, [(name, _ordered(value)) for name, value in sorted(attributes.items())]
+    described = [(name, _ordered(value)) for name, value in sorted(attributes.items())]
+    return type(kind), kind.__bases__, described
+
+
+def _functions_of(attribute):
+    """What a method or property is made of; other attributes as they are."""
+    if isinstance(attribute, property):
+        return attribute.fget, attribute.fset, attribute.fdel
+    return (getattr(attribute, "__func__", attribute),)
 
 
 def _release_of(value):
@@ -288,9 +340,10 @@ def _release_of(value):
 def _release_of_package(name):
     if name == __name__.partition(".")[0]:
         return _sources()
-    if name in sys.stdlib_module_names and name != "__main__":
-        return sys.version
     file = getattr(sys.modules.get(name), "__file__", None)
+    standard = name in sys.stdlib_module_names and name != "__main__"
+    if standard and (file is None or file.startswith(_STANDARD)):
+        return sys.version
     if file is None or not {"site-packages", "dist-packages"} & set(Path(file).parts):
         return None
     try:

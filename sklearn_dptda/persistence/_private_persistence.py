@@ -24,15 +24,10 @@ from sklearn_dptda.persistence._private_functions import PrivateGridPersistence
 from sklearn_dptda.persistence._sublevel_diagrams import sublevel_diagrams
 from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant
 from sklearn_dptda.privacy._rounding import ROUND_UP
-from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.utils import ListOutputMixin, check_collection
 from sklearn_dptda.utils._distances import bottleneck_distance
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 from sklearn_dptda.utils._tasks import run, tasks_may_repeat
-
-# Share of the points outside the bounds from which on a release says so, and scales of Laplace
-# noise that are hardly ever exceeded.
-_MANY, _CERTAIN = 0.05, 10.0
 
 
 def _release(values, sensitivity, upper, dimensions, mechanism, seed):
@@ -240,6 +235,7 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
 
         %(fit_functions)s
         """
+        self._check_count()
         X = check_collection(X)
         read = self._read_in_fit(X)
         self.error_bound_, self.noise_floor_, self.error_statement_ = errors_of_fit(self, X, read)
@@ -280,6 +276,7 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         # The box has been paid for already.
         public = self.privacy_guarantee_.public_parameters
         own = guarantee_of_diagrams(self, self.homology_dimensions_, public)
+        self._check_count()
         counted = self._clipped_counts(X)
         n_seeds = len(read) + len(counted)
         with self._paid(own, n_seeds, may_repeat=tasks_may_repeat(self.n_jobs)) as seeds:
@@ -289,10 +286,12 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
                 (*item, self.homology_dimensions_, mechanism, seed)
                 for item, seed in zip(read, seeds, strict=False)
             ]
-            releases = self._shape(run(_release, clouds, n_jobs=self.n_jobs))
+            return self._shape(run(_release, clouds, n_jobs=self.n_jobs))
+
+    def _check_count(self):
+        """Refuse losses of which the part for clipped points has no noise that can be scaled."""
         if self.clipped_share:
-            self._warn_of_clipping([n for n, _ in counted])
-        return releases
+            self._check_epsilon(1 / CLIPPED_SHARE)
 
     def _clipped_counts(self, X):
         """Sizes of the clouds and numbers of their points outside the bounds, if they are asked."""
@@ -310,17 +309,6 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         noise = [NoiseSource(seed).discrete_laplace(scale, 1)[0] for seed in seeds]
         noisy = [(count + more) / n for (n, count), more in zip(counted, noise, strict=True)]
         return np.clip(noisy, 0.0, 1.0)
-
-    def _warn_of_clipping(self, sizes):
-        """Warn where shares are large beyond their noise."""
-        scale = 1 / (CLIPPED_SHARE * float(self.epsilon))
-        sure = self.clipped_share_ - _CERTAIN * scale / np.array(sizes)
-        if (sure > _MANY).any():
-            warn_caller(
-                f"{self.clipped_share_.max():.0%} of the points of a cloud lie outside the bounds "
-                "and are clipped to them: its diagrams are hardly those of the points. Give wider "
-                "bounds."
-            )
 
     def score(self, X: Iterable[GridFiltration | ArrayLike], y: object = None) -> float:
         """Minus the mean bottleneck distance to the exact diagrams: *not* private.

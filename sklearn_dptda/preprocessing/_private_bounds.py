@@ -160,6 +160,9 @@ class PrivateBounds(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
         """
         if (parts := parts_elsewhere(X)) is not None:
             return self.fit_chunks(parts)
+        return self._fit_quietly(X)._warn_of_release()
+
+    def _fit_quietly(self, X):
         self._check_groups()
         if self.groups is not None or not _are_clouds(X):
             (table,) = self._first_rows([X])
@@ -201,7 +204,8 @@ class PrivateBounds(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
             d = check_rows(self, table, ensure_min_samples=0).shape[1]
             self._public_start(d)
 
-        return self._pay_and_learn(open_chunks(self, chunks, check), self._unit())
+        rows = open_chunks(self, chunks, check)
+        return self._pay_and_learn(rows, self._unit())._warn_of_release()
 
     def _public_start(self, n_features):
         return None if self.start is None else check_bounds(self.start, n_features, "start")
@@ -215,7 +219,12 @@ class PrivateBounds(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
         # All at once: half of a release carries no guarantee.
         self.bounds_, self.clipped_share_ = bounds, float(np.clip(outside / n, 0.0, 1.0))
         self.privacy_guarantee_ = replace(guarantee, release_id=uuid.uuid4().hex)
-        if outside - _CERTAIN * scale > _MANY * n:
+        self._many_beyond = bool(outside - _CERTAIN * scale > _MANY * n)
+        return self
+
+    def _warn_of_release(self):
+        """Warn of a box that cuts many rows, when it is there: a warning may be an error."""
+        if self._many_beyond:
             warn_caller(
                 f"{self.clipped_share_:.0%} of the rows lie beyond the private bounds: give a "
                 "start that holds them, or more epsilon.",

@@ -11,6 +11,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils import get_tags
 
 
@@ -32,9 +33,13 @@ def _learners(step, public):
     if isinstance(step, Pipeline):
         return learners_in([part for _, part in step.steps], public)
     if isinstance(step, FeatureUnion | ColumnTransformer):
-        listed = getattr(step, "transformer_list", None) or step.transformers
-        each = [_learners(part, public) for _, part, *_ in listed if part != "drop"]
-        return [name for found, _ in each for name in found], all(after for _, after in each)
+        listed = getattr(step, "transformers", None) or step.transformer_list
+        parts = [part for _, part, *_ in listed]
+        # What is in no column of the list goes through the remainder.
+        parts.append(getattr(step, "remainder", "drop"))
+        each = [_learners(part, public) for part in parts if part != "drop"]
+        names = [name for found, _ in each for name in found]
+        return names, all(after for _, after in each) and (public or len(each) > 0)
     if isinstance(step, BaseSearchCV):
         return _learners(step.estimator, public)
     if hasattr(step, "_releasing_method"):
@@ -48,7 +53,10 @@ def _learns(step):
         return step._learns_records()
     # Constants are the caller's, and what is frozen has learnt before.
     constant = isinstance(step, SimpleImputer) and step.strategy == "constant"
-    return get_tags(step).requires_fit and not constant and not isinstance(step, FrozenEstimator)
+    # Nor does a public list of categories learn anything, or the number of columns.
+    listed = not isinstance(getattr(step, "categories", "auto"), str)
+    quiet = constant or listed or isinstance(step, FrozenEstimator | PolynomialFeatures)
+    return get_tags(step).requires_fit and not quiet
 
 
 def learners_before(estimator: Any) -> list[str]:

@@ -123,7 +123,7 @@ def bounds_by_column(
     low, high = np.full((2, n_features), np.nan)
     for name, pair in (bounds or {}).items():
         if name not in list(names):
-            raise ValueError(f"bounds name a column that X does not have: {name!r}.")
+            raise ValueError(f"bounds name a column that X does not have: {quoted(name)}.")
         j = list(names).index(name)
         low[j : j + 1], high[j : j + 1] = check_bounds(pair, 1)
     return low, high

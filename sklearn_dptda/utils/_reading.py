@@ -24,7 +24,7 @@ NOT_FINITE = (
 _QUOTING = (
     (r"(?s)\narray=.*\.\n(?=Reshape)", " "),
     (r"(?s)(Complex data not supported).*", r"\1"),
-    (r"(?s)could not convert string to float: .*", "X contains strings that are no numbers."),
+    (r"(?s)could not convert string .*", "X contains strings that are no numbers."),
     # They recommend imputers.
     (r"(?s)(Input )?X contains (NaN|infinity).*", f"X contains {NOT_FINITE}"),
     (r"(?s)float\(\) argument must be .* not 'NAType'", f"X contains {NOT_FINITE}"),

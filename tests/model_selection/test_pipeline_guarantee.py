@@ -3,12 +3,18 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    Normalizer,
+    PolynomialFeatures,
+    StandardScaler,
+)
 
 from sklearn_dptda import CubicalPersistence, DiagramFeatures, DTMFiltration, PrivatePersistence
 from sklearn_dptda.cluster import DPLloyd, DPMoG
@@ -111,9 +117,34 @@ def test_what_learnt_before_is_named_where_it_is_fitted(step, around, private):
 
 
 @pytest.mark.parametrize(
+    "columns",
+    [
+        ColumnTransformer([("dropped", "drop", [0])], remainder=StandardScaler()),
+        ColumnTransformer([("one", "passthrough", [0])], remainder=StandardScaler()),
+        make_pipeline(
+            ColumnTransformer([("dropped", "drop", [0])], remainder="passthrough"),
+            StandardScaler(),
+        ),
+        make_pipeline(
+            ColumnTransformer(
+                [("noisy", KNormMechanism(bounds=(0, 1)), [0])], remainder="passthrough"
+            ),
+            StandardScaler(),
+        ),
+    ],
+)
+def test_columns_that_go_on_are_not_public(columns):
+    pipeline = make_pipeline(columns, DPLloyd(2, bounds=(-3, 3)))
+    with pytest.warns(PrivacyLeakWarning, match="StandardScaler learnt"):
+        pipeline.fit(ROWS)
+    assert not pipeline[-1].privacy_guarantee_.public_parameters
+
+
+@pytest.mark.parametrize(
     "pipeline",
     [
         make_pipeline(Normalizer(), CLUSTERS),
+        make_pipeline(PolynomialFeatures(2), DPLloyd(2, bounds=(-1, 1))),
         make_pipeline(SimpleImputer(strategy="constant", fill_value=0), CLUSTERS),
         make_pipeline(FrozenEstimator(StandardScaler().fit([[0.0] * 3, [1.0] * 3])), CLUSTERS),
         make_pipeline(clone(CLUSTERS), StandardScaler(), "passthrough")[:1],

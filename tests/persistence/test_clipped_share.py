@@ -18,7 +18,14 @@ from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.model_selection import planned_loss
 from sklearn_dptda.persistence._diagram_guarantee import CLIPPED_SHARE
 from sklearn_dptda.preprocessing import PrivateBounds
-from sklearn_dptda.privacy import NoiseWarning, PrivacyAccountant, pure_rho
+from sklearn_dptda.privacy import (
+    NoiseSource,
+    NoiseWarning,
+    PrivacyAccountant,
+    ReleaseKey,
+    pure_rho,
+)
+from sklearn_dptda.privacy._release_key import under
 from sklearn_dptda.utils.estimator_checks import check_privacy
 
 X = make_two_circles(2000, random_state=0)
@@ -88,8 +95,7 @@ def test_a_box_that_misses_the_points_is_seen():
     F = functions(X, 10.0, 16.5)
     exact = PrivatePersistence(math.inf, clipped_share=True)
     for one in (private, exact):
-        with pytest.warns(UserWarning, match=r"lie outside the bounds"):
-            one.fit(F).transform(F)
+        one.fit(F).transform(F)
     assert private.clipped_share_[0] > 0.9 and exact.clipped_share_[0] == 1
     with pytest.raises(ValueError, match="clipped_share=True takes filtrations"):
         PrivatePersistence(1.0, sensitivity=0.1, upper=1.0, clipped_share=True).fit_transform(
@@ -146,3 +152,34 @@ def test_the_battery_holds_with_the_share():
 
     private = Clipped(clipped_share=True, sensitivity=0.1, upper=1.0, max_points=2)
     assert check_privacy(private) > 40
+
+
+@pytest.mark.parametrize("epsilon", [5e-324, 1e-300, 1e-15, 1e-6])
+def test_a_loss_that_leaves_nothing_for_the_count_is_refused_unpaid(epsilon):
+    accountant, F = PrivacyAccountant(10.0), functions(X)
+    private = PrivatePersistence(epsilon, clipped_share=True, accountant=accountant)
+    with pytest.raises(ValueError, match="epsilon must be inf or from"):
+        private.fit(F)
+    assert len(accountant) == 0
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_counts_and_diagrams_share_no_coins(keyed, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        "sklearn_dptda.persistence._private_persistence._release",
+        lambda values, sensitivity, upper, dimensions, mechanism, seed: (
+            seen.append(seed) or [[], []]
+        ),
+    )
+    counts = []
+    monkeypatch.setattr(
+        PrivatePersistence, "_noisy_shares", lambda self, counted, seeds: counts.extend(seeds)
+    )
+    F = functions(X) + functions(X[:500])
+    private = PrivatePersistence(1.0, clipped_share=True, random_state=None if keyed else 0).fit(F)
+    with under(ReleaseKey() if keyed else None):
+        private.transform(F)
+    coins = [NoiseSource(seed).words(4).tolist() for seed in seen + counts]
+    assert len(seen) == len(counts) == 2
+    assert len({tuple(words) for words in coins}) == 4

@@ -1,16 +1,20 @@
 """Draws that are a function of a secret: their laws, and that a task run again repeats them."""
 
+import importlib
 import math
 import os
 import pickle
 import subprocess
 import sys
 import threading
+from collections import UserList
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import chisquare
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
@@ -325,6 +329,91 @@ def test_what_is_released_is_what_was_digested():
     with pytest.raises(PrivacyLedgerError):
         release_once(model, away, key)
     assert len(budget) == 1
+
+
+class Lazy:
+    """A number that is read when it is needed."""
+
+    def __float__(self):
+        return 1.0
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.array([[Lazy()]] * 9, dtype=object),
+        [[Lazy()]] * 9,
+        UserList([[1.0]] * 9),
+        [np.array([[Lazy()]] * 9, dtype=object)],
+        pd.DataFrame({"a": pd.Series([Lazy()] * 9, dtype=object)}),
+    ],
+)
+def test_records_that_are_read_when_they_are_needed_are_refused(X):
+    budget = PrivacyAccountant(10.0, 1e-3)
+    model = DPLloyd(2, 0.5, bounds=(0, 1), accountant=budget)
+    with pytest.raises(ValueError, match="must be in memory"):
+        release_once(model, X, ReleaseKey())
+    assert len(budget) == 0
+
+
+def test_a_file_in_memory_is_read_once(tmp_path):
+    X = np.random.default_rng(0).uniform(size=(300, 2))
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.asarray(np.load(tmp_path / "X.npy", mmap_mode="r+"))
+    copy = _release_once._in_memory(mapped)
+    assert type(mapped) is np.ndarray and not np.shares_memory(copy, mapped)
+
+
+def _write_helper(folder, factor):
+    (folder / "own_helper.py").write_text(f"def twice(X):\n    return X * {factor}\n")
+    (folder / "profile.py").write_text(f"def twice(X):\n    return X * {factor}\n")
+
+
+def test_code_of_your_own_modules_decides(tmp_path, monkeypatch):
+    def late(X):
+        import own_helper
+
+        return own_helper.twice(X)
+
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("own_helper", "profile"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        digests = set()
+        for factor in (2.0, 3.0):
+            _write_helper(tmp_path, factor)
+            sys.modules.pop(name, None)
+            importlib.invalidate_caches()
+            _release_once._release_of_package.cache_clear()
+            monkeypatch.setattr(sys, "dont_write_bytecode", True)
+            digests.add(digest_of(importlib.import_module(name).twice))
+        assert len(digests) == 2, name
+        sys.modules.pop(name, None)
+    with pytest.raises(ValueError, match="imports own_helper when it is called"):
+        digest_of(late)
+    _release_once._release_of_package.cache_clear()
+
+
+def test_what_looks_alike_has_other_digests():
+    def kinds():
+        class One:
+            @staticmethod
+            def f(X):
+                return X
+
+        class Two:
+            @classmethod
+            def f(X):
+                return X
+
+        return One, Two
+
+    one, two = kinds()
+    two.__name__, two.__qualname__ = one.__name__, one.__qualname__
+    assert digest_of(one) != digest_of(two)
+    fitted = [StandardScaler().fit(np.array([[0.0], [size]])) for size in (1.0, 2.0)]
+    sets = [FunctionTransformer(kw_args={"s": {FrozenEstimator(each)}}) for each in fitted]
+    assert digest_of(sets[0]) != digest_of(sets[1])
+    assert digest_of(sets[0]) == digest_of(clone(sets[0]))
 
 
 def test_what_no_ledger_can_hold_is_refused():

@@ -9,7 +9,15 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from sklearn_dptda import DTMFiltration, KernelDistanceFiltration, PrivatePersistence
-from sklearn_dptda.cluster import DPLloyd, DPMoG, DPMoGMorse, DPToMATo, ToMATo
+from sklearn_dptda.cluster import (
+    DPCube,
+    DPLloyd,
+    DPMoG,
+    DPMoGMorse,
+    DPToMATo,
+    DPTree,
+    ToMATo,
+)
 from sklearn_dptda.metric_privacy import MetricExponentialMechanism, PrivateMeasure
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLeakWarning
@@ -68,13 +76,19 @@ def test_where_warnings_are_errors_a_paid_release_is_there(private):
 
 
 def test_a_private_box_is_there_where_warnings_are_errors():
-    rows = X[:300] * [1000.0, 1.0]
     accountant = PrivacyAccountant(1000.0)
+    outside = DTMFiltration(
+        bounds=PrivateBounds(50.0, start=(-0.1, 0.1), accountant=accountant), resolution=5
+    )
+    with warnings.catch_warnings(action="error"), pytest.raises(UserWarning, match="lie beyond"):
+        outside.fit([X])
+    assert len(accountant) == 1 and outside.transform([X])[0].bounds_guarantee.epsilon == 50
+    rows = X[:300] * [1000.0, 1.0]
     bounds = PrivateBounds(100.0, shape="box", accountant=accountant)
     filtration = DTMFiltration(bounds=bounds, resolution=5)
     with warnings.catch_warnings(action="error"), pytest.raises(UserWarning, match="sides"):
         filtration.fit([rows])
-    assert len(accountant) == 1 and filtration.transform([rows])[0].values.size
+    assert len(accountant) == 2 and filtration.transform([rows])[0].values.size
 
 
 def said(call):
@@ -134,6 +148,20 @@ def test_methods_of_rows_say_nothing_of_a_row(model, methods):
     for method, extreme in itertools.product(methods, (1e308, -1e308, 5e-324)):
         rows = np.vstack([X[:20], [[extreme, extreme]]])
         assert not said(lambda m=method, r=rows: getattr(model, m)(r)), (method, extreme)
+
+
+@pytest.mark.parametrize("kind", [DPLloyd, DPTree, DPCube, DPMoG, DPMoGMorse, DPToMATo])
+@pytest.mark.parametrize("extreme", [1e308, -1e308, 5e-324])
+def test_a_fit_is_not_paid_for_and_lost_by_a_row(kind, extreme):
+    # In a box whose units are below one, so that quotients overflow.
+    rows = np.vstack([np.random.default_rng(0).uniform(size=(60, 2)), [[extreme, extreme]]])
+    for action in ("warn", "raise"):
+        with np.errstate(all=action):
+            model = kind(2, bounds=(0, 1), random_state=0)
+            assert len(model.fit_predict(rows)) == 61
+            for name in ("score", "transform", "score_samples", "predict_proba"):
+                if hasattr(model, name):
+                    assert np.isfinite(getattr(model, name)(rows)).all(), name
 
 
 def test_measures_say_nothing_of_a_row():

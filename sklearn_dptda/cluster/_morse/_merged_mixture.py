@@ -1,6 +1,8 @@
 """What estimators share whose clusters are merged components."""
 
+from collections.abc import Callable
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +17,6 @@ from sklearn_dptda.cluster._morse._critical_points import basins
 from sklearn_dptda.cluster._morse._merge_tree import SEARCHES, morse_linkage
 from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.utils._row_methods import by_rows
-from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
 # Rows that are labelled together, so that memory does not grow with their number.
@@ -26,8 +27,11 @@ class MergedMixtureMixin(FitPredictMixin):
     """What estimators share whose clusters are merged components.
 
     They have the parameters ``n_clusters``, ``merge_threshold``, ``min_cluster_weight``,
-    ``saddle_search`` and ``predict_method``, and a method ``_mixture`` that returns the density.
+    ``saddle_search`` and ``predict_method``, and methods ``_mixture``, which returns the density,
+    and ``_rows``, which checks rows.
     """
+
+    _rows: Callable[[Any], FloatArray]
 
     _cut_constraints = {
         "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
@@ -65,7 +69,7 @@ class MergedMixtureMixin(FitPredictMixin):
         %(one_number_for_each_row)s
         """
         check_is_fitted(self)
-        return self._assign(check_rows(self, X, reset=False))
+        return self._assign(self._rows(X))
 
     def _assign(self, X):
         if self.predict_method == "flow":
@@ -85,7 +89,7 @@ class MergedMixtureMixin(FitPredictMixin):
         ndarray of shape (n_samples, `n_clusters_`)
         """
         check_is_fitted(self)
-        return self._probabilities(check_rows(self, X, reset=False))
+        return self._probabilities(self._rows(X))
 
     def _probabilities(self, X):
         density = self._mixture()
