@@ -26,6 +26,7 @@ from sklearn_dptda.privacy import (
     pure_rho,
 )
 from sklearn_dptda.privacy._release_key import under
+from sklearn_dptda.privacy.neighbours import cloud_neighbours
 from sklearn_dptda.utils.estimator_checks import check_privacy
 
 X = make_two_circles(2000, random_state=0)
@@ -183,3 +184,14 @@ def test_counts_and_diagrams_share_no_coins(keyed, monkeypatch):
     coins = [NoiseSource(seed).words(4).tolist() for seed in seen + counts]
     assert len(seen) == len(counts) == 2
     assert len({tuple(words) for words in coins}) == 4
+
+
+@pytest.mark.parametrize("method", ["exact", "lattice"])
+def test_one_point_moves_the_count_by_one(method):
+    box = (np.full(2, -1.0), np.full(2, 2.0))
+    moved = set()
+    for scale in (0.5, 1.0, 3.0):
+        for pair in cloud_neighbours(30, (scale * box[0], scale * box[1])):
+            counts = [functions(cloud, -1.0, 2.0, method=method)[0].n_clipped for cloud in pair[1:]]
+            moved.add(abs(counts[0] - counts[1]))
+    assert moved == {0, 1}
