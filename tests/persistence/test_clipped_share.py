@@ -137,20 +137,21 @@ def test_where_no_epsilon_helps_none_is_named():
         assert texts and "from epsilon" not in texts[0] and "Raise m" in texts[0]
 
 
+class Clipped(PrivatePersistence):
+    """Private diagrams and a count.
+
+    .. rubric:: Privacy
+
+    ``epsilon``-differentially private for replacing one point.
+    """
+
+    def _clipped_counts(self, X):
+        # Bare functions have no points that could be clipped.
+        return [(10, int(np.sum(np.asarray(x) > 0.5) > 3)) for x in X]
+
+
 @pytest.mark.slow
 def test_the_battery_holds_with_the_share():
-    # Bare functions have no points that could be clipped: those of clouds are made here.
-    class Clipped(PrivatePersistence):
-        """Private diagrams and a count.
-
-        .. rubric:: Privacy
-
-        ``epsilon``-differentially private for replacing one point.
-        """
-
-        def _clipped_counts(self, X):
-            return [(10, int(np.sum(np.asarray(x) > 0.5) > 3)) for x in X]
-
     private = Clipped(clipped_share=True, sensitivity=0.1, upper=1.0, max_points=2)
     assert check_privacy(private) > 40
 
