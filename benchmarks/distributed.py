@@ -17,7 +17,7 @@ from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant
-from sklearn_dptda.utils._dask_parts import DaskParts
+from sklearn_dptda.utils._frames import DaskParts
 
 PART, COLUMNS, CLUSTERS = 250_000, 4, 6
 BOX = (-1.0, 12.0)

@@ -32,6 +32,7 @@ PACKAGES = (
     ".plotting",
     ".preprocessing",
     ".privacy",
+    ".theory",
 )
 
 pytestmark = pytest.mark.skipif(

@@ -9,15 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from sklearn_dptda.cluster import (
-    DPCube,
-    DPLloyd,
-    DPMoG,
-    DPMoGMorse,
-    DPToMATo,
-    DPTree,
-    _private_rows,
-)
+from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG, DPMoGMorse, DPToMATo, DPTree
 from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import (
@@ -26,8 +18,9 @@ from sklearn_dptda.privacy import (
     gaussian_mu,
     zcdp_rho,
 )
-from sklearn_dptda.utils import _groups
-from sklearn_dptda.utils._groups import GroupsMixin
+from sklearn_dptda.rows import _estimator as _private_rows
+from sklearn_dptda.rows import _tables as _groups
+from sklearn_dptda.rows._tables import GroupsMixin
 
 BOX = (-6, 6)
 PURE = [

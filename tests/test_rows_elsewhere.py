@@ -22,7 +22,7 @@ from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant
-from sklearn_dptda.utils._row_batches import Tally
+from sklearn_dptda.rows._rows import Tally
 from sklearn_dptda.utils.discovery import all_estimators
 
 dask = pytest.importorskip("dask")

@@ -13,7 +13,7 @@ import pandas
 import pytest
 
 import sklearn_dptda
-from sklearn_dptda.metric_privacy import AccuracyBounds
+from sklearn_dptda.theory import AccuracyBounds
 
 # Names that modules import for type checkers alone.
 FOR_CHECKERS = {
@@ -121,7 +121,7 @@ def test_nothing_was_forgotten():
         "graph._noisy.NoisyAdjacency.of",
         "persistence._private_persistence.PrivatePersistence.__init__",
         "privacy.neighbours.row_neighbours",
-        "utils._output.ListOutputMixin.set_output",
+        "utils._sklearn.ListOutputMixin.set_output",
         "utils.discovery.all_estimators",
     ):
         assert f"sklearn_dptda.{name}" in FUNCTIONS

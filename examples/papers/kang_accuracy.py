@@ -17,12 +17,12 @@ import numpy as np
 
 from sklearn_dptda import CubicalPersistence, DTMFiltration, PrivatePersistence
 from sklearn_dptda.datasets import make_two_circles
-from sklearn_dptda.filtration import dtm_midpoint_case, dtm_worst_case
 from sklearn_dptda.model_selection import privacy_utility_curve
-from sklearn_dptda.persistence import (
-    bottleneck_distance,
-    bottleneck_error_bound,
+from sklearn_dptda.persistence import bottleneck_distance, bottleneck_error_bound
+from sklearn_dptda.theory import (
     bottleneck_error_floor,
+    dtm_midpoint_case,
+    dtm_worst_case,
     published_error_bound,
     published_error_floor,
     sampling_error_bound,

@@ -12,7 +12,7 @@ from sklearn_dptda._cli._arguments import (
     fitted_functions,
     make_filtration,
 )
-from sklearn_dptda._cli._exports import write_csv, write_json
+from sklearn_dptda._cli._output import write_csv, write_json
 from sklearn_dptda._cli._paid_run import PAYING, add_paying, run_paid
 from sklearn_dptda.persistence import PrivateBettiNumbers
 

@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 from sklearn.datasets import load_digits
 
 from sklearn_dptda._cli._arguments import at_least_one, output_folder
-from sklearn_dptda._cli._progress import slow
+from sklearn_dptda._cli._output import slow
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.filtration import DTMFiltration
 from sklearn_dptda.model_selection import privacy_utility_curve

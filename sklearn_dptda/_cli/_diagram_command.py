@@ -12,12 +12,7 @@ from sklearn_dptda._cli._arguments import (
     fitted_functions,
     make_filtration,
 )
-from sklearn_dptda._cli._exports import (
-    finite_or_none,
-    write_csv,
-    write_json,
-    write_persistence,
-)
+from sklearn_dptda._cli._output import finite_or_none, write_csv, write_json, write_persistence
 from sklearn_dptda._cli._paid_run import PAYING, add_paying, run_paid
 from sklearn_dptda.persistence import PrivatePersistence, beyond_noise, not_empty
 

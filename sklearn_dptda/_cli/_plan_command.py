@@ -7,7 +7,7 @@ from sklearn_dptda._cli._arguments import (
     output_folder,
     parse_bounds,
 )
-from sklearn_dptda._cli._progress import slow
+from sklearn_dptda._cli._output import slow
 from sklearn_dptda.model_selection import plan_release
 from sklearn_dptda.persistence import PrivatePersistence
 

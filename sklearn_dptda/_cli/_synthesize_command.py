@@ -13,7 +13,7 @@ from sklearn_dptda._cli._arguments import (
     at_least_one,
     parse_bounds,
 )
-from sklearn_dptda._cli._exports import write_csv, write_json
+from sklearn_dptda._cli._output import write_csv, write_json
 from sklearn_dptda._cli._paid_run import PAYING, add_paying, run_paid
 from sklearn_dptda._cli._read_points import as_numbers, read_table
 from sklearn_dptda.metric_privacy import PrivateMeasure

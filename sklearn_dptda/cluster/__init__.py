@@ -10,7 +10,7 @@ from sklearn_dptda.cluster._dp_mog import DPMoG
 from sklearn_dptda.cluster._dp_mog_morse import DPMoGMorse
 from sklearn_dptda.cluster._dp_tomato import DPToMATo
 from sklearn_dptda.cluster._dp_tree import DPTree
-from sklearn_dptda.cluster._morse._merge_tree import MergeTree, morse_linkage
+from sklearn_dptda.cluster._merge_tree import MergeTree, morse_linkage
 from sklearn_dptda.cluster._morse_merging import MorseMerging
 from sklearn_dptda.cluster._tomato import ToMATo
 

@@ -4,9 +4,9 @@ from numbers import Integral
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, CovarianceType, RandomStateLike, RowBounds
-from sklearn_dptda.cluster._kmeans._private_kmeans import PrivateKMeans
-from sklearn_dptda.cluster._mixture._standardised import standardise
-from sklearn_dptda.cluster._mixture._starts import moved_centres
+from sklearn_dptda.cluster._private_centres import moved_centres
+from sklearn_dptda.cluster._private_kmeans import PrivateKMeans
+from sklearn_dptda.cluster._standardised import standardise
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.utils._sklearn import Interval
 

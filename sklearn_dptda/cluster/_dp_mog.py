@@ -21,18 +21,17 @@ from sklearn_dptda._typing import (
     RowBounds,
     Table,
 )
-from sklearn_dptda.cluster._fit_predict import FitPredictMixin
-from sklearn_dptda.cluster._mixture._covariance_types import (
+from sklearn_dptda.cluster._mixture_density import (
     COVARIANCE_TYPES,
+    MixtureDensity,
     compact,
     mixture_parameters,
 )
-from sklearn_dptda.cluster._mixture._mixture_fits import fit_mixture, fit_raw_mixture
-from sklearn_dptda.cluster._mixture._starts import USUAL
-from sklearn_dptda.cluster._morse._mixture_density import MixtureDensity
-from sklearn_dptda.cluster._private_rows import PrivateRowsEstimator
+from sklearn_dptda.cluster._mixture_fits import fit_mixture, fit_raw_mixture
+from sklearn_dptda.cluster._private_centres import USUAL
 from sklearn_dptda.privacy import PrivacyAccountant
-from sklearn_dptda.utils._row_methods import by_rows, sum_by_rows
+from sklearn_dptda.rows._estimator import PrivateRowsEstimator
+from sklearn_dptda.rows._methods import FitPredictMixin, by_rows, sum_by_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
 # Mixture steps of the published algorithm, where nobody says how many.

@@ -8,10 +8,10 @@ import numpy as np
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, CovarianceType, RandomStateLike, RowBounds
 from sklearn_dptda.cluster._dp_mog import DPMoG
-from sklearn_dptda.cluster._mixture._covariance_types import mixture_parameters
-from sklearn_dptda.cluster._mixture._starts import USUAL
-from sklearn_dptda.cluster._morse._merge_tree import SaddleSearch, morse_linkage
-from sklearn_dptda.cluster._morse._merged_mixture import MergedMixtureMixin
+from sklearn_dptda.cluster._merge_tree import SaddleSearch, morse_linkage
+from sklearn_dptda.cluster._mixture_density import mixture_parameters
+from sklearn_dptda.cluster._morse_merging import MergedMixtureMixin
+from sklearn_dptda.cluster._private_centres import USUAL
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.utils._sklearn import Interval
 

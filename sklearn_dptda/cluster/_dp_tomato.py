@@ -10,14 +10,12 @@ from numpy.typing import ArrayLike
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, IntArray, RandomStateLike, RowBounds
-from sklearn_dptda.cluster._fit_predict import FitPredictMixin
-from sklearn_dptda.cluster._peaks._background import background_cells
-from sklearn_dptda.cluster._peaks._grid_peaks import clearest_peaks, count_clusters
-from sklearn_dptda.cluster._private_rows import PrivateRowsEstimator
-from sklearn_dptda.preprocessing._cubes import private_cubes
+from sklearn_dptda.cluster._grid_peaks import background_cells, clearest_peaks, count_clusters
 from sklearn_dptda.privacy import PrivacyAccountant, Sensitivity
 from sklearn_dptda.privacy._warnings import warn_caller
-from sklearn_dptda.utils._row_methods import by_rows
+from sklearn_dptda.rows._cubes import private_cubes
+from sklearn_dptda.rows._estimator import PrivateRowsEstimator
+from sklearn_dptda.rows._methods import FitPredictMixin, by_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
 # Cells per axis, by dimension.

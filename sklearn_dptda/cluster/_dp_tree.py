@@ -7,15 +7,14 @@ from sklearn.cluster import KMeans
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, CovarianceType, RandomStateLike, RowBounds
-from sklearn_dptda.cluster._kmeans._box_tree import default_depth, grow
-from sklearn_dptda.cluster._kmeans._private_kmeans import PrivateKMeans
-from sklearn_dptda.cluster._mixture._noisy_step import NoisyStep
-from sklearn_dptda.cluster._mixture._standardised import standardise
-from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
-from sklearn_dptda.cluster._moments._moment_release import hard_assignment
-from sklearn_dptda.cluster._moments._row_arithmetic import in_norm, residuals_about
-from sklearn_dptda.cluster._moments._shrinkage import above_noise
+from sklearn_dptda.cluster._box_tree import default_depth, grow
+from sklearn_dptda.cluster._private_centres import NoisyStep
+from sklearn_dptda.cluster._private_kmeans import PrivateKMeans
+from sklearn_dptda.cluster._standardised import standardise
 from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.rows._arithmetic import in_norm, residuals_about
+from sklearn_dptda.rows._moments import MomentWeights, hard_assignment
+from sklearn_dptda.rows._shrinkage import above_noise
 from sklearn_dptda.utils._sklearn import Interval
 
 # Of what centre, scale and covariances leave: for the tree; the rest is for the leaves.

@@ -12,17 +12,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import IntArray, SparseLike
-from sklearn_dptda.cluster._peaks._nearest_rows import with_diagonal
-from sklearn_dptda.cluster._peaks._neighbour_choice import (
+from sklearn_dptda.cluster._neighbours import (
     NeighbourChoice,
     make_search,
+    row_densities,
+    with_diagonal,
     with_themselves,
 )
-from sklearn_dptda.cluster._peaks._peak_hierarchy import find_peaks, places_of, strict
-from sklearn_dptda.cluster._peaks._row_densities import row_densities
+from sklearn_dptda.cluster._peak_hierarchy import find_peaks, places_of, strict
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin
 from sklearn_dptda.privacy._warnings import warn_caller
-from sklearn_dptda.utils._rows import check_rows
+from sklearn_dptda.rows._tables import check_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
 

@@ -4,9 +4,14 @@ Generators draw clouds of a known shape; loaders read files that are not shipped
 they are to be had.
 """
 
-from sklearn_dptda.datasets._circles import make_loops, make_two_circles
 from sklearn_dptda.datasets._networks import load_polblogs
-from sklearn_dptda.datasets._shapes import make_rings, make_shapes, make_spirals
+from sklearn_dptda.datasets._shapes import (
+    make_loops,
+    make_rings,
+    make_shapes,
+    make_spirals,
+    make_two_circles,
+)
 from sklearn_dptda.datasets._tables import (
     load_emg,
     load_htru2,

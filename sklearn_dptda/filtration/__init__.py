@@ -7,19 +7,13 @@ replaced point moves it, and how large it can be.
 
 from sklearn_dptda.filtration._distance_to_measure import distance_to_measure
 from sklearn_dptda.filtration._dtm import DTMFiltration
-from sklearn_dptda.filtration._filtration_sensitivity import (
-    sensitivity_cech,
-    sensitivity_dtm,
-    sensitivity_kernel_distance,
-)
 from sklearn_dptda.filtration._grid_filtration import GridFiltration
 from sklearn_dptda.filtration._kernel import KernelDistanceFiltration
 from sklearn_dptda.filtration._lattice import LatticeHistogram
-from sklearn_dptda.filtration._midpoint_cases import cech_midpoint_case, dtm_midpoint_case
-from sklearn_dptda.filtration._worst_cases import (
-    cech_worst_case,
-    dtm_worst_case,
-    dtm_worst_case_loop,
+from sklearn_dptda.filtration._sensitivities import (
+    sensitivity_cech,
+    sensitivity_dtm,
+    sensitivity_kernel_distance,
 )
 
 __all__ = [
@@ -27,12 +21,7 @@ __all__ = [
     "GridFiltration",
     "KernelDistanceFiltration",
     "LatticeHistogram",
-    "cech_midpoint_case",
-    "cech_worst_case",
     "distance_to_measure",
-    "dtm_midpoint_case",
-    "dtm_worst_case",
-    "dtm_worst_case_loop",
     "sensitivity_cech",
     "sensitivity_dtm",
     "sensitivity_kernel_distance",

@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_dptda.filtration._grid_filtration import GridFiltration, grid_axes
+from sklearn_dptda.filtration._grid_filtration import GridFiltration, check_resolution, grid_axes
 from sklearn_dptda.filtration._lattice import LatticeHistogram
-from sklearn_dptda.filtration._resolution import check_resolution
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin
 from sklearn_dptda.privacy._warnings import warn_caller
+from sklearn_dptda.rows._rows import count_beyond
 from sklearn_dptda.utils import (
     ListOutputMixin,
     bounds_from_data,
@@ -26,9 +26,8 @@ from sklearn_dptda.utils import (
     diameter,
     first_places,
 )
-from sklearn_dptda.utils._dask_parts import parts_elsewhere
+from sklearn_dptda.utils._frames import parts_elsewhere
 from sklearn_dptda.utils._reading import without_quotes
-from sklearn_dptda.utils._row_batches import count_beyond
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 from sklearn_dptda.utils._tasks import run
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from sklearn_dptda._typing import Bounds
 from sklearn_dptda.filtration._base_filtration import BaseGridFiltration
-from sklearn_dptda.filtration._filtration_sensitivity import sensitivity_kernel_distance
+from sklearn_dptda.filtration._sensitivities import sensitivity_kernel_distance
 from sklearn_dptda.utils._sklearn import Interval
 
 # Points per matrix product: it bounds the rounding of the inner products.

@@ -18,6 +18,7 @@ from sklearn_dptda.graph._adjacency import (
     check_links,
 )
 from sklearn_dptda.graph._flipped_pairs import (
+    Pairs,
     changed,
     flip_packed,
     flip_sparse,
@@ -25,7 +26,6 @@ from sklearn_dptda.graph._flipped_pairs import (
     refuse_too_large,
 )
 from sklearn_dptda.graph._noisy import NoisyAdjacency, PackedAdjacency
-from sklearn_dptda.graph._pairs import Pairs
 from sklearn_dptda.privacy import (
     NoiseSource,
     PrivacyAccountant,
@@ -34,9 +34,8 @@ from sklearn_dptda.privacy import (
     flip_numerator,
     successes,
 )
-from sklearn_dptda.privacy._rounding import ROUND_UP
-from sklearn_dptda.utils._output import ListOutputMixin
-from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
+from sklearn_dptda.privacy._fixed_point import ROUND_UP
+from sklearn_dptda.utils._sklearn import Interval, ListOutputMixin, StrOptions, _fit_context
 
 # Above this density bits are smaller than a sparse matrix of 5 bytes an entry.
 _PACKED_DENSITY = 1 / 40

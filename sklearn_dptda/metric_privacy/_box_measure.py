@@ -1,21 +1,235 @@
-"""Private measures by counts of ever smaller boxes of the unit cube."""
+"""How far a released measure is from that of its rows, from its noise and itself alone."""
 
 import math
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from scipy.stats import gamma
 
-from sklearn_dptda.metric_privacy._halvings import (
-    box_numbers,
-    boxes,
-    cell_ends,
-    halvings,
-    leaf_of,
-    level_scales,
-    level_sums,
-)
-from sklearn_dptda.metric_privacy._measure_error import BoxNoise
-from sklearn_dptda.privacy._rounding import ROUND_UP
+from sklearn_dptda.privacy._fixed_point import ROUND_UP
+
+# Of the largest rate at which the noise has exponential moments: near the best for any tree.
+_RATE = 0.7
+# Steps that a scale of noise is cut into, at least, and scales beyond which there is nothing.
+_FINE, _FAR = 64, 200
+
+
+@dataclass(frozen=True)
+class LineNoise:
+    """Noise of the integrals of a distribution function over cells of a line."""
+
+    n_cells: int
+    scale: float
+    step: float
+
+    def error_bound(self, weights, risk):
+        """What the distance exceeds with a probability of ``risk`` at most."""
+        # A discrete Laplace variable is at most a continuous one and a step; rounding is another.
+        noise = self.scale * gamma.isf(risk, self.n_cells) + 2 * self.n_cells * self.step
+        return min(0.5 / self.n_cells + noise, 1.0)
+
+
+@dataclass(frozen=True)
+class BoxNoise:
+    """Noise of the counts of halved boxes, and of the number of rows: as little as tells the rest.
+
+    Counts of ``sensitivity`` share ``epsilon`` over ``depth`` levels.
+    """
+
+    sizes: np.ndarray
+    depth: int
+    sensitivity: float
+    epsilon: float
+    n_rows: int
+    row_scale: float
+
+    def error_bound(self, weights, risk):
+        """What the distance exceeds with a probability of ``risk`` at most.
+
+        The rate of the exponential moments, and the depth from which boxes count as one, must be
+        chosen before masses are known: for even ones.
+        """
+        if self.depth == 0:
+            return 0.0
+        missed = 0.0
+        if self.row_scale > 0:
+            risk /= 2
+            missed = _laplace_quantile(self.row_scale, risk)
+        numbers = np.r_[1, box_numbers(self.axes, self.sizes)[:-1]]
+        even = [(np.array([2 * self.n_rows / number]), number) for number in numbers]
+        depths = range(1, self.depth + 1)
+        depth = min(depths, key=lambda depth: self.bound(depth, even, missed, risk))
+        return min(self.bound(depth, self.caps(weights), missed, risk), self.widths[0])
+
+    @property
+    def axes(self):
+        """Axes of the halvings."""
+        return halvings(self.sizes, self.depth)
+
+    @property
+    def widths(self):
+        """Widths of the boxes before and after each halving."""
+        return level_widths(self.axes, self.sizes)
+
+    def bound(self, depth, caps, missed, risk):
+        """Bound from so many levels, given caps of what each pair of noises can do."""
+        scales = level_scales(self.axes, self.sizes, self.sensitivity, self.epsilon)[:depth]
+        paths = (self.widths[:depth] - self.widths[depth]) / 2
+        most, noise = (paths * scales).max(), 0.0
+        if most > 0:
+            rate = _RATE / most
+            moments = [
+                number * _log_moments(rate * path, scale, cap).sum()
+                for path, scale, (cap, number) in zip(paths, scales, caps, strict=False)
+                if path > 0
+            ]
+            noise = (math.log(1 / risk) + sum(moments)) / rate
+        return self.widths[depth] + (2 * paths[0] * missed + noise) / self.n_rows
+
+    def caps(self, weights):
+        """Twice the released masses of the boxes that noise halves, and one, level by level."""
+        low, high = boxes(self.axes, cell_ends(self.axes, self.sizes))
+        there = (low < high).all(axis=1)
+        masses = np.zeros(len(there))
+        masses[there] = 2 * self.n_rows * weights
+        levels = level_sums(masses), level_sums(there.astype(np.int64))
+        for parts, kept in zip(*levels, strict=True):
+            halved = (kept.reshape(-1, 2) > 0).all(axis=1)
+            yield parts.reshape(-1, 2).sum(axis=1)[halved], 1
+
+
+def _laplace_quantile(scale, risk):
+    """What the size of a discrete Laplace variable exceeds with so small a probability."""
+    return scale * math.log(2 / ((1 + math.exp(-1 / scale)) * risk))
+
+
+def _log_moments(rate, scale, caps):
+    """Log of ``E exp(rate min(|D|, cap))`` for each cap, or somewhat more.
+
+    ``D`` is the difference of two discrete Laplace variables, on a lattice that is no finer than
+    it need be; ``E exp(X) - 1`` is a sum over what the tail of X is.
+    """
+    lattice = max(1, int(scale / _FINE))
+    last = int(min(_FAR * scale, caps.max(initial=0.0)) / lattice) + 2
+    steps = np.arange(1, last + 1)
+    # Rounded up: |D| is beyond k - 1 steps.
+    beyond = lattice * (steps - 1.0) + 1
+    a = math.exp(-1 / scale)
+    tails = 2 * np.exp(-beyond / scale) / (1 + a) ** 2
+    tails *= beyond * -math.expm1(-1 / scale) + a + (1 + a * a) / (1 + a)
+    terms = -np.expm1(-rate * lattice) * np.exp(rate * lattice * steps) * np.minimum(tails, 1.0)
+    sums = np.r_[0.0, np.cumsum(terms)]
+    return np.log1p(sums[np.minimum(np.ceil(caps / lattice), last).astype(np.int64)])
+
+
+# Boxes of the unit cube that are halved along the first, the second, ... axis in turn.
+#
+# An axis of a finite size ``K`` holds ``K`` values, each in the middle of a ``K``-th of it, and
+# is halved until every value is alone; one of an infinite size is halved for ever.
+
+
+def halvings(sizes, depth):
+    """Axes of the halvings, at most ``depth`` of them: in turn, while there is something to halve.
+
+    A ``K`` of values is halved until they are alone.
+    """
+    most = [depth if math.isinf(size) else (int(size) - 1).bit_length() for size in sizes]
+    turns = [(turn, axis) for axis, bits in enumerate(most) for turn in range(min(bits, depth))]
+    return [axis for _, axis in sorted(turns)[:depth]]
+
+
+def cell_ends(axes, sizes):
+    """Ends of the cells along each axis, in increasing order; where two are equal nothing lies."""
+    ends = []
+    for axis, size in enumerate(sizes):
+        bits = axes.count(axis)
+        cells = np.arange((1 << bits) + 1)
+        ends.append(cells / 2.0**bits if math.isinf(size) else (cells * int(size) >> bits) / size)
+    return ends
+
+
+def leaf_of(points, axes, ends):
+    """Number of the box that each point falls into, of shape (n,) and type int64.
+
+    From 0 to ``2**depth - 1``; the first bit is that of the first halving.
+    """
+    cells = [
+        np.minimum(np.searchsorted(line, points[:, axis], side="right") - 1, len(line) - 2)
+        for axis, line in enumerate(ends)
+    ]
+    leaves = np.zeros(len(points), dtype=np.int64)
+    for level, axis in enumerate(axes):
+        leaves = leaves << 1 | (cells[axis] >> axes[level + 1 :].count(axis) & 1)
+    return leaves
+
+
+def boxes(axes, ends):
+    """Lower and upper ends of all boxes, each of shape (2**depth, d)."""
+    leaves = np.arange(1 << len(axes))
+    cells = np.zeros((len(ends), len(leaves)), dtype=np.int64)
+    for level, axis in enumerate(axes):
+        cells[axis] = cells[axis] << 1 | (leaves >> (len(axes) - 1 - level) & 1)
+    return tuple(
+        np.column_stack([line[cell + end] for line, cell in zip(ends, cells, strict=True)])
+        for end in (0, 1)
+    )
+
+
+def box_numbers(axes, sizes):
+    """How many boxes there are after each halving, of shape (depth,)."""
+    cells = np.ones(len(sizes))
+    numbers = []
+    for axis in axes:
+        cells[axis] = min(2 * cells[axis], sizes[axis])
+        numbers.append(cells.prod())
+    return np.array(numbers)
+
+
+def level_shares(axes, sizes):
+    """Parts of the budget of each level below the root, which sum to one.
+
+    Errors of a count move mass by the width of its box: deeper levels, which
+    have more boxes of less width, get more.
+    """
+    widths = 2.0 ** -(np.arange(len(axes)) / len(sizes))
+    weights = np.sqrt(box_numbers(axes, sizes) * widths)
+    return weights / weights.sum()
+
+
+def level_scales(axes, sizes, sensitivity, epsilon):
+    """Scales of Laplace noise of the counts of each level."""
+    # Rounded up: no loss of a last digit.
+    return [sensitivity / (share * epsilon) * ROUND_UP for share in level_shares(axes, sizes)]
+
+
+def level_sums(leaves):
+    """Sums of numbers of the smallest boxes over those of each level, from the first halving on."""
+    levels = []
+    while len(leaves) > 1:
+        levels.append(leaves)
+        leaves = leaves.reshape(-1, 2).sum(axis=1)
+    return levels[::-1]
+
+
+def level_widths(axes, sizes):
+    """How far apart points of one box are, in the maximum norm, of shape (depth + 1,).
+
+    Values of a finite axis are apart by whole steps, from one to the next.
+    """
+    bits, widths = np.zeros(len(sizes), dtype=int), []
+    for axis in [None, *axes]:
+        if axis is not None:
+            bits[axis] += 1
+        sides = [
+            0.5**b if math.isinf(size) else (math.ceil(size / 2**b) - 1) / size
+            for b, size in zip(bits.tolist(), sizes, strict=True)
+        ]
+        widths.append(max(sides))
+    return np.array(widths)
+
+
+# Private measures by counts of ever smaller boxes of the unit cube.
 
 # Deepest tree that is chosen without being asked for: noise of more boxes takes minutes.
 MOST_LEVELS = 18

@@ -9,20 +9,19 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import FloatArray
-from sklearn_dptda.metric_privacy._distance_matrices import closed
-from sklearn_dptda.metric_privacy._exact_draws import MOST_OUTPUTS, draw, floored, least
-from sklearn_dptda.metric_privacy._finite_laws import lowered
-from sklearn_dptda.metric_privacy._metric_mechanism import MetricMechanism
-from sklearn_dptda.metric_privacy._named_metrics import (
+from sklearn_dptda.metric_privacy._finite_laws import MOST_OUTPUTS, draw, floored, least, lowered
+from sklearn_dptda.metric_privacy._finite_metrics import (
     DIAGRAM_METRICS,
     LP_METRICS,
+    closed,
     cross_distances,
 )
+from sklearn_dptda.metric_privacy._metric_mechanism import MetricMechanism
 from sklearn_dptda.privacy._parameters import comparable, quoted
+from sklearn_dptda.rows._tables import check_rows
 from sklearn_dptda.utils import check_collection, refuse_repeated
 from sklearn_dptda.utils._distances import check_diagram
 from sklearn_dptda.utils._reading import without_quotes
-from sklearn_dptda.utils._rows import check_rows
 
 # What floats add to a loss, at most: logarithms of weights that are not floored are below 2**10 in
 # size, and few of their roundings meet in a ratio of two probabilities.

@@ -8,9 +8,8 @@ import numpy as np
 from scipy.sparse import issparse
 
 from sklearn_dptda._typing import FloatArray, Table
-from sklearn_dptda.utils import Box
-from sklearn_dptda.utils._columns import Columns, frame_library, kind_of
-from sklearn_dptda.utils._lossy import refuse_lossy
+from sklearn_dptda.rows import Box
+from sklearn_dptda.utils._frames import Columns, frame_library, kind_of, refuse_lossy
 from sklearn_dptda.utils._reading import without_quotes
 
 # Of an axis whose values are told apart: halvings never get so far.

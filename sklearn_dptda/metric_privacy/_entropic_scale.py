@@ -1,4 +1,4 @@
-"""The scale at which balls of privacy hold few points that accuracy tells apart."""
+"""Subsets of a line, where largest separated sets are found from left to right."""
 
 from typing import Literal
 
@@ -6,19 +6,136 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_dptda._docs import fill_doc
-from sklearn_dptda.metric_privacy._candidate_scales import bisect, breakpoints, some_scales
-from sklearn_dptda.metric_privacy._distance_matrices import check_alpha, check_pair
-from sklearn_dptda.metric_privacy._few_per_ball import (
-    few_classes,
-    few_separated,
-    surely_few,
-    surely_many,
+from sklearn_dptda.metric_privacy._finite_metrics import (
+    ROUNDING,
+    cells_of_tree,
+    check_alpha,
+    check_pair,
+    is_ultrametric,
+    rows_at_a_time,
+    tree_of,
 )
-from sklearn_dptda.metric_privacy._linkage import is_ultrametric
-from sklearn_dptda.metric_privacy._packing import EXACT_POINTS, Traversal
-from sklearn_dptda.metric_privacy._packing_on_a_line import few_separated_on_a_line, on_a_line
-from sklearn_dptda.metric_privacy._scale_bounds import ScaleBounds, exactly
+from sklearn_dptda.metric_privacy._packing import (
+    EXACT_POINTS,
+    ExactPacking,
+    Traversal,
+    bit_mask,
+    cells_of_net,
+    nearest_of_cells,
+)
+from sklearn_dptda.metric_privacy._scale_bounds import (
+    ScaleBounds,
+    bisect,
+    breakpoints,
+    exactly,
+    some_scales,
+)
 from sklearn_dptda.privacy._parameters import quoted
+
+
+def on_a_line(D):
+    """Sorted coordinates of points with these distances on a line; None where there are none."""
+    # The point farthest from any other is at an end.
+    from_end = D[int(D[0].argmax())]
+    order = np.argsort(from_end, kind="stable")
+    places = from_end[order]
+    expected = np.abs(places[:, None] - places)
+    if np.abs(expected - D[np.ix_(order, order)]).max() > ROUNDING * D.max():
+        return None
+    return places
+
+
+def few_separated_on_a_line(places, scale, alpha):
+    """Whether no ball around one of the sorted points has too many separated points.
+
+    Too many: more than ``exp(alpha * radius)`` that are further apart than the scale.
+    """
+    slack = 1e-12 * max(places[-1], 1e-300)
+    # The next separated point of each, with a sentinel for none.
+    following = np.searchsorted(places, places + scale + slack, side="right")
+    n = len(places)
+    jump = np.r_[following, n]
+    last, count = np.arange(n), 1
+    while True:
+        last = jump[last]
+        first = np.flatnonzero(last < n)
+        if len(first) == 0:
+            return True
+        count += 1
+        ends = places[first], places[last[first]]
+        # The ball of least radius that holds both ends has its centre next to their middle.
+        middle = np.searchsorted(places, (ends[0] + ends[1]) / 2)
+        for centre in (np.minimum(middle, n - 1), np.maximum(middle - 1, 0)):
+            radius = np.maximum(places[centre] - ends[0], ends[1] - places[centre])
+            if (alpha * radius < np.log(count) * (1 - 1e-12)).any():
+                return False
+
+
+# Verdicts on a scale: whether balls of privacy hold few points that are further apart than it.
+#
+# Few are at most ``exp(alpha * radius)``. Exact verdicts take small or ultrametric spaces;
+# certified ones are right wherever they say yes.
+
+
+def few_separated(D1, D2, scale, alpha):
+    """Whether no ball has too many separated points, by exact packing."""
+    packing = ExactPacking(D2, scale)
+    for row in D1:
+        for radius in np.unique(row):
+            ball = row <= radius
+            allowed = np.exp(min(alpha * radius, 700.0)) * (1 + 1e-12)
+            if ball.sum() > allowed and packing.size(bit_mask(ball)) > allowed:
+                return False
+    return True
+
+
+def few_classes(D1, D2, alpha):
+    """Verdict for an ultrametric ``D2``: separated points are those of different classes."""
+    tree = tree_of(D2, "single")
+
+    def verdict(scale):
+        cells = cells_of_tree(tree, scale * (1 + 1e-12))
+        return _meets_few(nearest_of_cells(D1, cells), alpha)
+
+    return verdict
+
+
+def surely_many(D1, walk, alpha):
+    """Verdict that a scale is too small, by the nets of a traversal: their points are separated."""
+    return lambda scale: not _meets_few(D1[:, walk.net(scale)], alpha)
+
+
+def surely_few(D1, D2, walk, alpha):
+    """Verdict that a scale is large enough, by partitions into cells of no larger diameter."""
+    tree = tree_of(D2, "complete")
+
+    def verdict(scale):
+        far = np.where(scale / 2 < D2, D1, np.inf).min(axis=1)
+        return any(
+            _meets_few(nearest_of_cells(D1, cells), alpha, far)
+            for cells in (cells_of_tree(tree, scale), cells_of_net(D2, walk.net(scale / 2)))
+        )
+
+    return verdict
+
+
+def _meets_few(nearest, alpha, before=None):
+    """Whether no ball meets more than ``exp(alpha * r)`` cells, by its distances from them.
+
+    ``before`` is a radius up to which a ball is known to need one cell only.
+    """
+    needed = np.log(np.arange(1, nearest.shape[1] + 1)) / alpha
+    part = rows_at_a_time(nearest.shape[1])
+    for start in range(0, len(nearest), part):
+        radii = np.sort(nearest[start : start + part], axis=1)
+        if before is not None:
+            radii[:, 1:] = np.maximum(radii[:, 1:], before[start : start + part, None])
+        if (radii < needed * (1 - 1e-12)).any():
+            return False
+    return True
+
+
+# The scale at which balls of privacy hold few points that accuracy tells apart.
 
 
 @fill_doc

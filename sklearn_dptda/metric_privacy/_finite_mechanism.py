@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sklearn_dptda._typing import FloatArray, RandomStateLike
-from sklearn_dptda.metric_privacy._distance_matrices import check_pair, check_places
-from sklearn_dptda.metric_privacy._exact_draws import draw
-from sklearn_dptda.metric_privacy._finite_laws import log_parameter
+from sklearn_dptda.metric_privacy._finite_laws import draw, log_parameter
+from sklearn_dptda.metric_privacy._finite_metrics import check_pair, check_places
 from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, default_accountant, spawn_seeds
 from sklearn_dptda.privacy._estimator import FRESH
 

@@ -9,13 +9,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Bounds, FloatArray, RandomStateLike
-from sklearn_dptda.metric_privacy._lattice_noise import lattice_noise
 from sklearn_dptda.metric_privacy._metric_mechanism import MetricMechanism
 from sklearn_dptda.privacy import FixedPoint, PrivacyAccountant
 from sklearn_dptda.privacy._estimator import silent_arithmetic
+from sklearn_dptda.privacy._lattice_noise import lattice_noise
+from sklearn_dptda.rows._tables import check_rows
 from sklearn_dptda.utils import check_bounds
 from sklearn_dptda.utils._bounds import check_lengths
-from sklearn_dptda.utils._rows import check_rows
 from sklearn_dptda.utils._sklearn import StrOptions, _fit_context
 
 _ORDERS = {"l1": 1, "l2": 2, "linf": np.inf}

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sklearn_dptda.utils._farthest_first import farthest_first
+from sklearn_dptda.utils._distances import farthest_first
 
 # Most points for which independent sets are searched exactly.
 EXACT_POINTS = 30

@@ -7,11 +7,11 @@ import numpy as np
 from scipy.optimize import isotonic_regression, linprog
 from scipy.sparse import coo_array, csr_array, eye_array, hstack, vstack
 
-from sklearn_dptda.metric_privacy._measure_error import LineNoise
+from sklearn_dptda.metric_privacy._box_measure import LineNoise
 from sklearn_dptda.privacy import FixedPoint
+from sklearn_dptda.privacy._fixed_point import ROUND_UP
 from sklearn_dptda.privacy._parameters import quoted
-from sklearn_dptda.privacy._rounding import ROUND_UP
-from sklearn_dptda.utils._row_batches import BATCH, slices
+from sklearn_dptda.rows._rows import BATCH, slices
 
 # Nodes of a grid that is projected by linear programming.
 MOST_NODES = 5000

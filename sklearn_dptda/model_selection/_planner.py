@@ -1,4 +1,4 @@
-"""Choosing epsilon, mass and grid before anything is spent."""
+"""What the filtration of a cloud will carry, before there is a cloud."""
 
 import math
 from collections.abc import Sequence
@@ -7,20 +7,125 @@ from functools import partial
 from numbers import Integral, Real
 
 import numpy as np
+from scipy.special import ndtri
+from sklearn.base import clone
 
 from sklearn_dptda._typing import Bounds, FloatArray
 from sklearn_dptda.filtration import DTMFiltration
-from sklearn_dptda.filtration._bounds_ahead import BoundsAhead, bounds_ahead
-from sklearn_dptda.filtration._filtration_sensitivity import neighbour_count
-from sklearn_dptda.filtration._resolution import resolution_for
-from sklearn_dptda.model_selection._loop_model import LoopModel
+from sklearn_dptda.filtration._grid_filtration import resolution_for
+from sklearn_dptda.filtration._sensitivities import neighbour_count
 from sklearn_dptda.model_selection._release_plan import Detection, ReleasePlan, rounded_up
 from sklearn_dptda.persistence import PrivatePersistence
-from sklearn_dptda.persistence._base_persistence import check_dimensions
-from sklearn_dptda.persistence._least_epsilon import PART, least_epsilon
-from sklearn_dptda.persistence._public_numbers import check_confidence
-from sklearn_dptda.privacy._parameters import quoted
+from sklearn_dptda.persistence._cubical import check_dimensions
+from sklearn_dptda.persistence._error_bounds import PART, least_epsilon
+from sklearn_dptda.privacy._parameters import check_confidence, quoted
 from sklearn_dptda.utils import check_bounds
+
+
+@dataclass(frozen=True)
+class BoundsAhead:
+    """Numbers that the filtration of a cloud follows from, or carries, whatever the points are.
+
+    Distances count up to ``cap``. ``grid_error`` is how far a place of the box is from the nearest
+    node, and so how far the diagram of the nodes is from that of the whole function, which is
+    1-Lipschitz.
+    """
+
+    cap: float
+    sensitivity: float
+    upper: float
+    approximation_error: float
+    grid_error: float
+
+
+def bounds_ahead(filtration, n_points, n_dims):
+    """Bounds of a :class:`DTMFiltration` of any ``n_points`` points in ``n_dims`` coordinates.
+
+    Its box must be public. Fits a copy to two points that tell their number of coordinates, which
+    is all that a fit learns.
+    """
+    fitted = clone(filtration).fit([np.zeros((2, n_dims))])
+    cell = [axis[1] - axis[0] for axis in fitted.axes_]
+    return BoundsAhead(
+        fitted._cap(),
+        *fitted._bounds_of_values(n_points),
+        approximation_error=fitted._error_of_values(n_points),
+        grid_error=float(np.linalg.norm(cell)) / 2,
+    )
+
+
+# Birth and death of a loop in the distance-to-measure of points around a circle.
+#
+# A model of what one expects to see, made of public numbers. By symmetry the function depends on
+# the distance from the centre alone: the loop is born at the least value along a radius, and dies
+# at the largest one further inside.
+
+# Equally heavy points that stand for the measure: rings, and angles of half a circle; radii at
+# which the function is computed.
+_RINGS, _ANGLES, _RADII = 64, 512, 65
+
+
+class LoopModel:
+    """Points at uniform angles of a circle, a Gaussian of deviation ``spread`` off it.
+
+    On the loop lies the ``share`` of all points; the others are taken to be nowhere near. Longer
+    distances than ``cap`` count as the cap.
+    """
+
+    def __init__(self, radius, share, spread, cap):
+        self.share = share
+        levels = (np.arange(_RINGS) + 0.5) / _RINGS
+        rings = radius + spread * ndtri(levels)
+        angles = np.pi * (np.arange(_ANGLES) + 0.5) / _ANGLES
+        x, y = (np.outer(rings, f(angles)).ravel() for f in (np.cos, np.sin))
+        places = np.linspace(0, radius, _RADII)[:, None]
+        self._distances = np.minimum(np.sort(np.hypot(x - places, y), axis=1), cap)
+        self._sums = np.cumsum(self._distances, axis=1)
+
+    def exists(self, m):
+        """Whether a mass is found on the loop alone."""
+        return m < self.share
+
+    def birth_and_death(self, m):
+        """Birth and death of the loop; the same number where there is none."""
+        birth, death = self._ends(self._count(m))
+        values = self._values(self._count(m))
+        return float(values[birth]), float(values[death])
+
+    def sampling_error(self, m, n_points, confidence):
+        """How much shorter the loop of a sample may be, to first order in one over the root of n.
+
+        A value at mass m has the influence function ``-(d - D)_+ / m``, D the distance of a point
+        and d that of the last one counted. Loops close where the sample is thinnest: at the worst
+        of about ``share / m`` places that have no points in common.
+        """
+        quantile = -float(ndtri((1 - confidence) * m / self.share))
+        ends = self._ends(self._count(m))
+        return quantile * sum(self._deviation(i, m) for i in ends) / math.sqrt(n_points)
+
+    def _count(self, m):
+        size = self._distances.shape[1]
+        return min(max(round(m / self.share * size), 1), size)
+
+    def _values(self, count):
+        return self._sums[:, count - 1] / count
+
+    def _ends(self, count):
+        """Places of birth and death."""
+        values = self._values(count)
+        birth = int(values.argmin())
+        return birth, int(values[: birth + 1].argmax())
+
+    def _deviation(self, place, m):
+        """Standard deviation of the influence function."""
+        distances = self._distances[place]
+        count = self._count(m)
+        gaps = distances[count - 1] - distances[:count]
+        mean, square = (self.share * float(g.sum()) / len(distances) for g in (gaps, gaps**2))
+        return math.sqrt(max(square - mean**2, 0.0)) / m
+
+
+# Choosing epsilon, mass and grid before anything is spent.
 
 MASSES = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6)
 # Part of its persistence that a feature may lose to the grid.

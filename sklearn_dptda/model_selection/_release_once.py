@@ -20,8 +20,7 @@ from sklearn_dptda.filtration import GridFiltration, LatticeHistogram
 from sklearn_dptda.privacy import AccountedMixin, ReleaseKey
 from sklearn_dptda.privacy._release import release
 from sklearn_dptda.privacy._release_key import under
-from sklearn_dptda.utils._columns import frame_library
-from sklearn_dptda.utils._dask_parts import parts_elsewhere
+from sklearn_dptda.utils._frames import frame_library, parts_elsewhere
 
 _NOT_BOUND = {"accountant", "n_jobs", "verbose"}
 _PLAIN = {bool, bytes, complex, float, int, str, type(None)}

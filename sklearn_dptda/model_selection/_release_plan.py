@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.filtration import DTMFiltration
 from sklearn_dptda.persistence import bottleneck_error_bound, noise_floor
-from sklearn_dptda.persistence._base_persistence import check_dimensions
+from sklearn_dptda.persistence._cubical import check_dimensions
 
 _NAMES = {0: "component", 1: "loop", 2: "void"}
 _PER_DECADE = 8

@@ -12,16 +12,10 @@ from sklearn_dptda.persistence._error_bounds import (
     epsilon_for_error,
     noise_floor,
 )
-from sklearn_dptda.persistence._error_floor import bottleneck_error_floor, mean_error_floor
 from sklearn_dptda.persistence._error_statement import beyond_noise, not_empty
 from sklearn_dptda.persistence._persistence_profile import PersistenceProfile
 from sklearn_dptda.persistence._private_betti_numbers import PrivateBettiNumbers
 from sklearn_dptda.persistence._private_persistence import PrivatePersistence
-from sklearn_dptda.persistence._published_error import (
-    published_error_bound,
-    published_error_floor,
-)
-from sklearn_dptda.persistence._sampling_error import sampling_error_bound
 from sklearn_dptda.persistence._shifted import (
     dilation_dissimilarity,
     shift_invariant_bottleneck_distance,
@@ -36,15 +30,10 @@ __all__ = [
     "beyond_noise",
     "bottleneck_distance",
     "bottleneck_error_bound",
-    "bottleneck_error_floor",
     "dilation_dissimilarity",
     "epsilon_for_error",
-    "mean_error_floor",
     "noise_floor",
     "not_empty",
-    "published_error_bound",
-    "published_error_floor",
-    "sampling_error_bound",
     "sensitivity_cech",
     "sensitivity_dtm",
     "shift_invariant_bottleneck_distance",

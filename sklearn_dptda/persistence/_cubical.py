@@ -1,20 +1,127 @@
-"""Exact persistence diagrams of functions on a grid."""
+"""Exact diagrams of functions on a grid, by GUDHI and by duality."""
 
 from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Self
 
 import numpy as np
+from gudhi.sklearn.cubical_persistence import CubicalPersistence as GudhiCubicalPersistence
+from joblib import parallel_config
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.filtration import GridFiltration
-from sklearn_dptda.persistence._base_persistence import BaseGridPersistence, check_dimensions
-from sklearn_dptda.persistence._sublevel_diagrams import sublevel_diagrams
-from sklearn_dptda.utils import ListOutputMixin
+from sklearn_dptda.privacy._parameters import QuotedParametersMixin, quoted
+from sklearn_dptda.utils import ListOutputMixin, check_collection, refuse_lossy
 from sklearn_dptda.utils._sklearn import Interval, _fit_context
 from sklearn_dptda.utils._tasks import run
+
+
+def sublevel_diagrams(values, dimensions, upper):
+    """Exact persistence diagrams of a function on the nodes of a grid, by birth, then death.
+
+    ``upper`` is the death of the class that never dies, and the cap of all values. Homology of
+    dimensions from that of the grid on is empty.
+    """
+    values = np.minimum(values, upper)
+    if values.ndim == 2 and min(values.shape) > 2:
+        planar = _planar_diagrams(values)
+        diagrams = [planar[q] if q < 2 else np.empty((0, 2)) for q in dimensions]
+    else:
+        diagrams = _gudhi_diagrams(values, list(dimensions), input_type="vertices")
+    return [_capped(np.asarray(diagram).reshape(-1, 2), upper) for diagram in diagrams]
+
+
+def _planar_diagrams(values):
+    """Diagrams of a function on the nodes of a rectangle, by duality.
+
+    Sublevel sets of the nodes are complements of superlevel sets of the dual cells, so by
+    Alexander duality the dimensions swap and signs change; GUDHI is 20 times faster on cells. The
+    frame of minus infinity closes the outside; its loop is the component that never dies.
+    """
+    cells = np.pad(-values, 1, constant_values=-np.inf)
+    components, loops = _gudhi_diagrams(cells, [0, 1])
+    holes = -np.asarray(components)[:, ::-1]
+    return [-np.asarray(loops)[:, ::-1], holes[np.isfinite(holes).all(axis=1)]]
+
+
+def _gudhi_diagrams(values, dimensions, **options):
+    gudhi = GudhiCubicalPersistence(dimensions, **options).fit([values])
+    # One function is one task, which other backends than threads cannot take from GUDHI.
+    with parallel_config(backend="sequential"):
+        return gudhi.transform([values])[0]
+
+
+def _capped(diagram, upper):
+    diagram = np.minimum(diagram, upper)
+    diagram = diagram[diagram[:, 1] > diagram[:, 0]]
+    return diagram[np.lexsort((diagram[:, 1], diagram[:, 0]))]
+
+
+# What persistence estimators share: reading filtrations and dimensions.
+
+
+def check_dimensions(homology_dimensions):
+    """Return homology dimensions as a tuple, and whether a single one was given."""
+    single = isinstance(homology_dimensions, Integral)
+    dimensions = (homology_dimensions,) if single else tuple(homology_dimensions)
+    if not dimensions:
+        raise ValueError("homology_dimensions is empty.")
+    if any(not isinstance(q, Integral) or q < 0 for q in dimensions):
+        raise ValueError(
+            f"homology_dimensions must be non-negative integers; got {quoted(homology_dimensions)}."
+        )
+    if len(set(dimensions)) < len(dimensions):
+        raise ValueError(f"homology_dimensions has duplicates: {quoted(homology_dimensions)}.")
+    return tuple(int(q) for q in dimensions), single
+
+
+class BaseGridPersistence(QuotedParametersMixin, TransformerMixin, BaseEstimator):
+    """What persistence estimators share: reading filtrations, shaping the output."""
+
+    def _read(self, X):
+        """Return a list of (values, sensitivity, upper), sensitivity None if not known."""
+        stated = None if self.upper is None else float(self.upper)
+        read = []
+        for i, item in enumerate(check_collection(X)):
+            if isinstance(item, GridFiltration):
+                # A bound that the caller states applies on top of the one that travels along.
+                upper = item.upper if stated is None else min(stated, item.upper)
+                read.append((item.values, item.sensitivity, upper))
+            else:
+                read.append((_bare_values(item, f"X[{i}]"), None, stated))
+        return read
+
+    def _learns_records(self):
+        return False
+
+    def _shape(self, releases):
+        return [diagrams[0] for diagrams in releases] if self.single_ else releases
+
+    def __sklearn_tags__(self):
+        """Describe the input: filtrations, no tables."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        return tags
+
+
+def _bare_values(item, name):
+    refuse_lossy(item, name)
+    try:
+        values = np.asarray(item, dtype=float)
+    except Exception:
+        raise ValueError(f"{name} is neither a GridFiltration nor an array.") from None
+    if values.ndim == 0 or values.size == 0:
+        raise ValueError(f"{name} is empty or no array.")
+    if not np.isfinite(values).all():
+        raise ValueError(f"{name} contains NaN or infinity.")
+    return values
+
+
+# Exact persistence diagrams of functions on a grid.
 
 
 class CubicalPersistence(ListOutputMixin, BaseGridPersistence):

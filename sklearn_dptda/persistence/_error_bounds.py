@@ -1,19 +1,228 @@
-"""What private diagrams can show, from public numbers."""
+"""The least epsilon that does, by bisection."""
 
 import math
 from collections.abc import Sequence
-from itertools import chain
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from itertools import accumulate, chain
+from math import comb, perm, prod
 from numbers import Integral, Number
 
 from sklearn.base import clone
 
-from sklearn_dptda.persistence._ball_volumes import BirthVolumes, DiagramVolumes
-from sklearn_dptda.persistence._base_persistence import BaseGridPersistence, check_dimensions
-from sklearn_dptda.persistence._error_levels import error_level, noise_level
-from sklearn_dptda.persistence._least_epsilon import least_epsilon
+from sklearn_dptda.persistence._base_measure import BaseMeasure
+from sklearn_dptda.persistence._cubical import BaseGridPersistence, check_dimensions
 from sklearn_dptda.persistence._mechanisms import mechanism_of
-from sklearn_dptda.persistence._public_numbers import check_confidence, check_positive
-from sklearn_dptda.privacy._parameters import quoted
+from sklearn_dptda.privacy._parameters import check_confidence, check_positive, quoted
+
+# Losses over the whole range between which an epsilon is looked for, and to which part.
+_LEAST_LOSS, _MOST_LOSS = 1.0, 2.0**20
+PART = 1e-3
+
+
+def least_epsilon(suffices, sensitivity, upper):
+    """Least epsilon for which ``suffices(epsilon)``, too large by a thousandth at most; or ``inf``.
+
+    What suffices at one epsilon has to suffice at all larger ones. Errors depend on the loss over
+    the whole range, ``epsilon * upper / sensitivity``, so that this is what is bisected.
+    """
+    per_loss = sensitivity / upper
+    low, high = _LEAST_LOSS, 2 * _LEAST_LOSS
+    while not suffices(high * per_loss):
+        low, high = high, 2 * high
+        if high > _MOST_LOSS:
+            return math.inf
+    while high > low * (1 + PART):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if suffices(middle * per_loss) else (middle, high)
+    return high * per_loss
+
+
+# Bounds of the weights of bottleneck balls, over a public class of diagrams.
+#
+# The class: at most ``most`` points are longer than the floor, any number are shorter.
+# Coordinates are integers of the public grid, as in
+# :mod:`~sklearn_dptda.persistence._level_sets`; proofs are in ``doc/theory/error_bounds.md``.
+
+
+@dataclass(frozen=True)
+class DiagramVolumes:
+    """Bounds for the finite points of one diagram, ``floor`` in steps of half persistence.
+
+    With ``inside``, points longer than the floor are also further than the level from the ends of
+    the range.
+    """
+
+    measure: BaseMeasure
+    most: int
+    floor: int
+    inside: bool = False
+
+    def highest(self, s):
+        """Weight of a ball of level ``s``, at most: a point is near a long one, or is short."""
+        measure = self.measure
+        strip = self._strip(s + self.floor)
+        square = (2 * s + 1) ** 2 * (measure.size if measure.linear else 1)
+        total = sum(
+            omega
+            * sum(
+                perm(m, i) * comb(self.most, i) * square**i * strip ** (m - i)
+                for i in range(min(m, self.most) + 1)
+            )
+            for m, omega in enumerate(measure.count_weights)
+        )
+        return min(total, self.near_diagonal(measure.size))
+
+    def lowest(self, s):
+        """Weight of a ball of level ``s``, at least; zero where short points are not free yet."""
+        if s < self.floor or self.most > self.measure.max_points:
+            return 0
+        return min(self._with_forced(s, j) for j in range(self.most + 1))
+
+    def without_long(self):
+        """Volumes for diagrams without long points."""
+        return replace(self, most=0)
+
+    def near_diagonal(self, r):
+        """Weight of the diagrams whose points are all within ``r`` of the diagonal."""
+        strip = self._strip(r)
+        return sum(omega * strip**m for m, omega in enumerate(self.measure.count_weights))
+
+    def _with_forced(self, s, j):
+        """Weight of diagrams near one of which ``j`` points are longer than ``2 s``, at least.
+
+        The first points of a tuple serve these, in order; the others are near the diagonal.
+        """
+        # Where a square is cut, the quarter towards the middle of the range is left.
+        side = 2 * s + 1 if self.inside else s + 1
+        square = side**2 * (s + 1 if self.measure.linear else 1)
+        strip, omegas = self._strip(s), self.measure.count_weights
+        return square**j * sum(omegas[m] * strip ** (m - j) for m in range(j, len(omegas)))
+
+    def _strip(self, r):
+        """Weight of the points within ``r`` of the diagonal."""
+        size, width = self.measure.size, min(2 * r, self.measure.size)
+        # Births, by the length of what is above them.
+        full = size - width
+        return full * self.measure.column(width) + self.measure.staircase(width)
+
+
+@dataclass(frozen=True)
+class BirthVolumes:
+    """Bounds for the birth of the class that never dies."""
+
+    size: int
+    inside: bool = False
+
+    def highest(self, s):
+        """Number of births within ``s``, at most."""
+        return min(2 * s, self.size) + 1
+
+    def lowest(self, s):
+        """Number of births within ``s``, at least."""
+        return self.highest(s) if self.inside else min(s, self.size) + 1
+
+
+# Levels that private diagrams stay within, at a confidence and for all diagrams of a class.
+#
+# The law of a draw is a mixture over levels of the base measure on balls, so that bounds of the
+# weights of balls bound its tails. Integers throughout; proofs are in
+# ``doc/theory/error_bounds.md``.
+
+# Probabilities are rounded up to multiples of this power of one half.
+_BITS = 64
+# Levels one by one up to here, then in blocks longer by this part of their first level.
+_SINGLE, _PART = 128, 64
+
+
+@lru_cache(maxsize=32)
+def error_level(groups, table, confidence):
+    """Smallest level that the distances of all parts stay within, or None.
+
+    Each group is a tuple of volumes of parts that share one draw, by the weights of the table.
+    """
+    blocks = _blocks(table.n_levels)
+    tails = [_tails(group, table, blocks) for group in groups]
+    allowed = _allowed(confidence)
+    levels = (last for _, last in blocks)
+    return next((r for r, *p in zip(levels, *tails, strict=True) if sum(p) <= allowed), None)
+
+
+@lru_cache(maxsize=32)
+def noise_level(part, others, table, confidence):
+    """Smallest half persistence that no private point of a part without long points exceeds.
+
+    In steps, or None. The ``others`` are the volumes of the parts that share its draw.
+    """
+    blocks = _blocks(table.n_levels)
+    most, least = _weights(others, table, blocks)
+    wide = [part.near_diagonal(b + part.floor) for _, b in blocks]
+    inside = [part.near_diagonal(a) if a >= part.floor else 0 for a, _ in blocks]
+    # Sums over all later blocks.
+    spread = _sums_from([h * w for h, w in zip(most, wide, strict=True)])
+    most, later = (
+        _sums_from(most),
+        _sums_from([w if a >= part.floor else 0 for w, (a, _) in zip(least, blocks, strict=True)]),
+    )
+    within = [*accumulate(w * v for w, v in zip(least, inside, strict=True))]
+    allowed, first = _allowed(confidence), 0
+    for i, (_, t) in enumerate(blocks):
+        # The first block whose balls reach further than t.
+        while first < len(blocks) and blocks[first][1] + part.floor <= t:
+            first += 1
+        near = part.near_diagonal(t)
+        beyond = spread[first] - near * most[first]
+        if _rounded_up(beyond, beyond + within[i] + near * later[i + 1]) <= allowed:
+            return t
+    return None
+
+
+def _blocks(n_levels):
+    """First and last levels of consecutive blocks."""
+    blocks, first = [], 0
+    while first < n_levels:
+        length = 1 if first < _SINGLE else first // _PART
+        blocks.append((first, min(first + length, n_levels) - 1))
+        first += length
+    return blocks
+
+
+def _weights(group, table, blocks):
+    """Weights of the balls of the levels of each block together, at most and at least."""
+    masses = [table.weight(a) - table.weight(b + 1) for a, b in blocks]
+    most = [m * prod(p.highest(b) for p in group) for m, (_, b) in zip(masses, blocks, strict=True)]
+    least = [m * prod(p.lowest(a) for p in group) for m, (a, _) in zip(masses, blocks, strict=True)]
+    return most, least
+
+
+def _tails(group, table, blocks):
+    """Bounds of the probabilities that the distance is beyond the last level of each block."""
+    most, least = _weights(group, table, blocks)
+    spread, within = _sums_from(most), [*accumulate(least)]
+    tails = []
+    for i, (_, r) in enumerate(blocks):
+        # Balls of later levels hold that of this one, too.
+        ball = table.weight(r + 1) * prod(part.lowest(r) for part in group)
+        tails.append(_rounded_up(spread[i + 1] - ball, spread[i + 1] + within[i]))
+    return tails
+
+
+def _sums_from(values):
+    """Sums of all values from each place on, zero at the end."""
+    return [*accumulate(reversed(values), initial=0)][::-1]
+
+
+def _rounded_up(part, whole):
+    """Ratio of integers as a multiple of a power of one half, from above; at most one."""
+    return min(-(-(part << _BITS) // whole), 1 << _BITS) if whole > 0 else 1 << _BITS
+
+
+def _allowed(confidence):
+    return math.floor((1 - Fraction(confidence)) * 2**_BITS)
+
+
+# What private diagrams can show, from public numbers.
 
 
 def bottleneck_error_bound(

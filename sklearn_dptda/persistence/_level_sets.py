@@ -11,14 +11,14 @@ from functools import cached_property
 
 import numpy as np
 
-from sklearn_dptda.persistence._column_tops import (
+from sklearn_dptda.persistence._covers import (
+    Cover,
     column_tops,
     column_tops_few,
+    group_points,
     weight_below,
     weight_below_few,
 )
-from sklearn_dptda.persistence._covers import Cover
-from sklearn_dptda.persistence._regions import group_points
 
 # Up to so many points runs of births are faster than arrays of them.
 _FEW = 16

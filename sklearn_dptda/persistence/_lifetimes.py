@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sklearn_dptda.persistence._sublevel_diagrams import sublevel_diagrams
+from sklearn_dptda.persistence._cubical import sublevel_diagrams
 from sklearn_dptda.privacy import FixedPoint
 from sklearn_dptda.privacy._parameters import quoted
 

@@ -1,4 +1,4 @@
-"""One diagram in, one private diagram out: the mechanisms behind the estimator."""
+"""The public grid on which private diagrams live."""
 
 import math
 from dataclasses import dataclass
@@ -8,13 +8,93 @@ from itertools import chain, islice
 import numpy as np
 
 from sklearn_dptda.persistence._base_measure import make_base_measure, spike_of_range
-from sklearn_dptda.persistence._diagram_grid import make_grid
-from sklearn_dptda.persistence._diagram_guarantee import epsilon_of_draws, rate_of_draw
 from sklearn_dptda.persistence._exact_sampler import ExactSampler, decay_table
 from sklearn_dptda.persistence._level_sets import BirthBall, DiagramBall
-from sklearn_dptda.privacy import NoiseSource
+from sklearn_dptda.privacy import (
+    NoiseSource,
+    bounded_range_rate,
+)
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils._distances import bottleneck_distance
+
+# Part of the entropic scale of one point of a diagram that a step is: finer is slower, and no
+# private mechanism is accurate enough to tell.
+PART_OF_SCALE = 8
+MIN_SIZE, MAX_SIZE = 64, 2**16
+# Share of epsilon that the share of clipped points is released with, where that is asked for.
+CLIPPED_SHARE = 0.05
+# Room for the roundings between a value and its grid index.
+MARGIN = 1 + 2.0**-30
+
+
+@dataclass(frozen=True)
+class DiagramGrid:
+    """Coordinates ``0, step, ..., size * step`` of births and deaths, up to the bound ``upper``.
+
+    Diagrams of neighbours are at most ``sensitivity`` steps apart; ``upper`` is the death of the
+    class that never dies.
+    """
+
+    step: float
+    size: int
+    sensitivity: int
+    upper: float
+
+    def integers(self, diagram):
+        """Round a diagram to the grid and drop what falls on the diagonal.
+
+        Rounding is one monotone map of the coordinates: when ``x' <= x + sensitivity * step``,
+        the rounded values obey the same inequality in steps, so rounding costs no privacy.
+        """
+        rounded = self._rounded(np.asarray(diagram, dtype=float).reshape(-1, 2)).astype(np.int64)
+        return rounded[rounded[:, 1] > rounded[:, 0]]
+
+    def integer(self, value):
+        """Round one value to the grid."""
+        return int(self._rounded(value))
+
+    def _rounded(self, values):
+        return np.clip(np.floor(values / self.step + 0.5), 0, self.size)
+
+    def values(self, points):
+        """Turn grid points into a diagram, sorted, without zero persistence."""
+        diagram = np.array(sorted(points), dtype=float).reshape(-1, 2) * self.step
+        diagram = np.minimum(diagram, self.upper)
+        return diagram[diagram[:, 1] > diagram[:, 0]]
+
+
+def make_grid(sensitivity, upper, epsilon):
+    """Choose the grid from public numbers: bottleneck sensitivity, bound of the values, loss.
+
+    The step divides the sensitivity, so that this is a whole number of steps and nothing is lost;
+    only where it is less than one step of the finest grid, it counts as one. It is at most a part
+    of the entropic scale of one point, which moves in a plane with the maximum norm:
+    ``4 log(2) / epsilon`` sensitivities (Boedihardjo, Strohmer, Vershynin, "Metric geometry of the
+    privacy-utility tradeoff", Theorem 6.1; what ``normed_scale(2, alpha=epsilon)`` is).
+    """
+    padded = sensitivity * MARGIN
+    # In units of the sensitivity.
+    entropic_scale = 4 * math.log(2) / epsilon
+    steps = max(math.ceil(PART_OF_SCALE / entropic_scale), math.ceil(MIN_SIZE * padded / upper), 1)
+    # So many at most: still whole numbers, so that the sensitivity is not rounded up.
+    steps = min(steps, max(math.floor(MAX_SIZE * padded / upper), 1))
+    step = max(padded / steps, upper / MAX_SIZE * MARGIN)
+    return DiagramGrid(step, math.ceil(upper / step), steps, upper)
+
+
+def epsilon_of_draws(estimator):
+    """Privacy loss of the diagrams of a :class:`PrivatePersistence`, without that of a count."""
+    return float(estimator.epsilon) * (1 - CLIPPED_SHARE * estimator.clipped_share)
+
+
+def rate_of_draw(epsilon, delta, utility, dimensions):
+    """Privacy loss of one draw: all of it, or the share of one dimension of ``dimensions``."""
+    if utility == "max":
+        return float(epsilon)
+    return bounded_range_rate(float(epsilon), float(delta), len(dimensions))
+
+
+# One diagram in, one private diagram out: the mechanisms behind the estimator.
 
 
 def _out_of_range(sensitivity, upper):

@@ -1,4 +1,4 @@
-"""How long the longest features live, under differential privacy."""
+"""Profiles of persistences: noise in the maximum norm, and what brings them in order again."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -7,20 +7,57 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammainccinv
+from sklearn.isotonic import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, RandomStateLike
 from sklearn_dptda.filtration import GridFiltration
-from sklearn_dptda.persistence._diagram_guarantee import have_public_bounds, pure_guarantee
 from sklearn_dptda.persistence._error_statement import approximation_error
 from sklearn_dptda.persistence._lifetimes import longest_lifetimes, make_lattice
-from sklearn_dptda.persistence._private_functions import PrivateGridPersistence
-from sklearn_dptda.persistence._profile_noise import half_width, in_order, noisy_profile
-from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.persistence._private_functions import (
+    PrivateGridPersistence,
+    have_public_bounds,
+    pure_guarantee,
+)
+from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant
+from sklearn_dptda.privacy._lattice_noise import lattice_noise
 from sklearn_dptda.utils import check_collection
 from sklearn_dptda.utils._sklearn import Interval, _fit_context
 from sklearn_dptda.utils._tasks import run, tasks_may_repeat
+
+# Rounding the truth down, and rounding in floating point.
+_ROUNDED_STEPS = 2
+
+
+def noisy_profile(lifetimes, rate, seed):
+    """Add integer vectors of probabilities ``~ exp(-rate * max |z|)`` to one row per dimension."""
+    steps = np.array(lifetimes)
+    return steps + lattice_noise(NoiseSource(seed), rate, (1, steps.size), "linf").reshape(
+        steps.shape
+    )
+
+
+def in_order(profile, upper):
+    """Nearest decreasing rows, within the public bounds: no further from any that is so already."""
+    rows = [isotonic_regression(row, increasing=False) for row in profile]
+    return np.clip(rows, 0.0, upper)
+
+
+def half_width(lattice, rate, size, confidence):
+    """Error that all of ``size`` noisy persistences stay within, with at least this probability.
+
+    A unit cube around an integer vector is within 1/2 of it, so that the tail of the discrete law
+    is at most ``exp(rate)`` times that of the continuous one, whose norm is gamma distributed.
+    """
+    norm = gammainccinv(size, (1 - confidence) * math.exp(-rate))
+    # A thousand times what the inverse may be off by.
+    steps = math.ceil(norm * (1 + 1e-9) / rate - 0.5)
+    return (steps + _ROUNDED_STEPS) * lattice.step
+
+
+# How long the longest features live, under differential privacy.
 
 
 def _release(values, upper, numbers, lattice, rate, seed):

@@ -1,7 +1,9 @@
-"""How many features are long, under differential privacy."""
+"""What a private count says, in words."""
 
 import math
 from collections.abc import Iterable, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from functools import reduce
 from numbers import Integral, Real
 from typing import Self
 
@@ -12,27 +14,106 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import IntArray, RandomStateLike
 from sklearn_dptda.filtration import GridFiltration
-from sklearn_dptda.persistence._count_statements import (
-    NOTHING,
-    gap_statement,
-    threshold_statement,
-)
-from sklearn_dptda.persistence._diagram_guarantee import have_public_bounds, pure_guarantee
 from sklearn_dptda.persistence._error_statement import approximation_error
-from sklearn_dptda.persistence._feature_counts import (
-    choose_apart,
-    choose_jointly,
-    gap_scores,
-    missed_score,
-    threshold_scores,
-)
 from sklearn_dptda.persistence._lifetimes import longest_lifetimes, make_lattice
-from sklearn_dptda.persistence._private_functions import PrivateGridPersistence
-from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.persistence._private_functions import (
+    PrivateGridPersistence,
+    have_public_bounds,
+    pure_guarantee,
+)
+from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, private_choice
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils import check_collection
 from sklearn_dptda.utils._sklearn import Interval, _fit_context
 from sklearn_dptda.utils._tasks import run, tasks_may_repeat
+
+_NAMES = {0: "component", 1: "loop", 2: "void"}
+_DIGITS = 3
+# Where noise is all that there is.
+NOTHING = "nothing is certain"
+
+
+def threshold_statement(counts, thresholds, margin, most):
+    """Sentence about counts by dimension: how many are surely long, and how many at most."""
+    parts = []
+    for (q, count), threshold in zip(counts.items(), thresholds, strict=True):
+        # Of what never dies there is always one.
+        if threshold > margin and count > (q == 0):
+            low = _rounded(threshold - margin, ROUND_FLOOR)
+            parts.append(f"at least {_several(count, q)} longer than {low}")
+        if count < most:
+            high = _rounded(threshold + margin, ROUND_CEILING)
+            parts.append(f"at most {_several(count, q)} longer than {high}")
+    return "; ".join(parts) or NOTHING
+
+
+def gap_statement(counts, margin, most):
+    """Sentence about counts by dimension: how near their gaps are to the widest."""
+    several = ", ".join(_several(count, q) for q, count in counts.items())
+    oldest = " (of components at least two are counted)" if 0 in counts else ""
+    return (
+        f"{several} stand out: no other gap among the {most + 1} longest is wider by more than "
+        f"{_rounded(margin, ROUND_CEILING)}{oldest}"
+    )
+
+
+def _several(count, q):
+    name = _NAMES.get(q, f"H{q} class")
+    return f"{count} {name if count == 1 else name + ('es' if name.endswith('s') else 's')}"
+
+
+def _rounded(value, direction):
+    """A few digits, rounded so that the sentence stays true."""
+    return f"{Context(prec=_DIGITS, rounding=direction).create_decimal_from_float(value):f}"
+
+
+# How many features outlive a threshold, or stand out: scores of the candidates, private choices.
+#
+# Lifetimes are in decreasing order, and in whole steps wherever a choice is private.
+
+# Score of what neither end rules out: more than any lifetime.
+_FAR = 2**62
+
+
+def threshold_scores(lifetimes, threshold):
+    """Scores of the counts 0, 1, ..., K of K lifetimes, the last of which means K or more.
+
+    How far the threshold is from both ends of the gap between the j-th and the next; negative
+    where it is outside. Each is the least of functions that move by as much as the lifetimes do.
+    """
+    above = np.concatenate([[_FAR], lifetimes - threshold])
+    below = np.concatenate([threshold - lifetimes, [_FAR]])
+    return np.minimum(above, below)
+
+
+def gap_scores(lifetimes):
+    """Scores of the counts 1, ..., K of K + 1 lifetimes: by how much the next one is shorter."""
+    return lifetimes[:-1] - lifetimes[1:]
+
+
+def choose_jointly(scores, rate, seed):
+    """One index for each list of scores, by one choice: a combination scores as its worst part."""
+    joint = reduce(np.minimum.outer, scores)
+    index = private_choice(-joint.ravel(), rate, NoiseSource(seed), bounded_range=False)
+    return [int(i) for i in np.unravel_index(index, joint.shape)]
+
+
+def choose_apart(scores, rate, seed):
+    """One index for each list of scores, by a choice each."""
+    noise = NoiseSource(seed)
+    return [private_choice(-each, rate, noise, bounded_range=False) for each in scores]
+
+
+def missed_score(n_candidates, rate, failure):
+    """By how much the chosen score may be below the best, but for a ``failure`` probability.
+
+    Permute-and-flip takes a candidate that is ``x`` worse only if it comes before the best, and
+    its coin of probability ``exp(-rate * x)`` succeeds.
+    """
+    return math.ceil(math.log(max((n_candidates - 1) / (2 * failure), 1.0)) / rate * (1 + 1e-9))
+
+
+# How many features are long, under differential privacy.
 
 # Of joint choices.
 _MOST_CANDIDATES = 20_000

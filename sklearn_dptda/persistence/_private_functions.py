@@ -1,4 +1,4 @@
-"""What private releases of functions share: sensitivities, promises, what can fail early."""
+"""What releases of diagrams promise, and at which rate their draws spend it."""
 
 import math
 from copy import copy
@@ -11,19 +11,106 @@ from joblib import effective_n_jobs
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from sklearn_dptda.filtration import GridFiltration
-from sklearn_dptda.persistence._base_persistence import BaseGridPersistence, check_dimensions
-from sklearn_dptda.persistence._diagram_guarantee import have_public_bounds, paid_bounds
+from sklearn_dptda.persistence._cubical import BaseGridPersistence, check_dimensions
 from sklearn_dptda.persistence._error_statement import (
     WHOLE,
     approximation_error,
     warn_of_lattice,
     warn_of_noise,
 )
-from sklearn_dptda.privacy import PrivacyAccountant, PrivateEstimatorMixin
+from sklearn_dptda.persistence._mechanisms import (
+    CLIPPED_SHARE,
+    MAX_SIZE,
+    PART_OF_SCALE,
+    epsilon_of_draws,
+    rate_of_draw,
+)
+from sklearn_dptda.privacy import (
+    PrivacyAccountant,
+    PrivacyGuarantee,
+    PrivateEstimatorMixin,
+    bounded_range_rho,
+    pure_rho,
+)
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils import check_collection, refuse_repeated
-from sklearn_dptda.utils._dask_parts import refuse_dask
+from sklearn_dptda.utils._frames import refuse_dask
 from sklearn_dptda.utils._sklearn import Interval
+
+_MECHANISMS = {
+    "exact": "exponential mechanism (exact draw in integer arithmetic)",
+    "mcmc": "exponential mechanism (Markov chain of finite length)",
+}
+
+
+def guarantee_of_diagrams(estimator, dimensions, public_bounds=True):
+    """Guarantee of one call of ``transform`` of a :class:`PrivatePersistence`."""
+    epsilon = float(estimator.epsilon)
+    n_draws = 1 if estimator.utility == "max" else len(dimensions)
+    free = math.isinf(epsilon)
+    rate = for_diagrams = epsilon_of_draws(estimator)
+    if not free:
+        rate = rate_of_draw(for_diagrams, estimator.delta, estimator.utility, dimensions)
+    pure = rate * n_draws <= for_diagrams
+    rho = n_draws * bounded_range_rho(rate)
+    names = ", ".join(f"H{q}" for q in dimensions)
+    released = f"one persistence diagram per cloud and dimension ({names})"
+    if estimator.mechanism == "exact" and math.isfinite(rate):
+        least = f"1/{PART_OF_SCALE} of the entropic scale or 1/{MAX_SIZE // 2} of the range"
+        released += f", in steps of {least}"
+    counted = ""
+    if estimator.clipped_share:
+        counted = ", and the discrete Laplace mechanism"
+        released += ", and the share of its points outside the bounds"
+        rho += pure_rho(CLIPPED_SHARE * epsilon)
+    return PrivacyGuarantee(
+        epsilon=epsilon,
+        delta=0.0 if pure else float(estimator.delta),
+        adjacency="replace-one",
+        unit="one point of a cloud",
+        mechanism=_MECHANISMS[estimator.mechanism] + counted,
+        released=released,
+        seeded=estimator.random_state is not None,
+        exact=estimator.mechanism == "exact" or free,
+        public_parameters=public_bounds,
+        rho=rho,
+    )
+
+
+def pure_guarantee(estimator, mechanism, released, public_bounds=True):
+    """Guarantee of a release about clouds that needs no delta, drawn in integers."""
+    epsilon = float(estimator.epsilon)
+    return PrivacyGuarantee(
+        epsilon=epsilon,
+        delta=0.0,
+        adjacency="replace-one",
+        unit="one point of a cloud",
+        mechanism=f"{mechanism} (exact draw in integer arithmetic)",
+        released=released,
+        seeded=estimator.random_state is not None,
+        public_parameters=public_bounds,
+        rho=pure_rho(epsilon),
+    )
+
+
+def have_public_bounds(X):
+    """Whether no filtration says that its box was computed from the data."""
+    return all(getattr(item, "public_bounds", True) for item in X)
+
+
+def paid_bounds(X):
+    """What was paid for the private box of the filtrations, or None; one box for all."""
+    paid = [item for item in X if getattr(item, "bounds_guarantee", None) is not None]
+    if not paid:
+        return None
+    # Two boxes that happen to be equal are two releases.
+    boxes = {item.bounds_guarantee.release_id for item in paid}
+    if len(boxes) > 1 or len(paid) < len(X):
+        raise ValueError("X has filtrations in several boxes, and a private one among them.")
+    return paid[0].bounds_guarantee
+
+
+# What private releases of functions share: sensitivities, promises, what can fail early.
 
 # Losses that are finite are not larger.
 _MOST_EPSILON = 1e6

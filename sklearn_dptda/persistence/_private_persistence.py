@@ -11,19 +11,20 @@ from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, RandomStateLike
 from sklearn_dptda.filtration import GridFiltration
 from sklearn_dptda.persistence._base_measure import BASE_MEASURES
-from sklearn_dptda.persistence._base_persistence import check_dimensions
-from sklearn_dptda.persistence._cubical import CubicalPersistence
-from sklearn_dptda.persistence._diagram_guarantee import (
-    CLIPPED_SHARE,
+from sklearn_dptda.persistence._cubical import (
+    CubicalPersistence,
+    check_dimensions,
+    sublevel_diagrams,
+)
+from sklearn_dptda.persistence._error_statement import errors_of_fit
+from sklearn_dptda.persistence._mechanisms import CLIPPED_SHARE, mechanism_of
+from sklearn_dptda.persistence._private_functions import (
+    PrivateGridPersistence,
     guarantee_of_diagrams,
     have_public_bounds,
 )
-from sklearn_dptda.persistence._error_statement import errors_of_fit
-from sklearn_dptda.persistence._mechanisms import mechanism_of
-from sklearn_dptda.persistence._private_functions import PrivateGridPersistence
-from sklearn_dptda.persistence._sublevel_diagrams import sublevel_diagrams
 from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant
-from sklearn_dptda.privacy._rounding import ROUND_UP
+from sklearn_dptda.privacy._fixed_point import ROUND_UP
 from sklearn_dptda.utils import ListOutputMixin, check_collection
 from sklearn_dptda.utils._distances import bottleneck_distance
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context

@@ -11,7 +11,7 @@ from sklearn_dptda.plotting._style import axes_or_new, cluster_style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from sklearn_dptda.metric_privacy import AccuracyBounds
+    from sklearn_dptda.theory import AccuracyBounds
 
 
 class AccuracyBoundsDisplay:
@@ -55,7 +55,7 @@ class AccuracyBoundsDisplay:
         Parameters
         ----------
         D1, D2, optimum
-            As in :func:`~sklearn_dptda.metric_privacy.accuracy_bounds`.
+            As in :func:`~sklearn_dptda.theory.accuracy_bounds`.
         alphas : sequence of float, default=(1.0, 4.0, 16.0)
         ax : matplotlib Axes, default=None
 
@@ -63,7 +63,7 @@ class AccuracyBoundsDisplay:
         -------
         AccuracyBoundsDisplay
         """
-        from sklearn_dptda.metric_privacy import accuracy_bounds
+        from sklearn_dptda.theory import accuracy_bounds
 
         bounds = (accuracy_bounds(D1, D2, alpha=alpha, optimum=optimum) for alpha in alphas)
         return cls(bounds).plot(ax=ax)

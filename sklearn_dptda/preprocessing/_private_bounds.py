@@ -13,7 +13,6 @@ from sklearn.base import BaseEstimator
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, Bounds, Chunks, FloatArray, RandomStateLike
-from sklearn_dptda.preprocessing._cubes import NESTED_SHARE, private_cubes
 from sklearn_dptda.privacy import (
     NoiseSource,
     PrivacyAccountant,
@@ -22,15 +21,14 @@ from sklearn_dptda.privacy import (
     bounded_range_rho,
     pure_rho,
 )
-from sklearn_dptda.privacy._rounding import ROUND_UP
+from sklearn_dptda.privacy._fixed_point import ROUND_UP
 from sklearn_dptda.privacy._warnings import warn_caller
+from sklearn_dptda.rows._cubes import NESTED_SHARE, private_cubes
+from sklearn_dptda.rows._rows import Rows, count_beyond
+from sklearn_dptda.rows._tables import GroupsMixin, check_rows, open_chunks
 from sklearn_dptda.utils import check_bounds, check_cloud, first_places
 from sklearn_dptda.utils._bounds import Extremes
-from sklearn_dptda.utils._chunks import open_chunks
-from sklearn_dptda.utils._dask_parts import parts_elsewhere
-from sklearn_dptda.utils._groups import GroupsMixin
-from sklearn_dptda.utils._row_batches import Rows, count_beyond
-from sklearn_dptda.utils._rows import check_rows
+from sklearn_dptda.utils._frames import parts_elsewhere
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
 # Of the budget: the share that is cut, and the number of rows where it is private.

@@ -7,9 +7,9 @@ import numpy as np
 
 from sklearn_dptda._typing import IntArray
 from sklearn_dptda.privacy import _keyed_draws, _secure_draws
+from sklearn_dptda.privacy._fixed_point import ROUND_UP
 from sklearn_dptda.privacy._noise import NoiseSource
 from sklearn_dptda.privacy._parameters import quoted
-from sklearn_dptda.privacy._rounding import ROUND_UP
 
 # The least weight in units of the largest, and bits of the largest.
 _LEAST, _BITS = 1e-60, 300

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
+from html import escape
 from typing import Any, Literal
 
 import numpy as np
@@ -13,9 +14,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, get_tags
 
 from sklearn_dptda._typing import Adjacency
-from sklearn_dptda.privacy._default_accountant import default_accountant
+from sklearn_dptda.privacy._accountant import default_accountant
 from sklearn_dptda.privacy._guarantee import PrivacyGuarantee
-from sklearn_dptda.privacy._html_promise import promise_html
 from sklearn_dptda.privacy._noise import spawn_seeds
 from sklearn_dptda.privacy._parameters import (
     QuotedParametersMixin,
@@ -25,7 +25,7 @@ from sklearn_dptda.privacy._parameters import (
 )
 from sklearn_dptda.privacy._pipeline_steps import learners_before
 from sklearn_dptda.privacy._release_key import ReleaseKey, Turn, next_turn
-from sklearn_dptda.privacy._warnings import PrivacyLeakWarning, warn_caller
+from sklearn_dptda.privacy._warnings import PrivacyLeakWarning, PrivacyLedgerError, warn_caller
 
 FRESH = "_differs_in_every_pickle"
 # Finite losses for which no scale of noise overflows.
@@ -287,3 +287,43 @@ def without_sizes():
         yield
     except MemoryError:
         raise MemoryError("there is too little memory for this fit.") from None
+
+
+# What a notebook shows below a private estimator: its promise, its budget, its error.
+
+_STYLE = "font-size:.92em;padding:.2em .8em;max-width:60em"
+
+
+def promise_html(estimator, accountant):
+    """Guarantee and error statement of a fitted estimator, and what is left of its budget."""
+    parts = []
+    guarantee = getattr(estimator, "privacy_guarantee_", None)
+    if guarantee is not None:
+        parts.append(guarantee._repr_html_())
+    for words in (_error(estimator), _budget(accountant)):
+        if words:
+            parts.append(f'<div style="{_STYLE}">{escape(words)}</div>')
+    return "".join(parts)
+
+
+def _error(estimator):
+    """How far a release is off, where the fitted estimator says so in words or half widths."""
+    statement = getattr(estimator, "error_statement_", "")
+    widths = getattr(estimator, "half_widths_", None)
+    if statement or widths is None:
+        return statement
+    return (
+        f"With a probability of {estimator.confidence:.4g} all errors of a release are at most "
+        f"{max(widths):.3g}."
+    )
+
+
+def _budget(accountant):
+    if accountant is None:
+        return "No accountant: nobody keeps count of what is released."
+    total = f"epsilon={accountant.epsilon:g}, delta={accountant.delta:g}"
+    try:
+        left = accountant.remaining()
+    except PrivacyLedgerError as error:
+        return f"Budget of {total}; its ledger cannot be read: {error}"
+    return f"Budget of {total}; left: epsilon={left.epsilon:.6g}, delta={left.delta:.6g}."

@@ -1,4 +1,4 @@
-"""What a release promises, in one frozen object."""
+"""A sensitivity that knows its norm and its neighbours."""
 
 import math
 from dataclasses import dataclass, field
@@ -6,7 +6,19 @@ from html import escape
 
 from sklearn_dptda._typing import Adjacency
 from sklearn_dptda.privacy._composition_rules import Charge
-from sklearn_dptda.privacy._sensitivity import check_adjacency
+from sklearn_dptda.privacy._parameters import quoted
+
+ADJACENCIES = ("replace-one", "add-remove")
+
+
+def check_adjacency(adjacency):
+    """Return a known adjacency, or raise ValueError."""
+    if adjacency not in ADJACENCIES:
+        raise ValueError(f"adjacency must be one of {ADJACENCIES}; got {quoted(adjacency)}.")
+    return adjacency
+
+
+# What a release promises, in one frozen object.
 
 
 @dataclass(frozen=True)

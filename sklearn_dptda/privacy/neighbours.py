@@ -13,8 +13,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from sklearn_dptda._typing import Adjacency, Bounds, LegacyRandomStateLike
+from sklearn_dptda.privacy._guarantee import check_adjacency
 from sklearn_dptda.privacy._parameters import quoted
-from sklearn_dptda.privacy._sensitivity import check_adjacency
 
 __all__ = [
     "NeighbourPair",

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from sklearn_dptda._typing import Bounds, FloatArray, RowBounds
 from sklearn_dptda.privacy import PrivacyLeakWarning
+from sklearn_dptda.privacy._fixed_point import ROUND_UP
 from sklearn_dptda.privacy._parameters import quoted
-from sklearn_dptda.privacy._rounding import ROUND_UP
 from sklearn_dptda.privacy._warnings import warn_caller
 
 # Lengths whose squares, counts and parts are numbers of full precision.

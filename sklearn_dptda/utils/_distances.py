@@ -1,12 +1,55 @@
-"""Distances between persistence diagrams."""
+"""Reading persistence diagrams."""
+
+from collections.abc import Callable
 
 import numpy as np
 from gudhi.hera import bottleneck_distance as hera_bottleneck
 from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 
-from sklearn_dptda._typing import FloatArray
-from sklearn_dptda.utils._diagrams import as_diagram
+from sklearn_dptda._typing import FloatArray, IntArray
+from sklearn_dptda.utils._frames import refuse_lossy
+
+
+def as_diagram(diagram: ArrayLike, name: str) -> FloatArray:
+    """Return a diagram as an (n, 2) float array; infinite deaths are allowed.
+
+    Raises
+    ------
+    ValueError
+        If the shape is wrong or a coordinate is NaN.
+    """
+    refuse_lossy(diagram, name)
+    array = np.asarray(diagram, dtype=float)
+    if array.size == 0:
+        return np.empty((0, 2))
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise ValueError(f"{name}: a diagram must have shape (n_points, 2); got {array.shape}.")
+    if np.isnan(array).any():
+        raise ValueError(f"{name} contains NaN.")
+    return array
+
+
+# Points far from each other, one after the other.
+
+
+def farthest_first(
+    distances_from: Callable[[int], FloatArray], n: int, start: int = 0
+) -> tuple[IntArray, FloatArray]:
+    """Indices of ``n`` points, each the farthest from those before it, and these distances.
+
+    ``distances_from(i)`` are the distances of all points from point ``i``, or any increasing
+    function of them; that of the start is ``inf``. The first of equally far points is taken.
+    """
+    order, radii, nearest = [start], [np.inf], distances_from(start)
+    for _ in range(n - 1):
+        order.append(int(nearest.argmax()))
+        radii.append(float(nearest[order[-1]]))
+        nearest = np.minimum(nearest, distances_from(order[-1]))
+    return np.array(order), np.array(radii)
+
+
+# Distances between persistence diagrams.
 
 # Differences of larger coordinates may overflow.
 _LARGEST = 1e300

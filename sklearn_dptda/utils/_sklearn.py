@@ -4,14 +4,9 @@ When scikit-learn moves one of these, one file changes.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
-from sklearn.utils._param_validation import (
-    HasMethods,
-    Interval,
-    Options,
-    StrOptions,
-)
+from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
 from sklearn.utils._set_output import _get_output_config
 
 if TYPE_CHECKING:
@@ -31,3 +26,29 @@ __all__ = [
     "_fit_context",
     "_get_output_config",
 ]
+
+
+# Transformers whose output is a list of objects rather than a table.
+
+
+class ListOutputMixin:
+    """Accept ``set_output`` and leave the output alone.
+
+    A pipeline passes ``set_output`` on to each of its steps; a step that
+    returns filtrations or diagrams has no table to wrap and says yes to any
+    choice.
+    """
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Do nothing: the output is a list, whatever container is asked for.
+
+        Parameters
+        ----------
+        transform : str or None
+            Ignored.
+
+        Returns
+        -------
+        self
+        """
+        return self

@@ -17,9 +17,9 @@ from scipy.sparse import coo_array, load_npz, save_npz
 
 import sklearn_dptda
 from sklearn_dptda._cli import main
+from sklearn_dptda._cli._graph_command import read_graph
 from sklearn_dptda._cli._main import COMMANDS
-from sklearn_dptda._cli._progress import slow
-from sklearn_dptda._cli._read_graph import read_graph
+from sklearn_dptda._cli._output import slow
 from sklearn_dptda.privacy import PrivacyAccountant
 
 RNG = np.random.default_rng(0)
@@ -353,11 +353,11 @@ def test_a_real_ctrl_c(folder):
 
 
 def test_progress_of_what_is_slow(capsys, monkeypatch):
-    monkeypatch.setattr("sklearn_dptda._cli._progress._SECONDS", 0.05)
+    monkeypatch.setattr("sklearn_dptda._cli._output._SECONDS", 0.05)
     with slow("counting sheep"):
         time.sleep(0.5)
     assert capsys.readouterr().err == "counting sheep ...\n"
-    monkeypatch.setattr("sklearn_dptda._cli._progress._SECONDS", 60.0)
+    monkeypatch.setattr("sklearn_dptda._cli._output._SECONDS", 60.0)
     with slow("counting sheep"):
         pass
     assert capsys.readouterr().err == ""

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array, save_npz
 
 import sklearn_dptda
 from sklearn_dptda._cli import main
-from sklearn_dptda._cli._read_graph import read_graph
+from sklearn_dptda._cli._graph_command import read_graph
 from sklearn_dptda._cli._read_points import _INFLATED, _MOST_COLUMNS, read_points
 
 RNG = np.random.default_rng(0)
@@ -247,8 +247,8 @@ def test_edges_between_ids(folder, refused, capsys):
 
 
 def test_a_plan_says_what_it_is_at(capsys, monkeypatch):
-    monkeypatch.setattr("sklearn_dptda._cli._progress._SECONDS", 0.0)
-    monkeypatch.setattr("sklearn_dptda._cli._progress._AGAIN", 0.05)
+    monkeypatch.setattr("sklearn_dptda._cli._output._SECONDS", 0.0)
+    monkeypatch.setattr("sklearn_dptda._cli._output._AGAIN", 0.05)
     options = ("--n", "2000", "--bounds", "-1.5", "1.5", "--m", "0.25", "--loop-radius", "1")
     assert main(["plan", *options]) == 0
     lines = capsys.readouterr().err.splitlines()

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG, DPTree
-from sklearn_dptda.cluster._moments import _budget_shares
-from sklearn_dptda.cluster._moments._budget_shares import GaussianBudget, LaplaceBudget
-from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
-from sklearn_dptda.cluster._moments._moment_release import hard_assignment
 from sklearn_dptda.privacy import NoiseSource, audit_epsilon, gaussian_mu
-from sklearn_dptda.utils._row_batches import Rows
+from sklearn_dptda.rows import _budget as _budget_shares
+from sklearn_dptda.rows._budget import GaussianBudget, LaplaceBudget
+from sklearn_dptda.rows._moments import MomentWeights, hard_assignment
+from sklearn_dptda.rows._rows import Rows
 from tests.cluster._printed import PrintedStep, SoundStep, gain_of_printed, gain_of_sound
 
 CONFIDENCE = 1 - 1e-6

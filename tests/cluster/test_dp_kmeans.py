@@ -10,17 +10,14 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda.cluster import DPCube, DPLloyd, DPTree, MorseMerging
-from sklearn_dptda.cluster._kmeans._box_tree import BoxTree, grow
-from sklearn_dptda.cluster._kmeans._swaps import (
+from sklearn_dptda.cluster._box_tree import BoxTree, grow
+from sklearn_dptda.cluster._dp_cube import (
     LARGEST_COST,
     Candidates,
     CountedRows,
     set_costs,
     swap_costs,
 )
-from sklearn_dptda.cluster._moments import _budget_shares
-from sklearn_dptda.cluster._moments._budget_shares import GaussianBudget
-from sklearn_dptda.cluster._moments._moment_release import release_moments
 from sklearn_dptda.privacy import (
     NoiseSource,
     PrivacyAccountant,
@@ -29,7 +26,10 @@ from sklearn_dptda.privacy import (
     pure_rho,
     zcdp_rho,
 )
-from sklearn_dptda.utils._row_batches import Rows
+from sklearn_dptda.rows import _budget as _budget_shares
+from sklearn_dptda.rows._budget import GaussianBudget
+from sklearn_dptda.rows._moments import release_moments
+from sklearn_dptda.rows._rows import Rows
 from tests.cluster.test_dp_mog import spy_on_localisation
 
 KINDS = [DPLloyd, DPTree, DPCube]

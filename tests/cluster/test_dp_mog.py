@@ -12,9 +12,6 @@ from sklearn.mixture import GaussianMixture
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda.cluster import DPMoG, DPMoGMorse, MorseMerging
-from sklearn_dptda.cluster._moments import _budget_shares
-from sklearn_dptda.cluster._moments._budget_shares import Budget
-from sklearn_dptda.cluster._moments._moment_release import release_moments
 from sklearn_dptda.privacy import (
     PrivacyAccountant,
     Sensitivity,
@@ -22,6 +19,9 @@ from sklearn_dptda.privacy import (
     gaussian_mu,
     zcdp_epsilon,
 )
+from sklearn_dptda.rows import _budget as _budget_shares
+from sklearn_dptda.rows._budget import Budget
+from sklearn_dptda.rows._moments import release_moments
 
 
 def spy_on_releases(monkeypatch):

@@ -10,16 +10,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda.cluster import DPToMATo
 from sklearn_dptda.cluster._dp_tomato import _histogram, _variance
-from sklearn_dptda.cluster._peaks._adaptive_smoothing import (
+from sklearn_dptda.cluster._grid_peaks import (
     adaptive_heights,
-    expected_counts,
-    stabilise,
-)
-from sklearn_dptda.cluster._peaks._grid_peaks import (
     clearest_peaks,
     count_clusters,
+    expected_counts,
     grid_neighbours,
     smoothed_heights,
+    stabilise,
 )
 from sklearn_dptda.datasets import make_rings, make_shapes, make_spirals
 from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant

@@ -9,11 +9,11 @@ from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
 from sklearn_dptda.cluster import DPLloyd, DPMoGMorse, DPTree
-from sklearn_dptda.cluster._mixture._localisation import localise, of_columns, of_distances
-from sklearn_dptda.cluster._moments._budget_shares import GaussianBudget, LaplaceBudget
 from sklearn_dptda.privacy import FixedPoint, NoiseSource
 from sklearn_dptda.privacy.neighbours import row_neighbours
-from sklearn_dptda.utils._row_batches import Rows
+from sklearn_dptda.rows._budget import GaussianBudget, LaplaceBudget
+from sklearn_dptda.rows._localisation import localise, of_columns, of_distances
+from sklearn_dptda.rows._rows import Rows
 
 BUDGETS = {
     "l1": LaplaceBudget(5.0, "add-remove", None),

@@ -6,28 +6,24 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sklearn_dptda.cluster._kmeans import _box_tree
-from sklearn_dptda.cluster._mixture import _component_steps
-from sklearn_dptda.cluster._mixture._component_steps import _responsibilities, log_joint_by_rows
-from sklearn_dptda.cluster._moments import _budget_shares, _moment_release
-from sklearn_dptda.cluster._moments._budget_shares import GaussianBudget, LaplaceBudget
-from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
-from sklearn_dptda.cluster._moments._moment_release import (
+from sklearn_dptda.cluster import _box_tree
+from sklearn_dptda.cluster import _mixture_fits as _component_steps
+from sklearn_dptda.cluster._mixture_density import MixtureDensity
+from sklearn_dptda.cluster._mixture_fits import _responsibilities, log_joint_by_rows
+from sklearn_dptda.privacy import FixedPoint, NoiseSource, Sensitivity
+from sklearn_dptda.rows import _budget as _budget_shares
+from sklearn_dptda.rows import _moments as _moment_release
+from sklearn_dptda.rows._arithmetic import clip_norm, in_norm, nearest_to, row_products
+from sklearn_dptda.rows._budget import GaussianBudget, LaplaceBudget
+from sklearn_dptda.rows._moments import (
+    MomentWeights,
+    SecondMoments,
     hard_assignment,
     one_cell,
     release_moments,
     soft_assignment,
 )
-from sklearn_dptda.cluster._moments._row_arithmetic import (
-    clip_norm,
-    in_norm,
-    nearest_to,
-    row_products,
-)
-from sklearn_dptda.cluster._moments._second_moments import SecondMoments
-from sklearn_dptda.cluster._morse._mixture_density import MixtureDensity
-from sklearn_dptda.privacy import FixedPoint, NoiseSource, Sensitivity
-from sklearn_dptda.utils._row_batches import Rows
+from sklearn_dptda.rows._rows import Rows
 
 WEIGHTS = [
     MomentWeights(0.3, 0.7),

@@ -17,9 +17,8 @@ from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda.cluster import DPMoG, MorseMerging, morse_linkage
-from sklearn_dptda.cluster._mixture._covariance_types import mixture_parameters
-from sklearn_dptda.cluster._morse._mixture_density import MixtureDensity
-from sklearn_dptda.cluster._morse._ridgelines import ridgeline_barriers
+from sklearn_dptda.cluster._barriers import ridgeline_barriers
+from sklearn_dptda.cluster._mixture_density import MixtureDensity, mixture_parameters
 
 
 def mixture(k, d, seed, spread=3.0):

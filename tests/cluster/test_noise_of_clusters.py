@@ -8,13 +8,12 @@ import pytest
 from scipy.stats import binom, chi2
 
 from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG, DPMoGMorse, DPTree
-from sklearn_dptda.cluster._mixture._noisy_step import NoisyClusters, NoisyStep
-from sklearn_dptda.cluster._moments._budget_shares import GaussianBudget, LaplaceBudget
-from sklearn_dptda.cluster._moments._joint_moments import MomentWeights
-from sklearn_dptda.cluster._moments._moment_release import hard_assignment
-from sklearn_dptda.cluster._moments._row_arithmetic import nearest_to, residuals_about
+from sklearn_dptda.cluster._private_centres import NoisyClusters, NoisyStep
 from sklearn_dptda.privacy import NoiseSource
-from sklearn_dptda.utils._row_batches import Rows
+from sklearn_dptda.rows._arithmetic import nearest_to, residuals_about
+from sklearn_dptda.rows._budget import GaussianBudget, LaplaceBudget
+from sklearn_dptda.rows._moments import MomentWeights, hard_assignment
+from sklearn_dptda.rows._rows import Rows
 
 # Of each test; and draws of a last step.
 FALSE_ALARM, DRAWS = 1e-6, 1000

@@ -11,12 +11,12 @@ from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
 from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG, DPMoGMorse, DPToMATo, DPTree
-from sklearn_dptda.cluster._mixture._private_box import _of_distances, _of_sizes, private_box
-from sklearn_dptda.cluster._moments._budget_shares import Budget, GaussianBudget, LaplaceBudget
-from sklearn_dptda.preprocessing import _cubes
 from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, audit_epsilon
 from sklearn_dptda.privacy.neighbours import row_neighbours
-from sklearn_dptda.utils._row_batches import Rows
+from sklearn_dptda.rows import _cubes
+from sklearn_dptda.rows._budget import Budget, GaussianBudget, LaplaceBudget
+from sklearn_dptda.rows._intervals import _of_distances, _of_sizes, private_box
+from sklearn_dptda.rows._rows import Rows
 
 BUDGETS = {
     "l1": LaplaceBudget(5.0, "add-remove", None),

@@ -9,14 +9,14 @@ from sklearn.datasets import make_blobs, make_moons
 from sklearn.metrics import adjusted_rand_score
 
 from sklearn_dptda.cluster import DPLloyd, DPMoG, DPMoGMorse, morse_linkage
-from sklearn_dptda.cluster._mixture._component_steps import steps_and_floor
-from sklearn_dptda.cluster._mixture._standardised import Standardised
-from sklearn_dptda.cluster._mixture._starts import far_clusters, moved_centres
-from sklearn_dptda.cluster._moments._budget_shares import GaussianBudget
-from sklearn_dptda.cluster._moments._joint_moments import Moments
-from sklearn_dptda.cluster._moments._shrinkage import shrunk_covariances
+from sklearn_dptda.cluster._mixture_fits import steps_and_floor
+from sklearn_dptda.cluster._private_centres import far_clusters, moved_centres
+from sklearn_dptda.cluster._standardised import Standardised
 from sklearn_dptda.privacy import NoiseSource
-from sklearn_dptda.utils._row_batches import Rows
+from sklearn_dptda.rows._budget import GaussianBudget
+from sklearn_dptda.rows._moments import Moments
+from sklearn_dptda.rows._rows import Rows
+from sklearn_dptda.rows._shrinkage import shrunk_covariances
 
 FAR_APART = np.array([[x, y] for x in range(5) for y in range(3)]) * 4.0
 

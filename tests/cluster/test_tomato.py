@@ -12,7 +12,7 @@ from sklearn.neighbors import KernelDensity, kneighbors_graph
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda.cluster import ToMATo
-from sklearn_dptda.cluster._peaks._peak_hierarchy import find_peaks, strict
+from sklearn_dptda.cluster._peak_hierarchy import find_peaks, strict
 
 
 def pyramid(X):

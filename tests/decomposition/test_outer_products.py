@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from sklearn_dptda.cluster._moments import _outer_products
-from sklearn_dptda.cluster._moments._budget_shares import GaussianBudget, LaplaceBudget
-from sklearn_dptda.cluster._moments._outer_products import entry_noise, release_outer_products
-from sklearn_dptda.cluster._moments._row_arithmetic import clip_norm
 from sklearn_dptda.privacy import NoiseSource
-from sklearn_dptda.utils import _row_batches
-from sklearn_dptda.utils._row_batches import Rows
+from sklearn_dptda.rows import _moments as _outer_products
+from sklearn_dptda.rows import _rows as _row_batches
+from sklearn_dptda.rows._arithmetic import clip_norm
+from sklearn_dptda.rows._budget import GaussianBudget, LaplaceBudget
+from sklearn_dptda.rows._moments import entry_noise, release_outer_products
+from sklearn_dptda.rows._rows import Rows
 
 KINDS = {"l2": GaussianBudget, "l1": LaplaceBudget}
 

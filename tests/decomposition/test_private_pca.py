@@ -15,10 +15,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda.cluster import DPMoG, DPToMATo, MorseMerging
-from sklearn_dptda.cluster._moments._budget_shares import GaussianBudget, LaplaceBudget
-from sklearn_dptda.cluster._moments._outer_products import release_outer_products
 from sklearn_dptda.datasets import load_usps
-from sklearn_dptda.decomposition import PrivatePCA, _private_covariance
+from sklearn_dptda.decomposition import PrivatePCA
+from sklearn_dptda.decomposition import _private_pca as _private_covariance
 from sklearn_dptda.decomposition._private_pca import _without_noise
 from sklearn_dptda.privacy import (
     NoiseSource,
@@ -27,7 +26,9 @@ from sklearn_dptda.privacy import (
     audit_epsilon,
     gaussian_mu,
 )
-from sklearn_dptda.utils._row_batches import Rows
+from sklearn_dptda.rows._budget import GaussianBudget, LaplaceBudget
+from sklearn_dptda.rows._moments import release_outer_products
+from sklearn_dptda.rows._rows import Rows
 from tests.cluster.test_dp_mog import spy_on_releases
 
 DATA = os.environ.get("SKLEARN_DPTDA_DATA")

@@ -6,16 +6,10 @@ import numpy as np
 import pytest
 
 from sklearn_dptda import DTMFiltration, KernelDistanceFiltration, bottleneck_distance
-from sklearn_dptda.filtration import (
-    cech_worst_case,
-    dtm_worst_case,
-    dtm_worst_case_loop,
-    sensitivity_cech,
-    sensitivity_dtm,
-    sensitivity_kernel_distance,
-)
-from sklearn_dptda.filtration._filtration_sensitivity import neighbour_count
-from sklearn_dptda.persistence._sublevel_diagrams import sublevel_diagrams
+from sklearn_dptda.filtration import sensitivity_cech, sensitivity_dtm, sensitivity_kernel_distance
+from sklearn_dptda.filtration._sensitivities import neighbour_count
+from sklearn_dptda.persistence._cubical import sublevel_diagrams
+from sklearn_dptda.theory import cech_worst_case, dtm_worst_case, dtm_worst_case_loop
 
 N_PAIRS = 2000
 RESOLUTION = {1: 9, 2: 7, 3: 5}

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from sklearn_dptda.filtration._fixed_point_power import FixedPointPower
+from sklearn_dptda.filtration._dtm import FixedPointPower, tiled_sums
 from sklearn_dptda.filtration._grid_filtration import grid_axes, grid_nodes
-from sklearn_dptda.filtration._tiles import tiled_sums
 
 
 def brute_force(points, axes, power):

@@ -22,7 +22,7 @@ from sklearn_dptda.graph import (
     _flipped_pairs,
     make_sbm,
 )
-from sklearn_dptda.graph._pairs import Pairs
+from sklearn_dptda.graph._flipped_pairs import Pairs
 from sklearn_dptda.privacy import (
     NoiseSource,
     PrivacyAccountant,

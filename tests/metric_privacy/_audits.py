@@ -4,7 +4,7 @@ import itertools
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
-from sklearn_dptda.metric_privacy._exact_draws import integer_weights
+from sklearn_dptda.metric_privacy._finite_laws import integer_weights
 from sklearn_dptda.privacy import audit_epsilon
 
 

@@ -5,19 +5,16 @@ import pytest
 
 from sklearn_dptda.metric_privacy import (
     MetricExponentialMechanism,
-    accuracy_bounds,
     entropic_scale,
-    optimal_mechanism,
     privacy_parameter,
 )
-from sklearn_dptda.metric_privacy._candidate_nets import prefix_costs
-from sklearn_dptda.metric_privacy._exact_draws import floored
-from sklearn_dptda.metric_privacy._finite_laws import worst_cost
-from sklearn_dptda.metric_privacy._linear_program import solve
-from sklearn_dptda.metric_privacy._linkage import subdominant
-from sklearn_dptda.metric_privacy._lower_bounds import by_packings, by_pairs, meeting_radii
+from sklearn_dptda.metric_privacy._exponential import prefix_costs
+from sklearn_dptda.metric_privacy._finite_laws import floored, worst_cost
+from sklearn_dptda.metric_privacy._finite_metrics import subdominant
 from sklearn_dptda.metric_privacy._packing import Traversal
-from sklearn_dptda.metric_privacy._upper_bounds import bound_of_net
+from sklearn_dptda.theory import accuracy_bounds, optimal_mechanism
+from sklearn_dptda.theory._accuracy_bounds import bound_of_net, by_packings, by_pairs, meeting_radii
+from sklearn_dptda.theory._optimal_mechanism import solve
 
 from ._audits import exact_parameter
 from ._spaces import KNOWN, line, many_spaces, random_graph, random_points, sphere, square, star

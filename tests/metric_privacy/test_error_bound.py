@@ -12,17 +12,19 @@ from scipy.sparse import coo_array
 from scipy.stats import binom, wasserstein_distance
 
 from sklearn_dptda.metric_privacy import PrivateMeasure
-from sklearn_dptda.metric_privacy._box_measure import consistent
-from sklearn_dptda.metric_privacy._halvings import (
+from sklearn_dptda.metric_privacy._box_measure import (
+    BoxNoise,
+    _laplace_quantile,
+    _log_moments,
     boxes,
     cell_ends,
+    consistent,
     halvings,
     leaf_of,
     level_scales,
     level_sums,
     level_widths,
 )
-from sklearn_dptda.metric_privacy._measure_error import BoxNoise, _laplace_quantile, _log_moments
 from sklearn_dptda.privacy import NoiseSource
 
 FALSE_ALARM = 1e-6

@@ -16,15 +16,11 @@ from sklearn_dptda.metric_privacy import (
     KNormMechanism,
     MetricExponentialMechanism,
     UltrametricMechanism,
-    accuracy_bounds,
-    diametric_scale,
     entropic_scale,
-    optimal_mechanism,
     privacy_parameter,
 )
-from sklearn_dptda.metric_privacy._exact_draws import draw, floored, least
-from sklearn_dptda.metric_privacy._linear_program import solve
-from sklearn_dptda.metric_privacy._named_metrics import cross_distances
+from sklearn_dptda.metric_privacy._finite_laws import draw, floored, least
+from sklearn_dptda.metric_privacy._finite_metrics import cross_distances
 from sklearn_dptda.persistence import bottleneck_distance, wasserstein_distance
 from sklearn_dptda.plotting import AccuracyBoundsDisplay
 from sklearn_dptda.privacy import (
@@ -33,6 +29,8 @@ from sklearn_dptda.privacy import (
     PrivacyBudgetExceeded,
     PrivacyLeakWarning,
 )
+from sklearn_dptda.theory import accuracy_bounds, diametric_scale, optimal_mechanism
+from sklearn_dptda.theory._optimal_mechanism import solve
 
 from ._spaces import HALVES, KNOWN, line, many_spaces, random_graph, sphere, square, words
 

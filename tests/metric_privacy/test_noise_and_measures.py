@@ -20,7 +20,6 @@ from sklearn_dptda.metric_privacy import (
     _smooth_measure,
 )
 from sklearn_dptda.metric_privacy import _box_measure as tree
-from sklearn_dptda.metric_privacy._lattice_noise import cube_radii, lattice_noise
 from sklearn_dptda.metric_privacy._smooth_measure import (
     hat_means,
     integrals,
@@ -29,12 +28,13 @@ from sklearn_dptda.metric_privacy._smooth_measure import (
     resolution_for,
     size_for,
 )
-from sklearn_dptda.preprocessing import _cubes
 from sklearn_dptda.privacy import (
     FixedPoint,
     NoiseSource,
     PrivacyAccountant,
 )
+from sklearn_dptda.privacy._lattice_noise import cube_radii, lattice_noise
+from sklearn_dptda.rows import _cubes
 from sklearn_dptda.utils.estimator_checks import check_privacy
 from tests.metric_privacy._audits import assert_audited
 

@@ -5,11 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from sklearn_dptda.metric_privacy import diametric_scale, entropic_scale, packing_number
-from sklearn_dptda.metric_privacy._exact_draws import floored
-from sklearn_dptda.metric_privacy._linear_program import solve
+from sklearn_dptda.metric_privacy import entropic_scale
+from sklearn_dptda.metric_privacy._finite_laws import floored
 from sklearn_dptda.metric_privacy._packing import Traversal, nearest_of_cells
-from sklearn_dptda.metric_privacy._upper_bounds import bound_of_clusters
+from sklearn_dptda.theory import diametric_scale, packing_number
+from sklearn_dptda.theory._accuracy_bounds import bound_of_clusters
+from sklearn_dptda.theory._optimal_mechanism import solve
 
 from ._audits import exact_parameter
 from ._spaces import KNOWN, line, many_spaces, random_graph, random_points, star

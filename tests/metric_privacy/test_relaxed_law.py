@@ -9,16 +9,14 @@ from scipy.stats import chi2
 from sklearn_dptda.metric_privacy import (
     MetricExponentialMechanism,
     UltrametricMechanism,
-    diametric_scale,
     entropic_scale,
-    optimal_mechanism,
-    packing_number,
     privacy_parameter,
 )
-from sklearn_dptda.metric_privacy._class_laws import relaxed_class_law
-from sklearn_dptda.metric_privacy._exact_draws import floored
-from sklearn_dptda.metric_privacy._linkage import subdominant
+from sklearn_dptda.metric_privacy._finite_laws import floored
+from sklearn_dptda.metric_privacy._finite_metrics import subdominant
+from sklearn_dptda.metric_privacy._ultrametric import relaxed_class_law
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded
+from sklearn_dptda.theory import diametric_scale, optimal_mechanism, packing_number
 
 from ._audits import exact_parameter
 from ._spaces import HALVES, KNOWN, line, random_graph, random_points, words

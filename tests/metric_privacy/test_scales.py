@@ -6,23 +6,21 @@ import math
 import numpy as np
 import pytest
 
-from sklearn_dptda.metric_privacy import (
-    ScaleBounds,
+from sklearn_dptda.metric_privacy import ScaleBounds, entropic_scale
+from sklearn_dptda.metric_privacy._finite_metrics import check_distances, is_ultrametric
+from sklearn_dptda.metric_privacy._packing import ExactPacking
+from sklearn_dptda.metric_privacy._smooth_measure import hat_means, integrals
+from sklearn_dptda.theory import (
     accuracy_bounds,
     baire_scale,
     diametric_scale,
     doubling_scale,
-    entropic_scale,
     lipschitz_scale,
     measure_scale,
     normed_scale,
     outer_scale,
     packing_number,
 )
-from sklearn_dptda.metric_privacy._distance_matrices import check_distances
-from sklearn_dptda.metric_privacy._linkage import is_ultrametric
-from sklearn_dptda.metric_privacy._packing import ExactPacking
-from sklearn_dptda.metric_privacy._smooth_measure import hat_means, integrals
 
 from ._spaces import HALVES, KNOWN, PAIRS, line, many_spaces, random_graph, random_points, words
 

@@ -8,11 +8,9 @@ from scipy.stats import binom, norm
 
 from sklearn_dptda import DTMFiltration, PrivatePersistence
 from sklearn_dptda.filtration import distance_to_measure
-from sklearn_dptda.filtration._bounds_ahead import bounds_ahead
-from sklearn_dptda.filtration._resolution import resolution_for
+from sklearn_dptda.filtration._grid_filtration import resolution_for
 from sklearn_dptda.model_selection import plan_release
-from sklearn_dptda.model_selection._loop_model import LoopModel
-from sklearn_dptda.model_selection._planner import MASSES
+from sklearn_dptda.model_selection._planner import MASSES, LoopModel, bounds_ahead
 from sklearn_dptda.model_selection._release_plan import rounded_up, threshold
 from sklearn_dptda.persistence import CubicalPersistence, bottleneck_distance
 

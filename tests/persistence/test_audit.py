@@ -9,8 +9,8 @@ mechanism, which are compared without any sampling.
 import pytest
 
 from sklearn_dptda import DTMFiltration, PrivatePersistence
-from sklearn_dptda.filtration import dtm_worst_case
 from sklearn_dptda.privacy import audit_epsilon
+from sklearn_dptda.theory import dtm_worst_case
 
 OPTIONS = {"confidence": 1 - 1e-6, "n_jobs": 2}
 EPSILON = 1.0

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sklearn_dptda.persistence._base_measure import make_base_measure
-from sklearn_dptda.persistence._column_tops import (
+from sklearn_dptda.persistence._covers import (
     column_tops,
     column_tops_few,
     weight_below,

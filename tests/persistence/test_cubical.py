@@ -4,7 +4,7 @@ import pytest
 
 from sklearn_dptda import CubicalPersistence, DTMFiltration
 from sklearn_dptda.datasets import make_two_circles
-from sklearn_dptda.persistence._sublevel_diagrams import sublevel_diagrams
+from sklearn_dptda.persistence._cubical import sublevel_diagrams
 
 
 def reference(values, q):

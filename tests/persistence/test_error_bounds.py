@@ -19,9 +19,13 @@ from sklearn_dptda.persistence import (
     noise_floor,
     not_empty,
 )
-from sklearn_dptda.persistence._ball_volumes import BirthVolumes, DiagramVolumes
 from sklearn_dptda.persistence._base_measure import make_base_measure
-from sklearn_dptda.persistence._error_levels import error_level, noise_level
+from sklearn_dptda.persistence._error_bounds import (
+    BirthVolumes,
+    DiagramVolumes,
+    error_level,
+    noise_level,
+)
 from sklearn_dptda.persistence._exact_sampler import decay_table
 from sklearn_dptda.persistence._mechanisms import mechanism_of
 from sklearn_dptda.privacy import NoiseWarning, PrivacyAccountant

@@ -15,8 +15,7 @@ from sklearn_dptda import (
     PrivacyLeakWarning,
     PrivatePersistence,
 )
-from sklearn_dptda.persistence._diagram_grid import make_grid
-from sklearn_dptda.persistence._mechanisms import mechanism_of
+from sklearn_dptda.persistence._mechanisms import make_grid, mechanism_of
 
 
 def test_infinite_epsilon_is_the_exact_sibling(filtration):

@@ -11,7 +11,7 @@ from sklearn_dptda import (
     bottleneck_distance,
 )
 from sklearn_dptda.datasets import make_two_circles
-from sklearn_dptda.filtration import dtm_worst_case
+from sklearn_dptda.theory import dtm_worst_case
 
 # Figure 3: one point more, near the middle of the two circles.
 POINT = (-0.1, -0.1)

@@ -7,8 +7,8 @@ import pytest
 
 from sklearn_dptda import bottleneck_distance
 from sklearn_dptda.persistence import dilation_dissimilarity, shift_invariant_bottleneck_distance
-from sklearn_dptda.persistence._families import Dilations, Shifts
 from sklearn_dptda.persistence._matching import saturates_matrix
+from sklearn_dptda.persistence._shifted import Dilations, Shifts
 
 INF = math.inf
 PAIR = np.array([[1.0, 3.0], [0.5, 1.0]])

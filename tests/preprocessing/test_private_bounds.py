@@ -20,12 +20,13 @@ from sklearn_dptda import (
 )
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.model_selection import planned_loss
-from sklearn_dptda.preprocessing import PrivateBounds, _cubes, _private_bounds
+from sklearn_dptda.preprocessing import PrivateBounds, _private_bounds
 from sklearn_dptda.privacy import NoiseSource
 from sklearn_dptda.privacy._choice import choose_member
 from sklearn_dptda.privacy.neighbours import row_neighbours
-from sklearn_dptda.utils._cell_counts import CellCounts
-from sklearn_dptda.utils._row_batches import Rows
+from sklearn_dptda.rows import _cubes
+from sklearn_dptda.rows._cubes import CellCounts
+from sklearn_dptda.rows._rows import Rows
 
 
 class Law:

@@ -21,8 +21,7 @@ from sklearn_dptda.privacy import (
 )
 from sklearn_dptda.privacy._composition_rules import Budget
 from sklearn_dptda.privacy._high_water_mark import last_mark
-from sklearn_dptda.privacy._ledger import _CREATE_SPEND, Ledger
-from sklearn_dptda.privacy._ledger_state import CREATE_BUDGET, CREATE_STATE, State
+from sklearn_dptda.privacy._ledger import _CREATE_SPEND, CREATE_BUDGET, CREATE_STATE, Ledger, State
 from tests.privacy._private_mean import PrivateMean
 
 X = np.random.default_rng(0).uniform(size=(60, 2))

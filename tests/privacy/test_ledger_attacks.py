@@ -19,8 +19,8 @@ from sklearn_dptda.privacy import (
     PrivacyLedgerError,
     _ledger,
     _ledger_stores,
-    _machine_identity,
 )
+from sklearn_dptda.privacy import _ledger_stores as _machine_identity
 from sklearn_dptda.privacy._high_water_mark import last_mark
 from tests.privacy.conftest import _find, _free_port
 

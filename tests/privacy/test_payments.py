@@ -13,6 +13,7 @@ import pytest
 
 from sklearn_dptda.cluster import DPLloyd
 from sklearn_dptda.model_selection import release_once
+from sklearn_dptda.model_selection._replicates import PaidAhead, Reservation
 from sklearn_dptda.privacy import (
     PrivacyAccountant,
     PrivacyBudgetExceeded,
@@ -22,7 +23,6 @@ from sklearn_dptda.privacy import (
     _ledger_stores,
 )
 from sklearn_dptda.privacy._composition_rules import Charge, Sums
-from sklearn_dptda.privacy._reservation import PaidAhead, Reservation
 
 KEY = "0123456789abcdef" * 2
 

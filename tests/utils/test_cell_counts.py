@@ -6,8 +6,8 @@ from operator import add
 import numpy as np
 import pytest
 
-from sklearn_dptda.utils._cell_counts import CellCounts
-from sklearn_dptda.utils._row_batches import Rows, Tally
+from sklearn_dptda.rows._cubes import CellCounts
+from sklearn_dptda.rows._rows import Rows, Tally
 
 
 @pytest.mark.parametrize("d", [1, 3])

@@ -1,0 +1,80 @@
+"""What the commands write: files, and progress."""
+
+import csv
+import json
+import math
+import sys
+import threading
+import time
+from contextlib import contextmanager
+
+import numpy as np
+
+
+def write_json(path, guarantee, **content):
+    """Write the guarantee and what belongs to it."""
+    promised = {
+        "text": str(guarantee),
+        "epsilon": guarantee.epsilon,
+        "delta": guarantee.delta,
+        "adjacency": guarantee.adjacency,
+        "unit": guarantee.unit,
+        "seeded": guarantee.seeded,
+    }
+    text = json.dumps({"guarantee": promised, **content}, indent=1, default=_plain)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def write_csv(path, header, rows):
+    """Write a table; numbers to their last digit."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(header)
+        writer.writerows([_plain(cell) for cell in row] for row in rows)
+
+
+def write_persistence(path, dimensions, diagrams):
+    """Write lines of dimension, birth and death, as GUDHI reads and writes them."""
+    lines = [
+        f"{q} {float(birth)!r} {float(death)!r}\n"
+        for q, diagram in zip(dimensions, diagrams, strict=True)
+        for birth, death in diagram
+    ]
+    path.write_text("".join(lines), encoding="utf-8")
+
+
+def finite_or_none(value):
+    """A number that JSON can hold."""
+    return value if math.isfinite(value) else None
+
+
+def _plain(value):
+    """A number or an array of NumPy as one of Python."""
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+
+
+# Until the first line, and between further ones.
+_SECONDS, _AGAIN = 2.0, 5.0
+
+
+@contextmanager
+def slow(what):
+    """Say on stderr what is going on after two seconds, and then every five."""
+    done = threading.Event()
+    teller = threading.Thread(target=_tell, args=(what, done), daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        done.set()
+        teller.join()
+
+
+def _tell(what, done):
+    start = time.monotonic()
+    if done.wait(_SECONDS):
+        return
+    print(f"{what} ...", file=sys.stderr, flush=True)
+    while not done.wait(_AGAIN):
+        elapsed = time.monotonic() - start
+        print(f"{what} ... {elapsed:.0f} s", file=sys.stderr, flush=True)

@@ -1,0 +1,116 @@
+"""A private tree of boxes, split in halves where the noisy counts are large."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from sklearn_dptda.rows._arithmetic import row_products
+from sklearn_dptda.rows._moments import MomentWeights, hard_assignment
+
+_COUNT_WEIGHTS = MomentWeights(1.0)
+# Boxes are not split below this part of the root: at the rim they hold what lies beyond.
+_LEAST_SIDE = 2.0**-12
+# Half-widths of the root, in standard deviations of its axes.
+_ROOT = 2.5
+# Boxes are split if they have more than this many standard deviations of noise ...
+_SIGNAL = 6.0
+# ... and than this part of a cluster of average size.
+_PART = 0.1
+
+
+@dataclass
+class BoxTree:
+    """Boxes of a binary tree, in coordinates along the columns of ``directions``.
+
+    ``low`` and ``high``, of shape (n_nodes, n_axes), are the boxes; those at the rim stand for all
+    that lies beyond them. ``axis``, ``cut`` and ``left``, one for each node, say where a node is
+    cut and which is its lower child, the upper one being next to it; the child of a leaf is -1.
+    """
+
+    directions: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    axis: np.ndarray
+    cut: np.ndarray
+    left: np.ndarray
+
+    @classmethod
+    def root(cls, directions, half_widths):
+        """One box around the origin."""
+        half = np.asarray(half_widths, dtype=float)[None]
+        return cls(directions, -half, half, np.full(1, -1), np.zeros(1), np.full(1, -1))
+
+    @property
+    def leaves(self):
+        """Indices of nodes that are not split."""
+        return np.flatnonzero(self.left < 0)
+
+    @property
+    def centres(self):
+        """Centres of the boxes, in their coordinates."""
+        return (self.low + self.high) / 2
+
+    def coordinates(self, part):
+        """Coordinates of records, each by itself."""
+        return row_products(part, self.directions.T[:, None]).T
+
+    def leaf_of(self, part):
+        """Index of the leaf of each record, among :attr:`leaves`."""
+        coordinates = self.coordinates(part)
+        rows, node = np.arange(len(part)), np.zeros(len(part), dtype=np.intp)
+        while (self.left[node] >= 0).any():
+            inner = self.left[node] >= 0
+            above = coordinates[rows, self.axis[node]] > self.cut[node]
+            node = np.where(inner, self.left[node] + above, node)
+        return np.searchsorted(self.leaves, node)
+
+    def split(self, nodes):
+        """Halve boxes across their longest side, down to a least length."""
+        least = _LEAST_SIDE * (self.high[0] - self.low[0]).max()
+        for node in nodes:
+            sides = self.high[node] - self.low[node]
+            axis = int(np.argmax(sides))
+            if sides[axis] <= least:
+                continue
+            middle = (self.low[node, axis] + self.high[node, axis]) / 2
+            below, above = self.high[node].copy(), self.low[node].copy()
+            below[axis] = above[axis] = middle
+            self.axis[node], self.cut[node], self.left[node] = axis, middle, len(self.low)
+            self.low = np.vstack([self.low, self.low[node], above])
+            self.high = np.vstack([self.high, below, self.high[node]])
+            self.axis = np.append(self.axis, [-1, -1])
+            self.cut = np.append(self.cut, [0.0, 0.0])
+            self.left = np.append(self.left, [-1, -1])
+
+
+def grow(rows, directions, half_widths, n_clusters, depth, budget, share):
+    """Grow a tree level by level, so many public levels, from noisy counts of its leaves.
+
+    ``half_widths`` of the root box are in standard deviations of the axes; ``n_clusters`` says how
+    small boxes have to be.
+    """
+    tree = BoxTree.root(directions, _ROOT * np.asarray(half_widths))
+    for _ in range(depth):
+        leaves = tree.leaves
+        moments = budget.release(
+            rows,
+            hard_assignment(tree.leaf_of, _no_residuals),
+            len(leaves),
+            _COUNT_WEIGHTS,
+            share / depth,
+        )
+        total = max(float(moments.counts.sum()), 1.0)
+        enough = max(_SIGNAL * moments.sd_count, _PART * total / n_clusters)
+        tree.split(leaves[moments.counts >= enough])
+    return tree
+
+
+def _no_residuals(part, cells):
+    """Counts alone are released."""
+    return part
+
+
+def default_depth(n_clusters):
+    """Levels that make some ten boxes for each cluster, and two to spare."""
+    return math.ceil(math.log2(n_clusters / _PART)) + 2

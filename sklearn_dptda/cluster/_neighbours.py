@@ -1,0 +1,195 @@
+"""Neighbours of rows, and the densities that they give."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from joblib import effective_n_jobs
+from scipy.sparse import coo_array, issparse
+from scipy.spatial import KDTree
+from sklearn.neighbors import KernelDensity, NearestNeighbors
+
+# Beyond it trees of boxes are slower than looking at everything.
+_MOST_FEATURES = 15
+# Rows of a box that is not cut any more: fewer boxes are opened, and all of one looked at.
+_LEAF_SIZE = 40
+
+
+class Neighbours:
+    """Nearest rows among those of a table, in any metric of scikit-learn's."""
+
+    def __init__(self, X, metric, n_jobs):
+        self.n_rows, self.n_jobs = len(X), n_jobs
+        # Products of rows far from the origin would lose their differences.
+        self._middle = X.mean(axis=0) if metric == "euclidean" else 0.0
+        X = X - self._middle
+        if metric == "euclidean" and X.shape[1] <= _MOST_FEATURES:
+            # Cut in the middle of boxes, not of the rows in them: fewer boxes are opened.
+            self._index = KDTree(X, _LEAF_SIZE, balanced_tree=False)
+        else:
+            self._index = NearestNeighbors(metric=metric, n_jobs=n_jobs).fit(X)
+
+    def nearest(self, X, k):
+        """Distances and indices of the ``k`` nearest rows, the nearest first."""
+        k, X = min(k, self.n_rows), X - self._middle
+        if not isinstance(self._index, KDTree):
+            return self._index.kneighbors(X, k)
+        # A list of ranks keeps two dimensions, and is slower.
+        ranks = k if k > 1 else [1]
+        workers = effective_n_jobs(self.n_jobs)
+        if len(X) != self.n_rows:
+            return self._index.query(X, ranks, workers=workers)
+        # The tree's own rows, as a rule: box by box, what one query has read serves the next.
+        order = self._index.indices
+        distances, near = np.empty((len(X), k)), np.empty((len(X), k), dtype=np.int64)
+        distances[order], near[order] = self._index.query(X[order], ranks, workers=workers)
+        return distances, near
+
+    def within(self, X, radius):
+        """Indices of the rows within a radius, a list of arrays."""
+        X = X - self._middle
+        if not isinstance(self._index, KDTree):
+            return list(self._index.radius_neighbors(X, radius, return_distance=False))
+        workers = effective_n_jobs(self.n_jobs)
+        inside = self._index.query_ball_point(X, radius, workers=workers)
+        return [np.asarray(near, dtype=np.int64) for near in inside]
+
+
+class PrecomputedNeighbours:
+    """The same from distances of each row to the training rows.
+
+    Sparse distances are those that are stored, the others being infinite.
+    """
+
+    def __init__(self, n_rows):
+        self.n_rows = n_rows
+
+    def nearest(self, D, k):
+        """Distances and indices, the nearest first, as two lists of arrays: rows may run short."""
+        if issparse(D):
+            rows = [slice(*D.indptr[i : i + 2]) for i in range(D.shape[0])]
+            pairs = [(D.data[row], D.indices[row]) for row in rows]
+        else:
+            everything = np.arange(D.shape[1])
+            pairs = [(row, everything) for row in D]
+        chosen = [np.argsort(distances, kind="stable")[:k] for distances, _ in pairs]
+        return (
+            [d[i] for (d, _), i in zip(pairs, chosen, strict=True)],
+            [j[i].astype(np.int64) for (_, j), i in zip(pairs, chosen, strict=True)],
+        )
+
+    def within(self, D, radius):
+        """Indices of the training rows within a radius, a list of arrays."""
+        distances, indices = self.nearest(D, self.n_rows)
+        return [j[d <= radius] for d, j in zip(distances, indices, strict=True)]
+
+
+def with_diagonal(D):
+    """Sparse distances with a stored distance of each row from itself."""
+    entries = D.tocoo()
+    missing = np.setdiff1d(np.arange(D.shape[0]), entries.row[entries.row == entries.col])
+    data = np.r_[entries.data, np.zeros(len(missing))]
+    places = np.r_[entries.row, missing], np.r_[entries.col, missing]
+    return coo_array((data, places), D.shape).tocsr()
+
+
+_FEWEST, _MOST = 10, 100
+
+
+def make_search(X, metric, n_jobs):
+    """Search for nearest rows among those of a table, or of a table of distances."""
+    if metric == "precomputed":
+        return PrecomputedNeighbours(X.shape[0])
+    return Neighbours(X, metric, n_jobs)
+
+
+@dataclass(frozen=True)
+class NeighbourChoice:
+    """Neighbours of rows among those of a search: so many of the nearest, or all in a radius.
+
+    ``n_distances`` are needed of each row for its density: None, one for each neighbour; 0, none.
+    """
+
+    search: Neighbours | PrecomputedNeighbours
+    n_neighbors: int | str
+    radius: float | None
+    n_distances: int | None
+
+    def near(self, X):
+        """Indices of the neighbours of each row."""
+        if self.radius is not None:
+            return self.search.within(X, self.radius)
+        return _first(self.search.nearest(X, self._n_asked())[1], self._n_near())
+
+    def near_and_distances(self, X):
+        """Indices of the neighbours of each row, and distances for its density."""
+        n_asked, n_distances = self._n_asked(), self._n_measured()
+        distances, near = self.search.nearest(X, n_asked) if n_asked else (None, None)
+        if n_distances:
+            distances = _first(distances, n_distances)
+        if self.radius is not None:
+            return self.search.within(X, self.radius), distances
+        return _first(near, self._n_near()), distances
+
+    def _n_near(self):
+        if self.n_neighbors != "sqrt":
+            return int(self.n_neighbors)
+        return min(max(_FEWEST, math.isqrt(self.search.n_rows)), _MOST)
+
+    def _n_measured(self):
+        return self._n_near() if self.n_distances is None else self.n_distances
+
+    def _n_asked(self):
+        """How many neighbours a search is asked for: the same always, since ties depend on it."""
+        return max(self._n_near() if self.radius is None else 0, self._n_measured())
+
+
+def with_themselves(near):
+    """Neighbours of each row, and first of all itself where it is missing."""
+    return [row if i in row else np.r_[i, row] for i, row in enumerate(near)]
+
+
+def _first(rows, k):
+    return rows[:, :k] if isinstance(rows, np.ndarray) else [row[:k] for row in rows]
+
+
+def row_densities(X, density, distances, bandwidth, metric):
+    """Density of each row, or its logarithm, by the name of a density or a function of the rows.
+
+    ``distances`` to the nearest rows are for the distance to a measure. A ValueError says that
+    some density is not finite.
+    """
+    if callable(density):
+        values = np.asarray(density(X), dtype=float)
+        if values.shape != (X.shape[0],) or not np.isfinite(values).all():
+            raise ValueError("density must return one finite number for each row.")
+        return values
+    if density in ("kde", "log_kde"):
+        logs = KernelDensity(bandwidth=bandwidth, metric=metric).fit(X).score_samples(X)
+    else:
+        # The exponent that makes a density of a distance.
+        dimension = 2 if metric == "precomputed" else X.shape[1]
+        logs = -0.5 * dimension * _log_mean_squares(distances)
+    if not np.isfinite(logs).all():
+        raise ValueError(
+            f"density={density!r} is not finite: with metric={metric!r}, distances "
+            "of these rows are undefined or overflow."
+        )
+    return logs if density.startswith("log") else np.exp(logs - logs.max())
+
+
+def _log_mean_squares(distances):
+    """Logarithms of the mean squares of the distances of each row.
+
+    Taken in units of the largest, whose square may overflow.
+    """
+    if isinstance(distances, np.ndarray):
+        largest = distances.max() or 1.0
+        means = np.square(distances / largest).mean(axis=1)
+    else:
+        largest = max(row.max() for row in distances) or 1.0
+        means = np.array([np.square(row / largest).mean() for row in distances])
+    positive = means[means > 0]
+    # Copies of a row are nearer than anything else, but not infinitely so.
+    floor = 0.25 * positive.min() if len(positive) else 1.0
+    return np.log(np.maximum(means, floor)) + 2 * np.log(largest)

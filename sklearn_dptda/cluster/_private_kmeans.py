@@ -1,0 +1,107 @@
+"""What private k-means estimators share."""
+
+from numbers import Integral, Real
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
+from sklearn.metrics.pairwise import euclidean_distances
+
+from sklearn_dptda._docs import fill_doc
+from sklearn_dptda._typing import FloatArray, IntArray
+from sklearn_dptda.cluster._mixture_density import COVARIANCE_TYPES, compact
+from sklearn_dptda.cluster._mixture_fits import mixture_steps
+from sklearn_dptda.rows._estimator import PrivateRowsEstimator
+from sklearn_dptda.rows._methods import FitPredictMixin, RowTransformerMixin, by_rows, sum_by_rows
+from sklearn_dptda.utils._sklearn import Interval, Options, StrOptions
+
+
+class PrivateKMeans(
+    ClassNamePrefixFeaturesOutMixin, RowTransformerMixin, FitPredictMixin, PrivateRowsEstimator
+):
+    """Base of private k-means.
+
+    Children return standardised rows and noisy clusters of these from ``_fit_centres``.
+    """
+
+    _gaussian_only = False
+    _parameter_constraints = {
+        **PrivateRowsEstimator._parameter_constraints,
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "covariance_share": [Interval(Real, 0.01, 0.9, closed="both"), Options(Real, {0})],
+        "covariance_type": [StrOptions(set(COVARIANCE_TYPES))],
+    }
+
+    def _learn(self, rows, budget, rng, box):
+        share, kind = float(self.covariance_share), self.covariance_type
+        self.scales_ = box.unit
+        data, clusters = self._fit_centres(rows, share, budget, rng)
+        if share > 0:
+            last = mixture_steps(data, clusters.centres, 1, data.budget, share, kind)
+            clusters, covariances = last.components()
+            _, covariances = data.back(clusters.centres, covariances)
+            self.covariances_ = compact(box.covariances(covariances), kind)
+        self.weights_, self.weights_noise_ = clusters.weights, clusters.sd_weights
+        self.cluster_centers_ = box.points(data.back(clusters.centres))
+        self.cluster_centers_noise_ = box.unit * data.scale * clusters.sd_centres
+        self.within_noise_ = clusters.within_noise
+
+    def _one_unit(self):
+        return self.covariance_share > 0 and self.covariance_type == "spherical"
+
+    def _released(self):
+        covariances = ", covariances" if self.covariance_share > 0 else ""
+        return f"centres and weights{covariances} of k-means clusters"
+
+    @property
+    def _n_features_out(self):
+        return len(self.cluster_centers_)
+
+    @by_rows
+    @fill_doc
+    def predict(self, X: ArrayLike) -> IntArray:
+        """Nearest centre of each row, in units of ``scales_``.
+
+        %(one_number_for_each_row)s
+        """
+        return self._distances(X).argmin(axis=1)
+
+    @by_rows
+    def transform(self, X: ArrayLike) -> FloatArray:
+        """Distances to the centres, in units of ``scales_``.
+
+        A function of each row: *not* private for private rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters)
+        """
+        return self._distances(X)
+
+    def _distances(self, X):
+        X = self._rows(X)
+        return euclidean_distances(X / self.scales_, self.cluster_centers_ / self.scales_)
+
+    def score(self, X: ArrayLike, y: object = None) -> float:
+        """Minus the sum of squared distances to nearest centres, in units of ``scales_``.
+
+        *Not* private.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or Dask collection
+            Summed where it is, as by ``fit``.
+        y : Ignored
+
+        Returns
+        -------
+        float
+        """
+        return -float(sum_by_rows(self, X, "_squares")[1])
+
+    def _squares(self, X):
+        return np.square(self._distances(X).min(axis=1))

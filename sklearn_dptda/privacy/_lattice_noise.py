@@ -1,0 +1,95 @@
+"""Integer vectors whose probability falls with a norm."""
+
+import math
+
+import numpy as np
+
+from sklearn_dptda.privacy._fixed_point import ROUND_UP
+
+_BATCH = 1 << 16
+
+
+def lattice_noise(noise, rate, shape, norm):
+    """Integer vectors with probabilities proportional to ``exp(-rate * norm)``.
+
+    The norm is ``"l1"``, ``"linf"``, or ``"l2"`` rounded up to a whole number; the shape is
+    (n_vectors, n_dims) with at least one vector.
+    """
+    if norm == "l1":
+        # Rounded up: no loss of a last digit.
+        return noise.discrete_laplace(ROUND_UP / rate, shape)
+    d = shape[1]
+
+    def in_ball(missing):
+        # Enough for what is kept of the cube, and little more.
+        wanted = min(int(missing * _cubes_per_ball(norm, d) * 1.1) + 16, _BATCH)
+        radii = cube_radii(noise, rate, wanted, d)
+        points = _in_cubes(noise, radii, d)
+        if norm == "linf":
+            return points
+        return points[(points.astype(float) ** 2).sum(axis=1) <= radii.astype(float) ** 2]
+
+    return _until(shape[0], in_ball)
+
+
+def _until(size, some):
+    """As many as wanted of what ``some(missing)`` gives a few of at a time."""
+    batches, missing = [], size
+    while missing > 0:
+        batches.append(some(missing)[:missing])
+        missing -= len(batches[-1])
+    return np.concatenate(batches)
+
+
+def _cubes_per_ball(norm, d):
+    if norm == "linf":
+        return 1.0
+    return 2.0**d * math.gamma(d / 2 + 1) / math.pi ** (d / 2)
+
+
+def cube_radii(noise, rate, size, d):
+    """Integers ``k`` with probability proportional to ``(2 k + 1)**d * exp(-rate * k)``.
+
+    Sums of ``d + 1`` geometric variables have weights ``binom(k + d, d)``; the
+    ratio to the wanted ones is a product of fractions, each of which a coin
+    with this probability accepts.
+    """
+
+    def accepted(missing):
+        k = sum(_geometric(noise, rate, missing) for _ in range(d + 1))
+        for i in range(1, d + 1):
+            # (2 k + 1) / (2 k + 2 i): exact, by integers.
+            k = k[_below(noise, 2 * (k + i)) < 2 * k + 1]
+        return k
+
+    return _until(size, accepted)
+
+
+def _geometric(noise, rate, size):
+    """Integers from zero on with probability proportional to ``exp(-rate * k)``."""
+
+    def not_negative(missing):
+        k = noise.discrete_laplace(ROUND_UP / rate, int(2.2 * missing) + 16)
+        return k[k >= 0]
+
+    return _until(size, not_negative)
+
+
+def _in_cubes(noise, radii, d):
+    """Uniform integer points of cubes around zero."""
+    sides = np.repeat(2 * radii + 1, d)
+    return _below(noise, sides).reshape(-1, d) - radii[:, None]
+
+
+def _below(noise, limits):
+    """Integers uniform from zero to below each limit, exactly, by rejection."""
+    limits = np.asarray(limits, dtype=np.int64)
+    shift = (64 - np.frexp(limits.astype(float))[1]).astype(np.uint64)
+    uniform = np.empty(len(limits), dtype=np.int64)
+    missing = np.arange(len(limits))
+    while len(missing):
+        draws = (noise.words(len(missing)) >> shift[missing]).astype(np.int64)
+        inside = draws < limits[missing]
+        uniform[missing[inside]] = draws[inside]
+        missing = missing[~inside]
+    return uniform

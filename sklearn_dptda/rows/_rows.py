@@ -1,0 +1,259 @@
+"""Rows in batches, whole or in parts elsewhere, and the box that they are scaled to."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+
+from sklearn_dptda._typing import FloatArray, Parts
+from sklearn_dptda.privacy._estimator import silent_arithmetic
+from sklearn_dptda.utils._frames import Columns
+from sklearn_dptda.utils._reading import without_quotes, without_values
+
+BATCH = 1 << 15
+# Rows and numbers that are computed with at a time: they fit a cache, and their memory is used
+# again for the next ones where larger pieces would be fetched and returned each time.
+_PIECE, _NUMBERS = 1 << 12, 1 << 18
+_PART = "a part of the rows"
+# What has changed may be private.
+CHANGED = (
+    "chunks have changed between two passes: all passes must see the same rows, bit for bit. Store "
+    "rows that each pass would draw or compute anew, or read from a table that changes. What was "
+    "paid stays spent."
+)
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Number of rows of some parts, the sum over them, why they were refused, their checksum.
+
+    Tallies add up in any order. What is wrong with rows is told by value: no machine logs it
+    beside them.
+    """
+
+    n_rows: int
+    total: Any = None
+    refused: Exception | None = None
+    checksum: int = 0
+
+    @classmethod
+    def of(cls, count, part):
+        """What ``count`` makes of a part, or its refusal."""
+        try:
+            with silent_arithmetic():
+                return count(part)
+        except Exception as error:
+            return cls(0, None, without_values(error, _PART))
+
+    def __add__(self, other):
+        if not isinstance(other, Tally):
+            return self if other == 0 else NotImplemented
+        return Tally.of(self._with, other)
+
+    __radd__ = __add__
+
+    def _with(self, other):
+        refused = self.refused or other.refused
+        total = None if refused else _added(self.total, other.total)
+        checksum = (self.checksum + other.checksum) % 2**64
+        return Tally(self.n_rows + other.n_rows, total, refused, checksum)
+
+    def checked(self):
+        """The same, unless parts were refused."""
+        if self.refused is not None:
+            raise self.refused
+        return self
+
+
+def _added(first, second):
+    """Sum of two totals, item by item for tuples; None of no rows."""
+    if first is None or second is None:
+        return second if first is None else first
+    if isinstance(first, tuple):
+        return tuple(map(_added, first, second))
+    return first + second
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """Sum of ``count`` over the batches of a part, which ``functions`` have gone over before."""
+
+    batches: Callable[[Any], Iterable[Any]]
+    functions: tuple
+    count: Callable[[Any], Any]
+    size: int
+    may_change: bool
+
+    def __call__(self, part):
+        return Tally.of(self._sum, part)
+
+    def _sum(self, part):
+        n_rows, total, seen = 0, None, 0
+        for batch in self.batches(part):
+            n_rows += len(batch)
+            if self.may_change:
+                seen += checksum(batch)
+            for piece in slices(batch, self.size):
+                for function in self.functions:
+                    piece = function(piece)
+                total = _added(total, self.count(piece))
+        return Tally(n_rows, total, checksum=seen % 2**64)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a table in parts, of which ``batches`` makes arrays with ``n_features`` columns.
+
+    ``columns`` are those of the tables that the rows came in, where that matters; ``checksum``
+    is that of all rows, where they are read anew for each sum.
+    """
+
+    parts: Parts
+    batches: Callable[[Any], Iterable[Any]]
+    n_rows: int
+    n_features: int
+    columns: Columns | None = None
+    checksum: int | None = None
+    functions: tuple = ()
+
+    @classmethod
+    def of_array(cls, X, columns=None):
+        """Rows of one array."""
+        return cls.of_arrays([X], columns)
+
+    @classmethod
+    def of_arrays(cls, arrays, columns=None):
+        """Rows of several arrays."""
+        batches = [batch for X in arrays for batch in slices(X, BATCH)]
+        return cls(_Held(batches), iter, sum(map(len, arrays)), arrays[0].shape[1], columns)
+
+    def sum(self, count, width=1, n_cells=1):
+        """Sum what ``count`` makes of batches of rows, each row of them by itself.
+
+        Arrays, tuples of them, or what adds up by ``+``: exact, in whatever order. ``count`` is
+        small, can be pickled, and holds public or released values alone; ``width`` numbers are
+        what it needs for each row, and ``n_cells`` those that it makes of a batch.
+        """
+        size = max(batch_size(width), min(n_cells, BATCH))
+        a_pass = _Pass(self.batches, self.functions, count, size, self.checksum is not None)
+        with without_quotes(_PART):
+            tally = self.parts.map_reduce(a_pass)
+        if not isinstance(tally, Tally):
+            raise ValueError("map_reduce must return the sum, by +, of function(part) over parts.")
+        tally.checked()
+        if (tally.n_rows, tally.checksum) != (self.n_rows, self.checksum or 0):
+            raise ValueError(CHANGED)
+        return tally.total
+
+    def map(self, function):
+        """Rows after a function that treats each row by itself, and keeps their number."""
+        if isinstance(self.parts, _Held):
+            return replace(self, parts=_Held([function(batch) for batch in self.parts.batches]))
+        return replace(self, functions=(*self.functions, function))
+
+    def as_array(self):
+        """Rows in memory, together."""
+        return np.concatenate(self.parts.batches)
+
+    def selected(self, chosen):
+        """Some of the columns, by their indices."""
+        return replace(self.map(partial(_columns, chosen=chosen)), n_features=len(chosen))
+
+
+@dataclass(frozen=True)
+class _Held:
+    """Batches in memory, as one part: what is mapped once is not mapped again."""
+
+    batches: list
+
+    def map_reduce(self, function):
+        return function(self.batches)
+
+
+def _columns(X, chosen):
+    return X[:, chosen]
+
+
+def checksum(X):
+    """Sum of a hash of each row, modulo 2**64: the same in whatever order and parts they come."""
+    # Rows are hashed whole: a sum over columns would not see values that change places.
+    factors = _mixed(np.arange(1, X.shape[1] + 1, dtype=np.uint64)) | 1
+    total = 0
+    for piece in slices(X.view(np.uint64), batch_size(X.shape[1])):
+        # Of round numbers the upper bits alone are in use.
+        total += int(_mixed((piece ^ (piece >> 32)) @ factors).sum())
+    return total % 2**64
+
+
+def _mixed(h):
+    """Integers in which each bit depends on all of them, as in SplitMix64."""
+    h = (h ^ (h >> 30)) * 0xBF58476D1CE4E5B9
+    h = (h ^ (h >> 27)) * 0x94D049BB133111EB
+    return h ^ (h >> 31)
+
+
+def count_beyond(X, low, high):
+    """Number of rows beyond bounds."""
+    return int(((low > X) | (high < X)).any(axis=1).sum())
+
+
+def batch_size(width):
+    """Rows of a batch for computations that need ``width`` numbers for each."""
+    return max(1, min(_PIECE, _NUMBERS // max(width, 1)))
+
+
+def slices(X, size):
+    """Pieces of at most ``size`` rows."""
+    return (X[start : start + size] for start in range(0, len(X), size))
+
+
+# Widths of columns for which nothing overflows.
+_WIDTHS = (1e-100, 1e100)
+
+
+@dataclass(frozen=True)
+class Box:
+    """Bounds that rows are clipped to; from ``origin``, in ``unit``, they make a cube.
+
+    Arrays of shape (n_features,), and the least coordinate of the cube, whose largest is 1.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    origin: FloatArray
+    unit: FloatArray
+    least: float
+
+    def __post_init__(self):
+        if not ((self.unit > _WIDTHS[0]) & (self.unit < _WIDTHS[1])).all():
+            raise ValueError("bounds are too wide or too narrow for floating-point numbers.")
+
+    @classmethod
+    def centred(cls, low: FloatArray, high: FloatArray, one_unit: bool = False) -> Self:
+        """Box that becomes ``[-1, 1]**d``, or a part of it where one unit serves all columns."""
+        unit = (high - low) / 2
+        if one_unit:
+            unit = np.full_like(unit, unit.max())
+        return cls(low, high, (low + high) / 2, unit, -1.0)
+
+    @classmethod
+    def cornered(cls, low: FloatArray, high: FloatArray) -> Self:
+        """Box that becomes ``[0, 1]**d``."""
+        return cls(low, high, low, high - low, 0.0)
+
+    def to_cube(self, X: FloatArray) -> FloatArray:
+        """Rows of shape (n, d), each by itself, in the cube."""
+        rows = np.clip(X, self.low, self.high)
+        rows -= self.origin
+        rows /= self.unit
+        return np.clip(rows, self.least, 1.0, out=rows)
+
+    def points(self, cube: FloatArray) -> FloatArray:
+        """Points of the cube in the box's own units."""
+        return self.origin + self.unit * cube
+
+    def covariances(self, cube: FloatArray) -> FloatArray:
+        """Covariances of shape (..., d, d) in the box's own units."""
+        return self.unit[:, None] * self.unit * cube

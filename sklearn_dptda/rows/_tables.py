@@ -1,0 +1,239 @@
+"""Tables of rows as they come: checked, in chunks, with several rows of one person."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
+
+from sklearn_dptda._typing import FloatArray
+from sklearn_dptda.privacy._parameters import quoted
+from sklearn_dptda.rows._rows import BATCH, CHANGED, Rows, Tally, checksum, slices
+from sklearn_dptda.utils._frames import Columns, frame_library, parts_elsewhere, refuse_lossy
+from sklearn_dptda.utils._reading import NOT_FINITE, without_quotes
+from sklearn_dptda.utils._sklearn import Interval
+
+# NaN, None and lists are none of these, or differ from themselves.
+_IDS = (str, bytes, Real)
+
+
+class GroupsMixin:
+    """Mixin for private estimators of rows with the parameters ``groups`` and ``rows_per_group``.
+
+    A release that costs ``_of_row(loss)`` for one row more or less costs ``loss`` for a person.
+    """
+
+    _group_constraints = {
+        "groups": [str, None],
+        "rows_per_group": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def _check_groups(self):
+        """Refuse limits without people, people who change a public number of rows, tiny losses."""
+        self._check_epsilon(self.rows_per_group)
+        if self.groups is None and self.rows_per_group != 1:
+            raise ValueError("rows_per_group needs groups, the name of a column.")
+        if self.groups is not None and self.adjacency != "add-remove":
+            raise ValueError(
+                "groups needs adjacency='add-remove': with a person the number of rows changes."
+            )
+
+    def _of_row(self, loss):
+        """Loss of one row, of which all rows of a person lose the whole."""
+        return loss / self.rows_per_group
+
+    def _unit(self):
+        """What one record is, for the guarantee."""
+        if self.groups is None:
+            return "one row"
+        most = f"rows_per_group={self.rows_per_group}"
+        return f"all rows of one person, by {self.groups!r} with {most}"
+
+    def _first_rows(self, tables):
+        """Tables without the column of groups, with the first rows of each group in all of them."""
+        if self.groups is None:
+            yield from tables
+            return
+        counts = Counter()
+        for table in tables:
+            names = _column_names(table)
+            if names.count(self.groups) != 1 or len(names) == 1:
+                raise ValueError(
+                    f"groups={quoted(self.groups)} must be the name of one column of a data frame "
+                    "of pandas or polars, beside others."
+                )
+            kept = _first_places(table[self.groups].to_list(), self.rows_per_group, counts)
+            yield without_column(getattr(table, "iloc", table)[kept], self.groups)
+
+
+def without_column(X, name):
+    """A table without the columns of a name, if there is one and it has any."""
+    if name is None or name not in _column_names(X):
+        return X
+    others = [place for place, other in enumerate(X.columns) if other != name]
+    return getattr(X, "iloc", X)[:, others]
+
+
+def _column_names(X):
+    return [] if frame_library(X) is None else list(X.columns)
+
+
+def _first_places(ids, most, counts):
+    """Places of ids that have come up less than ``most`` times, as counted so far."""
+    kept = []
+    for place, group in enumerate(ids):
+        if not isinstance(group, _IDS) or group != group:
+            raise ValueError("groups must have a number or a string for each row; some have none.")
+        if counts[group] < most:
+            kept.append(place)
+            counts[group] += 1
+    return kept
+
+
+def check_rows(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> FloatArray:
+    """Validate a table by scikit-learn's ``validate_data``, and keep its values out of errors.
+
+    Returns it as float64; ValueError if it is refused, NaN and infinity included. A column that
+    says whose a row is, by the estimator's ``groups``, is no feature.
+    """
+    with without_quotes():
+        X = without_column(X, getattr(estimator, "groups", None))
+        refuse_lossy(X, complex_too=False)
+        rows: FloatArray = validate_data(estimator, X, dtype=np.float64, **options)
+    if not np.isfinite(rows.data if issparse(rows) else rows).all():
+        raise ValueError(f"X contains {NOT_FINITE}")
+    return rows
+
+
+_GROUPS = (
+    "groups needs the first rows of each person in one order, which parts on other machines do not "
+    "have: give fit_chunks a function that reads them one by one, such as "
+    "lambda: (part.compute() for part in X.partitions)."
+)
+
+
+def _as_given(chunk):
+    return chunk, {}
+
+
+def open_chunks(estimator, chunks, check, coded=_as_given):
+    """Read chunks once, to refuse them before anything is paid, and return their rows.
+
+    ``check`` sees the first chunk, or one without rows that is like it. ``coded`` makes of a chunk
+    a table of numbers, and public lists of what some of them stand for. A ValueError says that the
+    stream can be read only once, is empty, or has a chunk that is refused.
+    """
+    parts = parts_elsewhere(chunks)
+    if parts is None:
+        if len(getattr(chunks, "shape", ())) == 2:
+            raise ValueError("chunks is one table: pass it to fit, or as [X].")
+        with without_quotes("a chunk"):
+            parts = _Stream(chunks, estimator._first_rows)
+    elif estimator.groups is not None:
+        raise ValueError(_GROUPS)
+    head = getattr(parts, "head", None)
+    if head is not None:
+        check(head)
+    with without_quotes("a chunk"):
+        seen = parts.map_reduce(partial(_survey, coded=coded))
+    if not isinstance(seen, Tally) or seen.checked().n_rows == 0:
+        raise ValueError("chunks are empty: at least one row is needed.")
+    header = seen.total
+    if head is None:
+        check(header.head)
+    batches = _Batches(coded, header.n_features, header.names)
+    return Rows(parts, batches, seen.n_rows, header.n_features, header.columns, seen.checksum)
+
+
+class _Stream:
+    """Chunks that are read one by one, as often as they are needed."""
+
+    def __init__(self, chunks, prepared):
+        self._chunks, self._prepared = chunks, prepared
+        first = self._open()
+        if isinstance(chunks, Iterator) or first is self._open():
+            raise ValueError(
+                "chunks can be read only once, and every step reads them: pass a list of arrays, "
+                "an object with __iter__, or a function that returns a new iterator."
+            )
+        self.head = next(iter(prepared(first)), None)
+
+    def _open(self):
+        return iter(self._chunks() if callable(self._chunks) else self._chunks)
+
+    def map_reduce(self, function):
+        total = 0
+        for chunk in self._prepared(self._open()):
+            total = total + function(chunk)
+            if total.refused is not None:
+                break
+        return total
+
+
+@dataclass(frozen=True)
+class _Header:
+    """What all chunks must have in common, and a table of theirs without rows."""
+
+    n_features: int
+    names: list | None
+    choices: dict
+    columns: Columns
+    head: Any
+
+    def __add__(self, other):
+        if (self.n_features, self.names) != (other.n_features, other.names):
+            raise ValueError("chunks differ in the number or the names of their columns.")
+        if self.choices != other.choices:
+            raise ValueError("chunks differ in which columns hold truth values.")
+        return replace(self, columns=self.columns.shared(other.columns))
+
+
+def _survey(chunk, coded):
+    """Tally of a chunk's rows, with its header."""
+
+    def seen(chunk):
+        table, choices = coded(chunk)
+        array = _as_array(table)
+        columns = Columns.of(chunk, array.shape[1], choices)
+        head = getattr(chunk, "iloc", chunk)[:0] if hasattr(chunk, "shape") else array[:0]
+        header = _Header(array.shape[1], _names(chunk), choices, columns, head)
+        return Tally(len(array), header, checksum=checksum(array))
+
+    return Tally.of(seen, chunk)
+
+
+@dataclass(frozen=True)
+class _Batches:
+    """Arrays of a chunk, whose columns must be those of the first pass."""
+
+    coded: Callable
+    n_features: int
+    names: list | None
+
+    def __call__(self, chunk):
+        array = _as_array(self.coded(chunk)[0])
+        if array.shape[1] != self.n_features or _names(chunk) != self.names:
+            raise ValueError(CHANGED)
+        return slices(array, BATCH)
+
+
+def _names(chunk):
+    return list(chunk.columns) if hasattr(chunk, "columns") else None
+
+
+def _as_array(chunk):
+    refuse_lossy(chunk, "chunks", complex_too=False)
+    with without_quotes():
+        # Chunks without rows are no mistake of a reader.
+        part = check_array(chunk, dtype=np.float64, ensure_min_samples=0, ensure_min_features=0)
+    if not np.isfinite(part).all():
+        raise ValueError(f"chunks contain {NOT_FINITE}")
+    return part

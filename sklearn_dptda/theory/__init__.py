@@ -1,0 +1,55 @@
+"""Published bounds, stated or computed: nothing here releases anything.
+
+Error bounds and floors of private diagrams, clouds that attain sensitivities, scales of metric
+spaces, accuracy bounds and optimal mechanisms, as the papers print them or as they follow.
+"""
+
+from sklearn_dptda.theory._accuracy_bounds import AccuracyBounds, accuracy_bounds
+from sklearn_dptda.theory._closed_form_scales import (
+    baire_diametric_scale,
+    baire_scale,
+    lipschitz_scale,
+    measure_scale,
+    normed_scale,
+)
+from sklearn_dptda.theory._doubling_scale import doubling_scale
+from sklearn_dptda.theory._error_floors import bottleneck_error_floor, mean_error_floor
+from sklearn_dptda.theory._optimal_mechanism import optimal_mechanism
+from sklearn_dptda.theory._outer_scale import diametric_scale, outer_scale, packing_number
+from sklearn_dptda.theory._published_errors import (
+    published_error_bound,
+    published_error_floor,
+    sampling_error_bound,
+)
+from sklearn_dptda.theory._worst_cases import (
+    cech_midpoint_case,
+    cech_worst_case,
+    dtm_midpoint_case,
+    dtm_worst_case,
+    dtm_worst_case_loop,
+)
+
+__all__ = [
+    "AccuracyBounds",
+    "accuracy_bounds",
+    "baire_diametric_scale",
+    "baire_scale",
+    "bottleneck_error_floor",
+    "cech_midpoint_case",
+    "cech_worst_case",
+    "diametric_scale",
+    "doubling_scale",
+    "dtm_midpoint_case",
+    "dtm_worst_case",
+    "dtm_worst_case_loop",
+    "lipschitz_scale",
+    "mean_error_floor",
+    "measure_scale",
+    "normed_scale",
+    "optimal_mechanism",
+    "outer_scale",
+    "packing_number",
+    "published_error_bound",
+    "published_error_floor",
+    "sampling_error_bound",
+]

@@ -1,0 +1,277 @@
+"""Accuracy that some private mechanism attains, by the theorems with their constants."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sklearn_dptda._docs import fill_doc
+from sklearn_dptda.metric_privacy._entropic_scale import entropic_scale
+from sklearn_dptda.metric_privacy._exponential import MetricExponentialMechanism
+from sklearn_dptda.metric_privacy._finite_laws import worst_cost
+from sklearn_dptda.metric_privacy._finite_metrics import (
+    check_alpha,
+    check_pair,
+    is_ultrametric,
+    rows_at_a_time,
+)
+from sklearn_dptda.metric_privacy._packing import Traversal
+from sklearn_dptda.metric_privacy._scale_bounds import ScaleBounds
+from sklearn_dptda.metric_privacy._ultrametric import UltrametricMechanism
+from sklearn_dptda.theory._optimal_mechanism import solve
+from sklearn_dptda.theory._outer_scale import diametric_scale
+from sklearn_dptda.utils._distances import farthest_first
+
+# Sums of exp(-k / 6) and of k exp(-k / 6) over k = 1, 2, ...
+_SUM = 1 / math.expm1(1 / 6)
+_MOMENT = _SUM * (1 + _SUM)
+# The output is r or more from the class of the input with no more than _TAIL exp(-alpha r / 6).
+_TAIL = math.exp(1 / 3) / -math.expm1(-1 / 6)
+_RELAXED = 7 * _TAIL ** (6 / 7)
+# Sum of exp(k / 3 - 5 (k - 1) / 14) over shells k = 1, 2, ...: as many outputs, as likely and far.
+_SHELLS = math.exp(5 / 14) / math.expm1(1 / 42)
+
+
+def upper_bounds(D1, D2, alpha):
+    """Each bound by its name; a constant output is the trivial branch of Theorem 4.2.
+
+    Those that are named by metrics are proved in the project's theory of metric privacy.
+    """
+    s = entropic_scale(D1, D2, alpha=alpha / 3).upper
+    s_o = diametric_scale(D1, D2, alpha=alpha / 7).upper
+    bounds = {"constant": float(D2.max(axis=1).min())}
+    if D1 is D2:
+        bounds["Lemma 4.1"] = bound_of_net(s, alpha)
+        bounds["one metric"] = 21 * s + _SHELLS * s_o
+    if is_ultrametric(D2):
+        bounds["Theorem 5.1"] = s + _RELAXED * s_o
+    bounds["two metrics"] = bound_of_clusters(s, s_o, len(Traversal(D2).net(s)))
+    return bounds
+
+
+def bound_of_net(s, alpha):
+    """What the exponential mechanism on a net errs, at the entropic scale of ``alpha / 3``."""
+    return 6 * s + math.exp((1 - alpha * s) / 2) * (6 * s * _SUM + _MOMENT / alpha)
+
+
+def bound_of_clusters(s, s_o, n_centres):
+    """What the relaxed law on random clusters errs, around the centres of a net at ``s``."""
+    harmonic = float((1 / np.arange(1, n_centres + 1)).sum())
+    return s * (1 + 2 * harmonic) + math.e * _SHELLS * s_o
+
+
+# Accuracy that no private mechanism beats: by pairs of points and by packings.
+
+# Most points of which all balls are intersected.
+_MOST_MET = 600
+
+
+def by_pairs(D1, D2, alpha):
+    """Largest ``D2 / (1 + exp(alpha D1))``: an output near both of two points is near neither."""
+    decay = np.exp(-alpha * D1)
+    return float((D2 * decay / (1 + decay)).max())
+
+
+def by_packings(D1, D2, alpha):
+    """Largest ``g (1 - 1 / sum over y of exp(-alpha D1[x, y]))`` found, for points ``x``.
+
+    Open balls of accuracy of radius ``g`` around the ``y`` are disjoint. Each holds the output for
+    its own centre with a probability of ``1 - A / g`` at least, and that for ``x`` with
+    ``exp(-alpha D1[x, y])`` times as much. Packings are nets of a farthest-first traversal.
+    """
+    order, radii = farthest_first(meeting_radii(D2).__getitem__, len(D2))
+    sums = np.cumsum(np.exp(-alpha * D1[:, order]), axis=1).max(axis=0)
+    # Of one point, the first of the order, nothing follows.
+    return float((radii[1:] * (1 - 1 / sums[1:])).max(initial=0.0))
+
+
+def meeting_radii(D2):
+    """Radius up to which the open balls around two points are disjoint.
+
+    Half their distance at least, as far as one has to go from both to meet in a third point else,
+    and all of their distance on an ultrametric space.
+    """
+    if is_ultrametric(D2):
+        return D2
+    n = len(D2)
+    if n > _MOST_MET:
+        return D2 / 2
+    part = rows_at_a_time(n * n)
+    return np.concatenate(
+        [np.maximum(D2[i : i + part, None], D2).min(axis=2) for i in range(0, n, part)]
+    )
+
+
+# How accurate a private mechanism can be, and how accurate ours are.
+
+# Programs of more points take more than a few seconds.
+_MOST_SOLVED = 40
+
+
+@dataclass(frozen=True)
+class AccuracyBounds:
+    """Accuracy that no private mechanism beats, and that of some mechanisms.
+
+    Attributes
+    ----------
+    alpha : float
+        Privacy loss per unit of the distance of privacy.
+    entropic, diametric : ScaleBounds
+        Scales at twice the rate.
+    lower_bounds : dict of str to float
+        No mechanism is more accurate: by the entropic scale (Theorem 3.1), the
+        diametric scale (Theorem 3.2), pairs of points, and packings.
+    upper_bounds : dict of str to float
+        Some mechanism is as accurate: one output for all inputs; the exponential
+        mechanism on a net, where both distances are one (Lemma 4.1, and "one
+        metric"); the relaxed law of an ultrametric of accuracy (Theorem 5.1); and
+        that on random clusters ("two metrics").
+    optimum : float or None
+        Best accuracy, by linear programming, on up to 40 points.
+    attained : dict of str to float
+        Accuracy of each mechanism: its mean distance from the input, for the
+        input for which it is worst.
+    """
+
+    alpha: float
+    entropic: ScaleBounds
+    diametric: ScaleBounds
+    lower_bounds: dict[str, float]
+    upper_bounds: dict[str, float]
+    optimum: float | None
+    attained: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def lower(self) -> float:
+        """Largest of the lower bounds."""
+        return max(self.lower_bounds.values())
+
+    @property
+    def upper(self) -> float:
+        """Least of the upper bounds."""
+        return min(self.upper_bounds.values())
+
+    @property
+    def best(self) -> float:
+        """Largest of what is proved: the optimum where it is known."""
+        return self.lower if self.optimum is None else self.optimum
+
+    def __str__(self):
+        rows = [(f"no mechanism below: {name}", v) for name, v in self.lower_bounds.items()]
+        if self.optimum is not None:
+            rows.append(("best, linear program", self.optimum))
+        rows += self.attained.items()
+        rows += [(f"some mechanism within: {name}", v) for name, v in self.upper_bounds.items()]
+        lines = [f"accuracy of private mechanisms at the rate alpha={self.alpha:g}"]
+        for name, value in rows:
+            times = f"  {value / self.best:6.2f} times" if name in self.attained else ""
+            lines.append(f"  {name:36} {value:10.4g}{times if self.best > 0 else ''}")
+        return "\n".join(lines)
+
+
+@fill_doc
+def accuracy_bounds(
+    D1: ArrayLike,
+    D2: ArrayLike | None = None,
+    *,
+    alpha: float = 1.0,
+    optimum: bool | Literal["auto"] = "auto",
+) -> AccuracyBounds:
+    """How far a private mechanism is from the best one, in one table.
+
+    Parameters
+    ----------
+    %(privacy_and_accuracy)s
+    optimum : bool or "auto", default="auto"
+        Whether to solve the linear program; ``"auto"`` on up to 40 points.
+
+    Returns
+    -------
+    AccuracyBounds
+        Print it.
+
+    %(no_metric)s
+
+    Notes
+    -----
+    *Below.* With ``s`` the entropic scale and ``s_o`` the diametric scale at the
+    rate ``2 alpha``, no mechanism is more accurate than ``s / 8`` and
+    ``s_o / 5``. The same arguments give more: ``D2 / (1 + exp(alpha D1))`` for
+    any two points, and ``g (1 - 1 / sum over y of exp(-alpha D1[x, y]))`` for
+    any point ``x`` and any ``y`` around which open balls of accuracy of radius
+    ``g`` are disjoint.
+
+    *Above.* With ``s`` the entropic scale at ``alpha / 3`` and ``s_o`` the
+    diametric scale at ``alpha / 7``:
+    ``6 s + exp((1 - alpha s) / 2) (33.1 s + 35.9 / alpha)`` and ``21 s + 60 s_o``
+    where both distances are one, ``s + 46.5 s_o`` where that of accuracy is an
+    ultrametric, and ``(1 + 2 H) s + 162 s_o`` always, with ``H`` the harmonic sum
+    up to the size of a net at ``s``. These constants are those of the proofs; the
+    mechanisms themselves are far better.
+
+    References
+    ----------
+    M. Boedihardjo, T. Strohmer, R. Vershynin, "Metric geometry of the
+    privacy-utility tradeoff", Theorems 1.5 and 1.7, that is 3.1, 3.2, 4.2 and
+    5.1; N. Bordenabe, K. Chatzikokolakis, C. Palamidessi, "Optimal
+    geo-indistinguishable mechanisms for location privacy", 2014, for the linear
+    program.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_dptda.theory import accuracy_bounds
+    >>> places = np.linspace(0, 1, 21)
+    >>> print(accuracy_bounds(np.abs(places[:, None] - places), alpha=4.0))
+    accuracy of private mechanisms at the rate alpha=4
+      no mechanism below: Theorem 3.1          0.0125
+      no mechanism below: Theorem 3.2         0.01807
+      no mechanism below: pairs               0.06944
+      no mechanism below: packings            0.06329
+      best, linear program                     0.1744
+      weighted                                 0.2147    1.23 times
+      guaranteed                               0.2855    1.64 times
+      some mechanism within: constant             0.5
+      some mechanism within: Lemma 4.1          15.39
+      some mechanism within: one metric         65.57
+      some mechanism within: two metrics        124.2
+    """
+    D1, D2 = check_pair(D1, D2)
+    alpha = check_alpha(alpha)
+    entropic = entropic_scale(D1, D2, alpha=2 * alpha)
+    diametric = diametric_scale(D1, D2, alpha=2 * alpha)
+    solved = optimum is True or (optimum == "auto" and len(D1) <= _MOST_SOLVED)
+    return AccuracyBounds(
+        alpha=alpha,
+        entropic=entropic,
+        diametric=diametric,
+        lower_bounds={
+            "Theorem 3.1": entropic.lower / 8,
+            "Theorem 3.2": diametric.lower / 5,
+            "pairs": by_pairs(D1, D2, alpha),
+            "packings": by_packings(D1, D2, alpha),
+        },
+        upper_bounds=upper_bounds(D1, D2, alpha),
+        optimum=_solved(D1, D2, alpha) if solved else None,
+        attained=_attained(D1, D2, alpha),
+    )
+
+
+def _solved(D1, D2, alpha):
+    """Value of the linear program; None where the solver gives up."""
+    try:
+        return solve(D1, D2, alpha)[1]
+    except RuntimeError:
+        return None
+
+
+def _attained(D1, D2, alpha):
+    accuracies = {}
+    if is_ultrametric(D1) or is_ultrametric(D2):
+        accuracies["ultrametric"] = UltrametricMechanism(D1, alpha, accuracy=D2).fit().accuracy_
+    for rate in ("weighted", "guaranteed"):
+        mechanism = MetricExponentialMechanism(alpha, "precomputed", D1, rate=rate).fit()
+        accuracies[rate] = worst_cost(mechanism.log_probability(D1), D2)
+    return accuracies

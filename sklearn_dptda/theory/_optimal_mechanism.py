@@ -1,0 +1,141 @@
+"""The linear program of the most accurate private law of a small space."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import linprog
+from scipy.sparse import coo_array, csr_array, hstack, vstack
+
+from sklearn_dptda._docs import fill_doc
+from sklearn_dptda.metric_privacy._finite_laws import floored, log_parameter, normalised, worst_cost
+from sklearn_dptda.metric_privacy._finite_mechanism import FiniteMechanism
+from sklearn_dptda.metric_privacy._finite_metrics import check_alpha, check_pair
+
+
+def solve(D1, D2, alpha):
+    """Solution of the program, as the solver leaves it, of shape (n_points, n_points), and cost.
+
+    Minimises the largest expected distance ``D2``; each row of the solution is a law.
+    """
+    n = len(D1)
+    first, second = np.nonzero(_neighbours(D1))
+    # exp(-alpha d) M[x, y] - M[x', y] <= 0 for each pair and each y.
+    count, y = len(first), np.arange(n)
+    rows = (np.arange(count)[:, None] * n + y).ravel()
+    columns = [(side[:, None] * n + y).ravel() for side in (first, second)]
+    factors = np.repeat(np.exp(-alpha * D1[first, second]), n)
+    data = np.r_[factors, -np.ones(count * n)]
+    private = coo_array(
+        (data, (np.r_[rows, rows], np.r_[columns[0], columns[1]])), (count * n, n * n)
+    )
+    sums = csr_array(np.kron(np.eye(n), np.ones(n)))
+    costs = csr_array((D2.ravel(), np.arange(n * n), np.arange(0, n * n + 1, n)), (n, n * n))
+    A = vstack(
+        [
+            hstack([private, csr_array((count * n, 1))]),
+            hstack([costs, csr_array(-np.ones((n, 1)))]),
+        ]
+    )
+    # Where the solver that HiGHS picks gives up, another one of its own finishes.
+    for method in ("highs", "highs-ds", "highs-ipm"):
+        solution = linprog(
+            np.r_[np.zeros(n * n), 1.0],
+            A_ub=A.tocsr(),
+            b_ub=np.zeros(A.shape[0]),
+            A_eq=hstack([sums, csr_array((n, 1))]).tocsr(),
+            b_eq=np.ones(n),
+            method=method,
+        )
+        if solution.status == 0:
+            return solution.x[:-1].reshape(n, n), float(solution.x[-1])
+    raise RuntimeError(f"the linear program was not solved: {solution.message}")
+
+
+def _neighbours(D):
+    """Pairs without a third point between them."""
+    pairs = D > 0
+    slack = 1e-12 * D.max()
+    for middle in range(len(D)):
+        between = D[:, middle, None] + D[middle] <= D + slack
+        # Of two points that nearly coincide neither is between the other and the rest.
+        proper = (D[:, middle, None] > slack) & (D[middle] > slack)
+        pairs &= ~(between & proper)
+    return pairs | ((D == 0) & ~np.eye(len(D), dtype=bool))
+
+
+# The most accurate private mechanisms of small spaces.
+
+# Most points: programs grow with their cube.
+MOST_POINTS = 60
+# Below it, probabilities of a solution are noise of the solver.
+_TINY = 1e-12
+# Points with no larger a loss between them take the law of the first of them.
+_NEAR = 1e-5
+
+
+@fill_doc
+def optimal_mechanism(
+    D1: ArrayLike, D2: ArrayLike | None = None, *, alpha: float = 1.0
+) -> FiniteMechanism:
+    """Most accurate private mechanism of a small space.
+
+    Parameters
+    ----------
+    %(privacy_and_accuracy)s
+
+    Returns
+    -------
+    FiniteMechanism
+
+    Raises
+    ------
+    ValueError
+        If there are more than 60 points, or a matrix is no metric.
+    RuntimeError
+        If the program is not solved.
+
+    Notes
+    -----
+    Minimises the largest expected distance subject to
+    ``M[x, y] <= exp(alpha D1[x, x']) M[x', y]``, for pairs without a point
+    between them, which imply the others. A solver keeps such constraints up to
+    1e-9 only, and where probabilities are smaller it breaks privacy. So its
+    solution is raised to the least matrix above it that keeps them,
+    ``max over x' of exp(-alpha D1[x, x']) M[x', y]``, normalised, and checked.
+
+    References
+    ----------
+    Boedihardjo, Strohmer, Vershynin, Definition 1.2, for what is optimal; N.
+    Bordenabe, K. Chatzikokolakis, C. Palamidessi, "Optimal geo-indistinguishable
+    mechanisms for location privacy", 2014, for the program.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.theory import optimal_mechanism
+    >>> round(optimal_mechanism([[0, 1], [1, 0]], alpha=1.0).accuracy, 4)
+    0.2689
+    """
+    D1, D2 = check_pair(D1, D2)
+    alpha = check_alpha(alpha)
+    if len(D1) > MOST_POINTS:
+        raise ValueError(f"at most {MOST_POINTS} points are allowed; got {len(D1)}.")
+    part = 1e-6
+    M, optimum = solve(D1, D2, alpha * (1 - part))
+    # A solver's precision cannot tell apart what privacy hardly lets differ.
+    M = M[(alpha * D1 <= _NEAR).argmax(axis=1)]
+    # At half the rate, whatever the solution is, sums of rows are as private as their terms.
+    while part < 0.6:
+        logs = repaired(M, D1, alpha * (1 - part))
+        if log_parameter(logs, D1) <= alpha:
+            break
+        part *= 2
+    else:
+        raise RuntimeError("the solution could not be made private.")
+    logs.setflags(write=False)
+    return FiniteMechanism(logs, alpha, worst_cost(logs, D2), optimum, float(D1.max()))
+
+
+def repaired(M, D1, alpha):
+    """Private law next to a solution: the least that is Lipschitz and not below it."""
+    logs = np.log(np.maximum(M, _TINY))
+    raised = np.array([(logs - alpha * row[:, None]).max(axis=0) for row in D1])
+    return floored(normalised(raised))
