@@ -8,7 +8,12 @@ from numbers import Real
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 
-from sklearn_dptda.privacy import AccountedMixin, NoiseSource, PrivacyAccountant, PrivacyGuarantee
+from sklearn_dptda.privacy import (
+    NoiseSource,
+    PrivacyAccountant,
+    PrivacyGuarantee,
+    PrivateEstimatorMixin,
+)
 from sklearn_dptda.utils._sklearn import Interval, ListOutputMixin
 
 
@@ -91,7 +96,7 @@ class MetricPrivacyGuarantee(PrivacyGuarantee):
 # What all mechanisms under metric privacy share: parameters, promise, payment, seeds.
 
 
-class MetricMechanism(AccountedMixin, ListOutputMixin, TransformerMixin, BaseEstimator):
+class MetricMechanism(PrivateEstimatorMixin, ListOutputMixin, TransformerMixin, BaseEstimator):
     """Base of mechanisms: children promise in ``fit``, and pay before they draw."""
 
     _parameter_constraints = {
@@ -100,13 +105,16 @@ class MetricMechanism(AccountedMixin, ListOutputMixin, TransformerMixin, BaseEst
         "random_state": ["random_state", np.random.Generator],
     }
 
-    _not_compared = AccountedMixin._not_compared | {"candidates"}
+    _not_compared = PrivateEstimatorMixin._not_compared | {"candidates"}
 
     def __sklearn_tags__(self):
-        """Say that equal input does not give equal output."""
+        """Say that equal input does not give equal output, and that the loss is a metric's."""
         tags = super().__sklearn_tags__()
-        tags.non_deterministic = True
+        tags.non_deterministic, tags.privacy = True, None
         return tags
+
+    def _releasing_method(self):
+        return "transform"
 
     def _guarantee_ahead(self, n_features):
         # Fits learn from public candidates, and from rows of some width alone.

@@ -31,7 +31,7 @@ from sklearn_dptda.model_selection._planned_releases import (
     together,
     worst,
 )
-from sklearn_dptda.privacy import AccountedMixin
+from sklearn_dptda.privacy import PrivateEstimatorMixin
 
 # What each call makes a single step do; ``score`` of what releases in ``transform`` transforms.
 _METHODS = {
@@ -77,7 +77,7 @@ def paid_by(estimator, call, shape):
     ahead = getattr(estimator, "_releases_ahead", None)
     if ahead is None:
         return _refuse_hidden(estimator)
-    if getattr(ahead, "__func__", None) is AccountedMixin._releases_ahead:
+    if getattr(ahead, "__func__", None) is PrivateEstimatorMixin._releases_ahead:
         # It speaks for itself alone.
         _refuse_hidden(estimator)
     return together(

@@ -17,7 +17,7 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, clone
 
 from sklearn_dptda.filtration import GridFiltration, LatticeHistogram
-from sklearn_dptda.privacy import AccountedMixin, ReleaseKey
+from sklearn_dptda.privacy import PrivateEstimatorMixin, ReleaseKey
 from sklearn_dptda.privacy._release import release
 from sklearn_dptda.privacy._release_key import under
 from sklearn_dptda.utils._frames import frame_library, parts_elsewhere
@@ -153,7 +153,7 @@ def _check_items(items):
 def _refuse_unrepeatable(estimator):
     """Refuse what would not repeat its draw, and what nobody would refuse to use a key again."""
     for step in (estimator, *estimator.get_params(deep=True).values()):
-        if isinstance(step, AccountedMixin):
+        if isinstance(step, PrivateEstimatorMixin):
             if step._payer() is None:
                 raise ValueError(
                     f"{type(step).__name__} has no accountant: release_once needs one, whose "

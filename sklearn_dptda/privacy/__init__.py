@@ -20,7 +20,6 @@ from sklearn_dptda.privacy._calibration import (
 from sklearn_dptda.privacy._choice import private_choice
 from sklearn_dptda.privacy._composition_rules import PrivacyLoss
 from sklearn_dptda.privacy._estimator import (
-    AccountedMixin,
     PrivacyTags,
     PrivateEstimatorMixin,
 )
@@ -38,7 +37,6 @@ from sklearn_dptda.privacy._warnings import (
 )
 
 __all__ = [
-    "AccountedMixin",
     "AuditResult",
     "FixedPoint",
     "NoiseSource",

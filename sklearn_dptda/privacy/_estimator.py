@@ -18,10 +18,10 @@ from sklearn_dptda.privacy._accountant import default_accountant
 from sklearn_dptda.privacy._guarantee import PrivacyGuarantee
 from sklearn_dptda.privacy._noise import spawn_seeds
 from sklearn_dptda.privacy._parameters import (
-    QuotedParametersMixin,
     comparable,
     public_parameters,
     quoted,
+    validate_quoting,
 )
 from sklearn_dptda.privacy._pipeline_steps import learners_before
 from sklearn_dptda.privacy._release_key import ReleaseKey, Turn, next_turn
@@ -77,17 +77,29 @@ class PrivateTags(Tags):
     privacy: PrivacyTags = field(default_factory=PrivacyTags)
 
 
-class AccountedMixin(QuotedParametersMixin):
-    """Mixin for estimators that pay from a budget, wherever they are copied to.
+class PrivateEstimatorMixin(BaseEstimator):
+    """Mixin for estimators that release under differential privacy.
 
-    The estimator has the parameters ``accountant`` and ``random_state``. It
-    either pays in ``fit``, by ``_pay``, or promises there what each later
-    release will cost, by ``_promise``, which ``_check_promise`` compares with
-    the parameters before it pays. Two pickles of an estimator that takes its
-    noise from the operating system differ, so that ``Pipeline(memory=...)``
-    and :class:`joblib.Memory` never return an old release for a new one.
+    The estimator has the parameters ``epsilon``, ``accountant`` and
+    ``random_state``, and takes all its noise from
+    :class:`~sklearn_dptda.privacy.NoiseSource`. Before it computes anything
+    from the records that it releases, it enters ``with self._paid(guarantee)``,
+    which yields a seed for its noise. Within that block nothing gives the budget
+    back, and NumPy says nothing about the values of records. It sets
+    ``privacy_guarantee_``.
+
+    It pays in ``fit``, or promises there what each later release will cost, by
+    ``_promise``, which ``_check_promise`` compares with the parameters before it
+    pays. Two pickles of an estimator that takes its noise from the operating
+    system differ, so that ``Pipeline(memory=...)`` and :class:`joblib.Memory`
+    never return an old release for a new one.
+
+    See Also
+    --------
+    sklearn_dptda.utils.estimator_checks : What it is held to.
     """
 
+    _validate_params = validate_quoting
     _not_compared = frozenset({"accountant", "random_state", "n_jobs", "verbose"})
 
     @contextmanager
@@ -136,9 +148,19 @@ class AccountedMixin(QuotedParametersMixin):
     def _guarantee_ahead(self, n_features):
         """What one release will promise, from parameters and a number of columns, or None, alone.
 
-        Called before any fit. Where the columns are not known and matter, a bound serves.
+        Called before any fit. Where the columns are not known and matter, a bound serves: here
+        what the parameters allow at most.
         """
-        raise ValueError(f"{type(self).__name__} cannot say before fit what a release will cost.")
+        kind = type(self).__name__
+        return PrivacyGuarantee(
+            epsilon=float(self.epsilon),
+            delta=float(getattr(self, "delta", 0.0)),
+            adjacency=get_tags(self).privacy.adjacency,
+            unit="one record",
+            mechanism=f"mechanism of {kind}",
+            released=f"what {kind} releases",
+            seeded=self.random_state is not None,
+        )
 
     def _releases_ahead(self, method, n_features):
         """Who pays for what in one call of ``"fit"`` or ``"transform"``, before any call."""
@@ -147,7 +169,15 @@ class AccountedMixin(QuotedParametersMixin):
         return [(self, self._guarantee_ahead(n_features))] if releases else []
 
     def _releasing_method(self):
-        return "transform"
+        return get_tags(self).privacy.releases
+
+    def _check_epsilon(self, parts=1):
+        """Refuse losses that are finite and beyond what noise of equal parts can be scaled to."""
+        least, most = parts * _EPSILONS[0], _EPSILONS[1]
+        if not (least <= self.epsilon <= most or math.isinf(self.epsilon)):
+            raise ValueError(
+                f"epsilon must be inf or from {least:g} to {most:g}; got {quoted(self.epsilon)}."
+            )
 
     def _after_steps(self, guarantee):
         """The guarantee; it does not cover what earlier steps learnt, and warns where they did."""
@@ -188,6 +218,10 @@ class AccountedMixin(QuotedParametersMixin):
         }
         return {**compared, "seeded": self.random_state is not None}
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        return PrivateTags(**{f.name: getattr(tags, f.name) for f in fields(tags)})
+
     def _repr_html_inner(self):
         return super()._repr_html_inner() + promise_html(self, self._payer())
 
@@ -222,51 +256,6 @@ class AccountedMixin(QuotedParametersMixin):
         twin = object.__new__(type(self))
         twin.__dict__.update(state)
         return twin
-
-
-class PrivateEstimatorMixin(AccountedMixin):
-    """Mixin for estimators that release under differential privacy.
-
-    The estimator has the parameters ``epsilon``, ``accountant`` and
-    ``random_state``, and takes all its noise from
-    :class:`~sklearn_dptda.privacy.NoiseSource`. Before it computes anything
-    from the records that it releases, it enters ``with self._paid(guarantee)``,
-    which yields a seed for its noise. Within that block nothing gives the budget
-    back, and NumPy says nothing about the values of records. It sets
-    ``privacy_guarantee_``.
-
-    See Also
-    --------
-    sklearn_dptda.utils.estimator_checks : What it is held to.
-    """
-
-    def _check_epsilon(self, parts=1):
-        """Refuse losses that are finite and beyond what noise of equal parts can be scaled to."""
-        least, most = parts * _EPSILONS[0], _EPSILONS[1]
-        if not (least <= self.epsilon <= most or math.isinf(self.epsilon)):
-            raise ValueError(
-                f"epsilon must be inf or from {least:g} to {most:g}; got {quoted(self.epsilon)}."
-            )
-
-    def _releasing_method(self):
-        return get_tags(self).privacy.releases
-
-    def _guarantee_ahead(self, n_features):
-        # What the parameters allow at most; children know better.
-        kind = type(self).__name__
-        return PrivacyGuarantee(
-            epsilon=float(self.epsilon),
-            delta=float(getattr(self, "delta", 0.0)),
-            adjacency=get_tags(self).privacy.adjacency,
-            unit="one record",
-            mechanism=f"mechanism of {kind}",
-            released=f"what {kind} releases",
-            seeded=self.random_state is not None,
-        )
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        return PrivateTags(**{f.name: getattr(tags, f.name) for f in fields(tags)})
 
 
 @contextmanager

@@ -37,18 +37,21 @@ def quoted(value: Any) -> str:
         return name
 
 
-class QuotedParametersMixin:
-    """Mixin for estimators whose parameters are refused in messages that quote no records."""
+def validate_quoting(estimator: Any) -> None:
+    """Check the parameters of an estimator; what is refused is named, and no record quoted."""
+    try:
+        BaseEstimator._validate_params(estimator)
+    except ValueError as error:
+        # "The 'name' parameter of Kind must be ... Got value instead."
+        rule, _, _ = str(error).partition(" Got ")
+        value = estimator.get_params(deep=False)[rule.split("'")[1]]
+        raise type(error)(f"{rule} Got {quoted(value)} instead.") from None
 
-    def _validate_params(self):
-        try:
-            super()._validate_params()
-        except ValueError as error:
-            # "The 'name' parameter of Kind must be ... Got value instead."
-            rule, _, _ = str(error).partition(" Got ")
-            name = rule.split("'")[1]
-            value = self.get_params(deep=False)[name]
-            raise type(error)(f"{rule} Got {quoted(value)} instead.") from None
+
+class QuotedParametersMixin:
+    """Mixin for exact estimators whose parameters are refused without a quotation of records."""
+
+    _validate_params = validate_quoting
 
 
 def comparable(value):
