@@ -39,7 +39,8 @@ def all_estimators(*, private: bool | None = None) -> list[tuple[str, type[BaseE
         for name in getattr(public, "__all__", ()):
             value = getattr(public, name)
             # Bases for estimators of your own have no fit.
-            if inspect.isclass(value) and issubclass(value, BaseEstimator) and hasattr(value, "fit"):
+            estimator = inspect.isclass(value) and issubclass(value, BaseEstimator)
+            if estimator and hasattr(value, "fit"):
                 kinds[name] = value
     return [
         (name, kind)
