@@ -26,8 +26,8 @@ from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.rows._cubes import NESTED_SHARE, private_cubes
 from sklearn_dptda.rows._rows import Rows, count_beyond
 from sklearn_dptda.rows._tables import GroupsMixin, check_rows, open_chunks
-from sklearn_dptda.utils import check_bounds, check_cloud, first_places
-from sklearn_dptda.utils._bounds import Extremes
+from sklearn_dptda.utils._bounds import Extremes, check_bounds
+from sklearn_dptda.utils._clouds import check_cloud, first_places
 from sklearn_dptda.utils._frames import parts_elsewhere
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 

@@ -77,6 +77,11 @@ class PrivateTags(Tags):
     privacy: PrivacyTags = field(default_factory=PrivacyTags)
 
 
+def is_private(estimator: BaseEstimator) -> bool:
+    """Whether an estimator's tags say that it releases under differential privacy."""
+    return getattr(get_tags(estimator), "privacy", None) is not None
+
+
 class PrivateEstimatorMixin(BaseEstimator):
     """Mixin for estimators that release under differential privacy.
 
