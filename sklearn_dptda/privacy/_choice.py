@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sklearn_dptda._typing import IntArray
-from sklearn_dptda.privacy import _keyed_draws, _secure_draws
+from sklearn_dptda.privacy._draws import KeyedDraws, SecureDraws
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
 from sklearn_dptda.privacy._noise import NoiseSource
 from sklearn_dptda.privacy._parameters import quoted
@@ -80,10 +80,10 @@ def private_choice(
         return costs.index(least)
     if noise.key is not None:
         excesses = [cost - least for cost in costs]
-        return _keyed_draws.choose(excesses, rate, noise, bounded_range)
+        return KeyedDraws(noise).choose(excesses, rate, bounded_range)
     if not noise.seeded and rate > 0 and math.isfinite(scale := ROUND_UP / rate):
         cut = np.array([max(-_LARGEST, min(cost, _LARGEST)) for cost in costs])
-        return _secure_draws.noisy_min(cut, scale, bounded_range)
+        return SecureDraws().choose(cut, scale, bounded_range)
     weights = _weights([float(cost - least) for cost in costs], rate)
     return (_exponential if bounded_range else _permute_and_flip)(weights, noise)
 

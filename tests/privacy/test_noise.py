@@ -233,7 +233,9 @@ def test_precision_attack_on_private_diagrams():
         diagrams = private.fit_transform([np.array([value, 2.0]) for value in values])
         return np.array([d[0, 0] if len(d) else 2.0 for d in diagrams])
 
-    assert not separates(births)
+    # Births from around 1 are below 1/2, where floats are finer than the lattice, only 13 times of
+    # 1000: of 200 none would be, now and then.
+    assert not separates(births, n=2000)
 
 
 # Fixed point.
