@@ -193,7 +193,10 @@ def _pure_loss(rho: float) -> PrivacyLoss:
     return PrivacyLoss(math.sqrt(2 * rho), 0.0)
 
 
-COMPOSITIONS = {"basic": BasicComposition, "zcdp": ZCDPComposition}
+COMPOSITIONS: dict[str, type[BasicComposition] | type[ZCDPComposition]] = {
+    "basic": BasicComposition,
+    "zcdp": ZCDPComposition,
+}
 
 
 class Budget(NamedTuple):
