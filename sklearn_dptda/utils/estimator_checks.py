@@ -14,7 +14,7 @@ Passing is necessary, not sufficient: the sensitivity needs a proof and
 import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sklearn.base import BaseEstimator, clone
 
@@ -34,9 +34,9 @@ __all__ = [
     "privacy_checks",
 ]
 
-# What the inputs of the checks need: values of the unit box.
+# Parameters that fit the inputs of the checks, which are values of the unit box.
 _PUBLIC = {"bounds": (0.0, 1.0), "sensitivity": 0.1, "upper": 1.0, "delta": 1e-6}
-# What makes thousands of fits quick, and the guarantee no weaker.
+# Parameters that make thousands of fits quick, and the guarantee no weaker.
 _SMALL = {
     "n_clusters": 2,
     "n_components": 2,
@@ -104,7 +104,7 @@ def privacy_checks(
     return [(name, partial(_run, check, estimator, data)) for name, check in CHECKS.items()]
 
 
-def _run(check, estimator, data):
+def _run(check: Callable[..., None], estimator: Any, data: CheckData | None) -> None:
     if data is None:
         parameters = estimator.get_params(deep=False)
         data = make_check_data(
