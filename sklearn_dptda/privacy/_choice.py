@@ -1,4 +1,7 @@
-"""A private choice from a finite list, in integers."""
+"""A private choice from a finite list, in integers.
+
+Proof: doc/theory/noise_and_calibration.md, "Choices".
+"""
 
 import math
 from collections.abc import Sequence

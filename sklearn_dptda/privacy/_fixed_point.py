@@ -1,6 +1,7 @@
 """Sums that no rounding, order or grouping of records can change, and their sensitivity.
 
 Proof: doc/theory/noise_and_calibration.md, "Sums".
+Proof: doc/theory/noise_and_calibration.md, "Adjacency".
 """
 
 import math

@@ -1,4 +1,7 @@
-"""What a release promises, and which data sets are neighbours."""
+"""What a release promises, and which data sets are neighbours.
+
+Proof: doc/theory/noise_and_calibration.md, "Adjacency".
+"""
 
 import math
 from dataclasses import dataclass, field

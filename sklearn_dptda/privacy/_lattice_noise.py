@@ -1,4 +1,7 @@
-"""Integer vectors whose probability falls with a norm."""
+"""Integer vectors whose probability falls with a norm.
+
+Proof: doc/theory/metric_privacy.md, "Noise by a norm".
+"""
 
 import math
 from collections.abc import Callable

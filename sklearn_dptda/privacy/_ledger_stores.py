@@ -249,7 +249,7 @@ class ServerStore(Store):
             raise ValueError(
                 f"path is no usable SQLAlchemy URL ({type(error).__name__})."
             ) from None
-        # For error messages: passwords may stand in the query as well.
+        # Error messages quote this place: passwords may stand in the query as well.
         self.place = repr(url.set(query={}).render_as_string(hide_password=True))
 
     @contextmanager

@@ -1,4 +1,7 @@
-"""Positions of successes among many independent coins, exactly and without drawing each."""
+"""Positions of successes among many independent coins, exactly and without drawing each.
+
+Proof: doc/theory/graphs.md, "Graphs under edge privacy".
+"""
 
 import math
 from bisect import bisect_right
@@ -11,14 +14,14 @@ from numpy.typing import NDArray
 
 from sklearn_dptda.privacy._noise import NoiseSource
 
-# Bits of a probability of eight coins beyond the first 16.
+# Bits of the probability of an outcome of eight coins beyond the first 16.
 _REST = 512 - 16
 _ONES = (1 << 64) - 1
 # Bytes of coins that are thrown together.
 _CHUNK = 1 << 19
 # Coins with rarer successes are skipped over instead of thrown.
 _RARE = 2.0**-13
-# Of the noise that gaps are made of: rarer successes come a little more often than asked.
+# The largest scale of gaps: rarer successes come a little more often than asked.
 _LARGEST_SCALE = 2.0**51
 
 

@@ -112,7 +112,7 @@ class Columns:
         """A table of the same kind."""
         if self.library is None:
             return np.column_stack(columns)
-        # By number first: names need not be strings, nor differ.
+        # Columns get their numbers as names first: names need not be strings, nor differ.
         numbered = {str(place): column for place, column in enumerate(columns)}
         frame = import_module(self.library).DataFrame(numbered)
         frame.columns = self.names
