@@ -23,12 +23,14 @@ _WAIT_TIMEOUT = 0.5
 # Seconds after which the result in a transfer is taken for one that is being made again.
 _TRANSFER_TIMEOUT = 30.0
 
-# Numbers of tasks and their arguments.
+# A function, and the first arguments that all its tasks have in common.
+_Work: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...]]
+# Numbers of tasks and their other arguments.
 _Tasks: TypeAlias = list[tuple[int, Sequence[Any]]]
 # Sends one task and returns its future.
 _Send: TypeAlias = Callable[..., Any]
-# Opens an engine for a function and what is common to its tasks: how to send, number of cores.
-_Sender: TypeAlias = Callable[..., AbstractContextManager[tuple[_Send, int]]]
+# Opens a backend for some work and a number of workers: how to send tasks, number of cores.
+_Sender: TypeAlias = Callable[[Any, _Work, int], AbstractContextManager[tuple[_Send, int]]]
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ def outcomes(
         missing = missing[::-1] if losses == 1 else missing
         missing = missing[losses - 2 :][:1] or missing[-1:] if losses > 1 else missing
         try:
-            for index, result in _finished(engine, function, missing, common, n_jobs, options):
+            for index, result in _finished(engine, (function, common), missing, n_jobs, options):
                 results[index] = result
         except (Exception, KeyboardInterrupt) as error:
             # Errors of tasks are results: this one is of the engine, or of whoever stops it.
@@ -104,14 +106,10 @@ def outcomes(
 
 
 def _finished(
-    engine: str | None,
-    function: Callable[..., Any],
-    missing: _Tasks,
-    common: tuple[Any, ...],
-    n_jobs: int | None,
-    options: dict[str, Any],
+    engine: str | None, work: _Work, missing: _Tasks, n_jobs: int | None, options: dict[str, Any]
 ) -> Iterator[tuple[int, Any]]:
     """Yield (index, result) as tasks finish; raise where the engine fails."""
+    function, common = work
     backend, _ = get_active_backend(prefer=options.get("prefer"))
     # Backends that hand nothing over before the end lose what was finished where they fail.
     as_they_finish = getattr(backend, "supports_return_generator", False)
@@ -120,7 +118,7 @@ def _finished(
         for index, item in missing
     )
     if engine in _SENDERS:
-        arriving = _one_by_one(_SENDERS[engine], function, missing, common, n_jobs)
+        arriving = _one_by_one(_SENDERS[engine], work, missing, n_jobs)
         tasks = (delayed(_same)(result) for result in arriving)
     if engine in _SENDERS or (engine is None and not isinstance(backend, ThreadingBackend)):
         # One after the other, as they are made here or arrive; joblib says how far it is.
@@ -130,11 +128,7 @@ def _finished(
 
 
 def _one_by_one(
-    sender: _Sender,
-    function: Callable[..., Any],
-    missing: _Tasks,
-    common: tuple[Any, ...],
-    n_jobs: int | None,
+    sender: _Sender, work: _Work, missing: _Tasks, n_jobs: int | None
 ) -> Iterator[tuple[int, Any]]:
     """Yield results as tasks finish; a task that the engine loses does not end the others.
 
@@ -146,16 +140,12 @@ def _one_by_one(
     running: set[Any] = set()
     lost: Exception | None = None
     todo = iter(missing)
-    with (
-        backend.retrieval_context(),
-        sender(backend, function, common, n_jobs) as (send, cores),
-    ):
+    with backend.retrieval_context(), sender(backend, work, n_jobs) as (send, cores):
+        most = max(_MIN_TASKS_AHEAD, 2 * cores)
         try:
             while True:
                 try:
-                    for index, item in islice(
-                        todo, max(_MIN_TASKS_AHEAD, 2 * cores) - len(running)
-                    ):
+                    for index, item in islice(todo, most - len(running)):
                         future = send(index, item)
                         running.add(future)
                         future.add_done_callback(done.put)
@@ -189,9 +179,7 @@ def _one_by_one(
 
 
 @contextmanager
-def _to_dask(
-    backend: Any, function: Callable[..., Any], common: tuple[Any, ...], n_jobs: int
-) -> Iterator[tuple[_Send, int]]:
+def _to_dask(backend: Any, work: _Work, n_jobs: int) -> Iterator[tuple[_Send, int]]:
     import dask
     from distributed.protocol.pickle import dumps, loads
 
@@ -203,11 +191,11 @@ def _to_dask(
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1PB"}):
             return backend.client.submit(*arguments, **{"pure": False, **backend.submit_kwargs})
 
-    work = send(loads, dumps((function, common)))
-    yield lambda *task: send(_attempt_pickled, work, dumps(task)), cores
+    shared = send(loads, dumps(work))
+    yield lambda *task: send(_attempt_pickled, shared, dumps(task)), cores
 
 
-def _attempt_pickled(work: tuple[Any, ...], task: bytes) -> tuple[int, Any]:
+def _attempt_pickled(work: _Work, task: bytes) -> tuple[int, Any]:
     from distributed.protocol.pickle import loads
 
     function, common = work
@@ -216,11 +204,10 @@ def _attempt_pickled(work: tuple[Any, ...], task: bytes) -> tuple[int, Any]:
 
 
 @contextmanager
-def _to_ray(
-    backend: Any, function: Callable[..., Any], common: tuple[Any, ...], n_jobs: int
-) -> Iterator[tuple[_Send, int]]:
+def _to_ray(backend: Any, work: _Work, n_jobs: int) -> Iterator[tuple[_Send, int]]:
     import ray
 
+    function, common = work
     shared = [ray.put(part) for part in common]
     attempt = ray.remote(max_retries=_MAX_LOSSES)(_attempt)
 
@@ -231,25 +218,22 @@ def _to_ray(
 
 
 @contextmanager
-def _to_processes(
-    backend: Any, function: Callable[..., Any], common: tuple[Any, ...], n_jobs: int
-) -> Iterator[tuple[_Send, int]]:
+def _to_processes(backend: Any, work: _Work, n_jobs: int) -> Iterator[tuple[_Send, int]]:
     n_jobs = backend.effective_n_jobs(n_jobs)
-    work = (function, common)
     with ProcessPoolExecutor(n_jobs, DEFAULT_MP_CONTEXT, _keep, work) as pool:
         yield lambda *task: pool.submit(_attempt_kept, *task), n_jobs
 
 
-# What a process of a pool keeps: the function, and what is common to its tasks.
-_WORK: list[Any] = []
+# The work that a process of a pool keeps for its tasks.
+_KEPT: list[Any] = []
 
 
 def _keep(*work: Any) -> None:
-    _WORK[:] = work
+    _KEPT[:] = work
 
 
 def _attempt_kept(index: int, item: Sequence[Any]) -> tuple[int, Any]:
-    function, common = _WORK
+    function, common = _KEPT
     return _attempt(True, function, index, *common, *item)
 
 
