@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
 from sklearn_dptda.privacy._noise import NoiseSource
 
-# Vectors that are drawn at a time, so that memory stays small in many dimensions.
+# Vectors that are drawn at a time, since most of a cube lies outside its ball in many dimensions.
 _VECTORS_PER_BATCH = 1 << 16
 
 
