@@ -31,7 +31,7 @@ from sklearn_dptda.cluster._mixture_fits import fit_mixture, fit_raw_mixture
 from sklearn_dptda.cluster._private_centres import USUAL
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
-from sklearn_dptda.rows._methods import FitPredictMixin, by_rows, sum_by_rows
+from sklearn_dptda.rows._methods import by_rows, fit_predict, sum_by_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
 # Mixture steps of the published algorithm, where nobody says how many.
@@ -39,7 +39,7 @@ _RAW_STEPS = 2
 
 
 @fill_doc
-class DPMoG(DensityMixin, FitPredictMixin, PrivateRowsEstimator):
+class DPMoG(DensityMixin, PrivateRowsEstimator):
     """Gaussian mixture under differential privacy, by hard assignment.
 
     A noisy centre and scale of all rows, cells whose k-means clusters are
@@ -184,10 +184,17 @@ class DPMoG(DensityMixin, FitPredictMixin, PrivateRowsEstimator):
         self.accountant = accountant
         self.random_state = random_state
 
-    _merges_components = False
+    def _merges_components(self) -> bool:
+        """Whether there are more components than clusters, to be merged."""
+        return False
 
-    def _check_parameters(self):
+    def _check_parameters(self) -> None:
         super()._check_parameters()
+        if self.delta == 0:
+            raise ValueError(
+                "delta must be positive, since the noise is Gaussian. DPLloyd, DPTree and DPCube "
+                "are pure with delta=0."
+            )
         if self.method == "paper" and (
             self.covariance_type not in ("auto", "full") or self.assignment != "hard"
         ):
@@ -211,7 +218,7 @@ class DPMoG(DensityMixin, FitPredictMixin, PrivateRowsEstimator):
             self.mixture_steps,
             self.covariance_type,
             self.assignment == "soft",
-            self._merges_components,
+            self._merges_components(),
             budget,
             rng,
         )
@@ -239,13 +246,13 @@ class DPMoG(DensityMixin, FitPredictMixin, PrivateRowsEstimator):
         self.weights_, self.means_ = weights, means
         self.covariances_ = compact(covariances, self.covariance_type)
 
-    def _one_unit(self):
+    def _has_one_unit(self) -> bool:
         return self.covariance_type == "spherical"
 
     def _n_start(self):
         return self.n_components
 
-    def _released(self):
+    def _released(self) -> str:
         return "weights, means and covariances of a Gaussian mixture"
 
     def _mixture(self):
@@ -299,6 +306,8 @@ class DPMoG(DensityMixin, FitPredictMixin, PrivateRowsEstimator):
         ndarray of shape (n_samples, n_kept)
         """
         return self._given_mixture().predict_proba(self._rows(X))
+
+    fit_predict = fit_predict
 
     @by_rows
     @fill_doc

@@ -146,7 +146,8 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
         self.saddle_search = saddle_search
         self.predict_method = predict_method
 
-    _merges_components = True
+    def _merges_components(self) -> bool:
+        return True
 
     def _check_parameters(self):
         super()._check_parameters()

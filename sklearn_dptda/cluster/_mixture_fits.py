@@ -12,10 +12,10 @@ from sklearn_dptda.cluster._private_centres import (
     moved_centres,
     packed_points,
     residual_radius,
+    standardise,
 )
-from sklearn_dptda.cluster._standardised import standardise
-from sklearn_dptda.rows._arithmetic import clip_norm, nearest_to, residuals_about, row_products
 from sklearn_dptda.rows._moments import MomentWeights, hard_assignment, soft_assignment
+from sklearn_dptda.rows._rows import clip_norm, nearest_to, residuals_about, row_products
 from sklearn_dptda.rows._shrinkage import (
     KEPT,
     above_noise,
@@ -73,7 +73,13 @@ def mixture_steps(data, centres, n_steps, budget, share, kind="full", soft=False
         parts, last = soft and density is not None, step == n_steps - 1
         step_share = share if n_steps == 1 else share / 2 if last else share / 2 / (n_steps - 1)
         moments = budget.release(
-            data.rows, assign, len(centres), _MIXTURE_WEIGHTS, step_share, now, parts
+            data.rows,
+            assign,
+            len(centres),
+            weights=_MIXTURE_WEIGHTS,
+            share=step_share,
+            kind=now,
+            soft=parts,
         )
         state = MixtureStep(centres, radius, moments, floor)
         if last:
@@ -189,8 +195,8 @@ def fit_raw_mixture(rows, n_components, n_steps, budget):
             rows,
             hard_assignment(likeliest(density), partial(_residuals_about_zero, d=d)),
             n_components,
-            weights,
-            1 / n_steps,
+            weights=weights,
+            share=1 / n_steps,
             kind="full",
         )
         counts = floored_counts(moments)

@@ -80,7 +80,7 @@ class BaseGridFiltration(QuotedParametersMixin, ListOutputMixin, TransformerMixi
         clouds = self._check(X)
         d = _n_features(clouds[0])
         shape = check_resolution(self.resolution, d, self.memory)
-        low, high, paid = self._box(clouds, d)
+        low, high, paid, remarks = self._box(clouds, d)
         self.axes_ = grid_axes(low, high, shape)
         self.bounds_, self.bounds_guarantee_ = (low, high), paid
         self._is_public = self.bounds is not None
@@ -89,28 +89,27 @@ class BaseGridFiltration(QuotedParametersMixin, ListOutputMixin, TransformerMixi
         if paid is None:
             self._check_scale()
         # Where warnings are errors, the box is there all the same.
-        if paid is not None:
-            self._private_box._warn_of_release()
+        for remark in remarks:
+            warn_caller(remark)
         _warn_of_unequal_sides(low, high)
         return self
 
     def _box(self, clouds, d):
-        """Lower and upper bounds, and what was paid for them; those of the data with a warning."""
+        """Lower and upper bounds, what was paid for them, and what to warn of."""
         if self.bounds is not None and not isinstance(self.bounds, PrivateBounds):
-            return *check_bounds(self.bounds, d), None
+            return *check_bounds(self.bounds, d), None, []
         if any(isinstance(cloud, LatticeHistogram) for cloud in clouds):
             raise ValueError("bounds must be given where histograms stand for clouds.")
         if self.bounds is None:
-            return *bounds_from_data(clouds, type(self).__name__), None
+            return *bounds_from_data(clouds, type(self).__name__), None, []
         if self.bounds.adjacency != "replace-one":
             raise ValueError(
                 "bounds must have adjacency='replace-one': the sizes of clouds are public here."
             )
         private = clone(self.bounds)
-        private._validate_params()
-        self._private_box = private._fit_quietly(clouds)
+        remarks = private._fit_clouds(clouds)
         self.clipped_share_ = private.clipped_share_
-        return *private.bounds_, private.privacy_guarantee_
+        return *private.bounds_, private.privacy_guarantee_, remarks
 
     def _learns_records(self):
         return self.bounds is None

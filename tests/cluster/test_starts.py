@@ -10,11 +10,9 @@ from sklearn.metrics import adjusted_rand_score
 
 from sklearn_dptda.cluster import DPLloyd, DPMoG, DPMoGMorse, morse_linkage
 from sklearn_dptda.cluster._mixture_fits import steps_and_floor
-from sklearn_dptda.cluster._private_centres import far_clusters, moved_centres
-from sklearn_dptda.cluster._standardised import Standardised
+from sklearn_dptda.cluster._private_centres import Standardised, far_clusters, moved_centres
 from sklearn_dptda.privacy import NoiseSource
-from sklearn_dptda.rows._budget import GaussianBudget
-from sklearn_dptda.rows._moments import Moments
+from sklearn_dptda.rows._moments import GaussianBudget, Moments
 from sklearn_dptda.rows._rows import Rows
 from sklearn_dptda.rows._shrinkage import shrunk_covariances
 
