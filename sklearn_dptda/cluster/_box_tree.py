@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sklearn_dptda.rows._moments import MomentWeights, hard_assignment
-from sklearn_dptda.rows._rows import row_products
+from sklearn_dptda.rows._assignments import hard_assignment, row_products
+from sklearn_dptda.rows._moments import MomentWeights
 
 _COUNT_WEIGHTS = MomentWeights(1.0)
 # Boxes are not split below this part of the root: at the rim they hold what lies beyond.

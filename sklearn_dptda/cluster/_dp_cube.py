@@ -10,7 +10,7 @@ import numpy as np
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, CovarianceType, RandomStateLike, RowBounds
 from sklearn_dptda.cluster._box_tree import default_depth, grow
-from sklearn_dptda.cluster._private_centres import (
+from sklearn_dptda.cluster._noisy_steps import (
     NoisyClusters,
     NoisyStep,
     Standardised,
@@ -19,17 +19,10 @@ from sklearn_dptda.cluster._private_centres import (
 )
 from sklearn_dptda.cluster._private_kmeans import PrivateKMeans
 from sklearn_dptda.privacy import PrivacyAccountant, zcdp_rho
+from sklearn_dptda.rows._assignments import hard_assignment, in_norm, nearest_to, residuals_about
 from sklearn_dptda.rows._intervals import CellCounts
-from sklearn_dptda.rows._moments import FitBudget, MomentWeights, by_cell, hard_assignment
-from sklearn_dptda.rows._rows import (
-    Box,
-    Rows,
-    batch_size,
-    in_norm,
-    nearest_to,
-    residuals_about,
-    slices,
-)
+from sklearn_dptda.rows._moments import FitBudget, MomentWeights, by_cell
+from sklearn_dptda.rows._rows import Box, Rows, batch_size, slices
 from sklearn_dptda.utils._sklearn import Interval
 
 # Steps of the radius, and so the largest cost of one record, in whole numbers.
@@ -93,7 +86,8 @@ class CountedRows:
         n_cells = min(max(int(_CELLS ** (1 / n_axes)), _FEWEST_CELLS), _STEPS)
         side = (high - low) / n_cells
         counted = rows.sum(partial(_in_cells, low=low, side=side, n_cells=n_cells))
-        return cls.in_entries(*counted.merged(), low, side)
+        cells, counts = counted.merged()
+        return cls.in_entries(cells, counts, low, side)
 
     @classmethod
     def in_entries(cls, cells, counts, low, side):

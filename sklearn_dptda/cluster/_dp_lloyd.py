@@ -6,7 +6,7 @@ import numpy as np
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, CovarianceType, RandomStateLike, RowBounds
-from sklearn_dptda.cluster._private_centres import (
+from sklearn_dptda.cluster._noisy_steps import (
     NoisyClusters,
     Standardised,
     moved_centres,
@@ -129,8 +129,12 @@ class DPLloyd(PrivateKMeans):
         box: Box,
     ) -> tuple[Standardised, NoisyClusters]:
         data = standardise(rows, budget)
-        share, merged = 1 - covariance_share, covariance_share > 0
         last = moved_centres(
-            data, int(self.n_clusters), int(self.n_iter), data.budget, share, rng, merged
+            data,
+            int(self.n_clusters),
+            int(self.n_iter),
+            share=1 - covariance_share,
+            rng=rng,
+            merged=covariance_share > 0,
         )
         return data, last.clusters()

@@ -8,17 +8,12 @@ from sklearn.cluster import KMeans
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, CovarianceType, RandomStateLike, RowBounds
 from sklearn_dptda.cluster._box_tree import default_depth, grow
-from sklearn_dptda.cluster._private_centres import (
-    NoisyClusters,
-    NoisyStep,
-    Standardised,
-    standardise,
-)
+from sklearn_dptda.cluster._noisy_steps import NoisyClusters, NoisyStep, Standardised, standardise
 from sklearn_dptda.cluster._private_kmeans import PrivateKMeans
 from sklearn_dptda.privacy import PrivacyAccountant
-from sklearn_dptda.rows._moments import FitBudget, MomentWeights, hard_assignment
-from sklearn_dptda.rows._rows import Box, Rows, in_norm, residuals_about
-from sklearn_dptda.rows._shrinkage import above_noise
+from sklearn_dptda.rows._assignments import hard_assignment, in_norm, residuals_about
+from sklearn_dptda.rows._moments import FitBudget, MomentWeights
+from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.utils._sklearn import Interval
 
 # Of what centre, scale and covariances leave: for the tree; the rest is for the leaves.
@@ -173,4 +168,4 @@ def _coreset(data, tree, budget, share):
     assign = hard_assignment(tree.leaf_of, residuals_about(centres, radii, budget.norm))
     moments = budget.release(data.rows, assign, len(leaves), weights=_LEAF_WEIGHTS, share=share)
     step = NoisyStep(centres, radii, moments)
-    return step, np.flatnonzero(above_noise(moments, step.counts))
+    return step, np.flatnonzero(moments.above_noise(step.counts))

@@ -10,8 +10,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.cluster._mixture_density import COVARIANCE_TYPES, compact
-from sklearn_dptda.cluster._mixture_fits import mixture_steps
-from sklearn_dptda.cluster._private_centres import NoisyClusters, Standardised
+from sklearn_dptda.cluster._noisy_steps import NoisyClusters, Standardised, mixture_steps
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
 from sklearn_dptda.rows._methods import by_rows, fit_predict, fit_transform, sum_by_rows
 from sklearn_dptda.rows._moments import FitBudget
@@ -37,9 +36,9 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
         self.scales_ = box.unit
         data, clusters = self._fit_centres(rows, share, budget, rng, box)
         if share > 0:
-            last = mixture_steps(data, clusters.centres, 1, data.budget, share, kind)
+            last = mixture_steps(data, clusters.centres, 1, share=share, kind=kind)
             clusters, covariances = last.components()
-            _, covariances = data.back(clusters.centres, covariances)
+            covariances = data.scale**2 * covariances
             self.covariances_ = compact(box.covariances(covariances), kind)
         self.weights_, self.weights_noise_ = clusters.weights, clusters.sd_weights
         self.cluster_centers_ = box.points(data.back(clusters.centres))

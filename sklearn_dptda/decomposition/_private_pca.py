@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, FloatArray, RandomStateLike, RowBounds
 from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.rows._assignments import clip_norm, in_norm, one_cell
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
 from sklearn_dptda.rows._localisation import of_distances, outer
 from sklearn_dptda.rows._methods import by_rows, fit_transform
@@ -26,11 +27,9 @@ from sklearn_dptda.rows._moments import (
     FitBudget,
     MomentWeights,
     entry_noise,
-    one_cell,
     release_outer_products,
 )
-from sklearn_dptda.rows._rows import Box, Rows, clip_norm, in_norm
-from sklearn_dptda.rows._shrinkage import floored_counts, shrunk_steps
+from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.utils._reading import without_quotes
 from sklearn_dptda.utils._sklearn import Interval
 
@@ -84,8 +83,8 @@ def _mean_in_ball(rows, centre, ball, budget):
     share, reach = _SHARES[budget.norm][0], in_norm(ball, rows.n_features, budget.norm)
     assign = one_cell(centre, reach, budget.norm)
     moments = budget.release(rows, assign, 1, weights=_MEAN_WEIGHTS, share=share)
-    n = floored_counts(moments)[0]
-    mean = centre + reach * shrunk_steps(moments)[0]
+    n = moments.floored_counts[0]
+    mean = centre + reach * moments.shrunk_steps()[0]
     return mean, reach * moments.sd_sum / n, n, budget.rest(share)
 
 

@@ -6,25 +6,25 @@ Proof: doc/theory/private_mixtures.md, "Laplace noise: L1".
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from scipy.sparse import csc_array
 
-from sklearn_dptda._typing import Adjacency, CovarianceType, FloatArray, IntArray
+from sklearn_dptda._typing import Adjacency, BoolArray, CovarianceType, FloatArray, IntArray
 from sklearn_dptda.privacy import FixedPoint, NoiseSource, Sensitivity, private_choice
 from sklearn_dptda.privacy._fixed_point import ROUND_DOWN, ROUND_UP
-from sklearn_dptda.rows._rows import INSIDE, Rows, clip_norm, row_products
+from sklearn_dptda.rows._assignments import (
+    Assignment,
+    Norm,
+    row_products,
+)
+from sklearn_dptda.rows._rows import Rows
 
-Norm: TypeAlias = Literal["l1", "l2"]
 CovarianceKind: TypeAlias = CovarianceType | None
-# What assigns the rows of a batch to cells: their cells, the part of each that belongs there, and
-# clipped residuals.
-Residuals: TypeAlias = Callable[[FloatArray, IntArray], FloatArray]
-Assignment: TypeAlias = Callable[[FloatArray], Iterable[tuple[IntArray, Any, FloatArray]]]
 
 # No lattice is finer than for this scale of noise, so that sums of 2**35 rows stay within 64 bits.
 FINEST_SCALE = 4.0
@@ -33,6 +33,12 @@ FINEST_SCALE = 4.0
 _BITS = 18
 # Noise stays below a scale of 2**52: above this scale rows take fewer bits.
 _LARGEST_SCALE = 2.0**14
+# Least variance of the pooled covariance, times the dimension, in squared clipping radii.
+_LEAST_VARIANCE = 1e-3
+_TINY = 1e-300
+# Standard deviations of the noise of a count up to which a cell may have no rows at all: noise
+# alone is above them once in 740 cells.
+KEPT = 3.0
 
 
 @dataclass(frozen=True)
@@ -97,6 +103,68 @@ class Moments:
     var_second_moment: float = 0.0
     var_trace: float = 0.0
 
+    @property
+    def floored_counts(self) -> FloatArray:
+        """Counts, at least one standard deviation of their noise, and at least one half."""
+        return np.maximum(self.counts, max(self.sd_count, 0.5))
+
+    def above_noise(self, counts: FloatArray) -> BoolArray:
+        """Which cells are kept: by their noisy counts, and never none."""
+        kept: BoolArray = self.counts > KEPT * self.sd_count
+        return kept if kept.any() else counts == counts.max()
+
+    def shrunk_steps(self) -> FloatArray:
+        """Means of the residuals, shrunk by the noise that is known to be in them.
+
+        James and Stein: the expected squared norm of the noise is known, so the part of a step
+        that noise explains is taken off.
+        """
+        counts = self.floored_counts
+        steps = self.sums / counts[:, None]
+        noise = steps.shape[1] * (self.sd_sum / counts) ** 2
+        steps = steps * _signal(noise, (steps**2).sum(axis=1))[:, None]
+        norms = np.linalg.norm(steps, axis=1)
+        return steps / np.maximum(norms, 1.0)[:, None]
+
+    def shrunk_covariances(self, steps: FloatArray, floor: float) -> tuple[FloatArray, float]:
+        """Covariances about the stepped centres, shrunk towards a scaled pooled one.
+
+        ``floor`` is the smallest eigenvalue, as a share of the mean pooled variance. Returns also
+        what part of the differences between the covariances is no noise.
+        """
+        assert self.second_moments is not None
+        counts = self.floored_counts
+        k, d = steps.shape
+        outer = steps[:, :, None] * steps[:, None, :]
+        if len(self.second_moments) < k:
+            return self._tied_covariances(self.second_moments[0], outer, floor), 0.0
+        raw = _like(self.second_moments, self.second_moments / counts[:, None, None] - outer)
+        shares = np.maximum(self.counts, 0.0)
+        shares = shares / shares.sum() if shares.sum() > 0 else np.full(k, 1 / k)
+        pooled = _within(np.einsum("k,kij->ij", shares, raw), _LEAST_VARIANCE / d)
+        pooled_trace = np.trace(pooled) / d
+        # Mean variances of the cells, shrunk to the pooled one by the variance of their noise.
+        traces = np.trace(raw, axis1=1, axis2=2) / d
+        traces = _towards(traces, pooled_trace, self.var_trace / (d * counts) ** 2)
+        traces = np.clip(traces, floor * pooled_trace, None)
+        target = pooled * (traces / pooled_trace)[:, None, None]
+        deviation = raw - target
+        kept = _common_signal(self.var_second_moment / counts**2, (deviation**2).sum(axis=(1, 2)))
+        mixed = target + kept[:, None, None] * deviation
+        return _within(mixed, floor * pooled_trace), float(np.average(kept, weights=counts))
+
+    def _tied_covariances(
+        self, second_moment: FloatArray, outer: FloatArray, floor: float
+    ) -> FloatArray:
+        """One covariance for all cells."""
+        k, d = outer.shape[:2]
+        counts = self.floored_counts
+        total = counts.sum()
+        raw = second_moment / total - np.einsum("k,kij->ij", counts / total, outer)
+        pooled = _within(raw, _LEAST_VARIANCE / d)
+        pooled = _within(pooled, floor * np.trace(pooled) / d)
+        return np.tile(pooled, (k, 1, 1))
+
     def redrawn(self, rng: np.random.Generator) -> "Moments":
         """Moments with as much noise once more, normal: how far they are to be trusted."""
         assert self.second_moments is not None
@@ -113,6 +181,54 @@ class Moments:
             sums=self.sums + self.sd_sum * rng.standard_normal(self.sums.shape),
             second_moments=self.second_moments + scale * noise,
         )
+
+
+def _like(second_moments: FloatArray, raw: FloatArray) -> FloatArray:
+    """Covariances with the structure of the second moments: diagonal, or isotropic."""
+    d = raw.shape[1]
+    off = ~np.eye(d, dtype=bool)
+    if d == 1 or (second_moments[:, off] != 0).any():
+        return raw
+    diagonals = np.diagonal(raw, axis1=1, axis2=2)
+    seen = np.diagonal(second_moments, axis1=1, axis2=2)
+    if (seen == seen[:, :1]).all():
+        diagonals = np.repeat(diagonals.mean(axis=1, keepdims=True), d, axis=1)
+    return diagonals[:, :, None] * np.eye(d)
+
+
+def _towards(values: FloatArray, centre: float, noise: FloatArray) -> FloatArray:
+    deviation = values - centre
+    return centre + deviation * _common_signal(noise, deviation**2)
+
+
+def _signal(noise: FloatArray, squared: FloatArray) -> FloatArray:
+    """Part of a squared deviation that its expected noise does not explain."""
+    return np.clip(1 - noise / np.maximum(squared, _TINY), 0.0, 1.0)
+
+
+def _common_signal(noise: FloatArray, squared: FloatArray) -> FloatArray:
+    """Part of each of many deviations that is no noise, were they drawn from one normal law.
+
+    Its variance is what the noise leaves of the squares, the least noisy counting most: with the
+    expected noise of each this is the empirical Bayes rule of Efron and Morris, which shrinks
+    deviations of pure noise altogether.
+    """
+    noise = np.maximum(np.broadcast_to(noise, squared.shape), _TINY)
+    variance = max(float(np.average(squared - noise, weights=noise.min() / noise)), 0.0)
+    return variance / (variance + noise)
+
+
+def clip_eigenvalues(matrices: FloatArray, least: float, most: float) -> FloatArray:
+    """Symmetric matrices with eigenvalues from ``least`` to ``most``."""
+    values, vectors = np.linalg.eigh(matrices)
+    values = np.clip(values, least, most)
+    return (vectors * values[..., None, :]) @ np.swapaxes(vectors, -1, -2)
+
+
+def _within(matrices: FloatArray, least: float) -> FloatArray:
+    """Covariances of residuals, which have norm at most one, so that no variance is above one."""
+    clipped = clip_eigenvalues(matrices, least, 1.0)
+    return 0.5 * (clipped + np.swapaxes(clipped, -1, -2))
 
 
 class SecondMoments:
@@ -360,46 +476,6 @@ def by_cell(cells: IntArray, n_cells: int) -> csc_array:
     """Matrix that adds rows up by cell: one entry in each column."""
     n = len(cells)
     return csc_array((np.ones(n, np.int64), cells, np.arange(n + 1)), (n_cells, n))
-
-
-def hard_assignment(cell_of: Callable[[FloatArray], IntArray], residuals: Residuals) -> Assignment:
-    """Assign each row to the cell that ``cell_of`` gives, as :meth:`FitBudget.release` takes it.
-
-    ``residuals`` makes clipped residuals of a batch and its cells.
-    """
-    return partial(_hard, cell_of=cell_of, residuals=residuals)
-
-
-def _hard(batch: FloatArray, cell_of: Any, residuals: Any) -> Iterator[Any]:
-    cells = cell_of(batch)
-    yield cells, 1.0, residuals(batch, cells)
-
-
-def one_cell(centre: FloatArray, radius: float, norm: Norm) -> Assignment:
-    """Assign all rows to one cell, with residuals about its centre."""
-    return partial(_one, centre=centre, radius=radius, norm=norm)
-
-
-def _one(batch: FloatArray, centre: FloatArray, radius: float, norm: Norm) -> Iterator[Any]:
-    yield np.zeros(len(batch), dtype=np.intp), 1.0, clip_norm(batch - centre, radius, norm)
-
-
-def soft_assignment(
-    parts: Callable[[FloatArray], FloatArray], residuals: Residuals, n_cells: int
-) -> Assignment:
-    """Assign ``parts`` of each row to all cells, as :meth:`FitBudget.release` takes it.
-
-    ``parts`` makes of a batch nonnegative numbers of shape (n, n_cells), rows of which sum to one;
-    ``residuals`` makes clipped residuals of a batch and its cells.
-    """
-    return partial(_soft, parts=parts, residuals=residuals, n_cells=n_cells)
-
-
-def _soft(batch: FloatArray, parts: Any, residuals: Any, n_cells: int) -> Iterator[Any]:
-    shares = parts(batch) * INSIDE
-    for k in range(n_cells):
-        cells = np.full(len(batch), k)
-        yield cells, shares[:, k], residuals(batch, cells)
 
 
 def entry_noise(budget: FitBudget, share: float) -> tuple[float, float]:

@@ -6,22 +6,25 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sklearn_dptda.cluster import _box_tree
-from sklearn_dptda.cluster import _mixture_fits as _component_steps
-from sklearn_dptda.cluster._mixture_density import MixtureDensity
-from sklearn_dptda.cluster._mixture_fits import _responsibilities, log_joint_by_rows
+from sklearn_dptda.cluster import _box_tree, _mixture_density
+from sklearn_dptda.cluster._mixture_density import (
+    MixtureDensity,
+    log_joint_by_rows,
+    responsibilities_by_rows,
+)
 from sklearn_dptda.privacy import FixedPoint, NoiseSource, Sensitivity
 from sklearn_dptda.rows import _moments
-from sklearn_dptda.rows._moments import (
-    GaussianBudget,
-    LaplaceBudget,
-    MomentWeights,
-    SecondMoments,
+from sklearn_dptda.rows._assignments import (
+    clip_norm,
     hard_assignment,
+    in_norm,
+    nearest_to,
     one_cell,
+    row_products,
     soft_assignment,
 )
-from sklearn_dptda.rows._rows import Rows, clip_norm, in_norm, nearest_to, row_products
+from sklearn_dptda.rows._moments import GaussianBudget, LaplaceBudget, MomentWeights, SecondMoments
+from sklearn_dptda.rows._rows import Rows
 
 WEIGHTS = [
     MomentWeights(0.3, 0.7),
@@ -214,7 +217,7 @@ def test_no_row_changes_what_another_contributes(rng):
     functions = [
         nearest_to(centres),
         lambda part: log_joint_by_rows(part, density),
-        lambda part: _responsibilities(part, density),
+        lambda part: responsibilities_by_rows(part, density),
         lambda part: clip_norm(part, 0.7),
         lambda part: clip_norm(part, 0.7, "l1"),
     ]
@@ -386,7 +389,7 @@ def test_many_columns_take_as_many_sums_and_round_as_each_by_itself(monkeypatch)
         sums.append(1)
         return row_products(X, Y)
 
-    monkeypatch.setattr(_component_steps, "row_products", counted)
+    monkeypatch.setattr(_mixture_density, "row_products", counted)
     np.testing.assert_array_equal(log_joint_by_rows(X, density), one_by_one)
     assert len(sums) == 2 * density.n_components
     monkeypatch.setattr(_box_tree, "row_products", counted)
