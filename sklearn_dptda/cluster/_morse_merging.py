@@ -20,6 +20,7 @@ from sklearn_dptda.cluster._merge_tree import SEARCHES, SaddleSearch, morse_link
 from sklearn_dptda.cluster._mixture_density import MixtureDensity, mixture_parameters
 from sklearn_dptda.cluster._private_kmeans import PrivateKMeans
 from sklearn_dptda.cluster._quadratic_strings import centres_climbed_to
+from sklearn_dptda.privacy._estimator import is_private
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin
 from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
@@ -27,7 +28,6 @@ from sklearn_dptda.rows._methods import FitPredictMixin, by_rows
 from sklearn_dptda.rows._tables import check_rows
 from sklearn_dptda.utils._frames import parts_elsewhere
 from sklearn_dptda.utils._sklearn import HasMethods, Interval, StrOptions, _fit_context
-from sklearn_dptda.utils.discovery import is_private
 
 # Rows that are labelled together, so that memory does not grow with their number.
 _BATCH = 1 << 14

@@ -17,18 +17,11 @@ from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin
 from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.rows._rows import count_beyond
-from sklearn_dptda.utils import (
-    ListOutputMixin,
-    bounds_from_data,
-    check_bounds,
-    check_cloud,
-    check_collection,
-    diameter,
-    first_places,
-)
+from sklearn_dptda.utils._bounds import bounds_from_data, check_bounds, diameter
+from sklearn_dptda.utils._clouds import check_cloud, check_collection, first_places
 from sklearn_dptda.utils._frames import parts_elsewhere
 from sklearn_dptda.utils._reading import without_quotes
-from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
+from sklearn_dptda.utils._sklearn import Interval, ListOutputMixin, StrOptions, _fit_context
 from sklearn_dptda.utils._tasks import run
 
 # Lattice steps per grid step, by dimension.

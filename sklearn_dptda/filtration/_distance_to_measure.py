@@ -7,7 +7,7 @@ from scipy.spatial import KDTree
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.filtration._sensitivities import neighbour_count
 from sklearn_dptda.privacy._parameters import quoted
-from sklearn_dptda.utils import check_cloud
+from sklearn_dptda.utils._clouds import check_cloud
 
 # One element of a k-d tree query costs about as much as this many elements of
 # a partitioned row (measured for d = 2, 3 and n from 10^3 to 10^5).

@@ -11,7 +11,8 @@ from sklearn_dptda._typing import Bounds
 from sklearn_dptda.filtration._grid_filtration import grid_nodes
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.rows._rows import count_beyond
-from sklearn_dptda.utils import check_bounds, check_cloud
+from sklearn_dptda.utils._bounds import check_bounds
+from sklearn_dptda.utils._clouds import check_cloud
 
 
 class LatticeHistogram:

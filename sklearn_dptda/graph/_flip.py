@@ -31,10 +31,10 @@ from sklearn_dptda.privacy import (
     PrivacyAccountant,
     PrivacyGuarantee,
     PrivateEstimatorMixin,
-    flip_numerator,
-    successes,
 )
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
+from sklearn_dptda.privacy._noise import flip_numerator
+from sklearn_dptda.privacy._rare_coins import successes
 from sklearn_dptda.utils._sklearn import Interval, ListOutputMixin, StrOptions, _fit_context
 
 # Above this density bits are smaller than a sparse matrix of 5 bytes an entry.

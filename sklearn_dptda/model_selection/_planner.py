@@ -19,7 +19,7 @@ from sklearn_dptda.persistence import PrivatePersistence
 from sklearn_dptda.persistence._cubical import check_dimensions
 from sklearn_dptda.persistence._error_bounds import PART, least_epsilon
 from sklearn_dptda.privacy._parameters import check_confidence, quoted
-from sklearn_dptda.utils import check_bounds
+from sklearn_dptda.utils._bounds import check_bounds
 
 
 @dataclass(frozen=True)

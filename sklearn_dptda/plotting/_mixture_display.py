@@ -15,7 +15,7 @@ from sklearn_dptda._typing import Bounds, IntArray
 from sklearn_dptda.cluster._mixture_density import MixtureDensity, mixture_parameters
 from sklearn_dptda.plotting._style import axes_or_new, cluster_names, cluster_style, legend_below
 from sklearn_dptda.privacy._parameters import quoted
-from sklearn_dptda.utils import check_bounds
+from sklearn_dptda.utils._bounds import check_bounds
 
 # Mean shift jumps: a path of full steps has kinks.
 _STEPS, _DAMPING = 500, 0.2

@@ -26,8 +26,8 @@ from sklearn_dptda.privacy._fixed_point import ROUND_UP
 from sklearn_dptda.rows._estimator import ROW_PARAMETERS, PrivateRowsEstimator, many_clipped
 from sklearn_dptda.rows._intervals import CUBE, private_cubes
 from sklearn_dptda.rows._rows import Rows, count_beyond
-from sklearn_dptda.utils import check_bounds, check_cloud, first_places
-from sklearn_dptda.utils._bounds import Extremes
+from sklearn_dptda.utils._bounds import Extremes, check_bounds
+from sklearn_dptda.utils._clouds import check_cloud, first_places
 from sklearn_dptda.utils._frames import parts_elsewhere
 from sklearn_dptda.utils._sklearn import StrOptions
 

@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist, pdist
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.filtration._sensitivities import neighbour_count
 from sklearn_dptda.privacy._parameters import quoted
-from sklearn_dptda.utils import check_cloud
+from sklearn_dptda.utils._clouds import check_cloud
 
 
 def cech_worst_case(n: int, low: ArrayLike, high: ArrayLike) -> tuple[FloatArray, FloatArray]:
