@@ -16,10 +16,11 @@ from sklearn_dptda.graph._noisy import PackedAdjacency
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
-# Eigenvalues of noise stay below its edge, but for fluctuations at this size.
-SLACK = 1.05
-# Dimension of the space that eigenvectors are sought in, and their relative error.
-_KRYLOV, _TOLERANCE = 60, 1e-6
+# Eigenvalues count beyond this multiple of the edge of the noise, about which the largest
+# eigenvalue of noise fluctuates. Measured: doc/theory/graphs.md, "What can be seen".
+NOISE_EDGE_MARGIN = 1.05
+# Least dimension of the space in which eigenvectors are sought, and their relative error.
+_KRYLOV_DIMENSION, _EIGENVECTOR_TOLERANCE = 60, 1e-6
 
 
 class AdjacencySpectralEmbedding(
@@ -73,8 +74,8 @@ class AdjacencySpectralEmbedding(
 
     Notes
     -----
-    How large groups must be to come out of the noise, :func:`detection_limit`
-    says beforehand.
+    How large groups must be to come out of the noise,
+    :func:`~sklearn_dptda.theory.detection_limit` says beforehand.
 
     Post-processing: as private as the graph, normalized or not. The unbiased
     matrix ``(A - p) / (1 - 2 p)`` is never formed.
@@ -168,7 +169,7 @@ class AdjacencySpectralEmbedding(
         values, vectors = _leading(unbiased(A, self.flip_probability_), wanted, start)
         self.noise_edge_ = noise_edge(A, self.flip_probability_)
         if self.n_components is None:
-            beyond = np.abs(values) > SLACK * self.noise_edge_
+            beyond = np.abs(values) > NOISE_EDGE_MARGIN * self.noise_edge_
             kept = beyond if beyond.any() else np.abs(values) == np.abs(values).max()
             values, vectors = values[kept], vectors[:, kept]
         self.eigenvalues_, vectors = _in_order(values, vectors)
@@ -237,7 +238,9 @@ class AdjacencySpectralEmbedding(
             return coordinates
         lengths = np.linalg.norm(coordinates, axis=1, keepdims=True)
         # What is zero but for the error of the eigensolver has no direction.
-        error = _TOLERANCE * np.linalg.norm(self.embedding_) / np.sqrt(self.n_features_in_)
+        error = (
+            _EIGENVECTOR_TOLERANCE * np.linalg.norm(self.embedding_) / np.sqrt(self.n_features_in_)
+        )
         return np.divide(
             coordinates, lengths, out=np.zeros_like(coordinates), where=lengths > error
         )
@@ -287,8 +290,8 @@ def _leading(operator, n_components, start):
         v0=start,
         # Eigenvalues at the edge of the noise lie close together: a larger space tells them
         # apart sooner, and their statistical error is far above this one.
-        ncv=min(max(2 * n_components + 1, _KRYLOV), operator.shape[0]),
-        tol=_TOLERANCE,
+        ncv=min(max(2 * n_components + 1, _KRYLOV_DIMENSION), operator.shape[0]),
+        tol=_EIGENVECTOR_TOLERANCE,
     )
 
 

@@ -270,7 +270,7 @@ class EdgeFlip(_Flip):
     --------
     LaplaceFlip : Rounded Laplace noise; more flips for the same promise.
     AdjacencySpectralEmbedding : Coordinates of the nodes.
-    detection_limit : How dense a block must be to be seen afterwards.
+    sklearn_dptda.theory.detection_limit : How dense a block must be to be seen afterwards.
 
     Notes
     -----
