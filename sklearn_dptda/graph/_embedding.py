@@ -20,7 +20,7 @@ from sklearn_dptda.privacy._parameters import QuotedParametersMixin
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
 # Eigenvalues count beyond this multiple of the edge of the noise, about which the largest
-# eigenvalue of noise fluctuates. Measured: doc/theory/graphs.md, "What can be seen".
+# eigenvalue of noise fluctuates. Simulated: doc/theory/graphs.md, "What can be seen".
 NOISE_EDGE_MARGIN = 1.05
 # Least dimension of the space in which eigenvectors are sought, and their relative error.
 _KRYLOV_DIMENSION, _EIGENVECTOR_TOLERANCE = 60, 1e-6
