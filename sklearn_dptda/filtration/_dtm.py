@@ -22,10 +22,11 @@ from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils import check_cloud, diameter
 from sklearn_dptda.utils._sklearn import Interval
 
-# Nanoseconds, measured for d = 2, 3 and n from 10^3 to 10^5: one element of a partitioned row of
-# distances, one neighbour from a k-d tree, one grid node per offset of the lattice.
-_ROW_ELEMENT, _TREE_ELEMENT, _LATTICE_ELEMENT = 3.0, 100.0, 1.2
-# Elements of a partitioned row that take as long as one neighbour from a k-d tree, measured alike.
+# Nanoseconds, measured: one element of a partitioned row of distances, one neighbour from a k-d
+# tree, one offset of the lattice, and one grid node at it.
+_ROW_ELEMENT, _TREE_NEIGHBOUR, _LATTICE_OFFSET, _LATTICE_NODE = 3.0, 100.0, 2000.0, 1.2
+# Elements of a partitioned row that take as long as one neighbour from a k-d tree, where a single
+# call asks for them; measured for d = 2, 3 and n from 10^3 to 10^5.
 _TREE_COST = 40
 # Bytes of a block of distances: beyond them it leaves the processor's cache, and gains nothing.
 _CACHE_BYTES = 16 * 2**20
@@ -294,6 +295,10 @@ class DTMFiltration(BaseGridFiltration):
             raise ValueError("max_distance is negligible against the bounds.")
 
     def _cap(self) -> float:
+        """Distance from which on all points count alike.
+
+        Proof: doc/theory/sensitivity.md, "The upper bound and the default cap".
+        """
         low, high = self.bounds_
         if self.max_distance is None:
             return float((high - low).max()) / 2
@@ -303,17 +308,17 @@ class DTMFiltration(BaseGridFiltration):
         return FixedPointPower(self._cap(), self.p, neighbour_count(self.m, n))
 
     def _values_ahead(self, n: int) -> ValuesAhead:
-        cap, k = self._cap(), neighbour_count(self.m, n)
-        per_node = _TREE_ELEMENT * k if _tree_is_cheaper(n, k) else _ROW_ELEMENT * n
-        n_nodes, (mebibytes, n_offsets) = math.prod(map(len, self.axes_)), self._lattice_work()
-        fits = mebibytes <= self.memory
+        power, n_nodes = self._power(n), math.prod(map(len, self.axes_))
+        tree = _tree_is_cheaper(n, power.k)
+        mebibytes, n_offsets = self._lattice_work()
+        lattice_cost = n_offsets * (n_nodes * _LATTICE_NODE + _LATTICE_OFFSET)
         return ValuesAhead(
             statistic=f"L{self.p:g} distance-to-measure, m={self.m:g}",
-            sensitivity=sensitivity_dtm(self.m, n, self.p, cap) + self._power(n).rounding,
-            upper=min(cap, diameter(*self.bounds_) / 2),
+            sensitivity=sensitivity_dtm(self.m, n, self.p, power.cap) + power.rounding,
+            upper=min(power.cap, diameter(*self.bounds_) / 2),
             lattice_error=self._lattice_shift,
-            exact_cost=n_nodes * per_node,
-            lattice_cost=n_offsets * (n_nodes * _LATTICE_ELEMENT + 2000.0) if fits else math.inf,
+            exact_cost=n_nodes * (_TREE_NEIGHBOUR * power.k if tree else _ROW_ELEMENT * n),
+            lattice_cost=lattice_cost if mebibytes <= self.memory else math.inf,
         )
 
     def _exact(self, points: FloatArray) -> FloatArray:

@@ -75,20 +75,8 @@ class KernelDistanceFiltration(BaseGridFiltration):
 
     Attributes
     ----------
-    bounds_ : tuple of two ndarray of shape (d,)
-        The box, public or paid for.
-    bounds_guarantee_ : PrivacyGuarantee or None
-        What was paid for a private box.
-    clipped_share_ : float
-        Private share of the points outside a private box, which it released
-        with itself. Of public bounds :class:`~sklearn_dptda.PrivatePersistence`
-        releases it with ``clipped_share=True``.
-    axes_ : tuple of ndarray
-        The public grid.
-    refinement_ : int
-        Lattice steps per grid step.
-    n_features_in_ : int
-        Dimension of the points.
+    bounds_, bounds_guarantee_, clipped_share_, axes_, refinement_, n_features_in_
+        As in :class:`DTMFiltration`.
 
     Notes
     -----

@@ -181,6 +181,7 @@ class AdjacencySpectralEmbedding(
             tol=_EIGENVECTOR_TOLERANCE,
         )
         # What the largest eigenvalue of independent noise of this density is about.
+        # Proof: doc/theory/graphs.md, "Dimension".
         density = n_ones / (n * (n - 1))
         spread = 2 * np.sqrt(n * density * (1 - density))
         self.noise_edge_ = spread / (1 - 2 * self.flip_probability_)
@@ -249,14 +250,16 @@ class AdjacencySpectralEmbedding(
         return self._output((A @ weights - p * weights.sum(axis=0)) / (1 - 2 * p))
 
     def _output(self, coordinates: FloatArray) -> FloatArray:
-        """Coordinates as they are asked for: positions or directions."""
+        """Coordinates as they are asked for: positions or directions.
+
+        Proof: doc/theory/graphs.md, "Lengths".
+        """
         if not self.normalize:
             return coordinates
         lengths = np.linalg.norm(coordinates, axis=1, keepdims=True)
         # What is zero but for the error of the eigensolver has no direction.
-        error = (
-            _EIGENVECTOR_TOLERANCE * np.linalg.norm(self.embedding_) / np.sqrt(self.n_features_in_)
-        )
+        error = _EIGENVECTOR_TOLERANCE * np.linalg.norm(self.embedding_)
+        error /= np.sqrt(self.n_features_in_)
         return np.divide(
             coordinates, lengths, out=np.zeros_like(coordinates), where=lengths > error
         )
