@@ -11,7 +11,7 @@ from sklearn_dptda.cluster._dp_mog import DPMoG
 from sklearn_dptda.cluster._merge_tree import SaddleSearch, morse_linkage
 from sklearn_dptda.cluster._mixture_density import mixture_parameters
 from sklearn_dptda.cluster._morse_merging import MergedMixtureMixin
-from sklearn_dptda.cluster._private_centres import USUAL
+from sklearn_dptda.cluster._noisy_steps import USUAL_CENTRES
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.utils._sklearn import Interval
 
@@ -146,7 +146,8 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
         self.saddle_search = saddle_search
         self.predict_method = predict_method
 
-    _merges_components = True
+    def _merges_components(self) -> bool:
+        return True
 
     def _check_parameters(self):
         super()._check_parameters()
@@ -156,7 +157,7 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
         super()._keep(weights, means, covariances)
         self._merge(*mixture_parameters(self))
         if self.n_clusters is None and self.merge_threshold is None and redraw is not None:
-            many = len(weights) > 2 * USUAL
+            many = len(weights) > 2 * USUAL_CENTRES
             trees = (
                 morse_linkage(*redraw(), saddle_search=self.saddle_search)
                 for _ in range(_REDRAWS_OF_MANY if many else _REDRAWS)
@@ -169,7 +170,7 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
         if self.n_clusters is not None or self.merge_threshold is not None:
             return labels
         # A gap below the lowest pass is none: cells of a partition have modes without clusters.
-        if tree.n_modes > USUAL or labels.max() + 1 == tree.n_modes:
+        if tree.n_modes > USUAL_CENTRES or labels.max() + 1 == tree.n_modes:
             number = tree.cut_by_prominence(_FAR, _LIGHT / tree.n_modes).max() + 1
             return tree.cut(int(number))
         return labels

@@ -1,9 +1,12 @@
 """Covariances as scikit-learn's mixtures keep them, and in full."""
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from scipy.special import logsumexp
+
+from sklearn_dptda.rows._assignments import row_products
 
 COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
 
@@ -174,3 +177,28 @@ class MixtureDensity:
             + np.outer(slope, slope)
         )
         return slope, curvature
+
+
+def log_joint_by_rows(part, density):
+    """Log of weight times component density, row by row."""
+    scores = np.empty((len(part), density.n_components))
+    for k, (mean, factor, log_scale) in enumerate(density.parts()):
+        # One sum for all rows of the factor: by each of them, many columns would take minutes.
+        whitened = row_products(part - mean, factor[:, None]).T
+        scores[:, k] = log_scale - 0.5 * row_products(whitened, whitened)
+    return scores
+
+
+def likeliest(density):
+    """From rows to the index of the component that is likeliest for each."""
+    return partial(_likeliest, density=density)
+
+
+def _likeliest(part, density):
+    return log_joint_by_rows(part, density).argmax(axis=1)
+
+
+def responsibilities_by_rows(part, density):
+    joint = log_joint_by_rows(part, density)
+    joint = np.exp(joint - joint.max(axis=1, keepdims=True))
+    return joint / row_products(joint, np.ones(joint.shape[1]))[:, None]

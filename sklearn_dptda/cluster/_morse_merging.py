@@ -15,12 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.cluster._critical_points import basins
+from sklearn_dptda.cluster._dp_mog import DPMoG
 from sklearn_dptda.cluster._merge_tree import SEARCHES, SaddleSearch, morse_linkage
 from sklearn_dptda.cluster._mixture_density import MixtureDensity, mixture_parameters
+from sklearn_dptda.cluster._private_kmeans import PrivateKMeans
 from sklearn_dptda.cluster._quadratic_strings import centres_climbed_to
 from sklearn_dptda.privacy._estimator import is_private
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin
 from sklearn_dptda.privacy._warnings import warn_caller
+from sklearn_dptda.rows._estimator import PrivateRowsEstimator
 from sklearn_dptda.rows._methods import FitPredictMixin, by_rows
 from sklearn_dptda.rows._tables import check_rows
 from sklearn_dptda.utils._frames import parts_elsewhere
@@ -285,7 +288,7 @@ class MorseMerging(
             )
         privacy = getattr(get_tags(base), "privacy", None)
         other = privacy is not None and (privacy.releases != "fit" or privacy.input != "rows")
-        if other or isinstance(base, Pipeline) or not getattr(base, "_learns_mixture", True):
+        if other or isinstance(base, Pipeline) or _has_no_mixture(base):
             raise ValueError(
                 f"estimator {name} is no mixture: one that learns weights_, means_ and "
                 "covariances_ is needed. Nothing was paid."
@@ -304,3 +307,9 @@ class MorseMerging(
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = False
         return tags
+
+
+def _has_no_mixture(base: object) -> bool:
+    """Whether a private estimator of rows releases anything but a mixture or k-means."""
+    mixtures = isinstance(base, DPMoG | PrivateKMeans)
+    return isinstance(base, PrivateRowsEstimator) and not mixtures

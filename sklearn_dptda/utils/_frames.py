@@ -1,7 +1,7 @@
 """What kinds of tables there are, where their parts are, and what makes them lossy."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from typing import Any, Self
@@ -56,6 +56,8 @@ class Columns:
     library: str | None
     names: Sequence[Any]
     dtypes: Sequence[Any]
+    # Public lists of the values of columns of categories, by their numbers.
+    choices: Mapping[int, list[Any]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, X: Any, n_features: int, choices: Mapping[int, list] | None = None) -> Self:
@@ -67,13 +69,13 @@ class Columns:
             names, dtypes = list(X.columns), list(X.dtypes)
         choices = choices or {}
         kept = [_public(dtype, choices.get(place)) for place, dtype in enumerate(dtypes)]
-        return cls(library, names, kept)
+        return cls(library, names, kept, choices)
 
     def shared(self, other: Self) -> Self:
         """Columns of both tables together: whole numbers and others make others."""
         pairs = zip(self.dtypes, other.dtypes, strict=True)
         dtypes = [mine if mine == theirs else None for mine, theirs in pairs]
-        return type(self)(self.library, self.names, dtypes)
+        return type(self)(self.library, self.names, dtypes, self.choices)
 
     def is_integer(self, place: int) -> bool:
         """Whether a column holds whole numbers."""
