@@ -9,8 +9,8 @@ from sklearn_dptda._docs import fill_doc
 from sklearn_dptda.model_selection._paying_calls import CALLS, PublicShape, paid_by, paid_by_folds
 from sklearn_dptda.model_selection._planned_releases import PlannedLoss
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLeakWarning
+from sklearn_dptda.privacy._estimator import learners_in
 from sklearn_dptda.privacy._parameters import quoted
-from sklearn_dptda.privacy._pipeline_steps import learners_in
 from sklearn_dptda.privacy._warnings import warn_caller
 
 
