@@ -1,4 +1,4 @@
-"""Exact diagrams of functions on a grid, by GUDHI and by duality."""
+"""Exact persistence diagrams of functions on a grid, by GUDHI and by duality: *not* private."""
 
 from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
@@ -19,10 +19,12 @@ from sklearn_dptda.utils._sklearn import Interval, _fit_context
 from sklearn_dptda.utils._tasks import run
 
 
-def sublevel_diagrams(values, dimensions, upper):
+def sublevel_diagrams(
+    values: FloatArray, dimensions: Iterable[int], upper: float
+) -> list[FloatArray]:
     """Exact persistence diagrams of a function on the nodes of a grid, by birth, then death.
 
-    ``upper`` is the death of the class that never dies, and the cap of all values. Homology of
+    ``upper`` is the death of the essential component, and the cap of all values. Homology of
     dimensions from that of the grid on is empty.
     """
     values = np.minimum(values, upper)
@@ -34,12 +36,12 @@ def sublevel_diagrams(values, dimensions, upper):
     return [_capped(np.asarray(diagram).reshape(-1, 2), upper) for diagram in diagrams]
 
 
-def _planar_diagrams(values):
+def _planar_diagrams(values: FloatArray) -> list[FloatArray]:
     """Diagrams of a function on the nodes of a rectangle, by duality.
 
     Sublevel sets of the nodes are complements of superlevel sets of the dual cells, so by
     Alexander duality the dimensions swap and signs change; GUDHI is 20 times faster on cells. The
-    frame of minus infinity closes the outside; its loop is the component that never dies.
+    frame of minus infinity closes the outside; its loop is the essential component.
     """
     cells = np.pad(-values, 1, constant_values=-np.inf)
     components, loops = _gudhi_diagrams(cells, [0, 1])
@@ -47,23 +49,20 @@ def _planar_diagrams(values):
     return [-np.asarray(loops)[:, ::-1], holes[np.isfinite(holes).all(axis=1)]]
 
 
-def _gudhi_diagrams(values, dimensions, **options):
+def _gudhi_diagrams(values: FloatArray, dimensions: list[int], **options: str) -> list[FloatArray]:
     gudhi = GudhiCubicalPersistence(dimensions, **options).fit([values])
     # One function is one task, which other backends than threads cannot take from GUDHI.
     with parallel_config(backend="sequential"):
         return gudhi.transform([values])[0]
 
 
-def _capped(diagram, upper):
+def _capped(diagram: FloatArray, upper: float) -> FloatArray:
     diagram = np.minimum(diagram, upper)
     diagram = diagram[diagram[:, 1] > diagram[:, 0]]
     return diagram[np.lexsort((diagram[:, 1], diagram[:, 0]))]
 
 
-# What persistence estimators share: reading filtrations and dimensions.
-
-
-def check_dimensions(homology_dimensions):
+def check_dimensions(homology_dimensions: int | Sequence[int]) -> tuple[tuple[int, ...], bool]:
     """Return homology dimensions as a tuple, and whether a single one was given."""
     single = isinstance(homology_dimensions, Integral)
     dimensions = (homology_dimensions,) if single else tuple(homology_dimensions)
@@ -78,37 +77,16 @@ def check_dimensions(homology_dimensions):
     return tuple(int(q) for q in dimensions), single
 
 
-class BaseGridPersistence(QuotedParametersMixin, TransformerMixin, BaseEstimator):
-    """What persistence estimators share: reading filtrations, shaping the output."""
+def read_function(
+    item: GridFiltration | ArrayLike, name: str, upper: float | None
+) -> tuple[FloatArray, float]:
+    """Values of a filtration or of a bare array, and their bound, infinity if there is none.
 
-    def _read(self, X):
-        """Return a list of (values, sensitivity, upper), sensitivity None if not known."""
-        stated = None if self.upper is None else float(self.upper)
-        read = []
-        for i, item in enumerate(check_collection(X)):
-            if isinstance(item, GridFiltration):
-                # A bound that the caller states applies on top of the one that travels along.
-                upper = item.upper if stated is None else min(stated, item.upper)
-                read.append((item.values, item.sensitivity, upper))
-            else:
-                read.append((_bare_values(item, f"X[{i}]"), None, stated))
-        return read
-
-    def _learns_records(self):
-        return False
-
-    def _shape(self, releases):
-        return [diagrams[0] for diagrams in releases] if self.single_ else releases
-
-    def __sklearn_tags__(self):
-        """Describe the input: filtrations, no tables."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.three_d_array = True
-        return tags
-
-
-def _bare_values(item, name):
+    ``upper`` is a bound that the caller states; it applies on top of the filtration's own.
+    """
+    stated = np.inf if upper is None else float(upper)
+    if isinstance(item, GridFiltration):
+        return item.values, min(stated, item.upper)
     refuse_lossy(item, name)
     try:
         values = np.asarray(item, dtype=float)
@@ -118,13 +96,10 @@ def _bare_values(item, name):
         raise ValueError(f"{name} is empty or no array.")
     if not np.isfinite(values).all():
         raise ValueError(f"{name} contains NaN or infinity.")
-    return values
+    return values, stated
 
 
-# Exact persistence diagrams of functions on a grid.
-
-
-class CubicalPersistence(ListOutputMixin, BaseGridPersistence):
+class CubicalPersistence(ListOutputMixin, QuotedParametersMixin, TransformerMixin, BaseEstimator):
     """Exact persistence diagrams of grid filtrations: *not* private.
 
     The non-private sibling of :class:`PrivatePersistence`; the same numbers as
@@ -135,7 +110,7 @@ class CubicalPersistence(ListOutputMixin, BaseGridPersistence):
     homology_dimensions : int or sequence of int, default=(0, 1)
         Which diagrams to compute.
     upper : float, default=None
-        Cap of the values and death of the class that never dies. None takes
+        Cap of the values and death of the essential component. None takes
         the bound that travels with each filtration, and infinity for a bare
         array.
     n_jobs : int, default=None
@@ -221,8 +196,20 @@ class CubicalPersistence(ListOutputMixin, BaseGridPersistence):
             filtration. Exact, *not* private.
         """
         check_is_fitted(self)
-        functions = [
-            (values, self.homology_dimensions_, np.inf if upper is None else upper)
-            for values, _, upper in self._read(X)
-        ]
-        return self._shape(run(sublevel_diagrams, functions, n_jobs=self.n_jobs, prefer="threads"))
+        functions = [(values, self.homology_dimensions_, upper) for values, upper in self._read(X)]
+        diagrams = run(sublevel_diagrams, functions, n_jobs=self.n_jobs, prefer="threads")
+        return [each[0] for each in diagrams] if self.single_ else diagrams
+
+    def _read(self, X: Iterable[GridFiltration | ArrayLike]) -> list[tuple[FloatArray, float]]:
+        items = enumerate(check_collection(X))
+        return [read_function(item, f"X[{i}]", self.upper) for i, item in items]
+
+    def _learns_records(self) -> bool:
+        return False
+
+    def __sklearn_tags__(self):
+        """Describe the input: filtrations, no tables."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        return tags
