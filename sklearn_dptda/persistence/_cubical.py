@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from gudhi.sklearn.cubical_persistence import CubicalPersistence as GudhiCubicalPersistence
@@ -64,8 +64,9 @@ def _capped(diagram: FloatArray, upper: float) -> FloatArray:
 
 def check_dimensions(homology_dimensions: int | Sequence[int]) -> tuple[tuple[int, ...], bool]:
     """Return homology dimensions as a tuple, and whether a single one was given."""
-    single = isinstance(homology_dimensions, Integral)
-    dimensions = (homology_dimensions,) if single else tuple(homology_dimensions)
+    dimensions: tuple[Any, ...] = (homology_dimensions,)
+    if not isinstance(homology_dimensions, int | Integral):
+        dimensions = tuple(homology_dimensions)
     if not dimensions:
         raise ValueError("homology_dimensions is empty.")
     if any(not isinstance(q, Integral) or q < 0 for q in dimensions):
@@ -74,7 +75,7 @@ def check_dimensions(homology_dimensions: int | Sequence[int]) -> tuple[tuple[in
         )
     if len(set(dimensions)) < len(dimensions):
         raise ValueError(f"homology_dimensions has duplicates: {quoted(homology_dimensions)}.")
-    return tuple(int(q) for q in dimensions), single
+    return tuple(int(q) for q in dimensions), isinstance(homology_dimensions, Integral)
 
 
 def read_function(

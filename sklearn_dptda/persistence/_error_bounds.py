@@ -18,7 +18,7 @@ from functools import lru_cache
 from itertools import accumulate, chain
 from math import comb, perm, prod
 from numbers import Integral, Number
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from sklearn.base import BaseEstimator, clone
 
@@ -253,15 +253,11 @@ def least_epsilon(suffices: Callable[[float], bool], sensitivity: float, upper: 
 
 @dataclass(frozen=True)
 class _Setting:
-    """Step of the grid, weights of levels, and volumes of all parts of one release.
-
-    The groups are the draws. Each has the volumes of its dimensions: those of the finite points,
-    and of dimension 0 that of the essential birth.
-    """
+    """Step of the grid, weights of levels, and the dimensions of each draw of one release."""
 
     step: float
     table: DecayTable
-    groups: tuple[tuple[tuple["Volumes", ...], ...], ...]
+    groups: "tuple[tuple[Part, ...], ...]"
 
 
 def _setting_of(
@@ -281,7 +277,9 @@ def _setting_of(
         raise ValueError(f"floor must be a number from 0 on; got {quoted(floor)}.")
     dimensions, _ = check_dimensions(private.homology_dimensions)
     n = len(dimensions)
-    numbers = [n_features] * n if isinstance(n_features, Number) else list(n_features)
+    numbers: list[Any] = (
+        [n_features] * n if isinstance(n_features, int | Number) else list(n_features)
+    )
     if len(numbers) != n or any(not isinstance(j, Integral) or j < 0 for j in numbers):
         raise ValueError(
             f"n_features must be a number from 0 on, or one for each of {n} homology "
@@ -295,11 +293,9 @@ def _setting_of(
     grid, table, measure = mechanism.prepare(sensitivity, upper)
     # Half a step of rounding in half persistence.
     steps = min(math.ceil(floor / grid.step + 0.5), grid.size)
-    parts = tuple(
-        (
-            DiagramVolumes(measure, int(j), steps, inside),
-            *([BirthVolumes(grid.size, inside)] if q == 0 else []),
-        )
+    birth = (BirthVolumes(grid.size, inside),)
+    parts: tuple[Part, ...] = tuple(
+        (DiagramVolumes(measure, int(j), steps, inside), *(birth if q == 0 else ()))
         for q, j in zip(dimensions, numbers, strict=True)
     )
     return _Setting(grid.step, table, (parts,) if mechanism.joint else tuple((p,) for p in parts))
@@ -384,6 +380,8 @@ class BirthVolumes:
 
 
 Volumes: TypeAlias = DiagramVolumes | BirthVolumes
+# One dimension: its finite points, and in dimension 0 the birth of the essential component.
+Part: TypeAlias = tuple[DiagramVolumes, *tuple[BirthVolumes, ...]]
 # First and last levels of consecutive blocks.
 Blocks: TypeAlias = list[tuple[int, int]]
 

@@ -325,8 +325,8 @@ class Cover:
         if orders > 1:
             self.coefficients = [weight // orders for weight in self.coefficients]
         self._free = ball.free_weight(n_forced, level)
-        self._layout = None
-        self._weights = {}
+        self._layout: Layout | None = None
+        self._weights: dict[int, int] = {}
 
     def layout(self, r: int) -> Layout:
         """Areas at one level; only the last one is kept, which bounds the memory."""

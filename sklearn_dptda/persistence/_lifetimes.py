@@ -158,17 +158,17 @@ class PrivateLifetimes(PrivateGridPersistence):
         check_is_fitted(self)
         self._check_promise()
         refuse_dask(rows, name)
-        rows = check_array(rows, input_name=name)
+        checked: NDArray[Any] = check_array(rows, input_name=name)
         width = len(self.get_feature_names_out())
-        if rows.shape[1] != width:
-            raise ValueError(f"{name} must have {width} columns; got {rows.shape[1]}.")
+        if checked.shape[1] != width:
+            raise ValueError(f"{name} must have {width} columns; got {checked.shape[1]}.")
         errors = at_fit if X is None else self._errors(self._read(check_collection(X)))
-        if len(errors) != len(rows):
+        if len(errors) != len(checked):
             raise ValueError(
-                f"{name} has {len(rows)} rows, and there are {len(errors)} filtrations"
+                f"{name} has {len(checked)} rows, and there are {len(errors)} filtrations"
                 f"{' in fit' if X is None else ''}: pass as X those that were released."
             )
-        return rows, errors
+        return checked, errors
 
     def _warn_of_noise(self, functions: list[GridFunction], what: str) -> None:
         """Warn where no feature in the range is sure to be seen, or where a lattice is coarse."""

@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import chain, islice
 from math import comb, perm
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -101,7 +101,7 @@ class ExactMechanism:
         dimensions: Sequence[int],
         sensitivity: float,
         upper: float,
-        seed: object,
+        seed: Any,
     ) -> list[FloatArray]:
         """Draw private diagrams by exact ones; ``sensitivity`` and ``upper`` are public."""
         grid, table, measure = self.prepare(sensitivity, upper)
@@ -301,7 +301,7 @@ class MarkovChainMechanism:
         dimensions: Sequence[int],
         sensitivity: float,
         upper: float,
-        seed: object,
+        seed: Any,
     ) -> list[FloatArray]:
         """Run the chain; see :meth:`ExactMechanism.release`."""
         rng = NoiseSource(seed).generator()

@@ -92,7 +92,7 @@ class PrivateGridPersistence(PrivateEstimatorMixin, TransformerMixin, BaseEstima
 
     def _promises_apart(self) -> list[PrivacyGuarantee]:
         """The release itself, and what was paid for the private box of the filtrations."""
-        return [self._own_at_fit] + [self._bounds_at_fit] * (self._bounds_at_fit is not None)
+        return [p for p in (self._own_at_fit, self._bounds_at_fit) if p is not None]
 
     def _dimensions(self) -> tuple[int, ...]:
         """Homology dimensions, known before ``fit``."""
