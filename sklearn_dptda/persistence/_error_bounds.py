@@ -27,15 +27,14 @@ from sklearn_dptda.persistence._exact_sampler import BaseMeasure, DecayTable
 from sklearn_dptda.persistence._mechanisms import ExactMechanism, mechanism_of
 from sklearn_dptda.privacy._parameters import check_confidence, check_positive, quoted
 
-# Privacy losses over the whole range between which an epsilon is looked for: below one nothing is
-# seen, and above 2**20 the grid is not fine enough to tell losses apart.
+# Privacy losses over the whole range between which an epsilon is looked for.
 _MIN_LOSS, _MAX_LOSS = 1.0, 2.0**20
 # Relative error of an epsilon that is found by bisection.
 PART = 1e-3
 # Probabilities are rounded up to multiples of this power of one half.
 _PROBABILITY_BITS = 64
-# Levels are taken one by one up to this number, then in blocks, each longer by one for this many
-# levels before it: speed, for bounds that are larger by up to a 64th.
+# Levels are taken one by one up to the first number, then in blocks that hold one level for each 64
+# before them: speed, for a bound that is hardly larger.
 _SINGLE_LEVELS, _LEVELS_PER_LENGTH = 128, 64
 
 

@@ -33,11 +33,11 @@ from scipy.ndimage import maximum_filter1d
 from sklearn_dptda._typing import IntArray
 from sklearn_dptda.privacy import NoiseSource
 
-# Bits of the mantissas of the table of weights: rounding upwards makes a weight larger by less than
-# one part in 2**127 per level.
+# Bits of the mantissas of the table of weights. All roundings go upwards, so that they decide how
+# accurate the law is, and never how private.
 _MANTISSA_BITS = 128
-# Blocks are split until this many tenths of the proposals of a level survive, or until there are
-# twice as many blocks as the second number. Both decide on the speed alone.
+# Blocks are split until this many tenths of the proposals of a level survive, or until twice as
+# many blocks as the second number were made, those that were split included: speed alone.
 _LEVEL_ACCEPTANCE = 8
 _MAX_BLOCKS = 400
 # Largest number of free points for which runs of births are faster than arrays over all births.
@@ -210,12 +210,12 @@ class DiagramBall:
         self._shortness = (self.points[:, 0] - self.points[:, 1]).tolist()
         self._tuples = [tuple(point) for point in self.points.tolist()]
 
-    def n_essential(self, r: int) -> int:
-        """Number of points that cannot be matched to the diagonal within ``r``."""
+    def n_long(self, r: int) -> int:
+        """Number of long points: those that cannot be matched to the diagonal within ``r``."""
         return bisect_left(self._shortness, -2 * r)
 
     def breaks(self) -> list[int]:
-        """Levels at which the set of essential points changes."""
+        """Levels at which the set of long points changes."""
         longest = self._shortness[: self.measure.max_points + 1]
         return sorted({(1 - shortness) // 2 for shortness in longest})
 
@@ -227,7 +227,7 @@ class DiagramBall:
 
     def cover(self, level: int) -> Cover:
         """Choose a cover that is valid up to ``level``, good at ``level``."""
-        n_forced = self.n_essential(level)
+        n_forced = self.n_long(level)
         cover = self._forced(n_forced, level)
         while n_forced > 0:
             if not cover.may_gain_by_dropping(self._tuples[n_forced - 1]):
@@ -387,18 +387,18 @@ class Cover:
 
     def _in_ball(self, slots: Sequence[tuple[Point, int]], r: int) -> bool:
         """Decide by two small matchings whether the proposal is in the ball."""
-        n_essential = self.ball.n_essential(r)
+        n_long = self.ball.n_long(r)
         singles = all(len(group) == 1 for group in self.groups)
-        served = singles and n_essential == self.n_forced
+        served = singles and n_long == self.n_forced
         far = [p for p, label in slots if p[1] - p[0] > 2 * r and not (served and label != FREE)]
         if served and not far:
             return True
         points = [p for p, _ in slots]
         if not served:
-            essential = self.ball.points[:n_essential].tolist()
+            long = self.ball.points[:n_long].tolist()
             reachable = [
                 [i for i, (b, d) in enumerate(points) if abs(b - zb) <= r and abs(d - zd) <= r]
-                for zb, zd in essential
+                for zb, zd in long
             ]
             if not saturates_few(reachable):
                 return False

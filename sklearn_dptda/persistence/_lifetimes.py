@@ -38,7 +38,7 @@ _STEP_BITS = 16
 _MAX_STEPS = 2.0**46
 # Smallest exponent of a step, above that of the smallest normal number, 2**-1022.
 _MIN_EXPONENT = -1000
-# Largest loss that is named as one that would show a feature.
+# Largest finite loss that is accepted, and so that is named as one that shows a feature.
 _MAX_EPSILON = 1e6
 
 

@@ -39,7 +39,8 @@ CLIPPED_SHARE = 0.05
 STEPS_PER_SCALE = 8
 # Steps of the grid from zero to the upper bound, at least and at most: speed.
 MIN_GRID_SIZE, MAX_GRID_SIZE = 64, 2**16
-# The step is longer by this factor, far more than the roundings between a value and its grid index.
+# The step is longer by this factor, which is more than the roundings between a value and its grid
+# index take.
 _STEP_PADDING = 1 + 2.0**-30
 # The automatic base measure has one point per 200 losses over the whole range, and fills from a
 # 2**20th to a fifth of the slots. Proof of the form, and the measurement of the constants:

@@ -22,7 +22,8 @@ from sklearn_dptda.utils._distances import bottleneck_distance, check_diagram, p
 
 # Smallest tolerance, relative to the size of the diagrams: below it, rounding decides.
 _MIN_TOLERANCE = 1e-12
-# Range of the logarithms of factors that are searched: smaller factors make a diagram vanish.
+# Range of the logarithms of factors that are searched: a diagram that is e**40 times smaller is
+# below the precision of floating point.
 _LOG_FACTORS = 40.0
 
 
