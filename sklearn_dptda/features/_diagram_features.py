@@ -235,7 +235,7 @@ class DiagramFeatures(QuotedParametersMixin, TransformerMixin, BaseEstimator):
             features = np.hstack([features.real, features.imag])
         return np.nan_to_num(features.astype(float), nan=0.0)
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         """Swap anonymous defaults of GUDHI for ones that pickle."""
         state = super().__getstate__()
         changes = {} if self.vectorizer is None else _named_defaults(self.vectorizer)

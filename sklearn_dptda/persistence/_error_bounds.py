@@ -285,9 +285,8 @@ def _setting_of(
             f"dimensions; got {quoted(n_features)}."
         )
     mechanism = mechanism_of(private, dimensions)
-    if mechanism is None:
+    if not isinstance(mechanism, ExactMechanism):
         return None
-    assert isinstance(mechanism, ExactMechanism)
     mechanism.check(sensitivity, upper)
     grid, table, measure = mechanism.prepare(sensitivity, upper)
     # Half a step of rounding in half persistence.

@@ -318,7 +318,7 @@ class MarkovChainMechanism:
         upper: float,
         rng: np.random.Generator,
     ) -> list[FloatArray]:
-        def cost_of(state):
+        def cost_of(state: FloatArray) -> float:
             return max(map(bottleneck_distance, state, diagrams))
 
         state = np.sort(rng.uniform(0, upper, (len(diagrams), self.max_points, 2)), axis=2)

@@ -238,10 +238,11 @@ class PersistenceProfile(PrivateLifetimes):
         self.half_widths_ = self._errors(functions)
 
     def _guarantee(self, public_bounds: bool) -> PrivacyGuarantee:
+        names = ", ".join(self._names())
         return pure_guarantee(
             self,
             "K-norm mechanism of the maximum norm",
-            f"the {self.n_longest} longest persistences per cloud and dimension ({self._names()})",
+            f"the {self.n_longest} longest persistences per cloud and dimension ({names})",
             public_bounds,
         )
 

@@ -326,10 +326,11 @@ class PrivateBettiNumbers(PrivateLifetimes):
 
     def _guarantee(self, public_bounds: bool) -> PrivacyGuarantee:
         which = "stand out" if self.threshold is None else f"are longer than {self.threshold}"
+        names = ", ".join(self._names())
         return pure_guarantee(
             self,
             "permute-and-flip mechanism",
-            f"how many features per cloud and dimension ({self._names()}) {which}",
+            f"how many features per cloud and dimension ({names}) {which}",
             public_bounds,
         )
 

@@ -94,12 +94,9 @@ class PrivateGridPersistence(PrivateEstimatorMixin, TransformerMixin, BaseEstima
         """The release itself, and what was paid for the private box of the filtrations."""
         return [p for p in (self._own_at_fit, self._bounds_at_fit) if p is not None]
 
-    def _dimensions(self) -> tuple[int, ...]:
-        """Homology dimensions, known before ``fit``."""
-        return check_dimensions(self.homology_dimensions)[0]
-
-    def _names(self) -> str:
-        return ", ".join(f"H{q}" for q in self._dimensions())
+    def _names(self) -> list[str]:
+        """Names of the homology dimensions, known before ``fit``."""
+        return [f"H{q}" for q in check_dimensions(self.homology_dimensions)[0]]
 
     def _read(self, X: list[Any]) -> list[GridFunction]:
         """Read filtrations and bare arrays, and refuse what can never be released."""

@@ -261,11 +261,11 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         self.error_bound_, self.noise_floor_, self.error_statement_ = errors
 
     def _guarantee(self, public_bounds: bool) -> PrivacyGuarantee:
-        epsilon, n_dimensions = float(self.epsilon), len(self._dimensions())
-        n_draws = 1 if self.utility == "max" else n_dimensions
-        for_diagrams, rate = losses_of_draws(self, n_dimensions)
+        epsilon, names = float(self.epsilon), self._names()
+        n_draws = 1 if self.utility == "max" else len(names)
+        for_diagrams, rate = losses_of_draws(self, len(names))
         mechanism = _MECHANISMS[self.mechanism]
-        released = f"one persistence diagram per cloud and dimension ({self._names()})"
+        released = f"one persistence diagram per cloud and dimension ({', '.join(names)})"
         if self.mechanism == "exact" and math.isfinite(rate):
             size = MAX_GRID_SIZE // 2
             least = f"1/{STEPS_PER_SCALE} of the entropic scale or 1/{size} of the range"
