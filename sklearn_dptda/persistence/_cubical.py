@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from gudhi.sklearn.cubical_persistence import CubicalPersistence as GudhiCubicalPersistence
@@ -17,6 +17,11 @@ from sklearn_dptda.privacy._parameters import QuotedParametersMixin, quoted
 from sklearn_dptda.utils import ListOutputMixin, check_collection, refuse_lossy
 from sklearn_dptda.utils._sklearn import Interval, _fit_context
 from sklearn_dptda.utils._tasks import run
+
+# What persistence estimators take and return: functions on grids, and one diagram, or one list of
+# diagrams by dimension, for each of them.
+Functions: TypeAlias = Iterable[GridFiltration | ArrayLike]
+Diagrams: TypeAlias = list[FloatArray] | list[list[FloatArray]]
 
 
 def sublevel_diagrams(
@@ -164,7 +169,7 @@ class CubicalPersistence(ListOutputMixin, QuotedParametersMixin, TransformerMixi
         self.n_jobs = n_jobs
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Iterable[GridFiltration | ArrayLike], y: object = None) -> Self:
+    def fit(self, X: Functions, y: object = None) -> Self:
         """Check the input; nothing is learnt.
 
         Parameters
@@ -180,9 +185,7 @@ class CubicalPersistence(ListOutputMixin, QuotedParametersMixin, TransformerMixi
         self._read(X)
         return self
 
-    def transform(
-        self, X: Iterable[GridFiltration | ArrayLike]
-    ) -> list[FloatArray] | list[list[FloatArray]]:
+    def transform(self, X: Functions) -> Diagrams:
         """Compute the diagrams.
 
         Parameters
@@ -201,7 +204,7 @@ class CubicalPersistence(ListOutputMixin, QuotedParametersMixin, TransformerMixi
         diagrams = run(sublevel_diagrams, functions, n_jobs=self.n_jobs, prefer="threads")
         return [each[0] for each in diagrams] if self.single_ else diagrams
 
-    def _read(self, X: Iterable[GridFiltration | ArrayLike]) -> list[tuple[FloatArray, float]]:
+    def _read(self, X: Functions) -> list[tuple[FloatArray, float]]:
         items = enumerate(check_collection(X))
         return [read_function(item, f"X[{i}]", self.upper) for i, item in items]
 

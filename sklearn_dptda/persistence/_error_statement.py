@@ -31,6 +31,79 @@ FEATURE_NAMES = {0: "component", 1: "loop", 2: "void"}
 _Public = tuple[float, float, float]
 
 
+def beyond_noise(diagram: ArrayLike, error_bound: float, *, dimension: int) -> BoolArray:
+    """Which points of a private diagram are no noise.
+
+    Those that persist longer than twice the error bound, and the essential
+    component. Where the bound holds, each is near a feature:
+    post-processing of the release, at no cost.
+
+    Parameters
+    ----------
+    diagram : array-like of shape (n, 2)
+        A private diagram of one dimension.
+    error_bound : float
+        From :func:`bottleneck_error_bound`, or ``error_bound_`` of a fitted
+        :class:`PrivatePersistence`.
+    dimension : int
+        Homology dimension. In dimension 0 the longest of those that die last
+        is the essential component.
+
+    Returns
+    -------
+    ndarray of shape (n,), dtype=bool
+
+    Examples
+    --------
+    >>> from sklearn_dptda.persistence import beyond_noise
+    >>> beyond_noise([[0.1, 0.9], [0.3, 0.5], [0.2, 0.3]], 0.2, dimension=1)
+    array([ True, False, False])
+    """
+    lengths, oldest = _lengths(diagram, dimension)
+    beyond = lengths > 2 * error_bound
+    beyond[oldest] = True
+    return beyond
+
+
+def not_empty(diagram: ArrayLike, noise_floor: float, *, dimension: int) -> bool:
+    """Whether a private diagram shows that the exact one has something.
+
+    So it is if a point persists longer than the noise floor; the essential
+    component does not count. Which point it is, and where, the floor
+    does not say: :func:`beyond_noise` does.
+
+    Parameters
+    ----------
+    diagram : array-like of shape (n, 2)
+        A private diagram of one dimension.
+    noise_floor : float
+        That of this dimension, from :func:`noise_floor` or ``noise_floor_`` of
+        a fitted :class:`PrivatePersistence`.
+    dimension : int
+        Homology dimension.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from sklearn_dptda.persistence import not_empty
+    >>> not_empty([[0.1, 0.9], [0.3, 0.5]], 0.4, dimension=1)
+    True
+    """
+    lengths, oldest = _lengths(diagram, dimension)
+    return bool(np.delete(lengths, oldest).max(initial=0.0) > noise_floor)
+
+
+def _lengths(diagram: ArrayLike, dimension: int) -> tuple[FloatArray, IntArray]:
+    """Persistences, and the place of the essential component, as an array of one or none."""
+    diagram = np.asarray(diagram, dtype=float).reshape(-1, 2)
+    lengths = diagram[:, 1] - diagram[:, 0]
+    last = np.lexsort((-lengths, -diagram[:, 1]))[:1]
+    return lengths, last if dimension == 0 else last[:0]
+
+
 def errors_of_fit(
     private: BaseEstimator, functions: Sequence[GridFunction]
 ) -> tuple[float | None, tuple[float, ...] | None, str]:
@@ -118,76 +191,3 @@ def warn_of_lattice(functions: Sequence[GridFunction]) -> None:
             f"{worst.approximation_error:.2g}, which is more than the sensitivity, "
             f"{worst.sensitivity:.2g}. Take method='exact', or a higher refinement.",
         )
-
-
-def beyond_noise(diagram: ArrayLike, error_bound: float, *, dimension: int) -> BoolArray:
-    """Which points of a private diagram are no noise.
-
-    Those that persist longer than twice the error bound, and the essential
-    component. Where the bound holds, each is near a feature:
-    post-processing of the release, at no cost.
-
-    Parameters
-    ----------
-    diagram : array-like of shape (n, 2)
-        A private diagram of one dimension.
-    error_bound : float
-        From :func:`bottleneck_error_bound`, or ``error_bound_`` of a fitted
-        :class:`PrivatePersistence`.
-    dimension : int
-        Homology dimension. In dimension 0 the longest of those that die last
-        is the essential component.
-
-    Returns
-    -------
-    ndarray of shape (n,), dtype=bool
-
-    Examples
-    --------
-    >>> from sklearn_dptda.persistence import beyond_noise
-    >>> beyond_noise([[0.1, 0.9], [0.3, 0.5], [0.2, 0.3]], 0.2, dimension=1)
-    array([ True, False, False])
-    """
-    lengths, oldest = _lengths(diagram, dimension)
-    beyond = lengths > 2 * error_bound
-    beyond[oldest] = True
-    return beyond
-
-
-def not_empty(diagram: ArrayLike, noise_floor: float, *, dimension: int) -> bool:
-    """Whether a private diagram shows that the exact one has something.
-
-    So it is if a point persists longer than the noise floor; the essential
-    component does not count. Which point it is, and where, the floor
-    does not say: :func:`beyond_noise` does.
-
-    Parameters
-    ----------
-    diagram : array-like of shape (n, 2)
-        A private diagram of one dimension.
-    noise_floor : float
-        That of this dimension, from :func:`noise_floor` or ``noise_floor_`` of
-        a fitted :class:`PrivatePersistence`.
-    dimension : int
-        Homology dimension.
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
-    >>> from sklearn_dptda.persistence import not_empty
-    >>> not_empty([[0.1, 0.9], [0.3, 0.5]], 0.4, dimension=1)
-    True
-    """
-    lengths, oldest = _lengths(diagram, dimension)
-    return bool(np.delete(lengths, oldest).max(initial=0.0) > noise_floor)
-
-
-def _lengths(diagram: ArrayLike, dimension: int) -> tuple[FloatArray, IntArray]:
-    """Persistences, and the place of the essential component, as an array of one or none."""
-    diagram = np.asarray(diagram, dtype=float).reshape(-1, 2)
-    lengths = diagram[:, 1] - diagram[:, 0]
-    last = np.lexsort((-lengths, -diagram[:, 1]))[:1]
-    return lengths, last if dimension == 0 else last[:0]

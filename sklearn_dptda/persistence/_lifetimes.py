@@ -4,7 +4,7 @@ Proof: doc/theory/private_profiles.md, "One record moves persistences by twice t
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
 from numbers import Real
@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from sklearn_dptda._typing import FloatArray
-from sklearn_dptda.filtration import GridFiltration
-from sklearn_dptda.persistence._cubical import sublevel_diagrams
+from sklearn_dptda.persistence._cubical import Functions, sublevel_diagrams
 from sklearn_dptda.persistence._error_statement import (
     VISIBLE_SHARE,
     warn_of_lattice,
@@ -129,7 +128,7 @@ class PrivateLifetimes(PrivateGridPersistence):
     def _errors(self, functions: list[GridFunction]) -> FloatArray:
         return np.array([self._error(function) for function in functions])
 
-    def _draw(self, X: Iterable[GridFiltration | ArrayLike]) -> NDArray[Any]:
+    def _draw(self, X: Functions) -> NDArray[Any]:
         """Pay, and draw one row for each function."""
         _, functions = self._read_in_transform(X)
         function, *common = self._task()
@@ -151,7 +150,7 @@ class PrivateLifetimes(PrivateGridPersistence):
         self,
         rows: ArrayLike,
         name: str,
-        X: Iterable[GridFiltration | ArrayLike] | None,
+        X: Functions | None,
         at_fit: FloatArray,
     ) -> tuple[NDArray[Any], FloatArray]:
         """Check rows of a release, and find their errors: those of ``fit``, or of ``X``."""

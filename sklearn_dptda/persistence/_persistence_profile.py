@@ -4,7 +4,7 @@ Proof: doc/theory/private_profiles.md, "The profile".
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, IntArray, RandomStateLike
-from sklearn_dptda.filtration import GridFiltration
+from sklearn_dptda.persistence._cubical import Functions
 from sklearn_dptda.persistence._lifetimes import (
     LifetimeLattice,
     PrivateLifetimes,
@@ -146,7 +146,7 @@ class PersistenceProfile(PrivateLifetimes):
         self.n_jobs = n_jobs
 
     @fill_doc
-    def transform(self, X: Iterable[GridFiltration | ArrayLike]) -> FloatArray:
+    def transform(self, X: Functions) -> FloatArray:
         """Release private profiles: each call is a new release.
 
         Parameters
@@ -163,9 +163,7 @@ class PersistenceProfile(PrivateLifetimes):
         """
         return self._draw(X)
 
-    def confidence_intervals(
-        self, profile: ArrayLike, X: Iterable[GridFiltration | ArrayLike] | None = None
-    ) -> FloatArray:
+    def confidence_intervals(self, profile: ArrayLike, X: Functions | None = None) -> FloatArray:
         """Intervals that hold all exact persistences of a cloud with probability ``confidence``.
 
         Post-processing: nothing is paid.

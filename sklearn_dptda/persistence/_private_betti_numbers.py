@@ -4,7 +4,7 @@ Proof: doc/theory/private_profiles.md, "Counts above a threshold".
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from functools import reduce
 from numbers import Integral, Real
@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, IntArray, RandomStateLike
-from sklearn_dptda.filtration import GridFiltration
+from sklearn_dptda.persistence._cubical import Functions
 from sklearn_dptda.persistence._error_statement import FEATURE_NAMES
 from sklearn_dptda.persistence._lifetimes import (
     LifetimeLattice,
@@ -175,7 +175,7 @@ class PrivateBettiNumbers(PrivateLifetimes):
         self.n_jobs = n_jobs
 
     @fill_doc
-    def transform(self, X: Iterable[GridFiltration | ArrayLike]) -> IntArray:
+    def transform(self, X: Functions) -> IntArray:
         """Release private counts: each call is a new release.
 
         Parameters
@@ -191,9 +191,7 @@ class PrivateBettiNumbers(PrivateLifetimes):
         """
         return self._draw(X) + [q == 0 for q in self.homology_dimensions_]
 
-    def statements(
-        self, counts: ArrayLike, X: Iterable[GridFiltration | ArrayLike] | None = None
-    ) -> list[str]:
+    def statements(self, counts: ArrayLike, X: Functions | None = None) -> list[str]:
         """Say what private counts tell for certain, or almost.
 
         Each sentence holds with probability ``confidence``, whatever the

@@ -1,7 +1,7 @@
 """What private releases of functions on grids share: their input, their promise, and who paid."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from numbers import Integral, Real
 from operator import add
@@ -9,14 +9,13 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.filtration import GridFiltration
-from sklearn_dptda.persistence._cubical import check_dimensions, read_function
+from sklearn_dptda.persistence._cubical import Functions, check_dimensions, read_function
 from sklearn_dptda.privacy import (
     PrivacyAccountant,
     PrivacyGuarantee,
@@ -61,7 +60,7 @@ class PrivateGridPersistence(PrivateEstimatorMixin, TransformerMixin, BaseEstima
 
     @fill_doc
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Iterable[GridFiltration | ArrayLike], y: object = None) -> Self:
+    def fit(self, X: Functions, y: object = None) -> Self:
         """Check parameters and input; nothing is learnt, nothing is released.
 
         %(fit_functions)s
@@ -126,9 +125,7 @@ class PrivateGridPersistence(PrivateEstimatorMixin, TransformerMixin, BaseEstima
             )
         return functions
 
-    def _read_in_transform(
-        self, X: Iterable[GridFiltration | ArrayLike]
-    ) -> tuple[list[Any], list[GridFunction]]:
+    def _read_in_transform(self, X: Functions) -> tuple[list[Any], list[GridFunction]]:
         """Read filtrations, and refuse those for which the promise would not be true."""
         check_is_fitted(self)
         self._check_promise()

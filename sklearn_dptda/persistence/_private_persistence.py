@@ -5,17 +5,20 @@ Proof: doc/theory/exact_sampler.md, "The share of clipped points".
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, RandomStateLike
-from sklearn_dptda.filtration import GridFiltration
-from sklearn_dptda.persistence._cubical import CubicalPersistence, sublevel_diagrams
+from sklearn_dptda.persistence._cubical import (
+    CubicalPersistence,
+    Diagrams,
+    Functions,
+    sublevel_diagrams,
+)
 from sklearn_dptda.persistence._error_statement import errors_of_fit
 from sklearn_dptda.persistence._mechanisms import (
     CLIPPED_SHARE,
@@ -44,28 +47,6 @@ _MECHANISMS = {
     "exact": "exponential mechanism (exact draw in integer arithmetic)",
     "mcmc": "exponential mechanism (Markov chain of finite length)",
 }
-
-
-def _release(
-    values: FloatArray,
-    sensitivity: float,
-    upper: float,
-    dimensions: Sequence[int],
-    mechanism: ExactMechanism | MarkovChainMechanism | None,
-    seed: Any,
-) -> list[FloatArray]:
-    """Compute the exact diagrams of one filtration, release private ones, drop the former.
-
-    The border between private and public is the last line.
-    """
-    exact = sublevel_diagrams(np.maximum(values, 0.0), dimensions, upper)
-    if mechanism is None:
-        return exact
-    return mechanism.release(exact, dimensions, sensitivity, upper, seed)
-
-
-def _exact_sibling(estimator: "PrivatePersistence") -> CubicalPersistence:
-    return CubicalPersistence(estimator.homology_dimensions, upper=estimator.upper)
 
 
 @fill_doc
@@ -289,9 +270,7 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         )
 
     @fill_doc
-    def transform(
-        self, X: Iterable[GridFiltration | ArrayLike]
-    ) -> list[FloatArray] | list[list[FloatArray]]:
+    def transform(self, X: Functions) -> Diagrams:
         """Release private diagrams: each call is a new release.
 
         Parameters
@@ -342,7 +321,7 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         noisy = [(count + more) / n for (n, count), more in zip(counted, noise, strict=True)]
         return np.clip(noisy, 0.0, 1.0)
 
-    def score(self, X: Iterable[GridFiltration | ArrayLike], y: object = None) -> float:
+    def score(self, X: Functions, y: object = None) -> float:
         """Minus the mean bottleneck distance to the exact diagrams: *not* private.
 
         Makes a new release of each filtration and compares it with the exact
@@ -377,3 +356,25 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         tags.privacy.ragged = True
         tags.privacy.exact_sibling = _exact_sibling
         return tags
+
+
+def _release(
+    values: FloatArray,
+    sensitivity: float,
+    upper: float,
+    dimensions: Sequence[int],
+    mechanism: ExactMechanism | MarkovChainMechanism | None,
+    seed: Any,
+) -> list[FloatArray]:
+    """Compute the exact diagrams of one filtration, release private ones, drop the former.
+
+    The border between private and public is the last line.
+    """
+    exact = sublevel_diagrams(np.maximum(values, 0.0), dimensions, upper)
+    if mechanism is None:
+        return exact
+    return mechanism.release(exact, dimensions, sensitivity, upper, seed)
+
+
+def _exact_sibling(estimator: "PrivatePersistence") -> CubicalPersistence:
+    return CubicalPersistence(estimator.homology_dimensions, upper=estimator.upper)
