@@ -9,8 +9,8 @@ from scipy.optimize import linprog
 
 from sklearn_dptda import PrivatePersistence
 from sklearn_dptda.persistence import bottleneck_distance, bottleneck_error_bound
-from sklearn_dptda.persistence._base_measure import make_base_measure
 from sklearn_dptda.persistence._exact_sampler import decay_table
+from sklearn_dptda.persistence._mechanisms import make_base_measure
 from sklearn_dptda.theory import bottleneck_error_floor, mean_error_floor, published_error_floor
 from sklearn_dptda.theory._error_floors import _missed
 
