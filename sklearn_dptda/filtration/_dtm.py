@@ -19,7 +19,8 @@ from sklearn_dptda.filtration._grid_filtration import BaseGridFiltration, Values
 from sklearn_dptda.filtration._lattice import LatticeHistogram
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy._parameters import quoted
-from sklearn_dptda.utils import check_cloud, diameter
+from sklearn_dptda.utils._bounds import diameter
+from sklearn_dptda.utils._clouds import check_cloud
 from sklearn_dptda.utils._sklearn import Interval
 
 # Nanoseconds, measured: one element of a partitioned row of distances, one neighbour from a k-d

@@ -14,7 +14,7 @@ from sklearn_dptda._typing import Bounds, FloatArray
 from sklearn_dptda.filtration._grid_filtration import BaseGridFiltration, ValuesAhead
 from sklearn_dptda.filtration._lattice import LatticeHistogram
 from sklearn_dptda.preprocessing import PrivateBounds
-from sklearn_dptda.utils import diameter
+from sklearn_dptda.utils._bounds import diameter
 from sklearn_dptda.utils._sklearn import Interval
 
 # Points per matrix product: their number bounds the rounding of the inner products.

@@ -8,7 +8,8 @@ from numpy.typing import ArrayLike
 
 from sklearn_dptda._typing import Bounds
 from sklearn_dptda.privacy._parameters import quoted
-from sklearn_dptda.utils import check_bounds, check_cloud
+from sklearn_dptda.utils._bounds import check_bounds
+from sklearn_dptda.utils._clouds import check_cloud
 
 
 class LatticeHistogram:

@@ -30,11 +30,11 @@ from sklearn_dptda.privacy import (
     PrivacyAccountant,
     PrivacyGuarantee,
     PrivateEstimatorMixin,
-    flip_numerator,
-    successes,
 )
 from sklearn_dptda.privacy._estimator import PrivateTags
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
+from sklearn_dptda.privacy._noise import flip_numerator
+from sklearn_dptda.privacy._rare_coins import successes
 from sklearn_dptda.utils._sklearn import Interval, ListOutputMixin, StrOptions, _fit_context
 
 # Density above which bits are smaller than a sparse matrix of 5 bytes an entry.

@@ -21,7 +21,7 @@ from sklearn_dptda.plotting._style import (
     legend_below,
 )
 from sklearn_dptda.privacy._parameters import quoted
-from sklearn_dptda.utils import check_bounds
+from sklearn_dptda.utils._bounds import check_bounds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,7 +12,7 @@ from scipy.stats import norm
 from sklearn.utils import check_scalar
 
 from sklearn_dptda.graph._embedding import NOISE_EDGE_MARGIN
-from sklearn_dptda.privacy import flip_numerator
+from sklearn_dptda.privacy._noise import flip_numerator
 from sklearn_dptda.privacy._parameters import quoted
 
 
