@@ -1,4 +1,7 @@
-"""Scales of infinite spaces and of words, in closed form."""
+"""Scales of infinite spaces and of words, in closed form.
+
+Proof: doc/theory/metric_geometry.md, "Infinite spaces".
+"""
 
 import math
 from typing import Literal
@@ -7,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_dptda._docs import fill_doc
-from sklearn_dptda.metric_privacy._finite_metrics import check_alpha
-from sklearn_dptda.metric_privacy._scale_bounds import ScaleBounds, exactly
+from sklearn_dptda._typing import FloatArray
+from sklearn_dptda.metric_privacy._entropic_scale import ScaleBounds, exactly
+from sklearn_dptda.metric_privacy._finite_metrics import ROUNDING, check_alpha
 from sklearn_dptda.privacy._parameters import quoted
 
 _NORMS = ("l1", "l2", "linf")
@@ -164,13 +168,13 @@ def lipschitz_scale(n_dims: int, *, alpha: float = 1.0) -> ScaleBounds:
     return _between(1 / k, m, alpha, diameter=2.0)
 
 
-def _between(lower, cells, alpha, diameter):
+def _between(lower: float, cells: int, alpha: float, diameter: float) -> ScaleBounds:
     """Bounds of the scale: not below the one of two opposite points, nor above the diameter."""
     opposite = min(2 * math.log(2) / alpha, diameter)
     return ScaleBounds(max(lower, opposite), min(2 / max(cells, 1), diameter))
 
 
-def _check_dims(n_dims):
+def _check_dims(n_dims: int) -> int:
     if n_dims != int(n_dims) or n_dims < 1:
         raise ValueError(f"n_dims must be a positive integer; got {quoted(n_dims)}.")
     return int(n_dims)
@@ -223,7 +227,7 @@ def baire_scale(
     values = np.r_[g, 0.0]
     for j in range(len(f) + 1, 0, -1):
         before = places[: j - 1]
-        if ((j - before) * math.log(n_letters) <= alpha * f[: j - 1] * (1 + 1e-12)).all():
+        if ((j - before) * math.log(n_letters) <= alpha * f[: j - 1] * (1 + ROUNDING)).all():
             return exactly(values[j - 1])
     raise AssertionError("at the largest distance all words are one class.")
 
@@ -269,7 +273,7 @@ def baire_diametric_scale(
     return exactly((g * np.exp(-alpha * f)).max())
 
 
-def _falling(privacy, accuracy):
+def _falling(privacy: ArrayLike, accuracy: ArrayLike) -> tuple[FloatArray, FloatArray]:
     f, g = (np.asarray(side, dtype=float) for side in (privacy, accuracy))
     if f.ndim != 1 or f.shape != g.shape or len(f) == 0:
         raise ValueError("privacy and accuracy must be lists of distances of the same length.")

@@ -1,4 +1,8 @@
-"""Clouds that attain the sensitivities, and those of the midpoints."""
+"""Clouds that attain the sensitivities, and those of the paper, with midpoints.
+
+Proof: doc/theory/accuracy.md, "Pairs of clouds for the L1 distance-to-measure".
+Proof: doc/theory/accuracy.md, "Čech and Rips complexes".
+"""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -83,7 +87,7 @@ def dtm_worst_case_loop(n: int, low: ArrayLike, high: ArrayLike) -> tuple[FloatA
     return cloud, neighbour
 
 
-def _spread_directions(n, d):
+def _spread_directions(n: int, d: int) -> FloatArray:
     """Evenly spread unit vectors: alternating signs, circle, Fibonacci sphere."""
     i = np.arange(n)
     if d == 1:
@@ -93,9 +97,9 @@ def _spread_directions(n, d):
         return np.c_[np.cos(angle), np.sin(angle)]
     if d == 3:
         z = 1 - (2 * i + 1) / n
-        angle = np.pi * (1 + 5**0.5) * i
+        golden = np.pi * (1 + 5**0.5) * i
         ring = np.sqrt(1 - z**2)
-        return np.c_[ring * np.cos(angle), ring * np.sin(angle), z]
+        return np.c_[ring * np.cos(golden), ring * np.sin(golden), z]
     raise ValueError("Only dimensions 1, 2 and 3 are laid out.")
 
 

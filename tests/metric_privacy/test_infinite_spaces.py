@@ -6,17 +6,17 @@ import math
 import numpy as np
 import pytest
 
-from sklearn_dptda.metric_privacy import entropic_scale
 from sklearn_dptda.theory import (
     baire_diametric_scale,
     baire_scale,
     diametric_scale,
     doubling_scale,
+    entropic_scale,
     lipschitz_scale,
     measure_scale,
     normed_scale,
 )
-from sklearn_dptda.theory._doubling_scale import _doubling_bounds
+from sklearn_dptda.theory._finite_scales import _doubling_bounds
 
 from ._spaces import PAIRS, line, many_spaces, words
 

@@ -5,10 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from sklearn_dptda.metric_privacy import entropic_scale
 from sklearn_dptda.metric_privacy._finite_laws import floored
-from sklearn_dptda.metric_privacy._packing import Traversal, nearest_of_cells
-from sklearn_dptda.theory import diametric_scale, packing_number
+from sklearn_dptda.metric_privacy._finite_metrics import Traversal, nearest_of_cells
+from sklearn_dptda.theory import diametric_scale, entropic_scale, packing_number
 from sklearn_dptda.theory._accuracy_bounds import bound_of_clusters
 from sklearn_dptda.theory._optimal_mechanism import solve
 

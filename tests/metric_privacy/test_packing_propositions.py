@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from sklearn_dptda.metric_privacy import entropic_scale
-from sklearn_dptda.metric_privacy._packing import ExactPacking, Traversal, bit_mask
-from sklearn_dptda.theory import doubling_scale, normed_scale, outer_scale
+from sklearn_dptda.metric_privacy._finite_metrics import ExactPacking, Traversal, bit_mask
+from sklearn_dptda.theory import doubling_scale, entropic_scale, normed_scale, outer_scale
 
 from ._spaces import KNOWN, line, many_spaces
 

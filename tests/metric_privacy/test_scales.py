@@ -6,15 +6,19 @@ import math
 import numpy as np
 import pytest
 
-from sklearn_dptda.metric_privacy import ScaleBounds, entropic_scale
-from sklearn_dptda.metric_privacy._finite_metrics import check_distances, is_ultrametric
-from sklearn_dptda.metric_privacy._packing import ExactPacking
+from sklearn_dptda.metric_privacy._finite_metrics import (
+    ExactPacking,
+    check_distances,
+    is_ultrametric,
+)
 from sklearn_dptda.metric_privacy._smooth_measure import hat_means, integrals
 from sklearn_dptda.theory import (
+    ScaleBounds,
     accuracy_bounds,
     baire_scale,
     diametric_scale,
     doubling_scale,
+    entropic_scale,
     lipschitz_scale,
     measure_scale,
     normed_scale,
