@@ -45,13 +45,9 @@ def normed_scale(
 
     Notes
     -----
-    In the maximum norm a ball of radius ``(k - 1) s / 2`` holds up to
-    ``k ** n_dims`` points that are more than ``s`` apart, and ``k = 2`` is
-    critical: the scale is ``2 log(2) n_dims / alpha``, or the diameter where
-    that is less. In any norm, volumes give at most ``2 n_dims / alpha``, and a
-    ball of radius ``r`` that is all in the space shows ``r exp(-alpha r /
-    n_dims)`` to be too small; two opposite points show ``2 log(2) / alpha``.
-    So the scale is of the order ``min(n_dims / alpha, diameter)``.
+    In the maximum norm it is ``2 log(2) n_dims / alpha``, or the diameter where
+    that is less. In any norm it is of the order ``min(n_dims / alpha, diameter)``,
+    by volumes: :doc:`proof </theory/metric_geometry>`.
 
     References
     ----------
@@ -97,16 +93,9 @@ def measure_scale(n_dims: int, *, alpha: float = 1.0) -> ScaleBounds:
 
     Notes
     -----
-    *Lower.* In each of ``k ** n_dims`` cells of side ``h = 1 / k`` the mass of
-    the cell sits at one of two atoms, ``h / 4`` from its middle and ``h / 2``
-    apart. By Gilbert and Varshamov ``exp(0.13 k ** n_dims)`` of these measures
-    differ in more than a quarter of the cells: they are ``h / 8`` apart, all
-    within ``h / 4`` of the middles. That is more than ``exp(alpha h / 4)`` once
-    ``k ** (n_dims + 1) > 1.92 alpha``. Or two opposite atoms. *Upper.* Lemma
-    A.1 with middles of cells and nearest multiples: ``4 ** (n ** n_dims)``
-    measures have all within ``1 / n``, so that no more are ``2 / n`` apart. That
-    is at most ``exp(alpha / n)``, which balls of radius ``1 / n`` and more may
-    hold, while ``n ** (n_dims + 1) <= alpha / log 4``.
+    Not below ``1 / (8 k)`` for the least ``k`` with ``k ** (n_dims + 1) > 1.92
+    alpha``, and not above ``2 / n`` for ``n ** (n_dims + 1) <= alpha / log 4``:
+    :doc:`proof </theory/metric_geometry>`.
 
     References
     ----------
@@ -139,16 +128,9 @@ def lipschitz_scale(n_dims: int, *, alpha: float = 1.0) -> ScaleBounds:
 
     Notes
     -----
-    *Lower.* Bumps of height ``1 / (2 k)``, upwards or downwards, in each of
-    ``k ** n_dims`` cells: ``2 ** (k ** n_dims)`` functions, ``1 / k`` apart,
-    within ``1 / (2 k)`` of zero; more than ``exp(alpha / (2 k))`` once
-    ``k ** (n_dims + 1) > alpha / (2 log 2)``. Or two opposite functions.
-    *Upper.* Values at the middles of ``m ** n_dims`` cells, rounded down to
-    multiples of ``1 / m``, on a way through all of them from the cell at 0: two
-    possible first values, and at most three next ones. Functions that agree in
-    them are less than ``2 / m`` apart. ``3 ** (m ** n_dims)`` is at most
-    ``exp(alpha / m)``, which balls of radius ``1 / m`` and more may hold, while
-    ``m ** (n_dims + 1) <= alpha / log 3``.
+    Not below ``1 / k`` for the least ``k`` with ``k ** (n_dims + 1) > alpha /
+    (2 log 2)``, and not above ``2 / m`` for ``m ** (n_dims + 1) <= alpha / log
+    3``: :doc:`proof </theory/metric_geometry>`.
 
     References
     ----------
@@ -239,10 +221,8 @@ def baire_diametric_scale(
 
     Parameters
     ----------
-    privacy, accuracy : array-like of shape (n_places,)
-        Distances of two words that first differ at the first, the second, ...
-        place; positive, and falling.
-    alpha : float, default=1.0
+    privacy, accuracy, alpha
+        As in :func:`baire_scale`.
 
     Returns
     -------

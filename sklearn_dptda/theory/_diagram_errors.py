@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from sklearn_dptda._docs import fill_doc
 from sklearn_dptda.filtration._sensitivities import neighbour_count
 from sklearn_dptda.privacy._parameters import (
     check_confidence,
@@ -25,6 +26,7 @@ _SAFETY = 1e-12
 _MAX_WIDTHS, _MAX_LOSS_OF_WIDTHS = 2**20, 40
 
 
+@fill_doc
 def bottleneck_error_floor(
     epsilon: float, sensitivity: float, upper: float, *, confidence: float = 0.95
 ) -> float:
@@ -55,10 +57,7 @@ def bottleneck_error_floor(
     float
         In the units of the function.
 
-    Raises
-    ------
-    ValueError
-        If a number is out of range.
+    %(out_of_range)s
 
     See Also
     --------
@@ -105,6 +104,7 @@ def bottleneck_error_floor(
     return float(max(by_chain, by_pair) * sensitivity / 2)
 
 
+@fill_doc
 def mean_error_floor(epsilon: float, sensitivity: float, upper: float) -> float:
     """Mean bottleneck distance that no private release of components stays below.
 
@@ -123,10 +123,7 @@ def mean_error_floor(epsilon: float, sensitivity: float, upper: float) -> float:
         In the units of the function; about ``sensitivity / epsilon`` where
         that is well above ``sensitivity`` and well below ``upper``.
 
-    Raises
-    ------
-    ValueError
-        If a number is out of range.
+    %(out_of_range)s
 
     Examples
     --------
@@ -166,6 +163,7 @@ def _mean_missed(epsilon: float, widest: int, n_clouds: int) -> float:
     return float(_missed(epsilon, np.arange(1, widest + 1), n_clouds).sum() / 2)
 
 
+@fill_doc
 def published_error_bound(
     epsilon: float,
     n: int,
@@ -218,10 +216,7 @@ def published_error_bound(
     float
         In the units of the data.
 
-    Raises
-    ------
-    ValueError
-        If a number is out of range.
+    %(out_of_range)s
 
     See Also
     --------
@@ -258,6 +253,7 @@ def published_error_bound(
     return (2 * delta / epsilon * spread + approximation) * (1 + _SAFETY)
 
 
+@fill_doc
 def published_error_floor(
     epsilon: float, n: int, m: float, diameter: float, *, confidence: float = 0.95
 ) -> float:
@@ -271,14 +267,9 @@ def published_error_floor(
 
     Parameters
     ----------
-    epsilon : float
-        Privacy loss of a release.
-    n : int
-        Number of points.
-    m : float
-        Mass, in (0, 1], of no more than ``n // 2`` points.
-    diameter : float
-        Of the convex set that holds the points.
+    epsilon, n, m, diameter
+        As in :func:`published_error_bound`; a mass of no more than ``n // 2``
+        points, and a convex set.
     confidence : float, default=0.95
         Probability up to which the error is below the floor. The paper takes
         ``K = floor(1 / epsilon)``, which is ``e / (1 + e) = 0.731``.
@@ -289,10 +280,7 @@ def published_error_floor(
         In the units of the data; at most ``diameter / 8``, and 0 where a
         single point is too many.
 
-    Raises
-    ------
-    ValueError
-        If a number is out of range.
+    %(out_of_range)s
 
     See Also
     --------
@@ -327,6 +315,7 @@ def _check_public(epsilon: float, n: int, m: float, diameter: float, confidence:
     check_confidence(confidence)
 
 
+@fill_doc
 def sampling_error_bound(
     n: int, m: float, diameter: float, n_nodes: int, *, confidence: float = 0.95
 ) -> float:
@@ -355,10 +344,7 @@ def sampling_error_bound(
     float
         In the units of the data.
 
-    Raises
-    ------
-    ValueError
-        If a number is out of range.
+    %(out_of_range)s
 
     Notes
     -----

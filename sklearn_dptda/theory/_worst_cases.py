@@ -27,11 +27,7 @@ def cech_worst_case(n: int, low: ArrayLike, high: ArrayLike) -> tuple[FloatArray
     -------
     cloud, neighbour : ndarray of shape (n, d)
     """
-    low, high = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
-    cloud = np.tile(low, (n, 1))
-    neighbour = cloud.copy()
-    neighbour[0] = high
-    return cloud, neighbour
+    return _with_moved(n, 1, low, high, n_low=n, to=high)
 
 
 def dtm_worst_case(
@@ -57,13 +53,18 @@ def dtm_worst_case(
     to show, which it does as soon as ``k >= 4``. The set of possible records
     need not be convex: it needs the two corners alone.
     """
-    low, high = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
-    k = neighbour_count(m, n)
-    cloud = np.tile(high, (n, 1))
-    cloud[:k] = low
-    neighbour = cloud.copy()
-    neighbour[:n_moved] = high
-    return cloud, neighbour
+    return _with_moved(n, n_moved, low, high, n_low=neighbour_count(m, n), to=high)
+
+
+def _with_moved(
+    n: int, n_moved: int, low: ArrayLike, high: ArrayLike, *, n_low: int, to: ArrayLike
+) -> tuple[FloatArray, FloatArray]:
+    """Cloud of ``n_low`` points at ``low`` and the others at ``high``, and with some moved."""
+    cloud = np.tile(np.asarray(high, dtype=float), (n, 1))
+    cloud[:n_low] = low
+    moved = cloud.copy()
+    moved[:n_moved] = to
+    return cloud, moved
 
 
 def dtm_worst_case_loop(n: int, low: ArrayLike, high: ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -156,11 +157,7 @@ def dtm_midpoint_case(
             f"n_moved must be from 1 to n // 2 = {n // 2}, the points at low; got "
             f"{quoted(n_moved)}."
         )
-    cloud = np.tile(high, (n, 1))
-    cloud[: n // 2] = low
-    other = cloud.copy()
-    other[:n_moved] = (low + high) / 2
-    return cloud, other
+    return _with_moved(n, n_moved, low, high, n_low=n // 2, to=(low + high) / 2)
 
 
 def cech_midpoint_case(X: ArrayLike) -> FloatArray:

@@ -25,8 +25,16 @@ from sklearn_dptda.theory import (
     outer_scale,
     packing_number,
 )
-
-from ._spaces import HALVES, KNOWN, PAIRS, line, many_spaces, random_graph, random_points, words
+from tests.metric_privacy._spaces import (
+    HALVES,
+    KNOWN,
+    PAIRS,
+    line,
+    many_spaces,
+    random_graph,
+    random_points,
+    words,
+)
 
 ALPHAS = (1.0, 4.0, 16.0)
 ENTROPIC = {

@@ -15,9 +15,17 @@ from sklearn_dptda.theory import (
 )
 from sklearn_dptda.theory._accuracy_bounds import bound_of_net, by_packings, by_pairs, meeting_radii
 from sklearn_dptda.theory._optimal_mechanism import solve
-
-from ._audits import exact_parameter
-from ._spaces import KNOWN, line, many_spaces, random_graph, random_points, sphere, square, star
+from tests.metric_privacy._audits import exact_parameter
+from tests.metric_privacy._spaces import (
+    KNOWN,
+    line,
+    many_spaces,
+    random_graph,
+    random_points,
+    sphere,
+    square,
+    star,
+)
 
 ALPHAS = (1.0, 4.0, 16.0)
 

@@ -7,8 +7,7 @@ import pytest
 
 from sklearn_dptda.metric_privacy._finite_metrics import ExactPacking, Traversal, bit_mask
 from sklearn_dptda.theory import doubling_scale, entropic_scale, normed_scale, outer_scale
-
-from ._spaces import KNOWN, line, many_spaces
+from tests.metric_privacy._spaces import KNOWN, line, many_spaces
 
 ALPHAS = (0.3, 1.0, 2.0, 4.0, 16.0, 64.0)
 SPACES = [*many_spaces()[::2], *KNOWN.values()]

@@ -17,8 +17,7 @@ from sklearn_dptda.theory import (
     normed_scale,
 )
 from sklearn_dptda.theory._finite_scales import _doubling_bounds
-
-from ._spaces import PAIRS, line, many_spaces, words
+from tests.metric_privacy._spaces import PAIRS, line, many_spaces, words
 
 
 def snake(n, d):
