@@ -2,7 +2,7 @@
 
 A mechanism promises in ``fit``, which learns from public numbers alone, and pays before it draws.
 
-Proof: doc/theory/metric_privacy.md, "Metric privacy".
+Proof: doc/theory/metric_privacy.md, "Mechanisms on a public list".
 """
 
 import math
