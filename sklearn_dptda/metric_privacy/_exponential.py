@@ -21,7 +21,11 @@ from sklearn_dptda.metric_privacy._finite_metrics import (
     check_distances,
     cross_distances,
 )
-from sklearn_dptda.metric_privacy._metric_mechanism import ChoiceMechanism, check_number
+from sklearn_dptda.metric_privacy._metric_mechanism import (
+    ROUNDING_OF_SUMS,
+    ChoiceMechanism,
+    check_number,
+)
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLeakWarning
 from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.rows._tables import check_rows
@@ -223,8 +227,7 @@ class MetricExponentialMechanism(ChoiceMechanism):
     def _rounding(self, diameter: float) -> float:
         """What rounded distances of inputs can add to the distance of two of them."""
         if self.metric == "precomputed" or callable(self.metric):
-            # As they are given, and the sums of the shortest paths through candidates.
-            return 2.0**-46 * diameter
+            return ROUNDING_OF_SUMS * diameter
         if self._takes_diagrams():
             finite = np.concatenate([np.ravel(diagram) for diagram in self.candidates_])
             finite = finite[np.isfinite(finite)]

@@ -153,7 +153,7 @@ def _draw(logs: FloatArray, noise: NoiseSource) -> NDArray[np.int64]:
     high, low = high + (low >> np.uint64(_LOW_BITS)), low & _LOW_MASK
     chosen = np.empty(len(logs), dtype=np.int64)
     missing = np.arange(len(logs))
-    # To a power of two above the sum.
+    # Uniform integers below a power of two above the sum.
     shift = (64 - np.frexp(high[:, -1].astype(float))[1]).astype(np.uint64)
     while len(missing):
         first = noise.words(len(missing)) >> shift[missing]
@@ -202,11 +202,9 @@ def rated_parameter(
 ) -> float:
     """Privacy loss per unit of ``D`` of the law that is drawn from, or a bound of it.
 
-    The law has the weights of outputs times ``exp(-rate * to_outputs)``, distances of shape
-    (n_points, n_outputs). ``D`` includes what rounding adds to distances, where that is granted.
-    Exact for up to 500 points. For more it is ``rate``, and what the sums of two points differ by,
-    per unit of their distance: weights differ by the rate at most, by the triangle inequality, and
-    what they are divided by differs as their sums do.
+    Weights of outputs are multiplied by ``exp(-rate * to_outputs)``, and ``D`` includes what
+    rounding adds to distances. Exact for up to 500 points. For more: ``rate``, by which weights
+    differ at most, plus what their sums differ by.
     """
     logs = log_weights - rate * to_outputs
     law = floored(logs)
@@ -221,8 +219,7 @@ def lowered_rate(
 ) -> tuple[float, float]:
     """Rate at which a law is private as it is computed, and its privacy parameter.
 
-    The given rate is private in exact arithmetic, and is lowered where rounding matters; see
-    :func:`rated_parameter`.
+    The given rate is private in exact arithmetic, and is lowered where rounding matters.
     """
     for _ in range(60):
         parameter = rated_parameter(log_weights, to_outputs, rate, D)
@@ -256,14 +253,7 @@ def weighted_law(D: FloatArray, alpha: float) -> tuple[float, FloatArray]:
 
     The rate is ``alpha`` if no weight is negative; else the largest found for which the law of the
     positive weights is private, at least ``alpha / 2``. Logarithms are ``-inf`` for points that are
-    never released. With ``K = exp(-alpha D)`` and ``K w = 1``, the rows of ``K diag(w)`` sum to
-    one. Where no weight is negative it is a law, and
-    ``M[x, y] / M[x', y] = exp(alpha (D[x', y] - D[x, y])) <= exp(alpha D[x, x'])``: no factor of
-    two. Any nonnegative weights are private at half the rate.
-
-    T. Leinster, "The magnitude of metric spaces", for the weights; E. ElSalamouny, K.
-    Chatzikokolakis, C. Palamidessi, "Generalized differential privacy: regions of priors that
-    admit robust optimal mechanisms", 2014.
+    never released. The weights are those of T. Leinster, "The magnitude of metric spaces".
     """
     # Copies are one point: only the first of them is released.
     first = np.unique((D <= 0).argmax(axis=1))

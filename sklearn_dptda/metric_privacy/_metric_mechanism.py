@@ -48,6 +48,9 @@ from sklearn_dptda.utils._sklearn import Interval, ListOutputMixin
 # What floats add to a loss, at most: logarithms of weights that are not floored are below 2**10 in
 # size, and few of their roundings meet in a ratio of two probabilities.
 _LOSS_OF_ROUNDING = 2.0**-40
+# Part of the largest distance that rounding adds to distances that are given, or are sums of such:
+# room for 128 roundings of a double.
+ROUNDING_OF_SUMS = 2.0**-46
 # Part of alpha by which the loss that was found may exceed it: the rounding of that check itself.
 _ATTAINED_TOLERANCE = 1e-9
 

@@ -9,9 +9,10 @@ Proof: doc/theory/metric_geometry.md, "Some mechanism is as accurate".
 """
 
 from collections.abc import Iterable, Iterator
-from functools import reduce
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 from numbers import Real
-from typing import Literal, NamedTuple, Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,22 +34,33 @@ from sklearn_dptda.metric_privacy._finite_metrics import (
     nearest_of_cells,
     subdominant,
 )
-from sklearn_dptda.metric_privacy._metric_mechanism import ChoiceMechanism, check_number
+from sklearn_dptda.metric_privacy._metric_mechanism import (
+    ROUNDING_OF_SUMS,
+    ChoiceMechanism,
+    check_number,
+)
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
 
-class ClassLaw(NamedTuple):
-    """A law on classes: what it costs, and all that it is drawn from."""
+@dataclass(frozen=True)
+class ClassLaw:
+    """A law on classes: all that it is drawn from, and the distances of accuracy for its cost."""
 
     kind: str
     radius: float
     rate: float
-    cost: float
     outputs: IntArray
     log_weights: FloatArray
     to_classes: FloatArray
+    D2: FloatArray
+
+    @cached_property
+    def cost(self) -> float:
+        """Mean distance of accuracy of the output, for the point for which it is worst."""
+        logs = floored(self.log_weights - self.rate * self.to_classes)
+        return worst_cost(logs, self.D2[:, self.outputs])
 
 
 _MECHANISM_NAMES = {
@@ -218,16 +230,16 @@ class UltrametricMechanism(ChoiceMechanism):
         self._between, D1, D2 = exact, exact, exact if D2 is D1 else D2
         self.n_candidates_ = self.n_features_in_ = len(D1)
         law = _cheapest(self._laws(kinds, D1, D2))
-        self.law_, self.radius_, self.accuracy_ = law.kind, law.radius, law.cost
+        self.law_, self.radius_, self.accuracy_ = law.kind, float(law.radius), law.cost
         self.representatives_ = self._outputs = law.outputs
         self._log_weights, self._to_classes = law.log_weights, law.to_classes
         # Sums of distances are rounded, distances of a tree are not.
-        rounding = 0.0 if on_a_tree else 2.0**-46 * float(D1.max())
+        rounding = 0.0 if on_a_tree else ROUNDING_OF_SUMS * float(D1.max())
         self._promise_law(law.rate, _MECHANISM_NAMES[law.kind], rounding=rounding)
         return self
 
     def _kinds(self, accuracy: bool, privacy: bool) -> list[str]:
-        """Laws that are asked for, and allowed by which of the distances are ultrametric."""
+        """Laws that are asked for and that the distances allow: which of them are ultrametric."""
         allowed = {
             "relaxed": accuracy,
             "raised": accuracy,
@@ -255,7 +267,8 @@ class UltrametricMechanism(ChoiceMechanism):
             if "relaxed" in kinds:
                 yield relaxed
             if "raised" in kinds:
-                yield _raised(relaxed, D1, D2, alpha)
+                rate = raised_rate(relaxed.log_weights, relaxed.to_classes, D1, alpha)
+                yield replace(relaxed, kind="raised", rate=rate)
 
     def _radii(self, D1: FloatArray, D2: FloatArray, tree: FloatArray) -> ListLike:
         if self.radius == "auto":
@@ -309,7 +322,7 @@ def _weighted_class_law(D1: FloatArray, D2: FloatArray, radius: float, rate: flo
     except np.linalg.LinAlgError:
         raise ValueError("alpha times the distances is lost in rounding.") from None
     log_weights = np.log(np.maximum(weights, np.finfo(float).tiny))
-    return _law("weighted", radius, rate, outputs, log_weights, between[cells], D2)
+    return ClassLaw("weighted", radius, rate, outputs, log_weights, between[cells], D2)
 
 
 def relaxed_class_law(D1: FloatArray, D2: FloatArray, radius: float, alpha: float) -> ClassLaw:
@@ -320,27 +333,8 @@ def relaxed_class_law(D1: FloatArray, D2: FloatArray, radius: float, alpha: floa
     """
     cells = _classes(D2, radius)
     outputs = _representatives(cells, D2)
-    to_classes = nearest_of_cells(D1, cells)
-    return _law("relaxed", radius, alpha / 2, outputs, np.zeros(len(outputs)), to_classes, D2)
-
-
-def _raised(law: ClassLaw, D1: FloatArray, D2: FloatArray, alpha: float) -> ClassLaw:
-    """A relaxed law at the largest rate, from half of ``alpha`` on, at which it is private."""
-    rate = raised_rate(law.log_weights, law.to_classes, D1, alpha)
-    return _law("raised", law.radius, rate, law.outputs, law.log_weights, law.to_classes, D2)
-
-
-def _law(
-    kind: str,
-    radius: float,
-    rate: float,
-    outputs: IntArray,
-    log_weights: FloatArray,
-    to_classes: FloatArray,
-    D2: FloatArray,
-) -> ClassLaw:
-    cost = worst_cost(floored(log_weights - rate * to_classes), D2[:, outputs])
-    return ClassLaw(kind, float(radius), rate, cost, outputs, log_weights, to_classes)
+    to_classes, log_weights = nearest_of_cells(D1, cells), np.zeros(len(outputs))
+    return ClassLaw("relaxed", radius, alpha / 2, outputs, log_weights, to_classes, D2)
 
 
 def _cheapest(laws: Iterable[ClassLaw]) -> ClassLaw:

@@ -6,6 +6,7 @@ Proof: doc/theory/metric_geometry.md, "Two of the paper's questions".
 """
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -167,7 +168,10 @@ def accuracy_bounds(
     alpha = check_alpha(alpha)
     entropic = entropic_scale(D1, D2, alpha=2 * alpha)
     diametric = diametric_scale(D1, D2, alpha=2 * alpha)
-    solved = optimum is True or (optimum == "auto" and len(D1) <= _MAX_POINTS_SOLVED)
+    best = None
+    if optimum is True or (optimum == "auto" and len(D1) <= _MAX_POINTS_SOLVED):
+        with suppress(RuntimeError):  # where the solver gives up
+            _, best = solve(D1, D2, alpha)
     return AccuracyBounds(
         alpha=alpha,
         entropic=entropic,
@@ -179,17 +183,9 @@ def accuracy_bounds(
             "packings": by_packings(D1, D2, alpha),
         },
         upper_bounds=_upper_bounds(D1, D2, alpha),
-        optimum=_solved(D1, D2, alpha) if solved else None,
+        optimum=best,
         attained=_attained(D1, D2, alpha),
     )
-
-
-def _solved(D1: FloatArray, D2: FloatArray, alpha: float) -> float | None:
-    """Value of the linear program; None where the solver gives up."""
-    try:
-        return solve(D1, D2, alpha)[1]
-    except RuntimeError:
-        return None
 
 
 def _attained(D1: FloatArray, D2: FloatArray, alpha: float) -> dict[str, float]:

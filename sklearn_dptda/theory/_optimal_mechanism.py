@@ -142,7 +142,7 @@ def _neighbours(D: FloatArray) -> BoolArray:
     slack = ROUNDING * D.max()
     for middle in range(len(D)):
         between = D[:, middle, None] + D[middle] <= D + slack
-        # Of two points that nearly coincide neither is between the other and the rest.
+        # Neither of two points that nearly coincide is between the other and the rest.
         proper = (D[:, middle, None] > slack) & (D[middle] > slack)
         pairs &= ~(between & proper)
     return pairs | ((D == 0) & ~np.eye(len(D), dtype=bool))
