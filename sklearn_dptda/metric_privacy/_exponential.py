@@ -24,7 +24,7 @@ from sklearn_dptda.metric_privacy._finite_metrics import (
 from sklearn_dptda.metric_privacy._metric_mechanism import (
     ROUNDING_OF_SUMS,
     ChoiceMechanism,
-    check_number,
+    check_n_candidates,
 )
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLeakWarning
 from sklearn_dptda.privacy._warnings import warn_caller
@@ -191,7 +191,7 @@ class MetricExponentialMechanism(ChoiceMechanism):
         """
         public = self.candidates is not None
         candidates = self._candidates_of(X, public)
-        check_number(len(candidates))
+        check_n_candidates(len(candidates))
         if self.metric == "precomputed":
             D = check_distances(candidates, "candidates", all_triangles=True)
         else:
@@ -203,14 +203,14 @@ class MetricExponentialMechanism(ChoiceMechanism):
             )
             self.candidates_ = candidates
         self.n_candidates_, self._between = len(candidates), D
-        rate, rounding = self._weigh(), self._rounding(float(D.max()))
+        rate, rounding = self._choose_weights(), self._rounding(float(D.max()))
         self._promise_law(
             rate, "exponential mechanism of the distance", public=public, rounding=rounding
         )
         self.accuracy_ = worst_cost(floored(self._logs(D)), D[:, self._outputs])
         return self
 
-    def _weigh(self) -> float:
+    def _choose_weights(self) -> float:
         """Learn the weights of the candidates; the rate at which they are private."""
         D = self._between
         if self.rate == "weighted":

@@ -21,7 +21,7 @@ from sklearn_dptda.utils import check_bounds
 from sklearn_dptda.utils._bounds import check_lengths
 from sklearn_dptda.utils._sklearn import StrOptions, _fit_context
 
-_ORDERS = {"l1": 1, "l2": 2, "linf": np.inf}
+_NORM_ORDERS = {"l1": 1, "l2": 2, "linf": np.inf}
 # Bits of the number of lattice steps in a unit of the noise, 1 / alpha.
 _STEP_BITS = 20
 # Balls of more dimensions are too small a part of their cubes to be hit: a four-hundredth at 10.
@@ -90,7 +90,7 @@ class KNormMechanism(MetricMechanism):
 
     _parameter_constraints = {
         **MetricMechanism._parameter_constraints,
-        "norm": [StrOptions(set(_ORDERS))],
+        "norm": [StrOptions(set(_NORM_ORDERS))],
         "bounds": ["array-like", None],
     }
 
@@ -140,9 +140,9 @@ class KNormMechanism(MetricMechanism):
                 self._lattice.encode(np.array(self._box))
             except ValueError:
                 raise ValueError("bounds are too wide for alpha.") from None
-            diameter = float(np.linalg.norm(high - low, _ORDERS[self.norm]))
+            diameter = float(np.linalg.norm(high - low, _NORM_ORDERS[self.norm]))
         # Rounding moves two points by a cell, and a norm up to the next whole number.
-        cell = float(np.linalg.norm(np.ones(d), _ORDERS[self.norm]))
+        cell = float(np.linalg.norm(np.ones(d), _NORM_ORDERS[self.norm]))
         slack = (cell + 1) * self.resolution_ * (1 + 1e-9)
         self._promise_metric(
             epsilon=float(self.alpha) * (diameter + slack),

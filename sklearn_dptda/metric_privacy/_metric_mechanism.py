@@ -349,7 +349,7 @@ class ChoiceMechanism(MetricMechanism):
         return np.asarray(self.candidates_[places])
 
 
-def check_number(n_candidates: int) -> None:
+def check_n_candidates(n_candidates: int) -> None:
     """Refuse more candidates than can be drawn from."""
     if n_candidates > MAX_OUTPUTS:
         raise ValueError(f"there are {n_candidates} candidates; at most {MAX_OUTPUTS} are allowed.")

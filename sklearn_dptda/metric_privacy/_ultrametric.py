@@ -37,7 +37,7 @@ from sklearn_dptda.metric_privacy._finite_metrics import (
 from sklearn_dptda.metric_privacy._metric_mechanism import (
     ROUNDING_OF_SUMS,
     ChoiceMechanism,
-    check_number,
+    check_n_candidates,
 )
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.privacy._parameters import quoted
@@ -221,7 +221,7 @@ class UltrametricMechanism(ChoiceMechanism):
             are ultrametric.
         """
         D1, D2 = check_pair(self.candidates, self.accuracy)
-        check_number(len(D1))
+        check_n_candidates(len(D1))
         tree = subdominant(D1)
         on_a_tree = is_ultrametric(D1, tree)
         kinds = self._kinds(is_ultrametric(D2), on_a_tree)

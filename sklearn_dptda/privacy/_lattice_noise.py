@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
 from sklearn_dptda.privacy._noise import NoiseSource
@@ -29,12 +29,16 @@ def lattice_noise(
         # Rounded up: no loss of a last digit.
         return noise.discrete_laplace(ROUND_UP / rate, shape)
     d = shape[1]
+    cubes_per_ball = 1.0
+    if norm == "l2":
+        cubes_per_ball = 2.0**d * math.gamma(d / 2 + 1) / math.pi ** (d / 2)
 
     def in_ball(missing: int) -> NDArray[np.int64]:
         # Enough for what is kept of the cube, and little more.
-        wanted = min(int(missing * _cubes_per_ball(norm, d) * 1.1) + 16, _MAX_BATCH)
+        wanted = min(int(missing * cubes_per_ball * 1.1) + 16, _MAX_BATCH)
         radii = cube_radii(noise, rate, wanted, d)
-        points = _in_cubes(noise, radii, d)
+        # Uniform integer points of cubes around zero.
+        points = _below(noise, np.repeat(2 * radii + 1, d)).reshape(-1, d) - radii[:, None]
         if norm == "linf":
             return points
         return points[(points.astype(float) ** 2).sum(axis=1) <= radii.astype(float) ** 2]
@@ -49,12 +53,6 @@ def _until(size: int, some: Callable[[int], NDArray[np.int64]]) -> NDArray[np.in
         batches.append(some(missing)[:missing])
         missing -= len(batches[-1])
     return np.concatenate(batches)
-
-
-def _cubes_per_ball(norm: str, d: int) -> float:
-    if norm == "linf":
-        return 1.0
-    return 2.0**d * math.gamma(d / 2 + 1) / math.pi ** (d / 2)
 
 
 def cube_radii(noise: NoiseSource, rate: float, size: int, d: int) -> NDArray[np.int64]:
@@ -85,15 +83,8 @@ def _geometric(noise: NoiseSource, rate: float, size: int) -> NDArray[np.int64]:
     return _until(size, not_negative)
 
 
-def _in_cubes(noise: NoiseSource, radii: NDArray[np.int64], d: int) -> NDArray[np.int64]:
-    """Uniform integer points of cubes around zero."""
-    sides = np.repeat(2 * radii + 1, d)
-    return _below(noise, sides).reshape(-1, d) - radii[:, None]
-
-
-def _below(noise: NoiseSource, limits: ArrayLike) -> NDArray[np.int64]:
+def _below(noise: NoiseSource, limits: NDArray[np.int64]) -> NDArray[np.int64]:
     """Integers from zero to below each limit, exactly uniform, by rejection."""
-    limits = np.asarray(limits, dtype=np.int64)
     shift = (64 - np.frexp(limits.astype(float))[1]).astype(np.uint64)
     uniform = np.empty(len(limits), dtype=np.int64)
     missing = np.arange(len(limits))

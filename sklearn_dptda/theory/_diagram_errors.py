@@ -143,7 +143,9 @@ def mean_error_floor(epsilon: float, sensitivity: float, upper: float) -> float:
     # A chain whose clouds keep their distances up to a width.
     widest = min(steps // 2, round(min(_MAX_LOSS_OF_WIDTHS / epsilon, _MAX_WIDTHS)))
     widths = (2**i for i in range(widest.bit_length()))
-    by_chain = max((_mean_missed(epsilon, w, steps - 2 * w + 1) for w in widths), default=0.0)
+    # In sensitivities: the sum over widths of the probability to miss by half a width.
+    by_width = (_missed(epsilon, np.arange(1, w + 1), steps - 2 * w + 1) for w in widths)
+    by_chain = max((missed.sum() / 2 for missed in by_width), default=0.0)
     return float(max(by_pair, by_chain) * sensitivity * (1 - _SAFETY))
 
 
@@ -156,11 +158,6 @@ def _missed(epsilon: float, w: Any, n_clouds: Any) -> Any:
     infinite = 2 * np.exp(-epsilon * (w - w // 2)) / (1 + np.exp(-epsilon * (w % 2)))
     beyond = math.exp(-epsilon) / -math.expm1(-epsilon)
     return infinite * np.maximum(n_clouds - 2 * w, 0) / (n_clouds + 2 * beyond)
-
-
-def _mean_missed(epsilon: float, widest: int, n_clouds: int) -> float:
-    """Mean of the distance over a chain, at least, in sensitivities."""
-    return float(_missed(epsilon, np.arange(1, widest + 1), n_clouds).sum() / 2)
 
 
 @fill_doc

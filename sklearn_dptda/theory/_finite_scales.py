@@ -212,17 +212,17 @@ def doubling_scale(D: ArrayLike, *, alpha: float = 1.0) -> ScaleBounds:
 def _doubling_bounds(D: FloatArray, ends: FloatArray, alpha: float) -> ScaleBounds:
     """Bounds of the supremum: packings grown in balls, and partitions that balls meet."""
     some = some_scales(ends)
-    upper = _surely_doubled(D, some, alpha)
+    upper = _doubling_upper_bound(D, some, alpha)
     for start in some[some < upper][::-1]:
         # Up to the next distance, or half of one, all is as at the start.
         end = ends[min(np.searchsorted(ends, start, side="right"), len(ends) - 1)]
-        reach = min(np.log(_grown(D, start)) / (2 * alpha), end)
+        reach = min(np.log(_greedy_packing(D, start)) / (2 * alpha), end)
         if reach > start:
             return ScaleBounds(float(min(reach, upper)), upper)
     return ScaleBounds(0.0, upper)
 
 
-def _surely_doubled(D: FloatArray, some: FloatArray, alpha: float) -> float:
+def _doubling_upper_bound(D: FloatArray, some: FloatArray, alpha: float) -> float:
     """Scale above which no ball of twice the radius meets too many cells of a partition."""
     tree = linkage_of(D, "complete")
     for end, start in pairwise(some[::-1]):
@@ -235,7 +235,7 @@ def _surely_doubled(D: FloatArray, some: FloatArray, alpha: float) -> float:
     return 0.0
 
 
-def _grown(D: FloatArray, scale: float) -> int:
+def _greedy_packing(D: FloatArray, scale: float) -> int:
     """Size of the largest of the packings grown in balls of twice the scale.
 
     Around some points, each from the far end of the ball on: on a line they are the largest.
