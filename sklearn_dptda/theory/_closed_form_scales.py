@@ -207,11 +207,10 @@ def baire_scale(
     places = np.arange(1, len(f) + 1)
     # Zero after the last place: all words apart.
     values = np.r_[g, 0.0]
-    for j in range(len(f) + 1, 0, -1):
-        before = places[: j - 1]
-        if ((j - before) * math.log(n_letters) <= alpha * f[: j - 1] * (1 + ROUNDING)).all():
-            return exactly(values[j - 1])
-    raise AssertionError("at the largest distance all words are one class.")
+    needed = [(j - places[: j - 1]) * math.log(n_letters) for j in range(1, len(f) + 2)]
+    # At the largest distance, that of the first place, all words are one class.
+    enough = [(n <= alpha * f[: len(n)] * (1 + ROUNDING)).all() for n in needed]
+    return exactly(values[enough][-1])
 
 
 def baire_diametric_scale(
