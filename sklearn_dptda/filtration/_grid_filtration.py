@@ -194,7 +194,7 @@ class BaseGridFiltration(QuotedParametersMixin, ListOutputMixin, TransformerMixi
         cell = (high - low) / (np.array(self._lattice_shape) - 1)
         self._lattice_shift = float(np.linalg.norm(cell)) / 2
         self.n_features_in_ = d
-        if paid is None:
+        if guarantee is None:
             self._check_scale()
         # Warnings come last: where they are errors, the box is there all the same.
         for remark in remarks:

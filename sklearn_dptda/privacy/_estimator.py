@@ -85,7 +85,7 @@ class PrivacyTags:
 class PrivateTags(Tags):
     """scikit-learn's tags and those of privacy."""
 
-    privacy: PrivacyTags = field(default_factory=PrivacyTags)
+    privacy: Any = field(default_factory=PrivacyTags)
 
 
 def is_private(estimator: BaseEstimator) -> bool:
@@ -195,7 +195,7 @@ class PrivateEstimatorMixin(BaseEstimator):
     def _releasing_method(self) -> str:
         return get_tags(self).privacy.releases
 
-    def _check_epsilon(self, parts: int = 1) -> None:
+    def _check_epsilon(self, parts: float = 1) -> None:
         """Refuse losses that are finite and beyond what noise of equal parts can be scaled to."""
         least, most = parts * _EPSILON_RANGE[0], _EPSILON_RANGE[1]
         if not (least <= self.epsilon <= most or math.isinf(self.epsilon)):
