@@ -159,12 +159,12 @@ def plan_release(
         confidence=float(confidence),
         n_features=n_features,
     )
-    if persistence is None and loop_radius is not None:
+    if (persistence is None) == (loop_radius is None):
+        raise ValueError("Say what to look for: either loop_radius, or persistence and m.")
+    if persistence is None:
         _check_loop(loop_radius, share, spread, homology_dimension, high - low)
         masses = MASSES if m is None else np.atleast_1d(np.asarray(m, dtype=float)).tolist()
         return search.best(search.loops(loop_radius, share, spread, masses))
-    if persistence is None or loop_radius is not None:
-        raise ValueError("Say what to look for: either loop_radius, or persistence and m.")
     if (share, spread) != (1.0, 0.0):
         raise ValueError("share and spread describe a loop: they need loop_radius.")
     if not isinstance(m, Real):
