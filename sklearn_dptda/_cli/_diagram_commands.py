@@ -1,6 +1,7 @@
 """The commands ``diagram`` and ``betti``: what a distance-to-measure shows of a file of points."""
 
 from functools import partial
+from typing import NamedTuple
 
 from matplotlib.figure import Figure
 from sklearn.pipeline import make_pipeline
@@ -15,7 +16,8 @@ from sklearn_dptda._cli._command import (
 )
 from sklearn_dptda._cli._output import finite_or_none
 from sklearn_dptda._cli._paid_run import PAYING_HELP, PaidRelease, add_paying, run_paid
-from sklearn_dptda.filtration import DTMFiltration
+from sklearn_dptda._typing import BoolArray, FloatArray
+from sklearn_dptda.filtration import DTMFiltration, GridFiltration
 from sklearn_dptda.persistence import (
     PrivateBettiNumbers,
     PrivatePersistence,
@@ -49,17 +51,15 @@ def _add_function(parser):
 class _FunctionRelease(PaidRelease):
     """A release of the distance-to-measure of points."""
 
-    def __init__(self, args):
+    def __init__(self, args, private):
+        super().__init__(args, private)
         self.filtration = DTMFiltration(
             m=args.m,
             bounds=parse_bounds(args.bounds),
             resolution=args.resolution,
             max_distance=args.max_distance,
         )
-        super().__init__(args)
-
-    def planned_estimator(self):
-        return make_pipeline(self.filtration, self.private)
+        self.planned = make_pipeline(self.filtration, private)
 
     def prepare(self):
         # Both estimators check what they get.
@@ -73,43 +73,51 @@ class _FunctionRelease(PaidRelease):
         return dict(zip(names, values, strict=True))
 
 
+class _Diagrams(NamedTuple):
+    """The function of a cloud, its private diagrams, and what can be said of them."""
+
+    function: GridFiltration
+    diagrams: list[FloatArray]
+    # For each diagram: which points are beyond noise, and whether there is more than the component
+    # that never dies.
+    beyond_noise: list[BoolArray]
+    not_empty: list[bool]
+
+
 class DiagramRelease(_FunctionRelease):
     """One private diagram for each dimension."""
 
     files = ("diagram.json", "diagram.csv", "diagram.pers", "diagram.png")
 
-    def make_estimator(self):
-        return PrivatePersistence(
-            epsilon=self.args.epsilon,
-            homology_dimensions=self.args.dimensions,
-            max_points=self.args.max_points,
-            clipped_share=self.args.clipped_share,
-            random_state=self.args.seed,
+    def __init__(self, args):
+        private = PrivatePersistence(
+            epsilon=args.epsilon,
+            homology_dimensions=args.dimensions,
+            max_points=args.max_points,
+            clipped_share=args.clipped_share,
+            random_state=args.seed,
         )
+        super().__init__(args, private)
 
     def release(self, functions):
-        return functions[0], self.private.transform(functions)[0]
-
-    def _beyond_noise(self, diagrams):
-        """Which points of each diagram are beyond noise."""
-        return [
-            beyond_noise(diagram, self.private.error_bound_, dimension=q)
-            for diagram, q in zip(diagrams, self.private.homology_dimensions_, strict=True)
-        ]
-
-    def _not_empty(self, diagrams):
-        """Whether each diagram has anything but the component that never dies."""
         private = self.private
-        public = zip(diagrams, private.noise_floor_, private.homology_dimensions_, strict=True)
-        return [not_empty(diagram, floor, dimension=q) for diagram, floor, q in public]
+        diagrams = private.transform(functions)[0]
+        by_dimension = list(
+            zip(private.homology_dimensions_, diagrams, private.noise_floor_, strict=True)
+        )
+        return _Diagrams(
+            functions[0],
+            diagrams,
+            [beyond_noise(d, private.error_bound_, dimension=q) for q, d, _ in by_dimension],
+            [not_empty(d, floor, dimension=q) for q, d, floor in by_dimension],
+        )
 
     def describe(self, result):
-        _, diagrams = result
         yield self.private.error_statement_
         if self.private.clipped_share:
             yield f"share of the points outside the bounds: {self.private.clipped_share_[0]:.2g}"
-        parts = zip(diagrams, self._beyond_noise(diagrams), self._not_empty(diagrams), strict=True)
-        for name, (diagram, flags, any_feature) in self.by_dimension(parts).items():
+        parts = self.by_dimension(zip(*result[1:], strict=True))
+        for name, (diagram, flags, any_feature) in parts.items():
             more = ", not empty" if any_feature else ""
             yield f"{name}: {len(diagram)} point(s), {flags.sum()} beyond noise{more}"
             for (birth, death), real in zip(diagram, flags, strict=True):
@@ -117,7 +125,7 @@ class DiagramRelease(_FunctionRelease):
                 yield lives if real else f"{lives}, may be noise"
 
     def content(self, result):
-        private, (function, diagrams) = self.private, result
+        private, function = self.private, result.function
         content = {
             "parameters": {
                 "statistic": function.statistic,
@@ -128,9 +136,9 @@ class DiagramRelease(_FunctionRelease):
                 "upper": function.upper,
                 "max_points": private.max_points,
             },
-            "diagrams": self.by_dimension(diagrams),
-            "beyond_noise": self.by_dimension(self._beyond_noise(diagrams)),
-            "not_empty": self.by_dimension(self._not_empty(diagrams)),
+            "diagrams": self.by_dimension(result.diagrams),
+            "beyond_noise": self.by_dimension(result.beyond_noise),
+            "not_empty": self.by_dimension(result.not_empty),
             "error_bound": finite_or_none(private.error_bound_),
             "noise_floor": [finite_or_none(floor) for floor in private.noise_floor_],
             "errors": private.error_statement_,
@@ -140,26 +148,23 @@ class DiagramRelease(_FunctionRelease):
             content["clipped_share"] = private.clipped_share_[0]
         return content
 
+    def _points(self, result):
+        """Dimension, birth, death and flag of each point."""
+        parts = self.private.homology_dimensions_, result.diagrams, result.beyond_noise
+        for q, diagram, flags in zip(*parts, strict=True):
+            for (birth, death), real in zip(diagram, flags, strict=True):
+                yield q, float(birth), float(death), int(real)
+
     def table(self, result):
-        diagrams = result[1]
-        dimensions, flags = self.private.homology_dimensions_, self._beyond_noise(diagrams)
-        return ("dimension", "birth", "death", "beyond_noise"), [
-            (q, *point, int(real))
-            for q, diagram, flagged in zip(dimensions, diagrams, flags, strict=True)
-            for point, real in zip(diagram, flagged, strict=True)
-        ]
+        return ("dimension", "birth", "death", "beyond_noise"), self._points(result)
 
     def write_file(self, path, result):
         if path.suffix == ".pers":
-            # As GUDHI reads it.
-            lines = [
-                f"{q} {float(birth)!r} {float(death)!r}\n"
-                for q, diagram in zip(self.private.homology_dimensions_, result[1], strict=True)
-                for birth, death in diagram
-            ]
+            # Lines as GUDHI reads them.
+            lines = (f"{q} {birth!r} {death!r}\n" for q, birth, death, _ in self._points(result))
             path.write_text("".join(lines), encoding="utf-8")
         elif path.suffix == ".png":
-            self._draw(path, *result)
+            self._draw(path, result.function, result.diagrams)
         else:
             super().write_file(path, result)
 
@@ -222,15 +227,16 @@ class BettiRelease(_FunctionRelease):
 
     files = ("betti.json", "betti.csv")
 
-    def make_estimator(self):
-        threshold = self.args.threshold
-        return PrivateBettiNumbers(
-            epsilon=self.args.epsilon,
+    def __init__(self, args):
+        threshold = args.threshold
+        private = PrivateBettiNumbers(
+            epsilon=args.epsilon,
             threshold=threshold[0] if threshold and len(threshold) == 1 else threshold,
-            homology_dimensions=self.args.dimensions,
-            max_count=self.args.max_count,
-            random_state=self.args.seed,
+            homology_dimensions=args.dimensions,
+            max_count=args.max_count,
+            random_state=args.seed,
         )
+        super().__init__(args, private)
 
     def release(self, functions):
         return self.private.transform(functions)

@@ -26,11 +26,11 @@ class GraphRelease(PaidRelease):
 
     files = ("graph.json", "graph.npz")
 
-    def make_estimator(self):
-        args = self.args
-        return EdgeFlip(
+    def __init__(self, args):
+        private = EdgeFlip(
             args.epsilon, directed=args.directed, storage="sparse", random_state=args.seed
         )
+        super().__init__(args, private)
 
     def prepare(self):
         args = self.args

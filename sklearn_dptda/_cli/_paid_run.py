@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 import tempfile
+from argparse import Namespace
 from collections.abc import Iterable
 from contextlib import contextmanager
 from pathlib import Path
@@ -58,23 +59,16 @@ def add_paying(parser):
 class PaidRelease:
     """The release that one run of a command makes, by its arguments.
 
-    A subclass says in ``files`` what it writes, and in methods how. Whatever ``describe``,
+    ``private`` is the estimator that pays, and ``planned`` the one that the plan is made for. A
+    subclass says in ``files`` what it writes, and in methods how. Whatever ``describe``,
     ``content``, ``table`` and ``write_file`` let out has to be private or public.
     """
 
     files: ClassVar[tuple[str, ...]]
 
-    def __init__(self, args):
+    def __init__(self, args: Namespace, private: Any) -> None:
         self.args = args
-        self.private = self.make_estimator()
-
-    def make_estimator(self) -> Any:
-        """Make the estimator that pays."""
-        raise NotImplementedError
-
-    def planned_estimator(self) -> Any:
-        """Return the estimator that the plan is made for."""
-        return self.private
+        self.private = self.planned = private
 
     def prepare(self) -> Any:
         """Read and check the records."""
@@ -114,7 +108,7 @@ def run_paid(make_release, args):
     release = make_release(args)
     files = release.files
     budget = RunBudget(args.ledger, args.budget)
-    plan = planned_loss(release.planned_estimator(), accountant=budget.plan_with)
+    plan = planned_loss(release.planned, accountant=budget.plan_with)
     if args.dry_run:
         print(plan, budget.left(budget.plan_with), sep="\n")
         try:

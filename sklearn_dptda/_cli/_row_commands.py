@@ -33,10 +33,9 @@ class ClusterRelease(PaidRelease):
 
     files = ("clusters.json", "clusters.csv")
 
-    def make_estimator(self):
-        args = self.args
+    def __init__(self, args):
         name = "n_components" if args.kind == "mixture" else "n_clusters"
-        return KINDS[args.kind](
+        private = KINDS[args.kind](
             epsilon=args.epsilon,
             delta=args.delta,
             bounds=parse_bounds(args.bounds),
@@ -44,6 +43,7 @@ class ClusterRelease(PaidRelease):
             random_state=args.seed,
             **({} if args.n_clusters is None else {name: args.n_clusters}),
         )
+        super().__init__(args, private)
 
     def prepare(self):
         rows = super().prepare()
@@ -152,20 +152,20 @@ class SynthesizeRelease(PaidRelease):
 
     files = ("synthetic.csv", "synthetic.json")
 
-    def make_estimator(self):
-        args = self.args
+    def __init__(self, args):
         if args.bounds is not None and args.column_bounds:
             raise ValueError(
                 "--bounds is of all columns, --column-bounds of some: give one of them."
             )
         self.categories = dict(map(_parse_categories, args.categories))
         self.intervals = {name: _parse_interval(name, ends) for name, *ends in args.column_bounds}
-        return PrivateMeasure(
+        private = PrivateMeasure(
             args.epsilon,
             parse_bounds(args.bounds),
             adjacency=args.adjacency,
             random_state=args.seed,
         )
+        super().__init__(args, private)
 
     def prepare(self):
         names, table, labels = self._read()
@@ -322,14 +322,15 @@ class BoundsRelease(PaidRelease):
 
     files = ("bounds.json", "bounds.csv")
 
-    def make_estimator(self):
-        return PrivateBounds(
-            self.args.epsilon,
-            shape=self.args.shape,
-            start=parse_bounds(self.args.start, "--start"),
-            adjacency=self.args.adjacency,
-            random_state=self.args.seed,
+    def __init__(self, args):
+        private = PrivateBounds(
+            args.epsilon,
+            shape=args.shape,
+            start=parse_bounds(args.start, "--start"),
+            adjacency=args.adjacency,
+            random_state=args.seed,
         )
+        super().__init__(args, private)
 
     def describe(self, private):
         low, high = (end.tolist() for end in private.bounds_)
