@@ -45,7 +45,7 @@ def _digit_ink(digit):
 def _run(args):
     out = output_folder(args.out)
     private = PrivatePersistence(epsilon=args.epsilon, random_state=args.seed)
-    # Name, cloud, public bounds, mass and what one record is.
+    # Each case is a name, a cloud, its public bounds, a mass, and what one record is.
     cases = [
         ("two circles", make_two_circles(4000, random_state=0), (-3, 3.5), 0.2, "one point"),
         ("ink of the digit 0", _digit_ink(0), (0, 7), 0.1, "one dot of ink"),

@@ -26,7 +26,7 @@ from sklearn_dptda.persistence import (
 )
 from sklearn_dptda.plotting import PersistenceDiagramDisplay
 
-# In the JSON file: what the fields say that are easily taken for each other.
+# The JSON file explains the fields that are easily taken for each other.
 _MEANING = {
     "beyond_noise": "for each point of a diagram: it persists longer than twice the error bound, "
     "so that it is near a feature of the exact diagram, or it is the component that never dies, "
@@ -62,7 +62,7 @@ class _FunctionRelease(PaidRelease):
         self.planned = make_pipeline(self.filtration, private)
 
     def prepare(self):
-        # Both estimators check what they get.
+        # Both estimators check their input before anything is paid.
         functions = self.filtration.fit_transform([super().prepare()])
         self.private.fit(functions)
         return functions
@@ -78,8 +78,8 @@ class _Diagrams(NamedTuple):
 
     function: GridFiltration
     diagrams: list[FloatArray]
-    # For each diagram: which points are beyond noise, and whether there is more than the component
-    # that never dies.
+    # Both have an entry for each diagram: which of its points are beyond noise, and whether it has
+    # more than the component that never dies.
     beyond_noise: list[BoolArray]
     not_empty: list[bool]
 

@@ -154,13 +154,13 @@ def read_graph(path, nodes=None, directed=False, *, columns=None, header=None):
 def _matrix(path):
     suffix = path.suffix.lower()
     sparse = suffix == ".npz" and "format.npy" in zip_members(path)
-    # What SciPy says of a broken file may quote it.
+    # SciPy's errors about a broken file may quote it.
     try:
         if suffix == ".mtx" or sparse:
             return csr_array(load_npz(path) if sparse else mmread(path))
     except Exception:
         raise ValueError(f"{path} is not a matrix as SciPy writes it.") from None
-    # As many columns as nodes.
+    # A matrix has as many columns as nodes, which no limit of tables is meant for.
     return read_points(path, max_columns=math.inf)
 
 

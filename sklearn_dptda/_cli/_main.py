@@ -41,7 +41,7 @@ LEDGER = Command(
     add_arguments=_add_ledger,
     run=_print_ledger,
 )
-# In the order of the help.
+# The help lists them in this order.
 COMMANDS = (DEMO, PLAN, DIAGRAM, BETTI, CLUSTER, SYNTHESIZE, GRAPH, BOUNDS, LEDGER)
 
 

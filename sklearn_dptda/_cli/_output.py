@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-# Seconds until the first line about what is slow, and between further ones.
+# What is slow is told after so many seconds, and then at such intervals.
 _FIRST_LINE_SECONDS, _NEXT_LINE_SECONDS = 2.0, 5.0
 
 

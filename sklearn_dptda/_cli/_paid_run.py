@@ -17,7 +17,8 @@ from sklearn_dptda._cli._read_points import read_points
 from sklearn_dptda.model_selection import planned_loss
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded, PrivacyLedgerError
 
-# Bytes that a disk must have room for before a release is paid for.
+# A disk must have room for so many bytes before a release is paid for: more than the files of most
+# releases take.
 _NEEDED_BYTES = 1 << 20
 
 _NOTHING_SPENT = "nothing was spent"
@@ -130,7 +131,7 @@ def run_paid(make_release, args):
                 with slow("writing"):
                     out = _write(release, beside, result)
             finally:
-                # What was paid for is seen, whatever becomes of the files.
+                # The release is paid for: it is printed, whatever becomes of the files.
                 lines = release.private.privacy_guarantee_, *release.describe(result)
                 print(*lines, sep="\n", flush=True)
     except KeyboardInterrupt:
@@ -264,7 +265,7 @@ def _write(release, beside, result):
                 os.fsync(file.fileno())
         _move(beside, out, release.files)
     except Exception as error:
-        # What was paid for must not be lost; what a library says of a full disk is up to it.
+        # The release must not be lost, and libraries raise what they like for a full disk.
         other = Path(tempfile.mkdtemp(prefix="dptda-out-"))
         try:
             release.write(other, result)

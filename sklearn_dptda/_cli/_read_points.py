@@ -52,7 +52,7 @@ def read_table(path, *, key=None, columns=None, header=None, max_columns=MAX_COL
     check_is_file(path)
     suffix = path.suffix.lower()
     readers = {".npy": _npy, ".npz": _npz, ".parquet": _parquet, ".pq": _parquet}
-    # What libraries say of a broken file may quote it.
+    # Errors of libraries about a broken file may quote it.
     try:
         names, table = readers.get(suffix, _text)(path, key, header)
     except UnicodeDecodeError:

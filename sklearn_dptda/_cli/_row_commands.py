@@ -62,22 +62,20 @@ class ClusterRelease(PaidRelease):
             )
         return rows
 
-    def _labels(self):
-        """Cluster of each component."""
-        labels = np.arange(len(self.private.weights_))
-        return getattr(self.private, "component_labels_", labels)
+    def _components(self):
+        """Cluster and mean of each component."""
+        private = self.private
+        means = private.means_ if hasattr(private, "means_") else private.cluster_centers_
+        return getattr(private, "component_labels_", np.arange(len(means))), means
 
     def describe(self, private):
-        labels = self._labels()
+        labels, _ = self._components()
         weights = [private.weights_[labels == label].sum() for label in np.unique(labels)]
         yield f"{len(weights)} cluster(s) of weight {', '.join(f'{w:.3g}' for w in weights)}"
         yield f"share of rows beyond the bounds: {private.clipped_share_:.2g}"
 
-    def _means(self):
-        private = self.private
-        return private.means_ if hasattr(private, "means_") else private.cluster_centers_
-
     def content(self, private):
+        labels, means = self._components()
         shapes = {
             name: getattr(private, f"{name}_")
             for name in ("covariances", "covariance_type", "n_clusters_stability")
@@ -86,19 +84,17 @@ class ClusterRelease(PaidRelease):
         return {
             "kind": self.args.kind,
             "weights": private.weights_,
-            "means": self._means(),
-            "clusters": self._labels(),
+            "means": means,
+            "clusters": labels,
             **shapes,
             "bounds": list(private.bounds_),
             "clipped_share": private.clipped_share_,
         }
 
     def table(self, private):
-        means = self._means()
+        labels, means = self._components()
         header = ["component", "cluster", "weight", *(f"mean_{j}" for j in range(means.shape[1]))]
-        return header, zip(
-            range(len(means)), self._labels(), private.weights_, *means.T, strict=True
-        )
+        return header, zip(range(len(means)), labels, private.weights_, *means.T, strict=True)
 
 
 def _add_cluster(parser):
@@ -168,22 +164,6 @@ class SynthesizeRelease(PaidRelease):
         super().__init__(args, private)
 
     def prepare(self):
-        names, table, labels = self._read()
-        places = {name: j for j, name in enumerate(names)} | {
-            str(j): j for j in range(len(names)) if str(j) not in names
-        }
-        by_place = partial(_by_place, places)
-        choices = by_place("--categories", self.categories)
-        integers = by_place("--integers", dict.fromkeys(self.args.integers))
-        if not choices.keys().isdisjoint(integers):
-            raise ValueError("--integers names a column of --categories.")
-        if self.intervals:
-            self.private.set_params(bounds=by_place("--column-bounds", self.intervals))
-        if choices:
-            self.private.set_params(categories=choices)
-        return names, _typed(self.args.points, table, labels, choices), integers
-
-    def _read(self):
         args = self.args
         names, table, labels = read_table(args.points, **table_options(args))
         parquet = Path(args.points).suffix.lower() in (".parquet", ".pq")
@@ -192,7 +172,20 @@ class SynthesizeRelease(PaidRelease):
                 "the first row may name the columns, or be a record: say --header, since names are "
                 "written, or --no-header."
             )
-        return names or [f"x{j}" for j in range(table.shape[1])], table, labels
+        names = names or [f"x{j}" for j in range(table.shape[1])]
+        places = {name: j for j, name in enumerate(names)} | {
+            str(j): j for j in range(len(names)) if str(j) not in names
+        }
+        by_place = partial(_by_place, places)
+        choices = by_place("--categories", self.categories)
+        integers = by_place("--integers", dict.fromkeys(args.integers))
+        if not choices.keys().isdisjoint(integers):
+            raise ValueError("--integers names a column of --categories.")
+        if self.intervals:
+            self.private.set_params(bounds=by_place("--column-bounds", self.intervals))
+        if choices:
+            self.private.set_params(categories=choices)
+        return names, _typed(args.points, table, labels, choices), integers
 
     def release(self, data):
         names, rows, integers = data

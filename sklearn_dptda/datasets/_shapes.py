@@ -15,7 +15,7 @@ from sklearn_dptda.privacy._parameters import quoted
 
 # Where the arms of a spiral begin; they end at radius 1.
 _INNER_RADIUS = 0.2
-# Radii at which the length of an arm is computed, and interpolated between.
+# The length of an arm is computed at so many radii, and interpolated between.
 _N_RADII = 2049
 
 
@@ -172,7 +172,7 @@ def make_spirals(
     _check_number("n_arms", n_arms, 1, whole=True)
     _check_number("turns", turns, 0, strict=True)
     rng, y = _start(n_samples, n_arms, noise, random_state)
-    # Radii even in arc length, else the inner windings would be dense and the outer ones break.
+    # Radii are even in arc length, else the inner windings would be dense and the outer ones break.
     winding = 2 * np.pi * turns / (1 - _INNER_RADIUS)
     grid = np.linspace(_INNER_RADIUS, 1, _N_RADII)
     length = winding * grid * np.hypot(1, winding * grid) + np.arcsinh(winding * grid)

@@ -37,7 +37,7 @@ from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._pipeline_steps import learners_in
 from sklearn_dptda.privacy._warnings import warn_caller
 
-# What each call makes a single step do; ``score`` of what releases in ``transform`` transforms.
+# What each call makes a single step do. To score, a step that releases in ``transform`` transforms.
 _METHODS = {
     "fit": ("fit",),
     "fit_transform": ("fit", "transform"),
@@ -266,7 +266,7 @@ def _parameters(estimator):
 
 @_paid_by.register
 def _(pipeline: Pipeline, call, shape):
-    # Steps before the last: a fit transforms on the way.
+    # A fit of the last step makes those before it transform on the way.
     before = {"fit": "fit_transform", "fit_transform": "fit_transform"}.get(call, "transform")
     plans = []
     for place, (_, step) in enumerate(pipeline.steps):
@@ -287,7 +287,7 @@ def _(union: FeatureUnion, call, shape):
 @_paid_by.register
 def _(columns: ColumnTransformer, call, shape):
     parts = [step for _, step, _ in columns.transformers] + [columns.remainder]
-    # Its fit is a fit_transform.
+    # A column transformer fits by fit_transform.
     call = {"fit": "fit_transform"}.get(call, call)
     plan = _paid_by_parts(parts, call, _PublicShape(shape.n_samples))
     # A part that is given no columns is not called.
@@ -364,7 +364,7 @@ def _later_candidates(number, factor):
 def _paid_by_folds(estimator, cv, scoring, return_train_score, shape):
     """Plan of a fit for each split of cross-validation, and of its scores."""
     call = "score" if scoring is None else "predict"
-    # A fit on rows of a fold sees as many columns.
+    # A fit on the rows of a fold sees as many columns as one on all rows.
     once = _paid_by(estimator, "fit", shape)
     times = (1 + bool(return_train_score)) * _predictions(estimator, scoring)
     scores = _scored(estimator, call, times, shape)

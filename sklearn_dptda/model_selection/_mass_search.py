@@ -169,7 +169,7 @@ class PrivateMassSearch(PrivateEstimatorMixin, BaseEstimator):
         # Whatever can fail by public numbers, fails before the payment.
         functions = [each.transform(clouds) for each in fitted]
         lattices = [[make_lattice(f.sensitivity, f.upper) for f in each] for each in functions]
-        # The cost of a mass moves either way.
+        # Costs of masses may rise and fall at once, which halves the rate.
         rate = float(self.epsilon) / (2 * _SCORE_SENSITIVITY)
         with self._paid(guarantee) as (seed,):
             pairs = zip(functions, lattices, strict=True)

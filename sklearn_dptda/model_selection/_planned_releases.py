@@ -114,7 +114,7 @@ class PlannedLoss:
             If the releases do not fit a budget. Nothing is spent.
         """
         payers = [(payer, releases) for payer, releases in self._by_payer() if payer is not None]
-        # Two programs that take several budgets take them in one order, and never wait in a ring.
+        # All programs take several budgets in one order, so that none waits for another in a ring.
         _pay_in_turn(sorted(payers, key=lambda each: each[0]._ledger.id))
 
     def as_bound(self) -> "PlannedLoss":

@@ -26,9 +26,9 @@ from sklearn_dptda.persistence._error_bounds import PART, least_epsilon
 from sklearn_dptda.privacy._parameters import check_confidence, quoted
 from sklearn_dptda.utils import check_bounds
 
-# Masses that are tried for a loop where none is given.
+# Masses that are tried for a loop if none is given.
 MASSES = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6)
-# Share of its persistence that a feature may lose to the grid.
+# Share of its persistence that a feature may lose to the grid (doc/theory/error_bounds.md).
 _GRID_LOSS = 0.1
 # The model of a loop: equally heavy points at so many distances from the centre and so many angles
 # of half a circle stand for the measure, and its function is computed at so many radii.
@@ -181,7 +181,7 @@ def _coordinates(bounds, n_dims):
     try:
         return max((np.size(end) for end in bounds if np.ndim(end)), default=2)
     except (TypeError, ValueError):
-        # No pair of numbers or arrays, which is said where bounds are checked.
+        # Bounds that are no pair of numbers or arrays are refused where bounds are checked.
         return 2
 
 

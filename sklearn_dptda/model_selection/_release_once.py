@@ -134,7 +134,7 @@ def _in_memory(X):
             raise ValueError(_ELSEWHERE_MESSAGE)
         return X.copy() if hasattr(X, "copy") else X
     if hasattr(X, "__array__"):
-        # What is mapped into memory from a file can change behind an array.
+        # An array that is mapped into memory from a file can change with the file.
         X = np.array(X)
         if X.dtype == object:
             _check_items(X.ravel())
@@ -194,8 +194,8 @@ class _Describer(pickle.Pickler):
 
     def __init__(self, sink):
         super().__init__(_File(sink), protocol=5)
-        # Without references to what has come before: whether equal texts are one object differs
-        # between processes.
+        # No references to earlier objects: whether equal texts are one object differs between
+        # processes.
         self.fast = True
         self._open = []
 
@@ -208,7 +208,7 @@ class _Describer(pickle.Pickler):
             if release is not None:
                 return _described, (_name(value), release)
         if isinstance(value, type | FunctionType):
-            # Code refers to itself: what is being described is named.
+            # Code may refer to itself: what is being described is only named.
             if any(value is other for other in self._open):
                 return _described, (_name(value),)
             self._open.append(value)
@@ -265,7 +265,7 @@ def _ordered(value):
 def _of_function(function):
     codes = list(_nested(function.__code__))
     for step in (step for code in codes for step in dis.get_instructions(code)):
-        # Imports when the function is called.
+        # The function imports this module when it is called.
         name = step.argval if step.opname == "IMPORT_NAME" else None
         if name is not None and _release_of_package(name.partition(".")[0]) is None:
             raise _Undescribed(

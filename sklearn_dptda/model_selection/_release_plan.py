@@ -16,9 +16,9 @@ from sklearn_dptda.filtration import DTMFiltration
 from sklearn_dptda.persistence import bottleneck_error_bound, noise_floor
 from sklearn_dptda.persistence._cubical import check_dimensions
 
-# What a feature of a dimension is called.
+# Names of features, by dimension.
 _FEATURES = {0: "component", 1: "loop", 2: "void"}
-# Values of a curve from one epsilon to ten times that.
+# A curve has so many values from one epsilon to ten times that.
 _EPSILONS_PER_DECADE = 8
 
 
@@ -49,7 +49,7 @@ class Detection:
     def shows(self, persistence, epsilon):
         """Whether a feature of this persistence is flagged."""
         error = self._error(self.private_at(epsilon))
-        # Here the error decides alone, and the floor need not be computed.
+        # Beyond these limits the error decides alone, and the floor need not be computed.
         if not 2 * error < persistence < 4 * error:
             return 2 * error < persistence
         return bool(persistence >= threshold(*self.at(epsilon)))

@@ -26,7 +26,8 @@ from sklearn_dptda.utils._tasks import Failed, first_error, outcomes, tasks_may_
 class _Kept(BaseException):
     """What is common to errors that hold the releases that were finished."""
 
-    _happened: str  # to the others, in words
+    # What became of the other releases, in words.
+    _happened: str
 
     def __init__(self, releases: list[Any]) -> None:
         super().__init__(releases)
@@ -228,7 +229,7 @@ def _release_from(paid, estimator, X, seed):
     payers = {name: value or default_accountant() for name, value in accountants}
     copy.set_params(**{name: Reservation(p, paid) for name, p in payers.items() if p is not None})
     try:
-        # What leaves this process pays for itself.
+        # Whatever would leave this process would pay for itself, so all of it runs here.
         with parallel_config(backend="sequential"):
             return release(copy, X)
     finally:
