@@ -28,7 +28,7 @@ class GraphRelease(PaidRelease):
 
     def __init__(self, args):
         private = EdgeFlip(
-            args.epsilon, directed=args.directed, storage="sparse", random_state=args.seed
+            epsilon=args.epsilon, directed=args.directed, storage="sparse", random_state=args.seed
         )
         super().__init__(args, private)
 
@@ -37,7 +37,11 @@ class GraphRelease(PaidRelease):
         self.nodes = read_ids(args.nodes) if isinstance(args.nodes, str) else args.nodes
         # A record may look like a header: a first row that is not said to be one is a record.
         adjacency = read_graph(
-            args.graph, self.nodes, args.directed, columns=args.columns, header=args.header
+            args.graph,
+            nodes=self.nodes,
+            directed=args.directed,
+            columns=args.columns,
+            header=args.header,
         )
         self.private.fit(adjacency)
         return adjacency

@@ -156,8 +156,8 @@ class SynthesizeRelease(PaidRelease):
         self.categories = dict(map(_parse_categories, args.categories))
         self.intervals = {name: _parse_interval(name, ends) for name, *ends in args.column_bounds}
         private = PrivateMeasure(
-            args.epsilon,
-            parse_bounds(args.bounds),
+            epsilon=args.epsilon,
+            bounds=parse_bounds(args.bounds),
             adjacency=args.adjacency,
             random_state=args.seed,
         )
@@ -317,7 +317,7 @@ class BoundsRelease(PaidRelease):
 
     def __init__(self, args):
         private = PrivateBounds(
-            args.epsilon,
+            epsilon=args.epsilon,
             shape=args.shape,
             start=parse_bounds(args.start, "--start"),
             adjacency=args.adjacency,

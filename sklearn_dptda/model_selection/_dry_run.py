@@ -118,7 +118,9 @@ def planned_loss(
     if cv is not None:
         if method is not None:
             raise ValueError("method must be None where cv is given, which fits and scores.")
-        plan = _paid_by_folds(estimator, cv, scoring, return_train_score, shape)
+        plan = _paid_by_folds(
+            estimator, shape, cv=cv, scoring=scoring, return_train_score=return_train_score
+        )
     else:
         # An estimator without transform pays as much for fit_transform as for fit.
         usual = "fit" if isinstance(estimator, BaseSearchCV) else "fit_transform"
@@ -235,7 +237,7 @@ def _paid_by(estimator, call, shape):
         # What it says is about itself alone.
         _refuse_hidden(estimator)
     return together(
-        PlannedLoss((PlannedRelease(type(payer).__name__, guarantee, 1, payer.accountant),))
+        PlannedLoss((PlannedRelease(type(payer).__name__, guarantee, accountant=payer.accountant),))
         for method in _METHODS[call]
         for payer, guarantee in ahead(method, shape.n_features)
     )
@@ -312,8 +314,8 @@ def _(search: BaseSearchCV, call, shape):
     candidates, exactly = _candidates(search)
     plans = []
     if call in ("fit", "fit_transform"):
-        options = search.cv, search.scoring, search.return_train_score
-        folds = [_paid_by_folds(each, *options, shape) for each in candidates]
+        options = {name: getattr(search, name) for name in ("cv", "scoring", "return_train_score")}
+        folds = [_paid_by_folds(each, shape, **options) for each in candidates]
         plans.append(together(folds) if exactly else worst(folds) * search.n_iter)
         if isinstance(search, HalvingGridSearchCV):
             later = worst(folds) * _later_candidates(len(folds), search.factor)
@@ -361,7 +363,7 @@ def _later_candidates(number, factor):
     return later
 
 
-def _paid_by_folds(estimator, cv, scoring, return_train_score, shape):
+def _paid_by_folds(estimator, shape, *, cv, scoring, return_train_score):
     """Plan of a fit for each split of cross-validation, and of its scores."""
     call = "score" if scoring is None else "predict"
     # A fit on the rows of a fold sees as many columns as one on all rows.

@@ -280,7 +280,12 @@ class _Search:
         low, high = self.bounds
         resolution = resolution_for(_GRID_LOSS * persistence / 2, high - low)
         filtration = self._filtration(m, resolution)
-        return _Candidate(filtration, self._ahead(filtration), persistence, sampling_error)
+        return _Candidate(
+            filtration=filtration,
+            ahead=self._ahead(filtration),
+            persistence=persistence,
+            sampling_error=sampling_error,
+        )
 
     def _filtration(self, m, resolution):
         return DTMFiltration(

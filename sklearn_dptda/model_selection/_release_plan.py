@@ -163,7 +163,8 @@ class ReleasePlan:
         values = np.asarray(epsilons, dtype=float)
         pairs = [self._detection.at(epsilon) for epsilon in values.tolist()]
         errors, floors = np.array(pairs).T
-        return PlanCurve(values, errors, threshold(errors, floors))
+        thresholds = threshold(errors, floors)
+        return PlanCurve(epsilons=values, error_bounds=errors, thresholds=thresholds)
 
     def __str__(self):
         name = _FEATURES.get(self.homology_dimension, f"class of H{self.homology_dimension}")
