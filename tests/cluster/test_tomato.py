@@ -12,7 +12,7 @@ from sklearn.neighbors import KernelDensity, kneighbors_graph
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda.cluster import ToMATo
-from sklearn_dptda.cluster._peak_hierarchy import find_peaks, strict
+from sklearn_dptda.cluster._peak_hierarchy import break_ties, find_peaks
 
 
 def pyramid(X):
@@ -107,7 +107,7 @@ def test_precomputed_distances_dense_and_sparse():
 
 def test_ties_are_broken_by_order(rng):
     weights = rng.integers(0, 5, size=200).astype(float)
-    moved = strict(weights)
+    moved = break_ties(weights)
     assert len(np.unique(moved)) == 200 and moved == pytest.approx(weights)
     # The first of equal ones is the highest.
     assert np.array_equal(np.argsort(-moved), np.argsort(-weights, kind="stable"))
