@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_dptda._docs import fill_doc
-from sklearn_dptda._typing import Adjacency, IntArray, RandomStateLike, RowBounds
+from sklearn_dptda._typing import Adjacency, FloatArray, IntArray, RandomStateLike, RowBounds
 from sklearn_dptda.cluster._grid_peaks import background_cells, clearest_peaks, count_clusters
 from sklearn_dptda.privacy import PrivacyAccountant, Sensitivity
 from sklearn_dptda.privacy._warnings import warn_caller
@@ -23,8 +23,8 @@ from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
 # Cells per axis by default, by dimension, and cells in all beyond these dimensions.
 _BINS, _DEFAULT_CELLS = {1: 128, 2: 32, 3: 24, 4: 8}, 1 << 12
-# Share of ``bounds_share`` that is spent on intervals within bounds that are given, and the share of
-# that for the number of rows.
+# Share of ``bounds_share`` that is spent on intervals within bounds that are given, and the part of
+# that share for the number of rows.
 _NARROWING_SHARE, _ROW_COUNT_SHARE = 0.5, 0.1
 # Beyond these numbers of columns and of cells, a histogram is more noise than rows and takes long.
 _MAX_FEATURES, _MAX_CELLS = 12, 1 << 18
@@ -172,7 +172,7 @@ class DPToMATo(FitPredictMixin, PrivateRowsEstimator):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _check_features(self, n_features):
+    def _check_features(self, n_features: int) -> None:
         if n_features > _MAX_FEATURES:
             raise ValueError(
                 f"DPToMATo takes at most {_MAX_FEATURES} columns; got {n_features}. Project them "
@@ -188,7 +188,7 @@ class DPToMATo(FitPredictMixin, PrivateRowsEstimator):
                 f"n_clusters={self.n_clusters} is more than the number of cells: raise n_bins."
             )
 
-    def _bins(self, n_features):
+    def _bins(self, n_features: int) -> int:
         if self.n_bins is not None:
             return int(self.n_bins)
         return _BINS.get(n_features, max(2, int(_DEFAULT_CELLS ** (1 / n_features))))
@@ -238,18 +238,18 @@ class DPToMATo(FitPredictMixin, PrivateRowsEstimator):
         self.edges_ = list(np.broadcast_to(edges, (bins + 1, d)).T.copy())
         self.cluster_centers_ = box.points((2 * tops + 1) / bins - 1)
 
-    def _warn_of_release(self):
+    def _warn_of_release(self) -> None:
         if self.n_clusters is not None and self.n_clusters_ < self.n_clusters:
             warn_caller(
                 f"n_clusters={self.n_clusters}, but the private histogram has fewer peaks: there "
                 f"are {self.n_clusters_} clusters. Raise n_bins or epsilon.",
             )
 
-    def _mechanism(self):
+    def _mechanism(self) -> str:
         given = "" if self.bounds is None else "exponential mechanism and "
         return f"{given}discrete Laplace mechanism, composed"
 
-    def _released(self):
+    def _released(self) -> str:
         return "a histogram, and the clusters of its peaks"
 
     @by_rows
@@ -275,14 +275,14 @@ class DPToMATo(FitPredictMixin, PrivateRowsEstimator):
         return self.cell_labels_[tuple(cells)]
 
 
-def _histogram(part, bins):
+def _histogram(part: FloatArray, bins: int) -> IntArray:
     """Exact counts of the cells of the cube."""
     cells = np.minimum((0.5 * (part + 1) * bins).astype(np.int64), bins - 1)
     shape = (bins,) * part.shape[1]
     return np.bincount(np.ravel_multi_index(tuple(cells.T), shape), minlength=math.prod(shape))
 
 
-def _variance(scale):
+def _variance(scale: float) -> float:
     """Variance of discrete Laplace noise."""
     if scale == 0:
         return 0.0

@@ -74,19 +74,20 @@ class MergedMixture:
 
     def predict(self, X: FloatArray, method: PredictMethod) -> IntArray:
         """Cluster of each row: the likeliest, or that of the mode that the row climbs to."""
-        if method == "flow" and self.of_centres:
-            labels = np.empty(len(X), dtype=int)
-            for rows in gen_batches(len(X), _BATCH_ROWS):
-                centres = centres_climbed_to(self.density, np.asarray(X[rows], dtype=float))
-                labels[rows] = self.component_labels[centres]
-            return labels
-        labels = self.predict_proba(X).argmax(axis=1)
-        if method == "flow":
-            for rows in gen_batches(len(X), _BATCH_ROWS):
-                modes = basins(self.density, np.asarray(X[rows], dtype=float), self.tree.modes)
-                # Where a climb stalls on a plateau, the likeliest cluster stands.
-                labels[rows] = np.where(modes < 0, labels[rows], self.mode_labels[modes])
+        if method == "responsibility":
+            return self.predict_proba(X).argmax(axis=1)
+        labels = np.empty(len(X), dtype=int)
+        for rows in gen_batches(len(X), _BATCH_ROWS):
+            labels[rows] = self._flow(np.asarray(X[rows], dtype=float))
         return labels
+
+    def _flow(self, X: FloatArray) -> IntArray:
+        if self.of_centres:
+            return self.component_labels[centres_climbed_to(self.density, X)]
+        modes = basins(self.density, X, self.tree.modes)
+        # Where a climb stalls on a plateau, the likeliest cluster is taken.
+        likeliest = self.predict_proba(X).argmax(axis=1)
+        return np.where(modes < 0, likeliest, self.mode_labels[modes])
 
     def predict_proba(self, X: FloatArray) -> FloatArray:
         """Posterior probability of each cluster, of shape (n_samples, n_clusters)."""

@@ -21,7 +21,7 @@ _MAX_TREE_FEATURES = 15
 # Rows of a box that is not cut any more: fewer boxes are opened, and all of one looked at.
 _LEAF_SIZE = 40
 # Least and greatest number of neighbours with n_neighbors="sqrt".
-_MIN_SQRT_NEIGHBOURS, _MAX_SQRT_NEIGHBOURS = 10, 100
+_SQRT_RANGE = 10, 100
 
 
 class Neighbours:
@@ -125,31 +125,23 @@ class NeighbourChoice:
         """Indices of the neighbours of each row."""
         if self.radius is not None:
             return self.search.within(X, self.radius)
-        return _first(self.search.nearest(X, self._n_asked())[1], self._n_near())
+        return self.near_and_distances(X)[0]
 
     def near_and_distances(self, X: Any) -> tuple[Neighbourhoods, Any]:
         """Indices of the neighbours of each row, and distances for its density."""
-        n_asked, n_distances = self._n_asked(), self._n_measured()
+        if self.n_neighbors == "sqrt":
+            n_near = int(np.clip(math.isqrt(self.search.n_rows), *_SQRT_RANGE))
+        else:
+            n_near = int(self.n_neighbors)
+        n_distances = n_near if self.n_distances is None else self.n_distances
+        # The same number is always asked for, since ties depend on it.
+        n_asked = max(n_near if self.radius is None else 0, n_distances)
         distances, near = self.search.nearest(X, n_asked) if n_asked else (None, None)
         if n_distances:
             distances = _first(distances, n_distances)
         if self.radius is not None:
             return self.search.within(X, self.radius), distances
-        return _first(near, self._n_near()), distances
-
-    def _n_near(self) -> int:
-        if self.n_neighbors != "sqrt":
-            return int(self.n_neighbors)
-        return int(
-            np.clip(math.isqrt(self.search.n_rows), _MIN_SQRT_NEIGHBOURS, _MAX_SQRT_NEIGHBOURS)
-        )
-
-    def _n_measured(self) -> int:
-        return self._n_near() if self.n_distances is None else self.n_distances
-
-    def _n_asked(self) -> int:
-        """How many neighbours a search is asked for: the same always, since ties depend on it."""
-        return max(self._n_near() if self.radius is None else 0, self._n_measured())
+        return _first(near, n_near), distances
 
 
 def _first(rows: Any, k: int) -> Any:

@@ -35,7 +35,7 @@ class Peaks:
         """Number of connected components."""
         return int(np.isinf(self.prominences).sum())
 
-    def choose_number(self, n_clusters: int | None, threshold: float | None) -> int:
+    def choose_number(self, n_clusters: int | None = None, threshold: float | None = None) -> int:
         """Number of clusters of a cut, within the number of components and that of peaks.
 
         Peaks of a prominence up to the threshold are merged. Without number and threshold, the cut
