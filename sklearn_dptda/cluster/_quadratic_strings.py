@@ -5,10 +5,10 @@ through dynamical processing", a variant of the search of D. Lee, J. Lee, Y.-G. 
 string adapted barrier exploring method for locating transition states", Computer Physics
 Communications 177, 2007.
 
-Lengths are those of the coordinates, as in the paper, whose rows are scaled to ``[-1, 1]^d``. Where
-the paper is silent: the metric R(x) of its flow (7) is the mean of the precisions by
-responsibility, for which mean shift is a step of length one; an end belongs to the nearest centre;
-a string whose Newton steps do not settle gives no point.
+Lengths are those of the coordinates, as in the paper, whose rows are scaled to ``[-1, 1]^d``. The
+notes of ``morse_linkage`` say what the paper leaves open.
+
+Proof: doc/theory/private_mixtures.md, "The published flow".
 """
 
 import numpy as np
