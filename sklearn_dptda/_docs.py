@@ -6,9 +6,31 @@ of that name, at the line's own indentation.
 
 import re
 from collections.abc import Callable
+from textwrap import dedent, indent
 from typing import TypeVar
 
 _T = TypeVar("_T", bound=Callable[..., object])
+
+
+def fill_doc(documented: _T) -> _T:
+    """Put the shared paragraphs into a docstring.
+
+    Raises
+    ------
+    KeyError
+        If there is no paragraph of a name.
+    """
+
+    def paragraph(match: re.Match[str]) -> str:
+        indentation, name = match.groups()
+        return indent(dedent(FRAGMENTS[name]).strip(), indentation)
+
+    if documented.__doc__ is not None:  # as with ``python -OO``
+        documented.__doc__ = re.sub(
+            r"^( *)%\((\w+)\)s$", paragraph, documented.__doc__, flags=re.MULTILINE
+        )
+    return documented
+
 
 FRAGMENTS = {
     "epsilon": """
@@ -246,16 +268,6 @@ FRAGMENTS = {
         feature_names_in_ : ndarray of shape (`n_features_in_`,)
             Names of the columns, where they have names.
     """,
-    "fit_rows": """
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : Ignored
-
-        Returns
-        -------
-        self
-    """,
     "fit_rows_or_parts": """
         Parameters
         ----------
@@ -330,32 +342,3 @@ FRAGMENTS = {
             Of a Dask collection one that is not computed.
     """,
 }
-
-
-def _paragraph(text: str) -> list[str]:
-    lines = text.strip("\n").rstrip().splitlines()
-    margin = len(lines[0]) - len(lines[0].lstrip())
-    return [line[margin:] for line in lines]
-
-
-_PARAGRAPHS = {name: _paragraph(text) for name, text in FRAGMENTS.items()}
-
-
-def fill_doc(documented: _T) -> _T:
-    """Put the shared paragraphs into a docstring.
-
-    Raises
-    ------
-    KeyError
-        If there is no paragraph of a name.
-    """
-
-    def paragraph(match):
-        indentation, name = match.groups()
-        return "\n".join((indentation + line).rstrip() for line in _PARAGRAPHS[name])
-
-    if documented.__doc__ is not None:  # as with ``python -OO``
-        documented.__doc__ = re.sub(
-            r"^( *)%\((\w+)\)s$", paragraph, documented.__doc__, flags=re.MULTILINE
-        )
-    return documented

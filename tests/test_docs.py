@@ -4,8 +4,7 @@ import inspect
 
 import pytest
 
-from sklearn_dptda import _docs
-from sklearn_dptda._docs import fill_doc
+from sklearn_dptda._docs import FRAGMENTS, fill_doc
 
 
 def test_a_paragraph_stands_at_the_indentation_of_its_line():
@@ -20,7 +19,7 @@ def test_a_paragraph_stands_at_the_indentation_of_its_line():
         """
 
     filled = inspect.cleandoc(Estimator.__doc__)
-    first, second = _docs._PARAGRAPHS["epsilon"]
+    first, second = inspect.cleandoc(FRAGMENTS["epsilon"]).splitlines()
     assert f"----------\n{first}\n{second}\nother : int" in filled
     assert first.startswith("epsilon : float") and second.startswith("    ")
 

@@ -18,9 +18,8 @@ from sklearn_dptda.privacy import (
     gaussian_mu,
     zcdp_rho,
 )
-from sklearn_dptda.rows import _estimator as _private_rows
-from sklearn_dptda.rows import _tables as _groups
-from sklearn_dptda.rows._tables import GroupsMixin
+from sklearn_dptda.rows import _estimator, _tables
+from sklearn_dptda.rows._tables import first_rows
 
 BOX = (-6, 6)
 PURE = [
@@ -65,13 +64,9 @@ def learnt(estimator):
     return {name: pickle.dumps(getattr(estimator, name)) for name in names}
 
 
-class Limit(GroupsMixin):
-    """Nothing but the rule."""
-
-    groups = "patient_id"
-
-    def __init__(self, rows_per_group):
-        self.rows_per_group = rows_per_group
+def first_of(tables, most):
+    """Rows of people that are kept, together."""
+    return pd.concat(first_rows(tables, "patient_id", most))["row"].tolist()
 
 
 def worst_person(most, seed):
@@ -83,11 +78,11 @@ def worst_person(most, seed):
     parts = np.sort(rng.integers(n + 1, size=2))
 
     def kept(frame):
-        return pd.concat(Limit(most)._first_rows([frame]))["row"].tolist()
+        return first_of([frame], most)
 
     rows, worst, others_stay = kept(table), 0, True
     chunks = [table[: parts[0]], table[parts[0] : parts[1]], table[parts[1] :]]
-    assert pd.concat(Limit(most)._first_rows(chunks))["row"].tolist() == rows
+    assert first_of(chunks, most) == rows
     for person in range(n_people):
         theirs = set(table["row"][table["patient_id"] == person])
         worst = max(worst, len(theirs & set(rows)))
@@ -101,9 +96,9 @@ def test_a_person_is_at_most_so_many_rows_and_moves_nobody_else(most, monkeypatc
     found = [worst_person(most, seed) for seed in range(50)]
     assert max(worst for worst, _ in found) == most and all(stay for _, stay in found)
     # A rule that keeps all rows, and one that counts rows of everybody, are seen.
-    monkeypatch.setattr(_groups, "_first_places", lambda ids, *_: list(range(len(ids))))
+    monkeypatch.setattr(_tables, "_first_places", lambda ids, *_: list(range(len(ids))))
     assert max(worst_person(most, seed)[0] for seed in range(50)) > most
-    monkeypatch.setattr(_groups, "_first_places", _first_of_the_table)
+    monkeypatch.setattr(_tables, "_first_places", _first_of_the_table)
     assert not all(worst_person(most, seed)[1] for seed in range(50))
 
 
@@ -158,7 +153,7 @@ def test_losses_of_so_many_rows_are_what_is_promised(estimator, total, most, mon
         raise Opened
 
     for kind in ("GaussianBudget", "LaplaceBudget"):
-        monkeypatch.setattr(_private_rows, kind, spy)
+        monkeypatch.setattr(_estimator, kind, spy)
     accountant = PrivacyAccountant(10.0, 1e-3)
     with pytest.raises(Opened):
         of_people(estimator, most, 2.0, accountant=accountant).fit(visits())
@@ -214,10 +209,10 @@ def test_neither_ids_nor_their_number_are_kept(estimator):
 def test_ids_are_numbers_or_strings():
     for ids in ([1, 2, 1, 2], [1.5, 2.5, 1.5, 2.5], ["a", "b", "a", "b"], [b"a", b"b", b"a", b"b"]):
         table = pd.DataFrame({"row": range(4), "patient_id": ids})
-        assert pd.concat(Limit(1)._first_rows([table]))["row"].tolist() == [0, 1]
+        assert first_of([table], 1) == [0, 1]
     for bad in (None, math.nan, pd.NA, pd.NaT, ["a"], ("a", math.nan), np.zeros(2), {}):
         with pytest.raises(ValueError, match="a number or a string for each row"):
-            _groups._first_places(["a", bad], 1, Counter())
+            _tables._first_places(["a", bad], 1, Counter())
 
 
 SECRET = "person-73645"
@@ -282,7 +277,7 @@ def test_audit_of_a_person_and_broken_twins(monkeypatch):
     honest = audit(2000)
     assert honest.epsilon > 0.5 and not honest.refutes(1.0), honest
     with monkeypatch.context() as patch:
-        patch.setattr(_groups, "_first_places", lambda ids, *_: list(range(len(ids))))
+        patch.setattr(_tables, "_first_places", lambda ids, *_: list(range(len(ids))))
         assert audit(500).refutes(1.0)
     monkeypatch.setattr(DPToMATo, "_of_row", lambda self, loss: loss)
     assert audit(500).refutes(1.0)

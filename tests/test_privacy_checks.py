@@ -12,8 +12,9 @@ from sklearn.utils import get_tags
 import sklearn_dptda
 from sklearn_dptda import CubicalPersistence, PrivatePersistence
 from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.privacy._estimator import is_private
 from sklearn_dptda.utils._privacy_checks import CHECKS
-from sklearn_dptda.utils.discovery import all_estimators, is_private
+from sklearn_dptda.utils.discovery import all_estimators
 from sklearn_dptda.utils.estimator_checks import (
     check_privacy,
     make_instance,

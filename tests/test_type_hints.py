@@ -116,7 +116,7 @@ def test_hints_resolve():
 def test_nothing_was_forgotten():
     assert len(FUNCTIONS) >= FEWEST
     for name in (
-        "filtration._base_filtration.BaseGridFiltration.fit",
+        "filtration._grid_filtration.BaseGridFiltration.fit",
         "filtration._grid_filtration.GridFiltration.shape",
         "graph._noisy.NoisyAdjacency.of",
         "persistence._private_persistence.PrivatePersistence.__init__",

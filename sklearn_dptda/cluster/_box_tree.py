@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sklearn_dptda.rows._arithmetic import row_products
-from sklearn_dptda.rows._moments import MomentWeights, hard_assignment
+from sklearn_dptda.rows._assignments import hard_assignment, row_products
+from sklearn_dptda.rows._moments import MomentWeights
 
 _COUNT_WEIGHTS = MomentWeights(1.0)
 # Boxes are not split below this part of the root: at the rim they hold what lies beyond.
@@ -97,8 +97,8 @@ def grow(rows, directions, half_widths, n_clusters, depth, budget, share):
             rows,
             hard_assignment(tree.leaf_of, _no_residuals),
             len(leaves),
-            _COUNT_WEIGHTS,
-            share / depth,
+            weights=_COUNT_WEIGHTS,
+            share=share / depth,
         )
         total = max(float(moments.counts.sum()), 1.0)
         enough = max(_SIGNAL * moments.sd_count, _PART * total / n_clusters)

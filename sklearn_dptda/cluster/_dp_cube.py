@@ -10,14 +10,19 @@ import numpy as np
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, CovarianceType, RandomStateLike, RowBounds
 from sklearn_dptda.cluster._box_tree import default_depth, grow
-from sklearn_dptda.cluster._private_centres import NoisyStep, far_apart
+from sklearn_dptda.cluster._noisy_steps import (
+    NoisyClusters,
+    NoisyStep,
+    Standardised,
+    far_apart,
+    standardise,
+)
 from sklearn_dptda.cluster._private_kmeans import PrivateKMeans
-from sklearn_dptda.cluster._standardised import standardise
 from sklearn_dptda.privacy import PrivacyAccountant, zcdp_rho
-from sklearn_dptda.rows._arithmetic import in_norm, nearest_to, residuals_about
-from sklearn_dptda.rows._cubes import CellCounts
-from sklearn_dptda.rows._moments import MomentWeights, by_cell, hard_assignment
-from sklearn_dptda.rows._rows import batch_size, slices
+from sklearn_dptda.rows._assignments import hard_assignment, in_norm, nearest_to, residuals_about
+from sklearn_dptda.rows._intervals import CellCounts
+from sklearn_dptda.rows._moments import FitBudget, MomentWeights, by_cell
+from sklearn_dptda.rows._rows import Box, Rows, batch_size, slices
 from sklearn_dptda.utils._sklearn import Interval
 
 # Steps of the radius, and so the largest cost of one record, in whole numbers.
@@ -81,7 +86,8 @@ class CountedRows:
         n_cells = min(max(int(_CELLS ** (1 / n_axes)), _FEWEST_CELLS), _STEPS)
         side = (high - low) / n_cells
         counted = rows.sum(partial(_in_cells, low=low, side=side, n_cells=n_cells))
-        return cls.in_entries(*counted.merged(), low, side)
+        cells, counts = counted.merged()
+        return cls.in_entries(cells, counts, low, side)
 
     @classmethod
     def in_entries(cls, cells, counts, low, side):
@@ -281,7 +287,14 @@ class DPCube(PrivateKMeans):
             return "discrete Laplace mechanism and permute-and-flip, composed"
         return "discrete Gaussian and exponential mechanisms, composed"
 
-    def _fit_centres(self, rows, covariance_share, budget, rng):
+    def _fit_centres(
+        self,
+        rows: Rows,
+        covariance_share: float,
+        budget: FitBudget,
+        rng: np.random.Generator,
+        box: Box,
+    ) -> tuple[Standardised, NoisyClusters]:
         k, d = int(self.n_clusters), rows.n_features
         grown, swapped, recovered = (1 - covariance_share) * np.array(_SHARES)
         data = standardise(rows, budget)
@@ -310,7 +323,7 @@ def _recover(data, tree, projected, budget, share):
     radius = in_norm(_RECOVERY_RADIUS * data.n_features**0.5, data.n_features, budget.norm)
     nearest = partial(_nearest_in, tree=tree, nearest=nearest_to(projected))
     assign = hard_assignment(nearest, residuals_about(base, radius, budget.norm))
-    moments = budget.release(data.rows, assign, len(base), _RECOVERY_WEIGHTS, share)
+    moments = budget.release(data.rows, assign, len(base), weights=_RECOVERY_WEIGHTS, share=share)
     return NoisyStep(base, radius, moments).clusters()
 
 

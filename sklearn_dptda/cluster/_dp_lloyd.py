@@ -2,12 +2,20 @@
 
 from numbers import Integral
 
+import numpy as np
+
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, CovarianceType, RandomStateLike, RowBounds
-from sklearn_dptda.cluster._private_centres import moved_centres
+from sklearn_dptda.cluster._noisy_steps import (
+    NoisyClusters,
+    Standardised,
+    moved_centres,
+    standardise,
+)
 from sklearn_dptda.cluster._private_kmeans import PrivateKMeans
-from sklearn_dptda.cluster._standardised import standardise
 from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.rows._moments import FitBudget
+from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.utils._sklearn import Interval
 
 
@@ -112,10 +120,21 @@ class DPLloyd(PrivateKMeans):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _fit_centres(self, rows, covariance_share, budget, rng):
+    def _fit_centres(
+        self,
+        rows: Rows,
+        covariance_share: float,
+        budget: FitBudget,
+        rng: np.random.Generator,
+        box: Box,
+    ) -> tuple[Standardised, NoisyClusters]:
         data = standardise(rows, budget)
-        share, merged = 1 - covariance_share, covariance_share > 0
         last = moved_centres(
-            data, int(self.n_clusters), int(self.n_iter), data.budget, share, rng, merged
+            data,
+            int(self.n_clusters),
+            int(self.n_iter),
+            share=1 - covariance_share,
+            rng=rng,
+            merged=covariance_share > 0,
         )
         return data, last.clusters()

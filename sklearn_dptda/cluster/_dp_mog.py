@@ -1,7 +1,9 @@
 """A Gaussian mixture under differential privacy."""
 
+from collections.abc import Callable
+from functools import partial
 from numbers import Integral
-from typing import Literal
+from typing import Literal, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,19 +29,34 @@ from sklearn_dptda.cluster._mixture_density import (
     compact,
     mixture_parameters,
 )
-from sklearn_dptda.cluster._mixture_fits import fit_mixture, fit_raw_mixture
-from sklearn_dptda.cluster._private_centres import USUAL
+from sklearn_dptda.cluster._noisy_steps import (
+    RULES,
+    USUAL_CENTRES,
+    MixtureStep,
+    NoisyClusters,
+    Standardised,
+    mixture_steps,
+    moved_centres,
+    standardise,
+    steps_and_floor,
+)
+from sklearn_dptda.cluster._published_mixture import fit_raw_mixture
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
-from sklearn_dptda.rows._methods import FitPredictMixin, by_rows, sum_by_rows
+from sklearn_dptda.rows._methods import by_rows, fit_predict, sum_by_rows
+from sklearn_dptda.rows._moments import FitBudget
+from sklearn_dptda.rows._rows import Box, Rows
+from sklearn_dptda.utils._frames import Columns
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
-# Mixture steps of the published algorithm, where nobody says how many.
+# Weights, means and covariances of a mixture.
+Parameters: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
+# Mixture steps of the published algorithm, where their number is not given.
 _RAW_STEPS = 2
 
 
 @fill_doc
-class DPMoG(DensityMixin, FitPredictMixin, PrivateRowsEstimator):
+class DPMoG(DensityMixin, PrivateRowsEstimator):
     """Gaussian mixture under differential privacy, by hard assignment.
 
     A noisy centre and scale of all rows, cells whose k-means clusters are
@@ -184,10 +201,17 @@ class DPMoG(DensityMixin, FitPredictMixin, PrivateRowsEstimator):
         self.accountant = accountant
         self.random_state = random_state
 
-    _merges_components = False
+    def _merges_components(self) -> bool:
+        """Whether there are more components than clusters, to be merged."""
+        return False
 
-    def _check_parameters(self):
+    def _check_parameters(self) -> None:
         super()._check_parameters()
+        if self.delta == 0:
+            raise ValueError(
+                "delta must be positive, since the noise is Gaussian. DPLloyd, DPTree and DPCube "
+                "are pure with delta=0."
+            )
         if self.method == "paper" and (
             self.covariance_type not in ("auto", "full") or self.assignment != "hard"
         ):
@@ -196,56 +220,76 @@ class DPMoG(DensityMixin, FitPredictMixin, PrivateRowsEstimator):
                 f"{self.covariance_type!r} and {self.assignment!r}."
             )
 
-    def _learn(self, rows, budget, rng, box):
-        self._columns, self._box = rows.columns, box
+    def _learn(self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box) -> None:
+        self._columns, self._box = cast(Columns, rows.columns), box
         if self.method == "paper":
             last = _RAW_STEPS if self.mixture_steps == "auto" else int(self.mixture_steps)
             n_steps = int(self.kmeans_steps) + last
-            mixture = fit_raw_mixture(rows, self._n_start() or USUAL, n_steps, budget)
-            self._keep_noise(mixture[0])
-            return self._keep(*self._in_units(*mixture))
-        last, data = fit_mixture(
-            rows,
-            self._n_start(),
-            self.kmeans_steps,
-            self.mixture_steps,
-            self.covariance_type,
-            self.assignment == "soft",
-            self._merges_components,
-            budget,
-            rng,
+            n_components = self._n_start() or USUAL_CENTRES
+            clusters, covariances = fit_raw_mixture(rows, n_components, n_steps, budget)
+            return self._keep_in_units(clusters, covariances)
+        data, merged = standardise(rows, budget), self._merges_components()
+        share, left = RULES.kmeans_share, 1 - RULES.kmeans_share
+        start = moved_centres(
+            data, self._n_start(), int(self.kmeans_steps), share=share, rng=rng, merged=merged
         )
+        floor = RULES.floor
+        if self.mixture_steps != "auto":
+            n_steps = int(self.mixture_steps)
+        elif merged:
+            n_steps = RULES.merged_steps
+        else:
+            n_steps, floor = steps_and_floor(data, len(start.means), left)
+        step = mixture_steps(
+            data,
+            start.means,
+            n_steps,
+            share=left,
+            kind=self.covariance_type,
+            soft=self.assignment == "soft",
+            floor=floor,
+        )
+        return self._keep_in_units(*step.components(), data, partial(step.redrawn, rng))
 
-        def parameters(step):
-            clusters, covariances = step.components()
-            return self._in_units(clusters, covariances, data)
+    def _keep_in_units(
+        self,
+        clusters: NoisyClusters,
+        covariances: FloatArray,
+        data: Standardised | None = None,
+        redrawn: Callable[[], MixtureStep] | None = None,
+    ) -> None:
+        """Keep clusters of the cube, or of standardised rows, in the units of the box."""
 
-        self._keep_noise(last.components()[0], data.scale)
-        self._keep(*parameters(last), lambda: parameters(last.redrawn(rng)))
+        def in_units(clusters: NoisyClusters, covariances: FloatArray) -> Parameters:
+            means = clusters.centres
+            if data is not None:
+                means, covariances = data.back(means), data.scale**2 * covariances
+            return clusters.weights, self._box.points(means), self._box.covariances(covariances)
 
-    def _in_units(self, clusters, covariances, data=None):
-        """Parameters of the cube, or of standardised rows, in the units of the box."""
-        means = clusters.centres
-        if data is not None:
-            means, covariances = data.back(means, covariances)
-        return clusters.weights, self._box.points(means), self._box.covariances(covariances)
-
-    def _keep_noise(self, clusters, scale=1.0):
+        scale = 1.0 if data is None else data.scale
         self.weights_noise_, self.within_noise_ = clusters.sd_weights, clusters.within_noise
         self.means_noise_ = self._box.unit * scale * clusters.sd_centres
+        redraw = None if redrawn is None else lambda: in_units(*redrawn().components())
+        self._keep(*in_units(clusters, covariances), redraw=redraw)
 
-    def _keep(self, weights, means, covariances, redraw=None):
+    def _keep(
+        self,
+        weights: FloatArray,
+        means: FloatArray,
+        covariances: FloatArray,
+        redraw: Callable[[], Parameters] | None = None,
+    ) -> None:
         """Keep private parameters; ``redraw`` makes others, after as much noise once more."""
         self.weights_, self.means_ = weights, means
         self.covariances_ = compact(covariances, self.covariance_type)
 
-    def _one_unit(self):
+    def _has_one_unit(self) -> bool:
         return self.covariance_type == "spherical"
 
     def _n_start(self):
         return self.n_components
 
-    def _released(self):
+    def _released(self) -> str:
         return "weights, means and covariances of a Gaussian mixture"
 
     def _mixture(self):
@@ -299,6 +343,8 @@ class DPMoG(DensityMixin, FitPredictMixin, PrivateRowsEstimator):
         ndarray of shape (n_samples, n_kept)
         """
         return self._given_mixture().predict_proba(self._rows(X))
+
+    fit_predict = fit_predict
 
     @by_rows
     @fill_doc

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable
 from numbers import Integral
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import (
@@ -16,7 +15,7 @@ from sklearn_dptda._typing import (
     RandomStateLike,
     RowBounds,
 )
-from sklearn_dptda.cluster._dp_mog import DPMoG
+from sklearn_dptda.cluster._dp_mog import DPMoG, Parameters
 from sklearn_dptda.cluster._merge_tree import MergeTree, SaddleSearch, morse_linkage
 from sklearn_dptda.cluster._mixture_density import mixture_parameters
 from sklearn_dptda.cluster._morse_merging import (
@@ -24,11 +23,12 @@ from sklearn_dptda.cluster._morse_merging import (
     MergedMixture,
     PredictMethod,
     check_number_of_clusters,
+    predict,
+    predict_proba,
     set_merged,
 )
-from sklearn_dptda.cluster._private_centres import USUAL
+from sklearn_dptda.cluster._noisy_steps import USUAL_CENTRES
 from sklearn_dptda.privacy import PrivacyAccountant
-from sklearn_dptda.rows._methods import by_rows
 from sklearn_dptda.utils._sklearn import Interval
 
 # Components beyond the number of clusters, so that clusters can have any shape.
@@ -110,6 +110,7 @@ class DPMoGMorse(DPMoG):
     True
     """
 
+    _merged: MergedMixture
     _parameter_constraints = {
         **DPMoG._parameter_constraints,
         **MERGING_CONSTRAINTS,
@@ -163,8 +164,8 @@ class DPMoGMorse(DPMoG):
         self.saddle_search = saddle_search
         self.predict_method = predict_method
 
-    _merges_components = True
-    _merged: MergedMixture
+    def _merges_components(self) -> bool:
+        return True
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -180,12 +181,12 @@ class DPMoGMorse(DPMoG):
         weights: FloatArray,
         means: FloatArray,
         covariances: FloatArray,
-        redraw: Callable[[], Any] | None = None,
+        redraw: Callable[[], Parameters] | None = None,
     ) -> None:
         super()._keep(weights, means, covariances)
         set_merged(self, self._cut, *mixture_parameters(self))
         if self.n_clusters is None and self.merge_threshold is None and redraw is not None:
-            n_redraws = _N_REDRAWS if len(weights) <= 2 * USUAL else _N_REDRAWS_OF_MANY
+            n_redraws = _N_REDRAWS if len(weights) <= 2 * USUAL_CENTRES else _N_REDRAWS_OF_MANY
             labels = [
                 self._cut(morse_linkage(*redraw(), saddle_search=self.saddle_search))
                 for _ in range(n_redraws)
@@ -198,33 +199,11 @@ class DPMoGMorse(DPMoG):
         if self.n_clusters is not None or self.merge_threshold is not None:
             return labels
         # A gap below the lowest saddle is none: cells of a partition have modes without clusters.
-        if tree.n_modes > USUAL or labels.max() + 1 == tree.n_modes:
+        if tree.n_modes > USUAL_CENTRES or labels.max() + 1 == tree.n_modes:
             min_weight = _MIN_WEIGHT_RATIO / tree.n_modes
             number = tree.cut_by_prominence(_MIN_PROMINENCE_NATS, min_weight).max() + 1
             return tree.cut(int(number))
         return labels
 
-    @by_rows
-    @fill_doc
-    def predict(self, X: ArrayLike) -> IntArray:
-        """Assign rows to clusters.
-
-        %(one_number_for_each_row)s
-        """
-        rows = self._rows(X)
-        return self._merged.predict(rows, self.predict_method)
-
-    @by_rows
-    def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Posterior probability of each cluster.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, `n_clusters_`)
-        """
-        rows = self._rows(X)
-        return self._merged.predict_proba(rows)
+    predict = predict
+    predict_proba = predict_proba

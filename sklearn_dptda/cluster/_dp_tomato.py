@@ -15,10 +15,9 @@ from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, FloatArray, IntArray, RandomStateLike, RowBounds
 from sklearn_dptda.cluster._grid_peaks import background_cells, clearest_peaks, count_clusters
 from sklearn_dptda.privacy import PrivacyAccountant, Sensitivity
-from sklearn_dptda.privacy._warnings import warn_caller
-from sklearn_dptda.rows._cubes import private_cubes
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
-from sklearn_dptda.rows._methods import FitPredictMixin, by_rows
+from sklearn_dptda.rows._intervals import private_cubes
+from sklearn_dptda.rows._methods import by_rows, fit_predict
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
 # Cells per axis by default, by dimension, and cells in all beyond these dimensions.
@@ -31,7 +30,7 @@ _MAX_FEATURES, _MAX_CELLS = 12, 1 << 18
 
 
 @fill_doc
-class DPToMATo(FitPredictMixin, PrivateRowsEstimator):
+class DPToMATo(PrivateRowsEstimator):
     """Clusters of any shape under differential privacy, from the peaks of a noisy histogram.
 
     The histogram of a grid in private bounds is released with discrete Laplace
@@ -129,9 +128,6 @@ class DPToMATo(FitPredictMixin, PrivateRowsEstimator):
     True
     """
 
-    _gaussian_only = False
-    _always_finds_bounds = True
-    _learns_mixture = False
     _parameter_constraints = {
         name: values
         for name, values in PrivateRowsEstimator._parameter_constraints.items()
@@ -206,7 +202,7 @@ class DPToMATo(FitPredictMixin, PrivateRowsEstimator):
             [[j] for j in range(len(given))],
             (low[given], high[given]),
             budget.choice_epsilon((1 - _ROW_COUNT_SHARE) * share / len(given)),
-            1 if self.adjacency == "add-remove" else 2,
+            self.adjacency,
             max(int(counts[0]), 1),
             budget.noise,
         )
@@ -238,12 +234,17 @@ class DPToMATo(FitPredictMixin, PrivateRowsEstimator):
         self.edges_ = list(np.broadcast_to(edges, (bins + 1, d)).T.copy())
         self.cluster_centers_ = box.points((2 * tops + 1) / bins - 1)
 
-    def _warn_of_release(self) -> None:
-        if self.n_clusters is not None and self.n_clusters_ < self.n_clusters:
-            warn_caller(
-                f"n_clusters={self.n_clusters}, but the private histogram has fewer peaks: there "
-                f"are {self.n_clusters_} clusters. Raise n_bins or epsilon.",
-            )
+    def _remarks(self) -> list[str]:
+        if self.n_clusters is None or self.n_clusters_ >= self.n_clusters:
+            return []
+        return [
+            f"n_clusters={self.n_clusters}, but the private histogram has fewer peaks: there "
+            f"are {self.n_clusters_} clusters. Raise n_bins or epsilon."
+        ]
+
+    def _finds_bounds(self, some_are_missing: bool) -> bool:
+        # Intervals within given bounds are found as well.
+        return True
 
     def _mechanism(self) -> str:
         given = "" if self.bounds is None else "exponential mechanism and "
@@ -251,6 +252,8 @@ class DPToMATo(FitPredictMixin, PrivateRowsEstimator):
 
     def _released(self) -> str:
         return "a histogram, and the clusters of its peaks"
+
+    fit_predict = fit_predict
 
     @by_rows
     def predict(self, X: ArrayLike) -> IntArray:

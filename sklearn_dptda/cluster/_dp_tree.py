@@ -8,13 +8,12 @@ from sklearn.cluster import KMeans
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, CovarianceType, RandomStateLike, RowBounds
 from sklearn_dptda.cluster._box_tree import default_depth, grow
-from sklearn_dptda.cluster._private_centres import NoisyStep
+from sklearn_dptda.cluster._noisy_steps import NoisyClusters, NoisyStep, Standardised, standardise
 from sklearn_dptda.cluster._private_kmeans import PrivateKMeans
-from sklearn_dptda.cluster._standardised import standardise
 from sklearn_dptda.privacy import PrivacyAccountant
-from sklearn_dptda.rows._arithmetic import in_norm, residuals_about
-from sklearn_dptda.rows._moments import MomentWeights, hard_assignment
-from sklearn_dptda.rows._shrinkage import above_noise
+from sklearn_dptda.rows._assignments import hard_assignment, in_norm, residuals_about
+from sklearn_dptda.rows._moments import FitBudget, MomentWeights
+from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.utils._sklearn import Interval
 
 # Of what centre, scale and covariances leave: for the tree; the rest is for the leaves.
@@ -132,11 +131,14 @@ class DPTree(PrivateKMeans):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _learn(self, rows, budget, rng, box):
-        super()._learn(rows, budget, rng, box)
-        self.coreset_ = box.points(self.coreset_)
-
-    def _fit_centres(self, rows, covariance_share, budget, rng):
+    def _fit_centres(
+        self,
+        rows: Rows,
+        covariance_share: float,
+        budget: FitBudget,
+        rng: np.random.Generator,
+        box: Box,
+    ) -> tuple[Standardised, NoisyClusters]:
         k = int(self.n_clusters)
         depth = default_depth(k) if self.max_depth is None else int(self.max_depth)
         data = standardise(rows, budget)
@@ -145,7 +147,7 @@ class DPTree(PrivateKMeans):
         tree = grow(data.rows, data.axes / lengths, lengths, k, depth, budget, _TREE_SHARE * share)
         leaves, kept = _coreset(data, tree, budget, (1 - _TREE_SHARE) * share)
         points, weights = leaves.means[kept], leaves.counts[kept]
-        self.coreset_, self.coreset_weights_ = data.back(points), weights
+        self.coreset_, self.coreset_weights_ = box.points(data.back(points)), weights
         kmeans = KMeans(min(k, len(points)), n_init=10, random_state=0)
         labels = kmeans.fit(points, sample_weight=weights).labels_
         # Leaves were chosen by their counts: a small one may be one that noise made.
@@ -164,6 +166,6 @@ def _coreset(data, tree, budget, share):
     sides = tree.high[leaves] - tree.low[leaves]
     radii = in_norm(np.linalg.norm(sides / 2, axis=1), data.n_features, budget.norm)[:, None]
     assign = hard_assignment(tree.leaf_of, residuals_about(centres, radii, budget.norm))
-    moments = budget.release(data.rows, assign, len(leaves), _LEAF_WEIGHTS, share)
+    moments = budget.release(data.rows, assign, len(leaves), weights=_LEAF_WEIGHTS, share=share)
     step = NoisyStep(centres, radii, moments)
-    return step, np.flatnonzero(above_noise(moments, step.counts))
+    return step, np.flatnonzero(moments.above_noise(step.counts))

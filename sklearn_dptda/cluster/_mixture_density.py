@@ -4,8 +4,9 @@ The landscape is minus the log density, so that modes are minima, and a saddle i
 lowest path between two of them. It is made from the parameters of a fitted mixture alone.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import logsumexp
 
 from sklearn_dptda._typing import FloatArray, IntArray
+from sklearn_dptda.rows._assignments import row_products
 
 COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
 # Number of rows up to which one product for all components is faster than one for each of them:
@@ -183,6 +185,32 @@ class MixtureDensity:
             + np.outer(slope, slope)
         )
         return slope, curvature
+
+
+def log_joint_by_rows(part: FloatArray, density: MixtureDensity) -> FloatArray:
+    """Log of weight times component density, row by row."""
+    scores = np.empty((len(part), density.n_components))
+    for k, (mean, factor, log_scale) in enumerate(density.parts()):
+        # One sum for all rows of the factor: by each of them, many columns would take minutes.
+        whitened = row_products(part - mean, factor[:, None]).T
+        scores[:, k] = log_scale - 0.5 * row_products(whitened, whitened)
+    return scores
+
+
+def likeliest(density: MixtureDensity) -> Callable[[FloatArray], IntArray]:
+    """From rows to the index of the component that is likeliest for each."""
+    return partial(_likeliest, density=density)
+
+
+def _likeliest(part: FloatArray, density: MixtureDensity) -> IntArray:
+    return log_joint_by_rows(part, density).argmax(axis=1)
+
+
+def responsibilities_by_rows(part: FloatArray, density: MixtureDensity) -> FloatArray:
+    """Posterior probabilities of the components, row by row."""
+    joint = log_joint_by_rows(part, density)
+    joint = np.exp(joint - joint.max(axis=1, keepdims=True))
+    return joint / row_products(joint, np.ones(joint.shape[1]))[:, None]
 
 
 def find_modes(density: MixtureDensity) -> tuple[FloatArray, IntArray]:

@@ -15,16 +15,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, IntArray
+from sklearn_dptda.cluster._dp_mog import DPMoG
 from sklearn_dptda.cluster._merge_tree import SEARCHES, MergeTree, SaddleSearch, morse_linkage
 from sklearn_dptda.cluster._mixture_density import MixtureDensity, basins, mixture_parameters
+from sklearn_dptda.cluster._private_kmeans import PrivateKMeans
 from sklearn_dptda.cluster._quadratic_strings import centres_climbed_to
+from sklearn_dptda.privacy._estimator import is_private
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin
 from sklearn_dptda.privacy._warnings import warn_caller
-from sklearn_dptda.rows._methods import by_rows, refuse_unmapped
+from sklearn_dptda.rows._estimator import PrivateRowsEstimator
+from sklearn_dptda.rows._methods import by_rows, fit_predict
 from sklearn_dptda.rows._tables import check_rows
 from sklearn_dptda.utils._frames import parts_elsewhere
 from sklearn_dptda.utils._sklearn import HasMethods, Interval, StrOptions, _fit_context
-from sklearn_dptda.utils.discovery import is_private
 
 PredictMethod = Literal["responsibility", "flow"]
 # Constraints on the parameters that say how a mixture is merged.
@@ -111,6 +114,35 @@ def set_merged(estimator: Any, cut: Callable[[MergeTree], IntArray], *parameters
     estimator.linkage_, estimator.mode_labels_ = tree.linkage, merged.mode_labels
     estimator.component_labels_ = merged.component_labels
     estimator.n_clusters_ = int(merged.mode_labels.max()) + 1
+
+
+@by_rows
+@fill_doc
+def predict(self: Any, X: ArrayLike) -> IntArray:
+    """Assign rows to clusters.
+
+    %(one_number_for_each_row)s
+    """
+    rows = self._rows(X)
+    labels: IntArray = self._merged.predict(rows, self.predict_method)
+    return labels
+
+
+@by_rows
+def predict_proba(self: Any, X: ArrayLike) -> FloatArray:
+    """Posterior probability of each cluster.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+
+    Returns
+    -------
+    ndarray of shape (n_samples, `n_clusters_`)
+    """
+    rows = self._rows(X)
+    probabilities: FloatArray = self._merged.predict_proba(rows)
+    return probabilities
 
 
 @fill_doc
@@ -271,52 +303,19 @@ class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, Base
             )
         privacy = getattr(get_tags(base), "privacy", None)
         other = privacy is not None and (privacy.releases != "fit" or privacy.input != "rows")
-        if other or isinstance(base, Pipeline) or not getattr(base, "_learns_mixture", True):
+        # Other private estimators of rows release no mixture and no k-means.
+        other |= isinstance(base, PrivateRowsEstimator) and not isinstance(
+            base, DPMoG | PrivateKMeans
+        )
+        if other or isinstance(base, Pipeline):
             raise ValueError(
                 f"estimator {name} is no mixture: one that learns weights_, means_ and "
                 "covariances_ is needed. Nothing was paid."
             )
 
-    def fit_predict(self, X: ArrayLike, y: object = None) -> IntArray:
-        """Fit and assign the training rows: the labels are *not* private.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or Dask collection
-        y : Ignored
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Of a Dask collection one that is not computed.
-        """
-        refuse_unmapped(self, X, "predict")
-        return self.fit(X).predict(X)
-
-    @by_rows
-    @fill_doc
-    def predict(self, X: ArrayLike) -> IntArray:
-        """Assign rows to clusters.
-
-        %(one_number_for_each_row)s
-        """
-        rows = self._rows(X)
-        return self._merged.predict(rows, self.predict_method)
-
-    @by_rows
-    def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Posterior probability of each cluster.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, `n_clusters_`)
-        """
-        rows = self._rows(X)
-        return self._merged.predict_proba(rows)
+    fit_predict = fit_predict
+    predict = predict
+    predict_proba = predict_proba
 
     def _rows(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)

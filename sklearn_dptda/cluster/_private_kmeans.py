@@ -4,27 +4,26 @@ from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import ClassNamePrefixFeaturesOutMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics.pairwise import euclidean_distances
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.cluster._mixture_density import COVARIANCE_TYPES, compact
-from sklearn_dptda.cluster._mixture_fits import mixture_steps
+from sklearn_dptda.cluster._noisy_steps import NoisyClusters, Standardised, mixture_steps
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
-from sklearn_dptda.rows._methods import FitPredictMixin, RowTransformerMixin, by_rows, sum_by_rows
+from sklearn_dptda.rows._methods import by_rows, fit_predict, fit_transform, sum_by_rows
+from sklearn_dptda.rows._moments import FitBudget
+from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.utils._sklearn import Interval, Options, StrOptions
 
 
-class PrivateKMeans(
-    ClassNamePrefixFeaturesOutMixin, RowTransformerMixin, FitPredictMixin, PrivateRowsEstimator
-):
+class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsEstimator):
     """Base of private k-means.
 
     Children return standardised rows and noisy clusters of these from ``_fit_centres``.
     """
 
-    _gaussian_only = False
     _parameter_constraints = {
         **PrivateRowsEstimator._parameter_constraints,
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
@@ -32,30 +31,44 @@ class PrivateKMeans(
         "covariance_type": [StrOptions(set(COVARIANCE_TYPES))],
     }
 
-    def _learn(self, rows, budget, rng, box):
+    def _learn(self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box) -> None:
         share, kind = float(self.covariance_share), self.covariance_type
         self.scales_ = box.unit
-        data, clusters = self._fit_centres(rows, share, budget, rng)
+        data, clusters = self._fit_centres(rows, share, budget, rng, box)
         if share > 0:
-            last = mixture_steps(data, clusters.centres, 1, data.budget, share, kind)
+            last = mixture_steps(data, clusters.centres, 1, share=share, kind=kind)
             clusters, covariances = last.components()
-            _, covariances = data.back(clusters.centres, covariances)
+            covariances = data.scale**2 * covariances
             self.covariances_ = compact(box.covariances(covariances), kind)
         self.weights_, self.weights_noise_ = clusters.weights, clusters.sd_weights
         self.cluster_centers_ = box.points(data.back(clusters.centres))
         self.cluster_centers_noise_ = box.unit * data.scale * clusters.sd_centres
         self.within_noise_ = clusters.within_noise
 
-    def _one_unit(self):
+    def _fit_centres(
+        self,
+        rows: Rows,
+        covariance_share: float,
+        budget: FitBudget,
+        rng: np.random.Generator,
+        box: Box,
+    ) -> tuple[Standardised, NoisyClusters]:
+        """Standardised rows, and noisy clusters of them, for what the covariances leave."""
+        raise NotImplementedError
+
+    def _has_one_unit(self) -> bool:
         return self.covariance_share > 0 and self.covariance_type == "spherical"
 
-    def _released(self):
+    def _released(self) -> str:
         covariances = ", covariances" if self.covariance_share > 0 else ""
         return f"centres and weights{covariances} of k-means clusters"
 
     @property
     def _n_features_out(self):
         return len(self.cluster_centers_)
+
+    fit_predict = fit_predict
+    fit_transform = fit_transform
 
     @by_rows
     @fill_doc

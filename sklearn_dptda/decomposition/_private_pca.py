@@ -12,19 +12,24 @@ from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import ClassNamePrefixFeaturesOutMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, FloatArray, RandomStateLike, RowBounds
 from sklearn_dptda.privacy import PrivacyAccountant
-from sklearn_dptda.rows._arithmetic import clip_norm, in_norm
+from sklearn_dptda.rows._assignments import clip_norm, in_norm, one_cell
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
 from sklearn_dptda.rows._localisation import of_distances, outer
-from sklearn_dptda.rows._methods import RowTransformerMixin, by_rows
-from sklearn_dptda.rows._moments import MomentWeights, entry_noise, one_cell, release_outer_products
-from sklearn_dptda.rows._shrinkage import floored_counts, shrunk_steps
+from sklearn_dptda.rows._methods import by_rows, fit_transform
+from sklearn_dptda.rows._moments import (
+    FitBudget,
+    MomentWeights,
+    entry_noise,
+    release_outer_products,
+)
+from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.utils._reading import without_quotes
 from sklearn_dptda.utils._sklearn import Interval
 
@@ -77,9 +82,9 @@ def _mean_in_ball(rows, centre, ball, budget):
     """Mean of rows in a ball, its noise, the number of all, and what is left of the budget."""
     share, reach = _SHARES[budget.norm][0], in_norm(ball, rows.n_features, budget.norm)
     assign = one_cell(centre, reach, budget.norm)
-    moments = budget.release(rows, assign, 1, _MEAN_WEIGHTS, share)
-    n = floored_counts(moments)[0]
-    mean = centre + reach * shrunk_steps(moments)[0]
+    moments = budget.release(rows, assign, 1, weights=_MEAN_WEIGHTS, share=share)
+    n = moments.floored_counts[0]
+    mean = centre + reach * moments.shrunk_steps()[0]
     return mean, reach * moments.sd_sum / n, n, budget.rest(share)
 
 
@@ -109,7 +114,7 @@ _ROOM = 3.0
 
 
 @fill_doc
-class PrivatePCA(ClassNamePrefixFeaturesOutMixin, RowTransformerMixin, PrivateRowsEstimator):
+class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsEstimator):
     """Principal components under differential privacy, of tables of any width.
 
     A noisy mean, a private ball about it, and noisy second moments of rows
@@ -190,8 +195,6 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, RowTransformerMixin, PrivateRo
     >>> labels = model.fit(X).predict(X)
     """
 
-    _gaussian_only = False
-    _learns_mixture = False
     _parameter_constraints = {
         **PrivateRowsEstimator._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
@@ -222,14 +225,14 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, RowTransformerMixin, PrivateRo
         self.accountant = accountant
         self.random_state = random_state
 
-    def _check_features(self, n_features):
+    def _check_features(self, n_features: int) -> None:
         if self.n_components is not None and self.n_components > n_features:
             raise ValueError(
                 f"n_components={self.n_components} is more than the number of columns, "
                 f"{n_features}."
             )
 
-    def _learn(self, rows, budget, rng, box):
+    def _learn(self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box) -> None:
         noisy = noisy_covariance(rows, budget)
         values, vectors = np.linalg.eigh(noisy.covariance)
         values, vectors = values[::-1], vectors.T[::-1]
@@ -246,15 +249,17 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, RowTransformerMixin, PrivateRo
         self.explained_variance_ratio_ = variances / total if total > 0 else np.zeros(kept)
         self.noise_edge_ = unit**2 * edge
 
-    def _one_unit(self):
+    def _has_one_unit(self) -> bool:
         return True
 
-    def _released(self):
+    def _released(self) -> str:
         return "mean, principal components and their variances"
 
     @property
     def _n_features_out(self):
         return len(self.components_)
+
+    fit_transform = fit_transform
 
     @by_rows
     def transform(self, X: ArrayLike) -> FloatArray:

@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.filtration import GridFiltration
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin, quoted
-from sklearn_dptda.utils import as_diagram, check_collection
+from sklearn_dptda.utils._clouds import check_collection
+from sklearn_dptda.utils._distances import as_diagram
 from sklearn_dptda.utils._frames import refuse_dask
 from sklearn_dptda.utils._sklearn import HasMethods, Interval, _fit_context
 

@@ -5,16 +5,10 @@ and not private. It carries the bounds that a private release of its diagrams pa
 replaced point moves it, and how large it can be.
 """
 
-from sklearn_dptda.filtration._distance_to_measure import distance_to_measure
-from sklearn_dptda.filtration._dtm import DTMFiltration
+from sklearn_dptda.filtration._dtm import DTMFiltration, distance_to_measure, sensitivity_dtm
 from sklearn_dptda.filtration._grid_filtration import GridFiltration
-from sklearn_dptda.filtration._kernel import KernelDistanceFiltration
+from sklearn_dptda.filtration._kernel import KernelDistanceFiltration, sensitivity_kernel_distance
 from sklearn_dptda.filtration._lattice import LatticeHistogram
-from sklearn_dptda.filtration._sensitivities import (
-    sensitivity_cech,
-    sensitivity_dtm,
-    sensitivity_kernel_distance,
-)
 
 __all__ = [
     "DTMFiltration",
@@ -22,7 +16,6 @@ __all__ = [
     "KernelDistanceFiltration",
     "LatticeHistogram",
     "distance_to_measure",
-    "sensitivity_cech",
     "sensitivity_dtm",
     "sensitivity_kernel_distance",
 ]

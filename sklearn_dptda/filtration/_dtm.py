@@ -1,173 +1,173 @@
-"""Sums over the k nearest points at every node of a grid, a tile of nodes at a time.
+"""The distance-to-measure of point clouds: its sensitivity, a plain function, and on public grids.
 
-The distance to the k-th nearest point differs by no more than the nodes are
-apart. So of a tile with centre ``c`` and radius ``t``, points nearer to ``c``
-than ``r_k(c) - 2 t`` are among the nearest of each of its nodes, and points
-beyond ``r_k(c) + 2 t`` of none: only the ring between is looked at node by node.
+Proof: doc/theory/sensitivity.md, "Distance-to-measure".
 """
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from numbers import Real
 from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import KDTree
 
-from sklearn_dptda._typing import Bounds
-from sklearn_dptda.filtration._base_filtration import BaseGridFiltration
-from sklearn_dptda.filtration._distance_to_measure import tree_is_cheaper
-from sklearn_dptda.filtration._lattice import lattice_grid_values
-from sklearn_dptda.filtration._sensitivities import neighbour_count, sensitivity_dtm
+from sklearn_dptda._typing import Bounds, FloatArray, IntArray
+from sklearn_dptda.filtration._grid_filtration import BaseGridFiltration, ValuesAhead
+from sklearn_dptda.filtration._lattice import LatticeHistogram
+from sklearn_dptda.preprocessing import PrivateBounds
+from sklearn_dptda.privacy._parameters import quoted
+from sklearn_dptda.utils._bounds import diameter
+from sklearn_dptda.utils._clouds import check_cloud
 from sklearn_dptda.utils._sklearn import Interval
 
+# Nanoseconds, measured: one element of a partitioned row of distances, one neighbour from a k-d
+# tree, one offset of the lattice, and one grid node at it.
+_ROW_ELEMENT, _TREE_NEIGHBOUR, _LATTICE_OFFSET, _LATTICE_NODE = 3.0, 100.0, 2000.0, 1.2
+# Elements of a partitioned row that take as long as one neighbour from a k-d tree, where a single
+# call asks for them; measured for d = 2, 3 and n from 10^3 to 10^5.
+_TREE_COST = 40
+# Bytes of a block of distances: beyond them it leaves the processor's cache, and gains nothing.
+_CACHE_BYTES = 16 * 2**20
 # Nodes of a tile: more make the ring wider, fewer make more tiles.
-_NODES = 64
-# What rounding of distances may move a point across the edge of a ring, relatively.
-_SLACK = 1e-9
-_CACHE = 16 * 2**20
+_NODES_OF_TILE = 64
+# Relative rounding of distances, which may move a point across the edge of a ring.
+_DISTANCE_ROUNDING = 1e-9
 
 
-def tiled_sums(points, axes, power, memory):
-    """Sum the integers of the ``power.k`` nearest points at every node of a grid, as int64.
+def neighbour_count(m: float, n: int) -> int:
+    """Number of neighbours ``k = ceil(m * n)`` of the mass ``m`` in (0, 1].
 
-    ``axes`` are the increasing coordinates of the nodes; the work takes at most ``memory`` MiB,
-    down to one node at a time.
+    A product that exceeds an integer by rounding alone is not rounded up.
     """
-    # What the rounding of coordinates themselves may move a point by.
-    blur = 2.0**-49 * max(float(np.abs(axis).max()) for axis in axes)
-    neighbours = _Neighbours(points, power.k, blur)
-    size = max(1, int(min(memory * 2**20, _CACHE) // 8))
-    sums = np.empty(tuple(map(len, axes)), dtype=np.int64)
-    for tile, centre, radius in _tiles(axes):
-        places = [axis[part] for axis, part in zip(axes, tile, strict=True)]
-        sure, ring = neighbours(centre, radius, power.cap)
-        sums[tile] = _sums(places, sure, ring, power, size).reshape(sums[tile].shape)
-    return sums
+    if not 0 < m <= 1:
+        raise ValueError(f"m must be in (0, 1]; got {quoted(m)}.")
+    return min(max(math.ceil(m * n * (1 - 1e-12)), 1), n)
 
 
-def _tiles(axes):
-    """Slices, centre and radius of boxes of neighbouring nodes."""
-    side = max(1, round(_NODES ** (1 / len(axes))))
-    parts = [
-        [(slice(i, i + side), axis[i : i + side]) for i in range(0, len(axis), side)]
-        for axis in axes
-    ]
-    for tile in itertools.product(*parts):
-        ends = np.array([(places[0], places[-1]) for _, places in tile])
-        centre, half = ends.mean(axis=1), np.ptp(ends, axis=1) / 2
-        yield tuple(part for part, _ in tile), centre, float(np.linalg.norm(half))
+def sensitivity_dtm(m: float, n: int, p: float, diameter: float) -> float:
+    """Sup-norm sensitivity of the L^p distance-to-measure on a box.
 
+    With ``k = ceil(m n)``, one replaced point changes the sum of the ``k``
+    smallest ``p``-th powers of distances by at most ``diameter**p``, hence the
+    distance-to-measure by at most ``(diameter**p / k)**(1/p)``. By stability
+    this also bounds the bottleneck distance between the persistence diagrams.
+    The bound needs nothing of the set of possible records but its diameter. It
+    is attained for ``p = 1`` and ``k`` from 4 on wherever two records can be a
+    diameter apart (:func:`~sklearn_dptda.theory.dtm_worst_case`).
 
-class _Neighbours:
-    """Points that are among the nearest of all nodes of a tile, and those that may be of some."""
+    Parameters
+    ----------
+    m : float
+        Mass, in (0, 1].
+    n : int
+        Number of points.
+    p : float
+        Order, at least 1.
+    diameter : float
+        Largest distance between two points of the box, or the value at which
+        distances are capped, whichever is smaller.
 
-    def __init__(self, points, k, blur):
-        self._points, self._k, self._blur = points, k, blur
-        # Sorting into equal halves takes longer than it saves.
-        options = {"balanced_tree": False, "compact_nodes": False}
-        few = tree_is_cheaper(len(points), k)
-        self._tree = KDTree(points, **options) if few else None
+    Returns
+    -------
+    float
 
-    def __call__(self, centre, radius, cap):
-        """Return the points that are sure, and the ring of those that are not."""
-        points = self._points
-        if self._tree is None:
-            distances = _distances(points, centre)
-            kth = np.partition(distances, self._k - 1)[self._k - 1]
-        else:
-            kth = self._tree.query(centre, [self._k])[0][0]
-        # Beyond the cap all points count alike.
-        reach = min(kth + 2 * radius, cap + radius) * (1 + _SLACK) + self._blur
-        if self._tree is None:
-            near = distances <= reach
-            points, distances = points[near], distances[near]
-        else:
-            points = points[self._tree.query_ball_point(centre, reach)]
-            distances = _distances(points, centre)
-        sure = distances < (kth - 2 * radius) * (1 - _SLACK) - self._blur
-        return points[sure], points[~sure]
-
-
-def _distances(points, centre):
-    return np.sqrt(_squared([np.array([c]) for c in centre], points)[0])
-
-
-def _squared(places, points):
-    """Squared distances of the nodes of a box from points, axis by axis."""
-    squared = np.zeros((1, len(points)))
-    for axis, coordinates in enumerate(places):
-        step = (coordinates[:, None] - points[:, axis]) ** 2
-        squared = (squared[:, None] + step).reshape(len(squared) * len(step), len(points))
-    return squared
-
-
-def _sums(places, sure, ring, power, size):
-    """Sums at the nodes of one tile, in parts that fit into the cache."""
-    n_nodes = math.prod(map(len, places))
-    # What is neither sure nor in the ring lies beyond the cap.
-    rest = min(power.k - len(sure), len(ring))
-    sums = np.full(n_nodes, (power.k - len(sure) - rest) << power.bits, dtype=np.int64)
-    width = max(1, size // n_nodes)
-    for start in range(0, len(sure), width):
-        sums += power.integers(_squared(places, sure[start : start + width])).sum(axis=1)
-    if rest == 0:
-        return sums
-    first, *others = places
-    step = math.prod(map(len, others))
-    rows = max(1, size // (step * len(ring)))
-    for start in range(0, len(first), rows):
-        squared = _squared([first[start : start + rows], *others], ring)
-        if rest < len(ring):
-            squared.partition(rest - 1, axis=1)
-        part = slice(start * step, start * step + len(squared))
-        sums[part] += power.integers(squared[:, :rest]).sum(axis=1)
-    return sums
-
-
-# Powers of distances in fixed point.
-
-
-class FixedPointPower:
-    """``p``-th powers of capped distances as integers, so that sums are exact.
-
-    A distance ``t`` becomes ``round(2**bits * min(t / cap, 1)**p)``: a map of one record at a
-    time, with values in ``{0, ..., 2**bits}``. The sum of the ``k`` smallest is then an exact
-    integer, and replacing one record moves it by at most ``2**bits``, whatever the order of the
-    summation.
+    Examples
+    --------
+    >>> sensitivity_dtm(0.1, 1000, 1, 5.0)
+    0.05
     """
-
-    def __init__(self, cap, p, k):
-        self.cap, self.p, self.k = cap, p, k
-        self.bits = min(40, 62 - int(k).bit_length())
-
-    def integers(self, squared):
-        """Turn squared distances into integers."""
-        power = np.sqrt(squared)
-        power /= self.cap
-        np.minimum(power, 1.0, out=power)
-        if self.p != 1:
-            power **= self.p
-        power *= 2.0**self.bits
-        return np.rint(power, out=power).astype(np.int64)
-
-    def values(self, sums):
-        """Turn sums of ``k`` integers into values of the distance-to-measure."""
-        mean = np.asarray(sums, dtype=float) / (self.k * 2.0**self.bits)
-        return self.cap * (mean if self.p == 1 else mean ** (1 / self.p))
-
-    @property
-    def rounding(self):
-        """Bound of the floating-point error of :meth:`values`, both neighbours together."""
-        return self.cap * 2.0**-48
+    if p < 1:
+        raise ValueError(f"p must be at least 1; got {quoted(p)}.")
+    return diameter / neighbour_count(m, n) ** (1 / p)
 
 
-# The distance-to-measure of point clouds on a public grid.
+def distance_to_measure(
+    X: ArrayLike, query: ArrayLike, m: float, p: float = 1, *, memory: float = 256.0
+) -> FloatArray:
+    """L^p distance to the empirical measure of a point cloud.
 
-# Nanoseconds, measured: one element of a partitioned row of distances, one
-# neighbour from a k-d tree, one grid node per lattice offset.
-_ROW_ELEMENT, _TREE_ELEMENT, _LATTICE_ELEMENT = 3.0, 100.0, 1.2
+    The ``p``-mean of the distances from a query to its ``ceil(m n)`` nearest
+    points.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        The cloud.
+    query : array-like of shape (q, d)
+        Where to evaluate.
+    m : float
+        Mass, in (0, 1].
+    p : float, default=1
+        Order, at least 1.
+    memory : float, default=256.0
+        Bound of the working memory, in MiB.
+
+    Returns
+    -------
+    ndarray of shape (q,)
+        In the units of the data. An exact statistic of the cloud, *not*
+        private.
+
+    Raises
+    ------
+    ValueError
+        If ``m`` is outside (0, 1], ``p`` is below 1, or an array is not finite
+        and two-dimensional.
+
+    References
+    ----------
+    F. Chazal, D. Cohen-Steiner, Q. Mérigot, "Geometric inference for
+    probability measures", 2011.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_dptda import distance_to_measure
+    >>> angle = np.linspace(0, 2 * np.pi, 100, endpoint=False)
+    >>> circle = 1.5 * np.c_[np.cos(angle), np.sin(angle)]
+    >>> distance_to_measure(circle, [[0.0, 0.0]], m=0.2)
+    array([1.5])
+    """
+    X = check_cloud(X, "X", min_points=1)
+    query = check_cloud(query, "query", X.shape[1], min_points=1)
+    if not p >= 1:
+        raise ValueError(f"p must be at least 1; got {quoted(p)}.")
+    k = neighbour_count(m, len(X))
+    tree = KDTree(X) if _tree_is_cheaper(len(X), k) else None
+    bytes_per_query = 8 * (2 * len(X) if tree is None else 4 * k)
+    rows = max(1, int(min(memory * 2**20, _CACHE_BYTES) // bytes_per_query))
+    values = np.empty(len(query))
+    for start in range(0, len(query), rows):
+        part = slice(start, start + rows)
+        squared = _nearest_squared(X, tree, query[part], k)
+        values[part] = np.mean(squared ** (p / 2), axis=1) ** (1 / p)
+    return values
+
+
+def _tree_is_cheaper(n: int, k: int) -> bool:
+    """Whether a query of a k-d tree beats the partition of all distances."""
+    return _TREE_COST * k < n
+
+
+def _nearest_squared(
+    points: FloatArray, tree: KDTree | None, queries: FloatArray, k: int
+) -> FloatArray:
+    """Squared distances of each query from its ``k`` nearest points, in no particular order."""
+    if tree is not None:
+        distances, _ = tree.query(queries, k)
+        return distances.reshape(len(queries), k) ** 2
+    squared = np.zeros((len(queries), len(points)))
+    work = np.empty_like(squared)
+    for axis in range(points.shape[1]):
+        np.subtract(queries[:, axis, None], points[:, axis], out=work)
+        np.multiply(work, work, out=work)
+        squared += work
+    if k < len(points):
+        squared.partition(k - 1, axis=1)
+    return squared[:, :k]
 
 
 class DTMFiltration(BaseGridFiltration):
@@ -272,7 +272,7 @@ class DTMFiltration(BaseGridFiltration):
         self,
         m: float = 0.1,
         p: float = 1,
-        bounds: Bounds | None = None,
+        bounds: Bounds | PrivateBounds | None = None,
         resolution: int | Sequence[int] | None = None,
         *,
         max_distance: float | None = None,
@@ -291,57 +291,245 @@ class DTMFiltration(BaseGridFiltration):
         self.memory = memory
         self.n_jobs = n_jobs
 
-    def _statistic(self):
-        return f"L{self.p:g} distance-to-measure, m={self.m:g}"
-
-    def _check_scale(self):
-        if self._cap() < 1e-9 * self._diameter():
+    def _check_scale(self) -> None:
+        if self._cap() < 1e-9 * diameter(*self.bounds_):
             raise ValueError("max_distance is negligible against the bounds.")
 
-    def _cap(self):
-        if self.max_distance is None:
-            low, high = self.bounds_
-            return float((high - low).max()) / 2
-        return min(float(self.max_distance), self._diameter())
+    def _cap(self) -> float:
+        """Distance from which on all points count alike.
 
-    def _power(self, n):
+        Proof: doc/theory/sensitivity.md, "The upper bound and the default cap".
+        """
+        low, high = self.bounds_
+        if self.max_distance is None:
+            return float((high - low).max()) / 2
+        return min(float(self.max_distance), diameter(low, high))
+
+    def _power(self, n: int) -> "FixedPointPower":
         return FixedPointPower(self._cap(), self.p, neighbour_count(self.m, n))
 
-    def _bounds_of_values(self, n):
-        sensitivity = sensitivity_dtm(self.m, n, self.p, self._cap()) + self._power(n).rounding
-        return sensitivity, min(self._cap(), self._diameter() / 2)
+    def _values_ahead(self, n: int) -> ValuesAhead:
+        power, n_nodes = self._power(n), math.prod(map(len, self.axes_))
+        tree = _tree_is_cheaper(n, power.k)
+        mebibytes, n_offsets = self._lattice_work()
+        lattice_cost = n_offsets * (n_nodes * _LATTICE_NODE + _LATTICE_OFFSET)
+        return ValuesAhead(
+            statistic=f"L{self.p:g} distance-to-measure, m={self.m:g}",
+            sensitivity=sensitivity_dtm(self.m, n, self.p, power.cap) + power.rounding,
+            upper=min(power.cap, diameter(*self.bounds_) / 2),
+            lattice_error=self._lattice_shift,
+            exact_cost=n_nodes * (_TREE_NEIGHBOUR * power.k if tree else _ROW_ELEMENT * n),
+            lattice_cost=lattice_cost if mebibytes <= self.memory else math.inf,
+        )
 
-    def _exact(self, points):
+    def _exact(self, points: FloatArray) -> FloatArray:
         power = self._power(len(points))
-        return power.values(tiled_sums(points, self.axes_, power, self.memory)).ravel()
+        return power.values(tiled_sums(points, self.axes_, power, self.memory))
 
-    def _from_histogram(self, histogram):
-        needed = self._lattice_mebibytes()
+    def _from_histogram(self, histogram: LatticeHistogram) -> FloatArray:
+        needed, _ = self._lattice_work()
         if needed > self.memory:
             raise ValueError(
                 f"The lattice needs about {needed:.0f} MiB, but memory={self.memory:g} MiB: lower "
                 "refinement, resolution or max_distance, or raise memory."
             )
-        return lattice_grid_values(histogram, self.refinement_, self._power(histogram.n_points))
+        power = self._power(histogram.n_points)
+        return power.values(_lattice_sums(histogram, self.refinement_, power))
 
-    def _reach(self):
-        """Nodes of the lattice along each axis, and how many of them the cap spans."""
-        sides = np.array(self._lattice_shape())
+    def _lattice_work(self) -> tuple[float, float]:
+        """Mebibytes of the padded counts and the sorted offsets, and how many offsets there are."""
+        sides = np.array(self._lattice_shape)
         low, high = self.bounds_
-        spacing = (high - low) / (sides - 1)
-        return sides, np.minimum(self._cap() // spacing, sides - 1)
+        reach = np.minimum(self._cap() // ((high - low) / (sides - 1)), sides - 1)
+        n_offsets = float(np.prod(2 * reach + 1))
+        numbers = np.prod(sides + 2 * reach) + (2 * len(sides) + 4) * n_offsets
+        return 8 * float(numbers) / 2**20, n_offsets
 
-    def _lattice_mebibytes(self):
-        """Memory for the padded counts and the sorted offsets."""
-        sides, reach = self._reach()
-        numbers = np.prod(sides + 2 * reach) + (2 * len(sides) + 4) * np.prod(2 * reach + 1)
-        return 8 * numbers / 2**20
 
-    def _costs(self, n, n_nodes):
-        """Nanoseconds, roughly, of the exact values and of those from a lattice."""
-        k = neighbour_count(self.m, n)
-        exact = n_nodes * (_TREE_ELEMENT * k if tree_is_cheaper(n, k) else _ROW_ELEMENT * n)
-        if self._lattice_mebibytes() > self.memory:
-            return exact, math.inf
-        n_offsets = float(np.prod(2 * self._reach()[1] + 1))
-        return exact, n_offsets * (n_nodes * _LATTICE_ELEMENT + 2000.0)
+class FixedPointPower:
+    """``p``-th powers of capped distances as integers, so that sums are exact.
+
+    A distance ``t`` becomes ``round(2**bits * min(t / cap, 1)**p)``: a map of one record at a
+    time, with values in ``{0, ..., 2**bits}``. The sum of the ``k`` smallest is then an exact
+    integer, and replacing one record moves it by at most ``2**bits``, whatever the order of the
+    summation.
+    """
+
+    def __init__(self, cap: float, p: float, k: int) -> None:
+        self.cap, self.p, self.k = cap, p, k
+        self.bits = min(40, 62 - int(k).bit_length())
+        # Bound of the floating-point error of :meth:`values`, both neighbours together.
+        self.rounding = cap * 2.0**-48
+
+    def integers(self, squared: FloatArray) -> NDArray[np.int64]:
+        """Turn squared distances into integers."""
+        power = np.sqrt(squared)
+        power /= self.cap
+        np.minimum(power, 1.0, out=power)
+        if self.p != 1:
+            power **= self.p
+        power *= 2.0**self.bits
+        return np.rint(power, out=power).astype(np.int64)
+
+    def values(self, sums: NDArray[np.int64]) -> FloatArray:
+        """Turn sums of ``k`` integers into values of the distance-to-measure."""
+        mean = np.asarray(sums, dtype=float) / (self.k * 2.0**self.bits)
+        return self.cap * (mean if self.p == 1 else mean ** (1 / self.p))
+
+
+def tiled_sums(
+    points: FloatArray, axes: Sequence[FloatArray], power: FixedPointPower, memory: float
+) -> NDArray[np.int64]:
+    """Sum the integers of the ``power.k`` nearest points at every node of a grid.
+
+    ``axes`` are the increasing coordinates of the nodes; the work takes at most ``memory`` MiB,
+    down to one node at a time.
+
+    The distance to the k-th nearest point differs by no more than the nodes are apart. So of a
+    tile of nodes with centre ``c`` and radius ``t``, points nearer to ``c`` than ``r_k(c) - 2 t``
+    are among the nearest of each of its nodes, and points beyond ``r_k(c) + 2 t`` of none: only
+    the ring between is looked at node by node.
+    """
+    tree = None
+    if _tree_is_cheaper(len(points), power.k):
+        # Sorting into equal halves takes longer than it saves.
+        tree = KDTree(points, balanced_tree=False, compact_nodes=False)
+    size = max(1, int(min(memory * 2**20, _CACHE_BYTES) // 8))
+    sums = np.empty(tuple(map(len, axes)), dtype=np.int64)
+    for tile in _tiles(axes):
+        sure, ring = _sure_and_ring(points, tree, power, tile)
+        places = [axis[part] for axis, part in zip(axes, tile.part, strict=True)]
+        sums[tile.part] = _sums(places, sure, ring, power, size).reshape(sums[tile.part].shape)
+    return sums
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """A box of neighbouring nodes.
+
+    ``part`` are its slices of the axes; ``blur`` is what the rounding of coordinates may move a
+    point by.
+    """
+
+    part: tuple[slice, ...]
+    centre: FloatArray
+    radius: float
+    blur: float
+
+
+def _tiles(axes: Sequence[FloatArray]) -> Iterator[_Tile]:
+    blur = 2.0**-49 * max(float(np.abs(axis).max()) for axis in axes)
+    side = max(1, round(_NODES_OF_TILE ** (1 / len(axes))))
+    parts = [[slice(i, i + side) for i in range(0, len(axis), side)] for axis in axes]
+    for part in itertools.product(*parts):
+        ends = np.array([axis[p][[0, -1]] for axis, p in zip(axes, part, strict=True)])
+        radius = float(np.linalg.norm(np.ptp(ends, axis=1) / 2))
+        yield _Tile(part, ends.mean(axis=1), radius, blur)
+
+
+def _sure_and_ring(
+    points: FloatArray, tree: KDTree | None, power: FixedPointPower, tile: _Tile
+) -> tuple[FloatArray, FloatArray]:
+    """Points that are among the nearest of all nodes of a tile, and those that may be of some."""
+    if tree is None:
+        distances = np.sqrt(_squared(tile.centre[:, None], points)[0])
+        kth = np.partition(distances, power.k - 1)[power.k - 1]
+    else:
+        kth = tree.query(tile.centre, [power.k])[0][0]
+    # Beyond the cap all points count alike.
+    reach = min(kth + 2 * tile.radius, power.cap + tile.radius)
+    reach = reach * (1 + _DISTANCE_ROUNDING) + tile.blur
+    if tree is None:
+        near = distances <= reach
+        points, distances = points[near], distances[near]
+    else:
+        points = points[tree.query_ball_point(tile.centre, reach)]
+        distances = np.sqrt(_squared(tile.centre[:, None], points)[0])
+    sure = distances < (kth - 2 * tile.radius) * (1 - _DISTANCE_ROUNDING) - tile.blur
+    return points[sure], points[~sure]
+
+
+def _squared(places: Iterable[FloatArray], points: FloatArray) -> FloatArray:
+    """Squared distances of the nodes of a box from points, axis by axis."""
+    squared = np.zeros((1, len(points)))
+    for axis, coordinates in enumerate(places):
+        step = (coordinates[:, None] - points[:, axis]) ** 2
+        squared = (squared[:, None] + step).reshape(len(squared) * len(step), len(points))
+    return squared
+
+
+def _sums(
+    places: Sequence[FloatArray],
+    sure: FloatArray,
+    ring: FloatArray,
+    power: FixedPointPower,
+    size: int,
+) -> NDArray[np.int64]:
+    """Sums at the nodes of one tile, in parts of ``size`` numbers, which fit into the cache."""
+    n_nodes = math.prod(map(len, places))
+    # What is neither sure nor in the ring lies beyond the cap.
+    rest = min(power.k - len(sure), len(ring))
+    sums = np.full(n_nodes, (power.k - len(sure) - rest) << power.bits, dtype=np.int64)
+    width = max(1, size // n_nodes)
+    for start in range(0, len(sure), width):
+        sums += power.integers(_squared(places, sure[start : start + width])).sum(axis=1)
+    if rest == 0:
+        return sums
+    first, *others = places
+    step = math.prod(map(len, others))
+    rows = max(1, size // (step * len(ring)))
+    for start in range(0, len(first), rows):
+        squared = _squared([first[start : start + rows], *others], ring)
+        if rest < len(ring):
+            squared.partition(rest - 1, axis=1)
+        part = slice(start * step, start * step + len(squared))
+        sums[part] += power.integers(squared[:, :rest]).sum(axis=1)
+    return sums
+
+
+def _lattice_sums(
+    histogram: LatticeHistogram, refinement: int, power: FixedPointPower
+) -> NDArray[np.int64]:
+    """Sum the integers of the ``power.k`` nearest points, on every ``refinement``-th lattice node.
+
+    The sum of the ``k`` smallest values is the integral over the radius of how many of the ``k``
+    neighbours are still missing. Offsets between a node and the lattice are the same for all
+    nodes, so shells of equal distance are visited once, nearest first, for the whole grid
+    together; the cost does not depend on the number of points.
+    """
+    shape = np.array(histogram.shape)
+    spacing = (histogram.high - histogram.low) / (shape - 1)
+    # Shells beyond the cap all count as the cap: they need not be visited.
+    reach = np.minimum(shape - 1, np.floor(power.cap / spacing).astype(int))
+    offsets, levels = _shells(reach, spacing, power)
+    # Half as many bytes to move, where they hold the number of points.
+    narrow = np.int32 if histogram.n_points < 2**31 else np.int64
+    padded = np.pad(histogram.counts.astype(narrow), [(r, r) for r in reach])
+    reached: IntArray = np.zeros([len(range(0, size, refinement)) for size in shape], dtype=narrow)
+    sums = np.zeros(reached.shape, dtype=np.int64)
+    distinct, starts = np.unique(levels, return_index=True)
+    previous = 0
+    for level, (begin, end) in zip(
+        distinct, itertools.pairwise([*starts, len(levels)]), strict=True
+    ):
+        missing = np.maximum(power.k - reached, 0).astype(np.int64)
+        if not missing.any():
+            break
+        sums += missing * (level - previous)
+        previous = level
+        for corner in offsets[begin:end] + reach:
+            ends = corner + shape
+            reached += padded[tuple(map(slice, corner, ends, itertools.repeat(refinement)))]
+    missing = np.maximum(power.k - reached, 0).astype(np.int64)
+    return sums + missing * (2**power.bits - previous)
+
+
+def _shells(
+    reach: IntArray, spacing: FloatArray, power: FixedPointPower
+) -> tuple[IntArray, NDArray[np.int64]]:
+    """Offsets within the cap and their integer distances, nearest first."""
+    offsets = np.indices(tuple(2 * reach + 1)).reshape(len(reach), -1).T - reach
+    levels = power.integers(((offsets * spacing) ** 2).sum(axis=1))
+    inside = levels < 2**power.bits
+    order = np.argsort(levels[inside], kind="stable")
+    return offsets[inside][order], levels[inside][order]

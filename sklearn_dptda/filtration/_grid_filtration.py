@@ -1,14 +1,40 @@
-"""Functions on a regular grid of public nodes, and the bounds that travel with them."""
+"""Functions on a regular grid of public nodes, and the base of the estimators that compute them."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
 
-from sklearn_dptda._typing import FloatArray
+from sklearn_dptda._typing import Bounds, FloatArray
+from sklearn_dptda.filtration._lattice import LatticeHistogram
+from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyGuarantee
-from sklearn_dptda.privacy._parameters import quoted
+from sklearn_dptda.privacy._parameters import QuotedParametersMixin, quoted
+from sklearn_dptda.privacy._warnings import warn_caller
+from sklearn_dptda.utils._bounds import bounds_from_data, check_bounds
+from sklearn_dptda.utils._clouds import check_cloud, check_collection, first_places
+from sklearn_dptda.utils._frames import parts_elsewhere
+from sklearn_dptda.utils._reading import without_quotes
+from sklearn_dptda.utils._sklearn import Interval, ListOutputMixin, StrOptions, _fit_context
+from sklearn_dptda.utils._tasks import run
+
+# Nodes along each axis, by dimension. Odd numbers, so that the centre of the box is a node.
+_DEFAULT_RESOLUTION = {1: 1001, 2: 101, 3: 41, 4: 17}
+# Lattice steps per grid step, by dimension.
+_DEFAULT_REFINEMENT = {1: 4, 2: 2, 3: 1, 4: 1}
+# Ratio of the longest to the shortest side of a box from which on the estimators warn.
+_UNEQUAL_SIDES = 10.0
+# Nanoseconds per cloud that exact values may take where a lattice would be cheaper, but its error
+# larger than the change that one point can make.
+_NANOSECONDS_FOR_EXACT_VALUES = 30e9
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +88,7 @@ class GridFiltration:
     bounds_guarantee: PrivacyGuarantee | None = None
     n_clipped: int | None = field(default=None, repr=False)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "values", np.array(self.values, dtype=float))
         object.__setattr__(self, "axes", tuple(np.array(a, dtype=float) for a in self.axes))
         if not np.isfinite(self.values).all():
@@ -72,9 +98,6 @@ class GridFiltration:
         for name in ("sensitivity", "upper"):
             if not (np.isfinite(getattr(self, name)) and getattr(self, name) > 0):
                 raise ValueError(f"{name} must be a positive finite number.")
-        self._protect()
-
-    def _protect(self):
         for array in (self.values, *self.axes):
             array.setflags(write=False)
 
@@ -91,74 +114,320 @@ class GridFiltration:
     def __len__(self) -> int:
         return len(self.values)
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._protect()
+        # Pickles of arrays do not keep that they are read-only.
+        self.__post_init__()
 
 
-def grid_axes(low, high, resolution):
-    """Evenly spaced coordinates along each axis, both bounds included."""
-    return tuple(np.linspace(a, b, r) for a, b, r in zip(low, high, resolution, strict=True))
+@dataclass(frozen=True)
+class ValuesAhead:
+    """What is public of the values of any ``n`` points, before they are computed.
+
+    ``statistic``, ``sensitivity`` and ``upper`` are those of :class:`GridFiltration`. Values from a
+    lattice are off by ``lattice_error`` at most. Costs are nanoseconds, roughly.
+    """
+
+    statistic: str
+    sensitivity: float
+    upper: float
+    lattice_error: float
+    exact_cost: float
+    lattice_cost: float
 
 
-def grid_nodes(axes):
-    """All nodes of a grid, shape (n_nodes, d), last axis fastest."""
-    mesh = np.meshgrid(*axes, indexing="ij")
-    return np.stack([m.ravel() for m in mesh], axis=1)
+class BaseGridFiltration(QuotedParametersMixin, ListOutputMixin, TransformerMixin, BaseEstimator):
+    """Point clouds in, one :class:`GridFiltration` per cloud out.
+
+    A subclass bounds its function in ``_values_ahead``, and computes it in ``_exact`` and
+    ``_from_histogram``.
+    """
+
+    _parameter_constraints = {
+        "bounds": ["array-like", PrivateBounds, None],
+        "resolution": [Interval(Integral, 2, None, closed="left"), "array-like", None],
+        "method": [StrOptions({"auto", "exact", "lattice"})],
+        "refinement": [Interval(Integral, 1, None, closed="left"), None],
+        "memory": [Interval(Real, 0, None, closed="neither")],
+        "n_jobs": [Integral, None],
+    }
+    # For type checkers: parameters and fitted attributes of all subclasses.
+    bounds: Bounds | PrivateBounds | None
+    resolution: Any
+    method: str
+    refinement: int | None
+    memory: float
+    n_jobs: int | None
+    bounds_: tuple[FloatArray, FloatArray]
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Iterable[ArrayLike | LatticeHistogram], y: object = None) -> Self:
+        """Fix the public grid.
+
+        Parameters
+        ----------
+        X : list of array-like of shape (n_i, d), or array-like of shape (n_clouds, n, d)
+            The clouds. Only their dimension is learnt, unless ``bounds`` is
+            None. Histograms from :meth:`make_histogram` may stand for clouds.
+        y : Ignored
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If the clouds, ``bounds`` or ``resolution`` are unusable, or if the
+            grid does not fit into ``memory``.
+        """
+        clouds = self._check(X)
+        first = clouds[0]
+        d = first.n_features if isinstance(first, LatticeHistogram) else first.shape[1]
+        shape = _check_resolution(self.resolution, d, self.memory)
+        low, high, remarks = self._box(clouds, d)
+        self.axes_ = tuple(map(np.linspace, low, high, shape))
+        self.bounds_ = low, high
+        self._is_public = self.bounds is not None
+        self.refinement_ = self.refinement or _DEFAULT_REFINEMENT.get(d, 1)
+        self._lattice_shape = tuple((size - 1) * self.refinement_ + 1 for size in shape)
+        # How far a point moves to the nearest node of the lattice, at most.
+        cell = (high - low) / (np.array(self._lattice_shape) - 1)
+        self._lattice_shift = float(np.linalg.norm(cell)) / 2
+        self.n_features_in_ = d
+        if self.bounds_guarantee_ is None:
+            self._check_scale()
+        # Warnings come last: where they are errors, the box is there all the same.
+        for remark in remarks:
+            warn_caller(remark)
+        sides = high - low
+        if sides.max() > _UNEQUAL_SIDES * sides.min():
+            warn_caller(
+                f"bounds have sides of {sides.max():g} and {sides.min():g}: distances are measured "
+                "across columns, so that a short side hardly counts, and what is seen of the shape "
+                "is its shadow on the long ones. Divide columns by public numbers, so that a step "
+                "of one means as much in each of them.",
+            )
+        return self
+
+    def _check(
+        self, X: Iterable[ArrayLike | LatticeHistogram], n_features: int | None = None
+    ) -> list[FloatArray | LatticeHistogram]:
+        clouds: list[FloatArray | LatticeHistogram] = []
+        for i, cloud in enumerate(check_collection(X)):
+            if isinstance(cloud, LatticeHistogram):
+                if n_features not in (None, cloud.n_features):
+                    raise ValueError(f"X[{i}] has {cloud.n_features} features, not {n_features}.")
+                if cloud.n_points < 2:
+                    raise ValueError(f"X[{i}] has fewer than 2 points.")
+                n_features = cloud.n_features
+            else:
+                cloud = check_cloud(cloud, f"X[{i}]", n_features)
+                n_features = cloud.shape[1]
+            clouds.append(cloud)
+        return clouds
+
+    def _box(
+        self, clouds: list[FloatArray | LatticeHistogram], n_features: int
+    ) -> tuple[FloatArray, FloatArray, list[str]]:
+        """Lower and upper bounds, and what to warn of; keeps the guarantee of a private box."""
+        self.bounds_guarantee_ = None
+        if self.bounds is not None and not isinstance(self.bounds, PrivateBounds):
+            return *check_bounds(self.bounds, n_features), []
+        points = [cloud for cloud in clouds if not isinstance(cloud, LatticeHistogram)]
+        if len(points) < len(clouds):
+            raise ValueError("bounds must be given where histograms stand for clouds.")
+        if self.bounds is None:
+            return *bounds_from_data(points, type(self).__name__), []
+        if self.bounds.adjacency != "replace-one":
+            raise ValueError(
+                "bounds must have adjacency='replace-one': the sizes of clouds are public here."
+            )
+        box = clone(self.bounds)
+        remarks = box._fit_clouds(points)
+        self.bounds_guarantee_, self.clipped_share_ = box.privacy_guarantee_, box.clipped_share_
+        return *box.bounds_, remarks
+
+    def _learns_records(self) -> bool:
+        return self.bounds is None
+
+    def _releases_ahead(self, method: str, n_features: int | None) -> list[Any]:
+        """As of private estimators: a box that is not public is paid for in ``fit``."""
+        if isinstance(self.bounds, PrivateBounds):
+            return self.bounds._releases_ahead(method, n_features)
+        return []
+
+    def transform(self, X: Iterable[ArrayLike | LatticeHistogram]) -> list[GridFiltration]:
+        """Compute the filtration of each cloud.
+
+        Parameters
+        ----------
+        X : list of array-like of shape (n_i, d), or array-like of shape (n_clouds, n, d)
+            Points outside the bounds are clipped to them.
+
+        Returns
+        -------
+        list of GridFiltration
+            Exact statistics, *not* private. For a cloud that stands in several
+            places the same object.
+        """
+        check_is_fitted(self)
+        items = check_collection(X)
+        clouds = self._check(items, self.n_features_in_)
+        firsts = first_places(items)
+        distinct = sorted(set(firsts))
+        # Threads suffice: sorting, distances and matrix products release the lock.
+        filtrations = run(
+            self._one, [(clouds[i],) for i in distinct], n_jobs=self.n_jobs, prefer="threads"
+        )
+        # One cloud, one filtration: a release can see that it would be one of the same records.
+        of_cloud = dict(zip(distinct, filtrations, strict=True))
+        return [of_cloud[i] for i in firsts]
+
+    def _one(self, cloud: FloatArray | LatticeHistogram) -> GridFiltration:
+        n = cloud.n_points if isinstance(cloud, LatticeHistogram) else len(cloud)
+        ahead, on_lattice = self._choose(n)
+        if isinstance(cloud, LatticeHistogram):
+            if not self.make_histogram().matches(cloud):
+                raise ValueError(
+                    "A histogram must live on the lattice of this filtration: make it with "
+                    "make_histogram()."
+                )
+        elif on_lattice:
+            cloud = self.make_histogram().update(cloud)
+        if isinstance(cloud, LatticeHistogram):
+            values = self._from_histogram(cloud)
+            error, n_clipped = ahead.lattice_error, cloud.n_clipped
+        else:
+            inside = np.clip(cloud, *self.bounds_)
+            values = self._exact(inside)
+            error, n_clipped = 0.0, int((inside != cloud).any(axis=1).sum())
+        return GridFiltration(
+            values=np.minimum(values, ahead.upper).reshape(tuple(map(len, self.axes_))),
+            axes=self.axes_,
+            sensitivity=ahead.sensitivity,
+            upper=ahead.upper,
+            n_points=n,
+            statistic=ahead.statistic,
+            approximation_error=error,
+            public_bounds=self._is_public,
+            bounds_guarantee=self.bounds_guarantee_,
+            n_clipped=n_clipped,
+        )
+
+    def _choose(self, n: int) -> tuple[ValuesAhead, bool]:
+        """What is public of the values of ``n`` points, and whether they come from the lattice."""
+        ahead = self._values_ahead(n)
+        if self.method != "auto":
+            return ahead, self.method == "lattice"
+        coarse = ahead.lattice_error > ahead.sensitivity
+        affordable = coarse and ahead.exact_cost <= _NANOSECONDS_FOR_EXACT_VALUES
+        return ahead, ahead.exact_cost > ahead.lattice_cost and not affordable
+
+    def make_histogram(self, X: ArrayLike | Iterable[ArrayLike] | None = None) -> LatticeHistogram:
+        """Count points on the lattice that ``method="lattice"`` works with.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), iterable of such arrays, Dask collection or None
+            A cloud, or its chunks. The parts of a Dask array or data frame, of a
+            list of delayed clouds, or of an object with ``map_reduce`` as in
+            :meth:`sklearn_dptda.cluster.DPMoG.fit_chunks`, are counted where they
+            are. None returns an empty histogram.
+
+        Returns
+        -------
+        LatticeHistogram
+            It can be updated with further chunks, added to the histograms of
+            other parts of the cloud, and passed to :meth:`transform` in place
+            of the cloud.
+        """
+        check_is_fitted(self)
+        lattice = self.bounds_, self._lattice_shape
+        if (parts := parts_elsewhere(X)) is not None:
+            with without_quotes("a part of the cloud"):
+                return parts.map_reduce(partial(_counted, *lattice))
+        histogram = LatticeHistogram(*lattice)
+        if X is None:
+            return histogram
+        chunks: Any = [X] if _is_cloud(X) else X
+        for chunk in chunks:
+            histogram.update(chunk)
+        return histogram
+
+    def _check_scale(self) -> None:
+        """Refuse a length parameter that makes no sense for a public box of this size."""
+
+    def _values_ahead(self, n: int) -> ValuesAhead:
+        raise NotImplementedError
+
+    def _exact(self, points: FloatArray) -> FloatArray:
+        """Value at every node, of points within the bounds."""
+        raise NotImplementedError
+
+    def _from_histogram(self, histogram: LatticeHistogram) -> FloatArray:
+        """Value at every node, of counts on the lattice."""
+        raise NotImplementedError
+
+    def __sklearn_tags__(self) -> Tags:
+        """Describe the input: collections of clouds, no tables."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        tags.requires_fit = True
+        return tags
 
 
-# Nodes of a grid along each axis: a default for each dimension, and a bound by memory.
-
-# Odd numbers, so that the centre of the box is a node.
-_DEFAULTS = {1: 1001, 2: 101, 3: 41, 4: 17}
-_MOST_DIMENSIONS = max(_DEFAULTS)
-_PROJECTION = (
-    "the clouds to 2 or 3 dimensions by a projection that does not look at the data, such as "
-    "sklearn.random_projection.GaussianRandomProjection."
-)
+def _counted(bounds: Bounds, shape: tuple[int, ...], part: ArrayLike) -> LatticeHistogram:
+    """Histogram of a part of a cloud, computed where that part is."""
+    return LatticeHistogram(bounds, shape).update(part)
 
 
-def check_resolution(given, n_dims, memory):
+def _is_cloud(X: Any) -> bool:
+    """Whether X is one cloud rather than an iterable of chunks."""
+    if hasattr(X, "shape"):
+        return len(X.shape) == 2
+    return isinstance(X, list | tuple) and len(X) > 0 and np.ndim(X[0]) == 1
+
+
+def _check_resolution(given: Any, n_dims: int, memory: float) -> tuple[int, ...]:
     """Return one number of nodes per axis, or refuse what does not fit into ``memory`` MiB."""
-    if n_dims > _MOST_DIMENSIONS:
+    most = max(_DEFAULT_RESOLUTION)
+    projection = (
+        "the clouds to 2 or 3 dimensions by a projection that does not look at the data, such as "
+        "sklearn.random_projection.GaussianRandomProjection."
+    )
+    if n_dims > most:
         # The number of nodes may be beyond all floats.
         raise ValueError(
-            f"A grid in {n_dims} dimensions is not supported: at most {_MOST_DIMENSIONS}. "
-            f"Bring {_PROJECTION}"
+            f"A grid in {n_dims} dimensions is not supported: at most {most}. Bring {projection}"
         )
-    if given is None:
-        sizes = (_DEFAULTS[n_dims],) * n_dims
-    else:
-        resolution = np.asarray(given)
-        if resolution.ndim == 0:
-            resolution = np.full(n_dims, resolution)
-        whole = np.issubdtype(resolution.dtype, np.integer)
-        if resolution.shape != (n_dims,) or not whole or resolution.min() < 2:
-            raise ValueError(
-                "resolution must be an integer of at least 2, or one per coordinate "
-                f"({n_dims} here); got {quoted(given)}."
-            )
-        sizes = tuple(int(r) for r in resolution)
-    n_nodes = int(np.prod([float(r) for r in sizes]))
-    if _mebibytes(n_dims, n_nodes) > memory:
+    resolution = np.asarray(_DEFAULT_RESOLUTION[n_dims] if given is None else given)
+    if resolution.ndim == 0:
+        resolution = np.full(n_dims, resolution)
+    whole = np.issubdtype(resolution.dtype, np.integer)
+    if resolution.shape != (n_dims,) or not whole or resolution.min() < 2:
         raise ValueError(
-            f"A grid of {n_nodes} nodes in {n_dims} dimensions needs about "
-            f"{_mebibytes(n_dims, n_nodes):.3g} MiB, but memory={memory:g} MiB. Lower resolution "
-            f"or raise memory. Or bring {_PROJECTION}"
+            "resolution must be an integer of at least 2, or one per coordinate "
+            f"({n_dims} here); got {quoted(given)}."
+        )
+    sizes = tuple(int(size) for size in resolution)
+    n_nodes = math.prod(sizes)
+    # Floating-point work: values, coordinates and sums of every node.
+    needed = n_nodes * 8 * (n_dims + 3) / 2**20
+    if needed > memory:
+        raise ValueError(
+            f"A grid of {n_nodes} nodes in {n_dims} dimensions needs about {needed:.3g} MiB, but "
+            f"memory={memory:g} MiB. Lower resolution or raise memory. Or bring {projection}"
         )
     return sizes
 
 
-def resolution_for(error, sides):
+def resolution_for(error: float, sides: FloatArray) -> int:
     """Nodes per axis for which no place of a box is further than ``error`` from a node.
 
     The default where that is enough, and less than twice as many where even they are not.
     """
-    least = _DEFAULTS.get(len(sides), 2)
+    least = _DEFAULT_RESOLUTION.get(len(sides), 2)
     needed = 1 + math.ceil(float(np.linalg.norm(sides)) / (2 * error))
     return min(max(least, needed | 1), 2 * least - 1)
-
-
-def _mebibytes(n_dims, n_nodes):
-    """Floating-point work of a grid: values, coordinates and sums of every node."""
-    return n_nodes * 8 * (n_dims + 3) / 2**20

@@ -4,7 +4,6 @@ Pairs of nodes are flipped with a public probability, which travels with the noi
 embedding takes the bias of the flips off with it.
 """
 
-from sklearn_dptda.graph._detection_limit import DetectionLimit, detection_limit
 from sklearn_dptda.graph._embedding import AdjacencySpectralEmbedding
 from sklearn_dptda.graph._flip import EdgeFlip, LaplaceFlip
 from sklearn_dptda.graph._noisy import NoisyAdjacency, PackedAdjacency
@@ -17,12 +16,10 @@ from sklearn_dptda.graph._random_graphs import (
 
 __all__ = [
     "AdjacencySpectralEmbedding",
-    "DetectionLimit",
     "EdgeFlip",
     "LaplaceFlip",
     "NoisyAdjacency",
     "PackedAdjacency",
-    "detection_limit",
     "make_latent",
     "make_mixed_membership",
     "make_rdpg",

@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, csr_array, issparse
 
-from sklearn_dptda._typing import SparseLike
-from sklearn_dptda.utils import refuse_lossy
-from sklearn_dptda.utils._frames import refuse_dask
+from sklearn_dptda._typing import IntArray, SparseLike
+from sklearn_dptda.utils._frames import refuse_dask, refuse_lossy
 from sklearn_dptda.utils._reading import without_quotes
 
 
@@ -27,9 +26,6 @@ class NetworkxGraph(Protocol):
 
 GraphLike: TypeAlias = ArrayLike | SparseLike | NetworkxGraph
 
-# Rows that are merged together.
-_ROWS = 1024
-
 
 def check_adjacency(X: GraphLike, directed: bool = False) -> csr_array:
     """Turn a graph into its adjacency matrix, without explicit zeros and with sorted indices.
@@ -41,7 +37,7 @@ def check_adjacency(X: GraphLike, directed: bool = False) -> csr_array:
     return A
 
 
-def check_graph(A, directed=False):
+def check_graph(A: csr_array, directed: bool = False) -> None:
     """Refuse zeros and ones, from :func:`check_links`, that are no adjacency matrix."""
     n, m = A.shape
     if n != m:
@@ -87,7 +83,7 @@ def check_links(X: Any) -> csr_array:
     return A.astype(np.float32)
 
 
-def _sparse_of(X):
+def _sparse_of(X: Any) -> Any:
     """Sparse array of a networkx graph; anything else as it is."""
     if hasattr(X, "adjacency") and hasattr(X, "nodes"):
         import networkx
@@ -107,49 +103,11 @@ def _sparse_of(X):
     return X
 
 
-def of_pairs(rows, columns, shape, symmetric):
+def of_pairs(
+    rows: IntArray, columns: IntArray, shape: tuple[int, int], symmetric: bool
+) -> csr_array:
     """Adjacency matrix, in float32, of pairs of nodes; ``symmetric`` ones stand for two entries."""
     if symmetric:
         rows, columns = np.r_[rows, columns], np.r_[columns, rows]
     data = np.ones(len(rows), dtype=np.float32)
     return csr_array(coo_array((data, (rows, columns)), shape))
-
-
-def of_sorted_pairs(parts, shape):
-    """Matrix, in int8, of pairs that come in parts, in the order of rows and columns.
-
-    Takes the memory of little more than the result.
-    """
-    counts, columns = np.zeros(shape[0], dtype=np.int64), []
-    for rows, part in parts:
-        counts += np.bincount(rows, minlength=shape[0])
-        columns.append(part.astype(np.int32))
-    indices = np.concatenate(columns)
-    data = np.ones(len(indices), dtype=np.int8)
-    return csr_array((data, indices, _starts(counts)), shape)
-
-
-def with_transpose(upper):
-    """Symmetric matrix, in float32, of its half above the diagonal; indices are and stay sorted."""
-    lower = upper.T.tocsr()
-    counts = np.diff(lower.indptr), np.diff(upper.indptr)
-    starts = _starts(counts[0].astype(np.int64) + counts[1])
-    indices = np.empty(starts[-1], dtype=np.int32)
-    n = upper.shape[0]
-    for first in range(0, n, _ROWS):
-        part = slice(first, min(first + _ROWS, n))
-        places = np.arange(starts[part.start], starts[part.stop])
-        # In each row, columns of the lower half come first.
-        ends = (starts[part] + counts[0][part]).astype(np.int64)
-        below = places < np.repeat(ends, counts[0][part] + counts[1][part])
-        here = indices[starts[part.start] : starts[part.stop]]
-        for half, chosen in ((lower, below), (upper, ~below)):
-            here[chosen] = half.indices[half.indptr[part.start] : half.indptr[part.stop]]
-    del lower
-    return csr_array((np.ones(len(indices), dtype=np.float32), indices, starts), upper.shape)
-
-
-def _starts(counts):
-    starts = np.r_[0, np.cumsum(counts)]
-    # Indices of 32 bits are half as large, as long as their number fits as well.
-    return starts.astype(np.int32) if starts[-1] <= np.iinfo(np.int32).max else starts

@@ -1,13 +1,16 @@
-"""Spectral embeddings of noisy graphs, without the bias of the flips."""
+"""Spectral embeddings of noisy graphs, without the bias of the flips.
+
+Proof: doc/theory/graphs.md, "Bias".
+"""
 
 from numbers import Integral, Real
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 from scipy.sparse.linalg import LinearOperator, aslinearoperator, eigsh
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import FloatArray, LegacyRandomStateLike
@@ -16,10 +19,11 @@ from sklearn_dptda.graph._noisy import PackedAdjacency
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
-# Eigenvalues of noise stay below its edge, but for fluctuations at this size.
-SLACK = 1.05
-# Dimension of the space that eigenvectors are sought in, and their relative error.
-_KRYLOV, _TOLERANCE = 60, 1e-6
+# Eigenvalues count beyond this multiple of the edge of the noise, about which the largest
+# eigenvalue of noise fluctuates. Simulated: doc/theory/graphs.md, "What can be seen".
+NOISE_EDGE_MARGIN = 1.05
+# Least dimension of the space in which eigenvectors are sought, and their relative error.
+_KRYLOV_DIMENSION, _EIGENVECTOR_TOLERANCE = 60, 1e-6
 
 
 class AdjacencySpectralEmbedding(
@@ -73,8 +77,8 @@ class AdjacencySpectralEmbedding(
 
     Notes
     -----
-    How large groups must be to come out of the noise, :func:`detection_limit`
-    says beforehand.
+    How large groups must be to come out of the noise,
+    :func:`~sklearn_dptda.theory.detection_limit` says beforehand.
 
     Post-processing: as private as the graph, normalized or not. The unbiased
     matrix ``(A - p) / (1 - 2 p)`` is never formed.
@@ -162,13 +166,27 @@ class AdjacencySpectralEmbedding(
             raise ValueError(f"n_components={wanted} needs more than the graph's {n} nodes.")
         self.n_features_in_ = n
         self.flip_probability_ = self._probability(X)
-        if _n_ones(A) == 0:
+        n_ones = _n_ones(A)
+        if n_ones == 0:
             raise ValueError("the graph has no edges: there is nothing to embed.")
         start = check_random_state(self.random_state).uniform(-1, 1, n)
-        values, vectors = _leading(unbiased(A, self.flip_probability_), wanted, start)
-        self.noise_edge_ = noise_edge(A, self.flip_probability_)
+        values, vectors = eigsh(
+            unbiased(A, self.flip_probability_),
+            wanted,
+            which="LM",
+            v0=start,
+            # Eigenvalues at the edge of the noise lie close together: a larger space tells them
+            # apart sooner, and their statistical error is far above this one.
+            ncv=min(max(2 * wanted + 1, _KRYLOV_DIMENSION), n),
+            tol=_EIGENVECTOR_TOLERANCE,
+        )
+        # What the largest eigenvalue of independent noise of this density is about.
+        # Proof: doc/theory/graphs.md, "Dimension".
+        density = n_ones / (n * (n - 1))
+        spread = 2 * np.sqrt(n * density * (1 - density))
+        self.noise_edge_ = spread / (1 - 2 * self.flip_probability_)
         if self.n_components is None:
-            beyond = np.abs(values) > SLACK * self.noise_edge_
+            beyond = np.abs(values) > NOISE_EDGE_MARGIN * self.noise_edge_
             kept = beyond if beyond.any() else np.abs(values) == np.abs(values).max()
             values, vectors = values[kept], vectors[:, kept]
         self.eigenvalues_, vectors = _in_order(values, vectors)
@@ -231,18 +249,22 @@ class AdjacencySpectralEmbedding(
             return self._output(unbiased(A, p) @ weights)
         return self._output((A @ weights - p * weights.sum(axis=0)) / (1 - 2 * p))
 
-    def _output(self, coordinates):
-        """Coordinates as they are asked for: positions or directions."""
+    def _output(self, coordinates: FloatArray) -> FloatArray:
+        """Coordinates as they are asked for: positions or directions.
+
+        Proof: doc/theory/graphs.md, "Lengths".
+        """
         if not self.normalize:
             return coordinates
         lengths = np.linalg.norm(coordinates, axis=1, keepdims=True)
         # What is zero but for the error of the eigensolver has no direction.
-        error = _TOLERANCE * np.linalg.norm(self.embedding_) / np.sqrt(self.n_features_in_)
+        error = _EIGENVECTOR_TOLERANCE * np.linalg.norm(self.embedding_)
+        error /= np.sqrt(self.n_features_in_)
         return np.divide(
             coordinates, lengths, out=np.zeros_like(coordinates), where=lengths > error
         )
 
-    def _probability(self, X):
+    def _probability(self, X: Any) -> float:
         if self.flip_probability != "auto":
             return float(self.flip_probability)
         p = getattr(X, "flip_probability", 0.0)
@@ -255,10 +277,10 @@ class AdjacencySpectralEmbedding(
         return float(p)
 
     @property
-    def _n_features_out(self):
+    def _n_features_out(self) -> int:
         return self.n_components_
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         """Say what input is."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -267,7 +289,7 @@ class AdjacencySpectralEmbedding(
         return tags
 
 
-def _symmetric(X):
+def _symmetric(X: Any) -> csr_array | PackedAdjacency:
     """Adjacency of an undirected graph."""
     if not isinstance(X, PackedAdjacency):
         return check_adjacency(X)
@@ -278,21 +300,7 @@ def _symmetric(X):
     return X
 
 
-def _leading(operator, n_components, start):
-    """Eigenvalues of the largest sizes, and their vectors."""
-    return eigsh(
-        operator,
-        n_components,
-        which="LM",
-        v0=start,
-        # Eigenvalues at the edge of the noise lie close together: a larger space tells them
-        # apart sooner, and their statistical error is far above this one.
-        ncv=min(max(2 * n_components + 1, _KRYLOV), operator.shape[0]),
-        tol=_TOLERANCE,
-    )
-
-
-def _in_order(values, vectors):
+def _in_order(values: FloatArray, vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Eigenvalues from positive to negative ones, large before small, and oriented vectors."""
     # What is zero but for rounding has no sign and no direction.
     values[np.abs(values) <= len(vectors) * np.finfo(float).eps * np.abs(values).max()] = 0.0
@@ -303,15 +311,15 @@ def _in_order(values, vectors):
     return values, vectors * np.sign(vectors[largest, np.arange(len(largest))])
 
 
-def unbiased(A, probability):
+def unbiased(A: csr_array | PackedAdjacency, probability: float) -> LinearOperator:
     """Operator whose expectation is the adjacency matrix, without loops, before the flips."""
     A = aslinearoperator(A.astype(np.float64) if issparse(A) else A)
     scale = 1 / (1 - 2 * probability)
 
-    def multiply(V):
+    def multiply(V: FloatArray) -> FloatArray:
         return scale * (A @ V - probability * (V.sum(axis=0) - V))
 
-    def multiply_adjoint(V):
+    def multiply_adjoint(V: FloatArray) -> FloatArray:
         return scale * (A.rmatmat(V) - probability * (V.sum(axis=0) - V))
 
     return LinearOperator(
@@ -324,14 +332,7 @@ def unbiased(A, probability):
     )
 
 
-def noise_edge(A, probability):
-    """What the largest eigenvalue of independent noise of this density is about."""
-    n = A.shape[0]
-    density = _n_ones(A) / (n * (n - 1))
-    return 2 * np.sqrt(n * density * (1 - density)) / (1 - 2 * probability)
-
-
-def _n_ones(A):
+def _n_ones(A: csr_array | PackedAdjacency) -> int:
     if isinstance(A, PackedAdjacency):
         return sum(int(A.rows(part).sum(dtype=np.float64)) for part in A.parts())
     return A.nnz

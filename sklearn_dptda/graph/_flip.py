@@ -1,4 +1,7 @@
-"""Edge differential privacy by flipping pairs of nodes."""
+"""Edge differential privacy by flipping pairs of nodes.
+
+Proof: doc/theory/graphs.md, "Flips".
+"""
 
 import math
 from collections.abc import Iterator
@@ -7,16 +10,12 @@ from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import RandomStateLike, SparseLike
-from sklearn_dptda.graph._adjacency import (
-    GraphLike,
-    check_adjacency,
-    check_graph,
-    check_links,
-)
+from sklearn_dptda.graph._adjacency import GraphLike, check_adjacency, check_graph, check_links
 from sklearn_dptda.graph._flipped_pairs import (
     Pairs,
     changed,
@@ -31,18 +30,19 @@ from sklearn_dptda.privacy import (
     PrivacyAccountant,
     PrivacyGuarantee,
     PrivateEstimatorMixin,
-    flip_numerator,
-    successes,
 )
+from sklearn_dptda.privacy._estimator import PrivateTags
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
+from sklearn_dptda.privacy._noise import flip_numerator
+from sklearn_dptda.privacy._rare_coins import successes
 from sklearn_dptda.utils._sklearn import Interval, ListOutputMixin, StrOptions, _fit_context
 
-# Above this density bits are smaller than a sparse matrix of 5 bytes an entry.
-_PACKED_DENSITY = 1 / 40
-# Below this number of nodes nobody minds either way.
-_FEW_NODES = 2000
-# Edges that are handed over together.
-_BLOCK = 1 << 20
+# Density above which bits are smaller than a sparse matrix of 5 bytes an entry.
+_LEAST_PACKED_DENSITY = 1 / 40
+# Number of nodes below which both are small.
+_LEAST_PACKED_NODES = 2000
+# Edges that iter_edges hands over together.
+_EDGES_PER_BLOCK = 1 << 20
 
 
 class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstimator):
@@ -94,13 +94,10 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
         A = check_adjacency(X, self.directed)
         self.n_features_in_ = A.shape[1]
         self.flip_probability_ = self._numerator() / 2.0**64
-        self._promise(self._guarantee())
+        self._promise(self._guarantee_ahead(A.shape[1]))
         return self
 
-    def _guarantee_ahead(self, n_features):
-        return self._guarantee()
-
-    def _guarantee(self):
+    def _guarantee_ahead(self, n_features: int | None) -> PrivacyGuarantee:
         return PrivacyGuarantee(
             epsilon=float(self.epsilon),
             delta=0.0,
@@ -199,30 +196,32 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
         if A.shape != (self.n_features_in_, self.n_features_in_):
             raise ValueError("X is not on the nodes of fit.")
         check_graph(A, self.directed)
-        kind = "directed" if self.directed else "undirected"
-        pairs = Pairs(A.shape[0], A.shape[1], kind)
-        blocks = in_blocks(changed(A, pairs, self._pay_and_flip(pairs)), _BLOCK)
+        pairs = Pairs(A.shape[0], A.shape[1], "directed" if self.directed else "undirected")
+        blocks = in_blocks(changed(A, pairs, self._pay_and_flip(pairs)), _EDGES_PER_BLOCK)
         return (np.column_stack(pairs.pair(ranks)) for ranks in blocks)
 
-    def _release(self, A, kind):
-        pairs = Pairs(*A.shape, kind)
-        packed = self._packs(A.shape)
+    def _release(self, A: csr_array, kind: str) -> NoisyAdjacency | PackedAdjacency:
+        pairs = Pairs(A.shape[0], A.shape[1], kind)
+        packed = self.storage == "packed"
+        if self.storage == "auto":
+            # From public numbers alone.
+            dense = self.flip_probability_ > _LEAST_PACKED_DENSITY
+            packed = dense and min(A.shape) >= _LEAST_PACKED_NODES
         refuse_too_large(pairs, packed, self.flip_probability_)
         flip = flip_packed if packed else flip_sparse
         return flip(A, pairs, self._pay_and_flip(pairs), self.flip_probability_)
 
-    def _pay_and_flip(self, pairs):
+    def _pay_and_flip(self, pairs: Pairs) -> Iterator[NDArray[np.int64]]:
+        """Ranks of the pairs that are flipped, part by part."""
         self._check_promise()
         with self._paid(self.privacy_guarantee_) as (seed,):
             return successes(NoiseSource(seed), self._numerator(), len(pairs))
 
-    def _packs(self, shape):
-        if self.storage == "auto":
-            # From public numbers alone.
-            return min(shape) >= _FEW_NODES and self.flip_probability_ > _PACKED_DENSITY
-        return self.storage == "packed"
+    def _numerator(self) -> int:
+        """Probability of a flip, times 2**64."""
+        raise NotImplementedError
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> PrivateTags:
         """Say what input and a release are."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -270,7 +269,7 @@ class EdgeFlip(_Flip):
     --------
     LaplaceFlip : Rounded Laplace noise; more flips for the same promise.
     AdjacencySpectralEmbedding : Coordinates of the nodes.
-    detection_limit : How dense a block must be to be seen afterwards.
+    sklearn_dptda.theory.detection_limit : How dense a block must be to be seen afterwards.
 
     Notes
     -----
@@ -313,12 +312,12 @@ class EdgeFlip(_Flip):
         "epsilon": [Interval(Real, 0, None, closed="both")],
     }
 
-    def _numerator(self):
+    def _numerator(self) -> int:
         if self.epsilon == 0:
             return 1 << 63
         return flip_numerator(float(self.epsilon), 2)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> PrivateTags:
         """Say that no loss at all can be asked for."""
         tags = super().__sklearn_tags__()
         tags.privacy.zero_epsilon = True
@@ -363,7 +362,7 @@ class LaplaceFlip(_Flip):
     True
     """
 
-    def _numerator(self):
+    def _numerator(self) -> int:
         epsilon = float(self.epsilon)
         if math.isinf(epsilon):
             return 0

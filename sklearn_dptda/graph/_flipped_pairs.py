@@ -1,11 +1,19 @@
-"""Pairs of nodes and their ranks, in exact integers."""
+"""Numbered pairs of nodes, and the edges of a graph after some of its pairs were flipped.
+
+Proof: doc/theory/graphs.md, "Drawing them".
+"""
 
 import os
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from sklearn_dptda.graph._adjacency import of_sorted_pairs, with_transpose
 from sklearn_dptda.graph._noisy import NoisyAdjacency, PackedAdjacency
+
+# Bytes of an edge in a sparse matrix, and in its transpose while that is made.
+_BYTES_OF_EDGE = 25
+# Rows of a matrix and its transpose that are merged together.
+_ROWS_AT_ONCE = 1024
 
 
 class Pairs:
@@ -45,12 +53,6 @@ class Pairs:
         return rows, columns
 
 
-# Edges of a graph after some of its pairs were flipped, in memory or block by block.
-
-# Of a sparse matrix, with its transpose while that is made.
-_BYTES_OF_EDGE = 25
-
-
 def refuse_too_large(pairs, packed, probability):
     """ValueError where a release, by public numbers alone, needs more memory than there is."""
     needed = (
@@ -74,10 +76,50 @@ def _memory():
 
 
 def flip_sparse(A, pairs, flips, probability):
-    noisy = of_sorted_pairs((pairs.pair(ranks) for ranks in changed(A, pairs, flips)), A.shape)
+    noisy = _of_sorted_pairs((pairs.pair(ranks) for ranks in changed(A, pairs, flips)), A.shape)
     if pairs.kind == "undirected":
-        noisy = with_transpose(noisy)
+        noisy = _with_transpose(noisy)
     return NoisyAdjacency.of(noisy, probability, pairs.kind == "bipartite")
+
+
+def _of_sorted_pairs(parts, shape):
+    """Matrix, in int8, of pairs that come in parts, in the order of rows and columns.
+
+    Takes the memory of little more than the result.
+    """
+    counts, columns = np.zeros(shape[0], dtype=np.int64), []
+    for rows, part in parts:
+        counts += np.bincount(rows, minlength=shape[0])
+        columns.append(part.astype(np.int32))
+    indices = np.concatenate(columns)
+    data = np.ones(len(indices), dtype=np.int8)
+    return csr_array((data, indices, _starts(counts)), shape)
+
+
+def _with_transpose(upper):
+    """Symmetric matrix, in float32, of its half above the diagonal; indices are and stay sorted."""
+    lower = upper.T.tocsr()
+    counts = np.diff(lower.indptr), np.diff(upper.indptr)
+    starts = _starts(counts[0].astype(np.int64) + counts[1])
+    indices = np.empty(starts[-1], dtype=np.int32)
+    n = upper.shape[0]
+    for first in range(0, n, _ROWS_AT_ONCE):
+        part = slice(first, min(first + _ROWS_AT_ONCE, n))
+        places = np.arange(starts[part.start], starts[part.stop])
+        # In each row, columns of the lower half come first.
+        ends = (starts[part] + counts[0][part]).astype(np.int64)
+        below = places < np.repeat(ends, counts[0][part] + counts[1][part])
+        here = indices[starts[part.start] : starts[part.stop]]
+        for half, chosen in ((lower, below), (upper, ~below)):
+            here[chosen] = half.indices[half.indptr[part.start] : half.indptr[part.stop]]
+    del lower
+    return csr_array((np.ones(len(indices), dtype=np.float32), indices, starts), upper.shape)
+
+
+def _starts(counts):
+    starts = np.r_[0, np.cumsum(counts)]
+    # Indices of 32 bits are half as large, as long as their number fits as well.
+    return starts.astype(np.int32) if starts[-1] <= np.iinfo(np.int32).max else starts
 
 
 def changed(A, pairs, flips):

@@ -1,7 +1,7 @@
 """Noisy adjacency matrices, which know how often their edges were flipped."""
 
 from collections.abc import Iterator
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -11,7 +11,7 @@ from scipy.sparse.linalg import LinearOperator
 from sklearn_dptda._typing import SparseLike
 
 # Zeros and ones that are unpacked together: they should stay in a processor's cache.
-_ENTRIES = 1 << 20
+_ENTRIES_AT_ONCE = 1 << 20
 
 
 class NoisyAdjacency(csr_array):
@@ -41,7 +41,7 @@ class NoisyAdjacency(csr_array):
         noisy.flip_probability, noisy.links = float(flip_probability), links
         return noisy
 
-    def _like(self, other):
+    def _like(self, other: Any) -> Any:
         if not isinstance(other, NoisyAdjacency):
             return other
         other.flip_probability = self.flip_probability
@@ -56,10 +56,10 @@ class NoisyAdjacency(csr_array):
         """Copy of another type, of the same probability."""
         return self._like(super().astype(dtype, casting=casting, copy=copy))
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: Any) -> Any:
         return self._like(super().__getitem__(key))
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         return self.__dict__.copy()
 
 
@@ -114,19 +114,19 @@ class PackedAdjacency(LinearOperator):
 
     def parts(self) -> Iterator[slice]:
         """Slices of rows that are unpacked together."""
-        step = max(_ENTRIES // self.shape[1], 1)
+        step = max(_ENTRIES_AT_ONCE // self.shape[1], 1)
         return (slice(i, i + step) for i in range(0, self.shape[0], step))
 
-    def _matmat(self, X):
+    def _matmat(self, X: ArrayLike) -> NDArray[np.float32]:
         X = np.asarray(X, dtype=np.float32)
         return np.vstack([self.rows(part) @ X for part in self.parts()])
 
-    def _matvec(self, x):
+    def _matvec(self, x: ArrayLike) -> NDArray[np.float32]:
         return self._matmat(np.reshape(x, (-1, 1)))[:, 0]
 
-    def _rmatmat(self, X):
+    def _rmatmat(self, X: ArrayLike) -> NDArray[np.float32]:
         X = np.asarray(X, dtype=np.float32)
         return sum(self.rows(part).T @ X[part] for part in self.parts())
 
-    def _rmatvec(self, x):
+    def _rmatvec(self, x: ArrayLike) -> NDArray[np.float32]:
         return self._rmatmat(np.reshape(x, (-1, 1)))[:, 0]

@@ -1,6 +1,6 @@
 """Random graphs with a latent shape."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -12,8 +12,9 @@ from sklearn_dptda._typing import FloatArray, IntArray, LegacyRandomStateLike
 from sklearn_dptda.graph._adjacency import of_pairs
 from sklearn_dptda.privacy._parameters import quoted
 
-_ROWS = 1024
-SHAPES = ("circle", "sphere", "two_circles", "figure_eight")
+# Rows of a graph whose pairs are drawn together.
+_ROWS_AT_ONCE = 1024
+_SHAPES = ("circle", "sphere", "two_circles", "figure_eight")
 
 
 def make_latent(
@@ -52,7 +53,7 @@ def make_latent(
         u = rng.standard_normal((n_nodes, 3))
         u /= np.linalg.norm(u, axis=1, keepdims=True)
     else:
-        raise ValueError(f"shape must be one of {', '.join(SHAPES)}; got {quoted(shape)}.")
+        raise ValueError(f"shape must be one of {', '.join(_SHAPES)}; got {quoted(shape)}.")
     return np.column_stack([u, np.ones(n_nodes)]) / np.sqrt(2)
 
 
@@ -213,7 +214,7 @@ def make_mixed_membership(
     return _draw(n_nodes, lambda part: M[part] @ table @ M.T, rng), M
 
 
-def _check_table(probabilities, n_blocks):
+def _check_table(probabilities: ArrayLike, n_blocks: int) -> FloatArray:
     """Probabilities of edges between blocks."""
     table = np.asarray(probabilities, dtype=float)
     if table.shape != (n_blocks, n_blocks) or not np.array_equal(table, table.T):
@@ -223,11 +224,14 @@ def _check_table(probabilities, n_blocks):
     return table
 
 
-def _draw(n, probabilities, random_state):
+def _draw(
+    n: int, probabilities: Callable[[slice], FloatArray], random_state: LegacyRandomStateLike
+) -> csr_array:
+    """Undirected graph of independent pairs; ``probabilities`` gives those of some rows."""
     rng = check_random_state(random_state)
     pairs = []
-    for start in range(0, n, _ROWS):
-        part = slice(start, min(start + _ROWS, n))
+    for start in range(0, n, _ROWS_AT_ONCE):
+        part = slice(start, min(start + _ROWS_AT_ONCE, n))
         table = probabilities(part)
         if (table < -1e-12).any() or (table > 1 + 1e-12).any():
             raise ValueError("inner products, with activities, must be probabilities, in [0, 1].")

@@ -19,7 +19,7 @@ from sklearn_dptda.metric_privacy._finite_metrics import (
 from sklearn_dptda.metric_privacy._metric_mechanism import MetricMechanism
 from sklearn_dptda.privacy._parameters import comparable, quoted
 from sklearn_dptda.rows._tables import check_rows
-from sklearn_dptda.utils import check_collection, refuse_repeated
+from sklearn_dptda.utils._clouds import check_collection, refuse_repeated
 from sklearn_dptda.utils._distances import check_diagram
 from sklearn_dptda.utils._reading import without_quotes
 

@@ -18,10 +18,14 @@ _MOST_VALUES = 1 << 32
 
 @dataclass(frozen=True)
 class CodedTable:
-    """Columns, and the public lists of those that hold categories, by their numbers."""
+    """Columns, some of which hold codes in place of categories."""
 
     columns: Columns
-    choices: dict[int, list[Any]]
+
+    @property
+    def choices(self) -> Mapping[int, list[Any]]:
+        """Public lists of the values of categories, by number of the column."""
+        return self.columns.choices
 
     @property
     def numeric(self) -> list[int]:

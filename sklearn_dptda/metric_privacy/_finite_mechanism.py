@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn_dptda._typing import FloatArray, RandomStateLike
 from sklearn_dptda.metric_privacy._finite_laws import draw, log_parameter
 from sklearn_dptda.metric_privacy._finite_metrics import check_pair, check_places
-from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, default_accountant, spawn_seeds
+from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, default_accountant
 from sklearn_dptda.privacy._estimator import FRESH
+from sklearn_dptda.privacy._noise import spawn_seeds
 
 
 @dataclass(frozen=True)

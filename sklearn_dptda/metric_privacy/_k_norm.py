@@ -14,8 +14,7 @@ from sklearn_dptda.privacy import FixedPoint, PrivacyAccountant
 from sklearn_dptda.privacy._estimator import silent_arithmetic
 from sklearn_dptda.privacy._lattice_noise import lattice_noise
 from sklearn_dptda.rows._tables import check_rows
-from sklearn_dptda.utils import check_bounds
-from sklearn_dptda.utils._bounds import check_lengths
+from sklearn_dptda.utils._bounds import check_bounds, check_lengths
 from sklearn_dptda.utils._sklearn import StrOptions, _fit_context
 
 _ORDERS = {"l1": 1, "l2": 2, "linf": np.inf}

@@ -1,6 +1,9 @@
-"""What a released measure is good for: synthetic rows, and how far it is to be trusted."""
+"""Private probability measures, and synthetic points drawn from them.
 
-from collections.abc import Mapping, Sequence
+Proof: doc/theory/metric_privacy.md, "Measures".
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, Literal, Self, cast
@@ -8,8 +11,7 @@ from typing import Any, Literal, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import wasserstein_distance
-from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state, check_scalar
+from sklearn.utils import Tags, check_random_state, check_scalar
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._docs import fill_doc
@@ -22,142 +24,28 @@ from sklearn_dptda._typing import (
     RowBounds,
     Table,
 )
-from sklearn_dptda.metric_privacy._box_measure import BoxNoise, LineNoise, box_measure, within
+from sklearn_dptda.metric_privacy._box_measure import box_measure, within
 from sklearn_dptda.metric_privacy._coded_table import CodedTable, code_table
 from sklearn_dptda.metric_privacy._metric_mechanism import MetricPrivacyGuarantee
 from sklearn_dptda.metric_privacy._smooth_measure import check_grid, rounding_for, smooth_measure
-from sklearn_dptda.privacy import (
-    NoiseSource,
-    PrivacyAccountant,
-    PrivacyGuarantee,
-    PrivateEstimatorMixin,
-    pure_rho,
-)
+from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, PrivacyGuarantee, pure_rho
 from sklearn_dptda.privacy._parameters import quoted
-from sklearn_dptda.rows import Box
-from sklearn_dptda.rows._cubes import private_intervals
-from sklearn_dptda.rows._rows import Rows
-from sklearn_dptda.rows._tables import GroupsMixin, check_rows, open_chunks
+from sklearn_dptda.rows._estimator import ROW_PARAMETERS, PrivateRowsEstimator
+from sklearn_dptda.rows._intervals import private_intervals
+from sklearn_dptda.rows._rows import Box, Rows
+from sklearn_dptda.rows._tables import check_rows
 from sklearn_dptda.utils._bounds import bounds_by_column
-from sklearn_dptda.utils._frames import Columns, parts_elsewhere
-from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
+from sklearn_dptda.utils._frames import Columns
+from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
-
-class ReleasedMeasureMixin:
-    """What follows from a release alone, and costs nothing."""
-
-    support_: FloatArray
-    weights_: FloatArray
-    widths_: FloatArray
-    marginals_: list[FloatArray]
-    n_samples_: int | None
-    n_features_in_: int
-    _table: CodedTable
-    _box: Box
-    _noise: BoxNoise | LineNoise | None
-
-    def error_bound(self, confidence: float = 0.95) -> float:
-        """How far the released measure is, at most, from that of the rows.
-
-        A bound of the Wasserstein distance between the rows, clipped to
-        ``bounds_``, and both ``support_`` with ``weights_`` and what
-        :meth:`sample` draws from: in the maximum norm of the box scaled to the
-        unit cube, of one column as a share of the width of its bounds. Whatever
-        the rows are, it holds with this probability over the noise of a fit. It
-        follows from public scales of noise and the release, and costs nothing.
-
-        It is careful: distances are mostly 7 to 17 times smaller, and 2 to 4 times
-        with ``method="metric"``, which serves better for one column and a public
-        number of rows. It does not speak of
-        :doc:`sampling </guide/sampling_error>`.
-
-        Parameters
-        ----------
-        confidence : float, default=0.95
-            Between 0 and 1. Bounds at several levels of one release do not hold
-            all at once.
-
-        Returns
-        -------
-        float
-            At most 1, which says nothing.
-
-        Raises
-        ------
-        ValueError
-            If ``confidence`` is out of range, or with ``method="metric"`` and
-            several columns: no bound worth telling is known there.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn_dptda.metric_privacy import PrivateMeasure
-        >>> X = np.random.default_rng(0).beta(2, 5, (20_000, 1))
-        >>> private = PrivateMeasure(epsilon=1.0, bounds=(0, 1), random_state=0).fit(X)
-        >>> private.error_bound() < 0.02
-        True
-        """
-        check_is_fitted(self)
-        if not (isinstance(confidence, Real) and 0 < confidence < 1):
-            raise ValueError(f"confidence must be between 0 and 1; got {quoted(confidence)}.")
-        if self._noise is None:
-            raise ValueError(
-                "method='metric' has an error bound for one column alone; got "
-                f"{self.n_features_in_}."
-            )
-        return float(self._noise.error_bound(self.weights_, 1 - float(confidence)))
-
-    def sample(
-        self, n_samples: int | None = None, random_state: LegacyRandomStateLike = None
-    ) -> Table:
-        """Draw synthetic rows: post-processing, which costs nothing.
-
-        Parameters
-        ----------
-        n_samples : int, default=None
-            None: ``n_samples_``, where that is known.
-        random_state : int, RandomState instance or None, default=None
-
-        Returns
-        -------
-        array or data frame of shape (n_samples, n_features)
-            As the table of ``fit`` was, with its names. Integers are rounded,
-            and categories are values of their lists.
-        """
-        check_is_fitted(self)
-        n = self.n_samples_ if n_samples is None else n_samples
-        if n is None:
-            raise ValueError("n_samples must be given: the number of rows is not released.")
-        check_scalar(n, "n_samples", Integral, min_val=1)
-        rng = check_random_state(random_state)
-        chosen = rng.choice(len(self.weights_), size=n, p=self.weights_)
-        centres, widths = self.support_[chosen], self.widths_[chosen]
-        places = rng.uniform(-0.5, 0.5, size=widths.shape)
-        points = centres + places * widths
-        for axis, line in enumerate(self.marginals_):
-            half = widths[:, axis] / 2
-            low, high = centres[:, axis] - half, centres[:, axis] + half
-            points[:, axis] = within(line, low, high, places[:, axis] + 0.5)
-        return self._table.decode(points, self._box)
-
-
-def marginal_distance(first, second):
-    """Sum of the Wasserstein distances of the marginals of two releases."""
-    columns = zip(first["support_"].T, second["support_"].T, strict=True)
-    return sum(
-        wasserstein_distance(*pair, first["weights_"], second["weights_"]) for pair in columns
-    )
-
-
-# Private probability measures, and synthetic points drawn from them.
-
-_MOST_DEPTH = 22
-# Of the budget, with categories: half for the columns one by one, half for what joins them.
+# Halvings of the box: more than this make more boxes than there are rows anywhere.
+_MOST_HALVINGS = 22
+# Share of epsilon, with categories, for the columns one by one; the rest joins them.
 _MARGINAL_SHARE = 0.5
 
 
 @fill_doc
-class PrivateMeasure(ReleasedMeasureMixin, GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
+class PrivateMeasure(PrivateRowsEstimator):
     """Release a probability measure on a box, and draw synthetic points from it.
 
     Whatever is computed from the synthetic points is private as well: any
@@ -266,20 +154,15 @@ class PrivateMeasure(ReleasedMeasureMixin, GroupsMixin, PrivateEstimatorMixin, B
     (['age', 'smokes'], 'int64', ['no', 'yes'])
     """
 
-    _learns_mixture = False
     _parameter_constraints = {
-        "epsilon": [Interval(Real, 0, None, closed="right")],
+        **ROW_PARAMETERS,
         "bounds": ["array-like", Mapping, None],
         "bounds_share": [Interval(Real, 0, 1, closed="neither")],
         "method": [StrOptions({"hierarchical", "metric"})],
-        "adjacency": [StrOptions({"add-remove", "replace-one"})],
-        **GroupsMixin._group_constraints,
-        "depth": [Interval(Integral, 1, _MOST_DEPTH, closed="both"), None],
+        "depth": [Interval(Integral, 1, _MOST_HALVINGS, closed="both"), None],
         "alpha": [Interval(Real, 0, None, closed="neither"), None],
         "categories": [Mapping, None],
         "marginal_share": [Interval(Real, 0, 1, closed="left"), None],
-        "accountant": [PrivacyAccountant, None],
-        "random_state": ["random_state", np.random.Generator],
     }
 
     def __init__(
@@ -314,7 +197,6 @@ class PrivateMeasure(ReleasedMeasureMixin, GroupsMixin, PrivateEstimatorMixin, B
         self.random_state = random_state
 
     @fill_doc
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Pay, and release a measure.
 
@@ -328,12 +210,7 @@ class PrivateMeasure(ReleasedMeasureMixin, GroupsMixin, PrivateEstimatorMixin, B
 
         %(refused_or_not_paid)s
         """
-        if (parts := parts_elsewhere(X)) is not None:
-            return self.fit_chunks(parts)
-        self._check_choices()
-        (X,) = self._first_rows([X])
-        rows, table = self._coded(X)
-        return self._pay_and_release(Rows.of_array(rows), table)
+        return super().fit(X)
 
     @fill_doc
     def fit_chunks(self, chunks: Chunks) -> Self:
@@ -350,73 +227,13 @@ class PrivateMeasure(ReleasedMeasureMixin, GroupsMixin, PrivateEstimatorMixin, B
 
         %(refused_or_not_paid)s
         """
-        self._validate_params()
-        self._check_choices()
         if self.method == "metric":
+            self._check_parameters()
             raise ValueError("method='metric' reads all rows at once, in fit.")
-        tables: list[CodedTable] = []
+        return super().fit_chunks(chunks)
 
-        def check(head):
-            tables.append(self._coded(head, ensure_min_samples=0)[1])
-
-        coded = partial(code_table, categories=self.categories)
-        rows = open_chunks(self, chunks, check, coded)
-        table = CodedTable(cast(Columns, rows.columns), tables[0].choices)
-        return self._pay_and_release(rows, table)
-
-    def _coded(self, X, **options):
-        """Numbers of a table, and its columns; what public bounds do not allow is refused."""
-        coded, choices = code_table(X, self.categories)
-        if choices and self.method == "metric":
-            raise ValueError(
-                "method='metric' takes numbers alone: leave categories and truth values to "
-                "method='hierarchical', or turn them into numbers."
-            )
-        rows = check_rows(self, coded, **options)
-        table = CodedTable(Columns.of(X, rows.shape[1], choices), choices)
-        self._public_bounds(table)
-        return rows, table
-
-    def _public_bounds(self, table):
-        """Bounds of the columns of numbers, NaN where they are private."""
-        names = [table.columns.names[place] for place in table.numeric]
-        low, high = bounds_by_column(self.bounds, len(names), names)
-        if self.method == "metric" and np.isnan(low).any():
-            raise ValueError("method='metric' needs bounds of all columns.")
-        # A box that no number fits is refused before the payment.
-        self._box_of(table, np.where(np.isnan(low), -1.0, low), np.where(np.isnan(high), 1.0, high))
-        return low, high
-
-    def _pay_and_release(self, rows, table):
-        low, high = self._public_bounds(table)
-        private = np.flatnonzero(np.isnan(low))
-        shape = rows.n_rows, rows.n_features
-        guarantee = self._after_steps(self._guarantee(shape, len(private) > 0))
-        epsilon = self._of_row(guarantee.epsilon)
-        # All at once: half of a release carries no guarantee.
-        with self._paid(guarantee) as (seed,):
-            noise = NoiseSource(seed)
-            if len(private):
-                places = [table.numeric[j] for j in private]
-                ends = private_intervals(
-                    rows.selected(places), self.bounds_share * epsilon, self.adjacency, noise
-                )
-                low[private], high[private] = table.in_types(places, *ends)
-                epsilon *= 1 - self.bounds_share
-            box, release = self._mechanism(table, (low, high), guarantee, epsilon)
-            support, widths, weights, lines, n, law = release(rows.map(box.to_cube), noise)
-        self.bounds_ = low, high
-        self.support_, self.widths_, self.weights_ = box.points(support), widths * box.unit, weights
-        self.marginals_ = [
-            np.column_stack([origin + unit * ends, masses])
-            for origin, unit, (ends, masses) in zip(box.origin, box.unit, lines, strict=False)
-        ]
-        self.n_samples_, self._table, self._box, self._noise = n, table, box, law
-        self.privacy_guarantee_ = guarantee
-        return self
-
-    def _check_choices(self):
-        self._check_groups()
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         if self.method == "hierarchical" and self.alpha is not None:
             raise ValueError("alpha belongs to method='metric'; got method='hierarchical'.")
         for name in ("marginal_share", "groups"):
@@ -428,87 +245,227 @@ class PrivateMeasure(ReleasedMeasureMixin, GroupsMixin, PrivateEstimatorMixin, B
                 "rows is public."
             )
 
-    def _guarantee_ahead(self, n_features):
-        self._check_choices()
+    def _coding(self) -> Callable[[Any], tuple[Any, Mapping[int, list[Any]]]]:
+        return partial(code_table, categories=self.categories)
+
+    def _check_table(self, table: Any, **options: Any) -> tuple[FloatArray, Columns]:
+        coded, choices = code_table(table, self.categories)
+        if choices and self.method == "metric":
+            raise ValueError(
+                "method='metric' takes numbers alone: leave categories and truth values to "
+                "method='hierarchical', or turn them into numbers."
+            )
+        rows = check_rows(self, coded, **options)
+        columns = Columns.of(table, rows.shape[1], choices)
+        self._numeric_bounds(CodedTable(columns))
+        return rows, columns
+
+    def _numeric_bounds(self, table: CodedTable) -> tuple[FloatArray, FloatArray]:
+        """Bounds of the columns of numbers, NaN where they are private."""
+        names = [table.columns.names[place] for place in table.numeric]
+        low, high = bounds_by_column(self.bounds, len(names), names)
+        if self.method == "metric" and np.isnan(low).any():
+            raise ValueError("method='metric' needs bounds of all columns.")
+        # A box that no number fits is refused before the payment.
+        self._box_of(table, np.where(np.isnan(low), -1.0, low), np.where(np.isnan(high), 1.0, high))
+        return low, high
+
+    def _n_seeds(self) -> int:
+        return 1
+
+    def _release(self, rows: Rows, guarantee: PrivacyGuarantee, *seeds: Any) -> list[str]:
+        noise, table = NoiseSource(seeds[0]), CodedTable(cast(Columns, rows.columns))
+        epsilon = self._of_row(guarantee.epsilon)
+        low, high = self._numeric_bounds(table)
+        private = np.flatnonzero(np.isnan(low))
+        if len(private):
+            places = [table.numeric[j] for j in private]
+            share = self.bounds_share * epsilon
+            ends = private_intervals(rows.selected(places), share, self.adjacency, noise)
+            low[private], high[private] = table.in_types(places, *ends)
+            epsilon *= 1 - self.bounds_share
+        box, sizes = self._box_of(table, low, high)
+        cube = rows.map(box.to_cube)
+        if self.method == "metric":
+            support, widths, weights, lines, n, law = self._smooth(cube, guarantee, noise)
+        else:
+            public = self.adjacency == "replace-one"
+            share = self._share(table)
+            *released, law = box_measure(cube, sizes, self.depth, share, noise, epsilon, public)
+            (support, widths, weights, lines), n = released, law.n_rows
+        self.bounds_ = low, high
+        self.support_, self.widths_, self.weights_ = box.points(support), widths * box.unit, weights
+        self.marginals_ = [
+            np.column_stack([origin + unit * ends, masses])
+            for origin, unit, (ends, masses) in zip(box.origin, box.unit, lines, strict=False)
+        ]
+        self.n_samples_, self._table, self._box, self._noise = n, table, box, law
+        return []
+
+    def _smooth(self, rows: Rows, guarantee: Any, noise: NoiseSource) -> tuple[Any, ...]:
+        """Support, widths, weights, no marginals, number of rows if public, law of the noise."""
+        points, n = rows.as_array(), rows.n_rows
+        # The promise for one row is epsilon: its share of the measure is moved by the whole width
+        # at most, and rounding to the lattice is paid for by so much more noise.
+        paid = self.alpha is not None
+        factor = 1.0 if paid else 1 / (1 - guarantee.resolution * n)
+        support, weights, law = smooth_measure(points, noise, guarantee.alpha, factor)
+        return support, np.zeros_like(support), weights, [], None if paid else n, law
+
+    def _box_of(
+        self, table: CodedTable, low: FloatArray, high: FloatArray
+    ) -> tuple[Box, FloatArray | None]:
+        """The box, and how many values each of its axes holds."""
+        if self.method == "metric":
+            return Box.cornered(low, high), None
+        return table.cells(low, high)
+
+    def _share(self, table: CodedTable) -> float:
+        """Share of epsilon for the columns one by one."""
+        if self.marginal_share is not None:
+            return float(self.marginal_share)
+        return _MARGINAL_SHARE if table.choices and len(table.columns.names) > 1 else 0.0
+
+    def _guarantee_ahead(self, n_features: int | None) -> PrivacyGuarantee:
+        self._check_parameters()
         if self.method == "metric" and n_features is None:
             raise ValueError("method='metric': what a fit costs depends on the number of columns.")
-        # Of the rows a single one will do: what replacing one costs is given.
-        return self._guarantee((1, n_features), self.bounds is None)
+        # A single row will do: what replacing one costs is given.
+        return self._guarantee_of_shape(1, n_features or 1, self.bounds is None)
 
-    def _guarantee(self, shape, finds_bounds=False):
-        n, d = shape
-        shared = {
-            "delta": 0.0,
-            "adjacency": self.adjacency,
-            "released": f"{'bounds, ' if finds_bounds else ''}a probability measure",
-            "seeded": self.random_state is not None,
-        }
+    def _guarantee_of(self, rows: Rows) -> PrivacyGuarantee:
+        low, _ = self._numeric_bounds(CodedTable(cast(Columns, rows.columns)))
+        finds_bounds = bool(np.isnan(low).any())
+        return self._guarantee_of_shape(rows.n_rows, rows.n_features, finds_bounds)
+
+    def _guarantee_of_shape(self, n: int, d: int, finds_bounds: bool) -> PrivacyGuarantee:
+        epsilon, seeded = float(self.epsilon), self.random_state is not None
+        released = f"{'bounds, ' if finds_bounds else ''}a probability measure"
         if self.method == "hierarchical":
-            epsilon = float(self.epsilon)
             return PrivacyGuarantee(
                 epsilon=epsilon,
+                delta=0.0,
+                adjacency=self.adjacency,
                 unit=self._unit(),
                 mechanism="discrete Laplace mechanism, composed over levels",
+                released=released,
+                seeded=seeded,
                 rho=pure_rho(epsilon),
-                **shared,
             )
-        alpha = float(self.epsilon) * n if self.alpha is None else float(self.alpha)
+        alpha = epsilon * n if self.alpha is None else float(self.alpha)
         check_grid(alpha, d)
         rounding = rounding_for(alpha, d)
         if self.alpha is None and rounding * n > 0.5:
             raise ValueError(f"epsilon is too small for its noise; got {quoted(self.epsilon)}.")
         return MetricPrivacyGuarantee(
             # Any two measures of the unit cube are at most one apart.
-            epsilon=float(self.epsilon) if self.alpha is None else alpha * (1 + rounding),
+            epsilon=epsilon if self.alpha is None else alpha * (1 + rounding),
+            delta=0.0,
+            adjacency=self.adjacency,
             unit="one row" if self.alpha is None else "all rows together",
             mechanism="discrete Laplace mechanism",
+            released=released,
+            seeded=seeded,
             alpha=alpha,
             metric="Wasserstein distance of the scaled measure",
             diameter=1.0,
             resolution=rounding,
-            **shared,
         )
 
-    def _mechanism(self, table, bounds, guarantee, epsilon):
-        """The box, and what releases rows of its cube.
+    def error_bound(self, confidence: float = 0.95) -> float:
+        """How far the released measure is, at most, from that of the rows.
 
-        Support, widths, weights and marginals in the cube, the number of rows where it is known,
-        and the law of the noise where it bounds the error.
+        A bound of the Wasserstein distance between the rows, clipped to
+        ``bounds_``, and both ``support_`` with ``weights_`` and what
+        :meth:`sample` draws from: in the maximum norm of the box scaled to the
+        unit cube, of one column as a share of the width of its bounds. Whatever
+        the rows are, it holds with this probability over the noise of a fit. It
+        follows from public scales of noise and the release, and costs nothing.
+
+        It is careful: distances are mostly 7 to 17 times smaller, and 2 to 4 times
+        with ``method="metric"``, which serves better for one column and a public
+        number of rows. It does not speak of
+        :doc:`sampling </guide/sampling_error>`.
+
+        Parameters
+        ----------
+        confidence : float, default=0.95
+            Between 0 and 1. Bounds at several levels of one release do not hold
+            all at once.
+
+        Returns
+        -------
+        float
+            At most 1, which says nothing.
+
+        Raises
+        ------
+        ValueError
+            If ``confidence`` is out of range, or with ``method="metric"`` and
+            several columns: no bound worth telling is known there.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_dptda.metric_privacy import PrivateMeasure
+        >>> X = np.random.default_rng(0).beta(2, 5, (20_000, 1))
+        >>> private = PrivateMeasure(epsilon=1.0, bounds=(0, 1), random_state=0).fit(X)
+        >>> private.error_bound() < 0.02
+        True
         """
-        box, sizes = self._box_of(table, *bounds)
-        if self.method == "metric":
-            return box, partial(self._smooth, guarantee)
-        return box, partial(self._of_boxes, epsilon, sizes, self._share(table))
+        check_is_fitted(self)
+        if not (isinstance(confidence, Real) and 0 < confidence < 1):
+            raise ValueError(f"confidence must be between 0 and 1; got {quoted(confidence)}.")
+        if self._noise is None:
+            raise ValueError(
+                "method='metric' has an error bound for one column alone; got "
+                f"{self.n_features_in_}."
+            )
+        return float(self._noise.error_bound(self.weights_, 1 - float(confidence)))
 
-    def _box_of(self, table, low, high):
-        """The box, and how many values each of its axes holds."""
-        return (
-            (Box.cornered(low, high), None) if self.method == "metric" else table.cells(low, high)
-        )
+    def sample(
+        self, n_samples: int | None = None, random_state: LegacyRandomStateLike = None
+    ) -> Table:
+        """Draw synthetic rows: post-processing, which costs nothing.
 
-    def _share(self, table):
-        if self.marginal_share is not None:
-            return float(self.marginal_share)
-        return _MARGINAL_SHARE if table.choices and len(table.columns.names) > 1 else 0.0
+        Parameters
+        ----------
+        n_samples : int, default=None
+            None: ``n_samples_``, where that is known.
+        random_state : int, RandomState instance or None, default=None
 
-    def _of_boxes(self, epsilon, sizes, share, rows, noise):
-        public = self.adjacency == "replace-one"
-        *released, law = box_measure(rows, sizes, self.depth, share, noise, epsilon, public)
-        return *released, law.n_rows, law
+        Returns
+        -------
+        array or data frame of shape (n_samples, n_features)
+            As the table of ``fit`` was, with its names. Integers are rounded,
+            and categories are values of their lists.
+        """
+        check_is_fitted(self)
+        n = self.n_samples_ if n_samples is None else n_samples
+        if n is None:
+            raise ValueError("n_samples must be given: the number of rows is not released.")
+        check_scalar(n, "n_samples", Integral, min_val=1)
+        rng = check_random_state(random_state)
+        chosen = rng.choice(len(self.weights_), size=n, p=self.weights_)
+        centres, widths = self.support_[chosen], self.widths_[chosen]
+        places = rng.uniform(-0.5, 0.5, size=widths.shape)
+        points = centres + places * widths
+        for axis, line in enumerate(self.marginals_):
+            half = widths[:, axis] / 2
+            low, high = centres[:, axis] - half, centres[:, axis] + half
+            points[:, axis] = within(line, low, high, places[:, axis] + 0.5)
+        return self._table.decode(points, self._box)
 
-    def _smooth(self, guarantee, rows, noise):
-        points, n = rows.as_array(), rows.n_rows
-        # Of a row the promise is epsilon: its share of the measure is moved by the whole width at
-        # most, and rounding to the lattice is paid for by so much more noise.
-        paid = self.alpha is not None
-        factor = 1.0 if paid else 1 / (1 - guarantee.resolution * n)
-        support, weights, law = smooth_measure(points, noise, guarantee.alpha, factor)
-        return support, np.zeros_like(support), weights, [], None if paid else n, law
-
-    def __sklearn_tags__(self):
-        """Say what a release is."""
+    def __sklearn_tags__(self) -> Tags:
+        """Say how far two releases are apart."""
         tags = super().__sklearn_tags__()
-        tags.privacy.adjacency = self.adjacency
-        tags.privacy.ragged = True
         tags.privacy.distance = marginal_distance
         return tags
+
+
+def marginal_distance(first, second):
+    """Sum of the Wasserstein distances of the marginals of two releases."""
+    columns = zip(first["support_"].T, second["support_"].T, strict=True)
+    return sum(
+        wasserstein_distance(*pair, first["weights_"], second["weights_"]) for pair in columns
+    )

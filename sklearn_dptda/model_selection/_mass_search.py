@@ -21,7 +21,7 @@ from sklearn_dptda.privacy import (
     private_choice,
 )
 from sklearn_dptda.privacy._parameters import quoted
-from sklearn_dptda.utils import check_collection, refuse_repeated
+from sklearn_dptda.utils._clouds import check_collection, refuse_repeated
 from sklearn_dptda.utils._sklearn import Interval, _fit_context
 
 # Scores are whole numbers: what one record moves them by.

@@ -12,14 +12,14 @@ from sklearn.base import clone
 
 from sklearn_dptda._typing import Bounds, FloatArray
 from sklearn_dptda.filtration import DTMFiltration
+from sklearn_dptda.filtration._dtm import neighbour_count
 from sklearn_dptda.filtration._grid_filtration import resolution_for
-from sklearn_dptda.filtration._sensitivities import neighbour_count
 from sklearn_dptda.model_selection._release_plan import Detection, ReleasePlan, rounded_up
 from sklearn_dptda.persistence import PrivatePersistence
 from sklearn_dptda.persistence._cubical import check_dimensions
 from sklearn_dptda.persistence._error_bounds import PART, least_epsilon
 from sklearn_dptda.privacy._parameters import check_confidence, quoted
-from sklearn_dptda.utils import check_bounds
+from sklearn_dptda.utils._bounds import check_bounds
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,12 @@ def bounds_ahead(filtration, n_points, n_dims):
     """
     fitted = clone(filtration).fit([np.zeros((2, n_dims))])
     cell = [axis[1] - axis[0] for axis in fitted.axes_]
+    values, on_lattice = fitted._choose(n_points)
     return BoundsAhead(
         fitted._cap(),
-        *fitted._bounds_of_values(n_points),
-        approximation_error=fitted._error_of_values(n_points),
+        values.sensitivity,
+        values.upper,
+        approximation_error=values.lattice_error if on_lattice else 0.0,
         grid_error=float(np.linalg.norm(cell)) / 2,
     )
 

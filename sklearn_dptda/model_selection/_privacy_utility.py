@@ -14,7 +14,7 @@ from sklearn_dptda.persistence import (
     PrivatePersistence,
     bottleneck_distance,
 )
-from sklearn_dptda.privacy import spawn_seeds
+from sklearn_dptda.privacy._noise import spawn_seeds
 from sklearn_dptda.privacy._release import release, seeded_clone
 from sklearn_dptda.utils._tasks import run
 

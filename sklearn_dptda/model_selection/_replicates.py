@@ -9,9 +9,10 @@ from sklearn.base import BaseEstimator
 
 from sklearn_dptda._typing import RandomStateLike
 from sklearn_dptda.model_selection._dry_run import planned_loss
-from sklearn_dptda.privacy import ReleaseKey, default_accountant, spawn_seeds
+from sklearn_dptda.privacy import ReleaseKey, default_accountant
 from sklearn_dptda.privacy._accountant import PrivacyAccountant
 from sklearn_dptda.privacy._composition_rules import Charge
+from sklearn_dptda.privacy._noise import spawn_seeds
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._release import release, seeded_clone
 from sklearn_dptda.privacy._release_key import under

@@ -5,7 +5,6 @@ integer arithmetic on a public grid. Distances between diagrams are here as well
 shift or a dilation.
 """
 
-from sklearn_dptda.filtration import sensitivity_cech, sensitivity_dtm
 from sklearn_dptda.persistence._cubical import CubicalPersistence
 from sklearn_dptda.persistence._error_bounds import (
     bottleneck_error_bound,
@@ -34,8 +33,6 @@ __all__ = [
     "epsilon_for_error",
     "noise_floor",
     "not_empty",
-    "sensitivity_cech",
-    "sensitivity_dtm",
     "shift_invariant_bottleneck_distance",
     "wasserstein_distance",
 ]

@@ -14,8 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.filtration import GridFiltration
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin, quoted
-from sklearn_dptda.utils import ListOutputMixin, check_collection, refuse_lossy
-from sklearn_dptda.utils._sklearn import Interval, _fit_context
+from sklearn_dptda.utils._clouds import check_collection
+from sklearn_dptda.utils._frames import refuse_lossy
+from sklearn_dptda.utils._sklearn import Interval, ListOutputMixin, _fit_context
 from sklearn_dptda.utils._tasks import run
 
 

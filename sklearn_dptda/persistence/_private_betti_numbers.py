@@ -23,7 +23,7 @@ from sklearn_dptda.persistence._private_functions import (
 )
 from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, private_choice
 from sklearn_dptda.privacy._parameters import quoted
-from sklearn_dptda.utils import check_collection
+from sklearn_dptda.utils._clouds import check_collection
 from sklearn_dptda.utils._sklearn import Interval, _fit_context
 from sklearn_dptda.utils._tasks import run, tasks_may_repeat
 

@@ -33,7 +33,7 @@ from sklearn_dptda.privacy import (
     pure_rho,
 )
 from sklearn_dptda.privacy._parameters import quoted
-from sklearn_dptda.utils import check_collection, refuse_repeated
+from sklearn_dptda.utils._clouds import check_collection, refuse_repeated
 from sklearn_dptda.utils._frames import refuse_dask
 from sklearn_dptda.utils._sklearn import Interval
 

@@ -25,9 +25,9 @@ from sklearn_dptda.persistence._private_functions import (
 )
 from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
-from sklearn_dptda.utils import ListOutputMixin, check_collection
+from sklearn_dptda.utils._clouds import check_collection
 from sklearn_dptda.utils._distances import bottleneck_distance
-from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
+from sklearn_dptda.utils._sklearn import Interval, ListOutputMixin, StrOptions, _fit_context
 from sklearn_dptda.utils._tasks import run, tasks_may_repeat
 
 

@@ -4,14 +4,16 @@ Each is made from results or from an estimator, draws with ``plot`` and keeps th
 and markers stay apart in greyscale.
 """
 
-from sklearn_dptda.plotting._accuracy_display import AccuracyBoundsDisplay
-from sklearn_dptda.plotting._audit_display import AuditDisplay
-from sklearn_dptda.plotting._curve_display import PrivacyUtilityDisplay
+from sklearn_dptda.plotting._curve_displays import (
+    AccuracyBoundsDisplay,
+    AuditDisplay,
+    PrivacyUtilityDisplay,
+    ReleasePlanDisplay,
+)
 from sklearn_dptda.plotting._dendrogram_display import DendrogramDisplay
 from sklearn_dptda.plotting._diagram_display import PersistenceDiagramDisplay
 from sklearn_dptda.plotting._filtration_display import FiltrationDisplay
 from sklearn_dptda.plotting._mixture_display import MixtureDensityDisplay
-from sklearn_dptda.plotting._plan_display import ReleasePlanDisplay
 
 __all__ = [
     "AccuracyBoundsDisplay",

@@ -3,40 +3,47 @@
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.cluster.hierarchy import dendrogram, fcluster
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_dptda.plotting._style import axes_or_new, cluster_names, cluster_style, legend_below
+from sklearn_dptda._typing import FloatArray, IntArray
+from sklearn_dptda.plotting._style import (
+    Display,
+    axes_or_new,
+    cluster_names,
+    cluster_style,
+    legend_below,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# Look of a branch with several clusters below it.
 _JOINED = {"color": "#777777", "linestyle": "-"}
-# Modes whose numbers, side by side, run into each other.
-_CROWDED = 12
-_NEEDED = ("linkage_", "modes_", "mode_labels_", "n_clusters_")
+# Number of modes from which on their numbers, side by side, run into each other.
+_CROWDED_MODES = 12
 
 
-class DendrogramDisplay:
+class DendrogramDisplay(Display):
     """The merge tree of a mixture's modes, and the cut that makes the clusters.
 
-    Each branch starts at the height of its mode and ends at the pass where
+    Each branch starts at the height of its mode and ends at the saddle where
     the mode joins a higher one, so that its length is the mode's prominence.
     Heights are minus the log density, above the highest mode.
 
     Parameters
     ----------
     linkage : array-like of shape (n_modes - 1, 4)
-        The tree in SciPy's format, distances being heights of passes. Infinite
-        ones, of modes between which no pass is known, are drawn at the upper edge.
+        The tree in SciPy's format, distances being heights of saddles. Infinite
+        ones, of modes between which no saddle is known, are drawn at the upper edge.
     mode_heights : array-like of shape (n_modes,), default=None
         Minus the log density at the modes; their least value is subtracted.
         None starts all branches at 0.
     cut : float, default=None
         Height of the cut. None puts it where ``labels`` were made: halfway
-        between the last pass below the cut and the first above.
+        between the last saddle below the cut and the first above.
     labels : array-like of shape (n_modes,), default=None
         Cluster of each mode. None takes them from ``cut``; with neither, no
         cut is drawn.
@@ -91,11 +98,11 @@ class DendrogramDisplay:
         self.linkage[unknown, 2] = 1.5 * self._scale()
         if labels is None and cut is not None:
             labels = _labels_below(self.linkage, cut)
-        self.labels = None if labels is None else np.asarray(labels)
-        self.cut = None
-        if self.labels is not None:
+        self.labels, self.cut = None, None
+        if labels is not None:
+            self.labels = np.asarray(labels)
             _check_length("labels", self.labels, n)
-            self.cut = self._cut_at(cut)
+            self.cut = self._check_cut(cut, self.labels)
 
     @classmethod
     def from_estimator(
@@ -123,7 +130,8 @@ class DendrogramDisplay:
             If it has learnt no merge tree.
         """
         check_is_fitted(estimator)
-        missing = [name for name in _NEEDED if not hasattr(estimator, name)]
+        needed = ("linkage_", "modes_", "mode_labels_", "n_clusters_")
+        missing = [name for name in needed if not hasattr(estimator, name)]
         if missing:
             raise ValueError(
                 f"estimator {type(estimator).__name__} has learnt no {missing[0]}: one with a "
@@ -151,22 +159,22 @@ class DendrogramDisplay:
         n = len(self.mode_heights)
         ax = axes_or_new(ax, figsize=(max(4.5, 0.32 * n), 4.0))
         order, x, base = self._layout()
-        owners = self._owners()
-        scale = self._scale()
+        looks = [_branch_style(cluster) for cluster in self._clusters_of_nodes(self.labels)]
         top = max(base[-1], self.cut or 0.0) + self._stem()
-        # The last node has no pass above it: its branch goes on to show that it stays.
+        # The last node has no saddle above it: its branch goes on to show that it stays.
         ends = np.full(2 * n - 1, top)
         for node, (left, right) in enumerate(self._children(), start=n):
             ends[[left, right]] = base[node]
-            ax.plot(x[[left, right]], [base[node]] * 2, **_line(owners[node]), zorder=2)
+            ax.plot(x[[left, right]], [base[node]] * 2, **looks[node], zorder=2)
         for node in range(2 * n - 1):
-            ax.plot([x[node]] * 2, [base[node], ends[node]], **_line(owners[node]), zorder=2)
-        low = -0.04 * scale
+            ax.plot([x[node]] * 2, [base[node], ends[node]], **looks[node], zorder=2)
+        low = -0.04 * self._scale()
         # Leads the eye from a mode that is born high to its number below.
         ax.vlines(x[:n], low, base[:n], color="#bbbbbb", linestyle=":", lw=0.8, zorder=1)
-        self._draw_modes(ax, x, base)
-        if self.cut is not None:
-            self._draw_cut(ax)
+        if self.labels is None:
+            ax.plot(x[:n], base[:n], "o", color=_JOINED["color"], ms=5, zorder=3)
+        else:
+            self._draw_clusters(ax, x, base, self.labels)
         ax.set(
             xlim=(-0.6, n - 0.4),
             ylim=(low, top),
@@ -174,33 +182,23 @@ class DendrogramDisplay:
             ylabel="height of the pass above\nthe highest mode (nats)",
         )
         ax.set_xticks(range(n), [str(mode) for mode in order])
-        if n > _CROWDED:
+        if n > _CROWDED_MODES:
             ax.tick_params(axis="x", labelrotation=90, labelsize="small")
         ax.tick_params(axis="x", length=0)
         ax.spines[["top", "right"]].set_visible(False)
-        if title:
-            ax.set_title(title)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._keep(ax, title)
 
-    def _draw_modes(self, ax, x, base):
-        n = len(self.mode_heights)
-        if self.labels is None:
-            ax.plot(x[:n], base[:n], "o", color=_JOINED["color"], ms=5, zorder=3)
-            return
-        clusters = np.unique(self.labels)
+    def _draw_clusters(self, ax, x, base, labels):
+        """Modes in the style of their clusters, and the cut that makes them."""
+        clusters = np.unique(labels)
         for k, name in zip(clusters, cluster_names(clusters), strict=True):
-            look, mine = cluster_style(k), np.flatnonzero(self.labels == k)
+            look, mine = cluster_style(k), np.flatnonzero(labels == k)
             ax.plot(x[mine], base[mine], **look | {"linestyle": ""}, ms=6, zorder=3)
             ax.plot([], [], **look, lw=2, ms=6, label=name)
         legend_below(ax)
-
-    def _draw_cut(self, ax):
-        n_clusters = len(np.unique(self.labels))
-        text = f"{n_clusters} cluster" + ("s" if n_clusters > 1 else "")
         ax.axhline(self.cut, color="#333333", linestyle="--", lw=0.9, zorder=1, label="_cut")
         ax.annotate(
-            text,
+            f"{len(clusters)} cluster" + ("s" if len(clusters) > 1 else ""),
             (1.0, self.cut),
             xycoords=ax.get_yaxis_transform(),
             xytext=(3, 0),
@@ -208,10 +206,10 @@ class DendrogramDisplay:
             va="center",
         )
 
-    def _children(self):
+    def _children(self) -> IntArray:
         return self.linkage[:, :2].astype(int)
 
-    def _layout(self):
+    def _layout(self) -> tuple[list[int], FloatArray, FloatArray]:
         """Modes from left to right, and place and lower end of every node's branch."""
         n = len(self.mode_heights)
         order = dendrogram(self.linkage, no_plot=True)["leaves"] if n > 1 else [0]
@@ -221,28 +219,28 @@ class DendrogramDisplay:
             x[node] = x[children].mean()
         return order, x, np.concatenate([self.mode_heights, self.linkage[:, 2]])
 
-    def _owners(self):
+    def _clusters_of_nodes(self, labels: NDArray[Any] | None) -> list[Any]:
         """Cluster of each node of the tree, or None where several are below it."""
-        n = len(self.mode_heights)
-        owners = [None] * n if self.labels is None else list(self.labels)
+        clusters = [None] * len(self.mode_heights) if labels is None else list(labels)
         for left, right in self._children():
-            owners.append(owners[left] if owners[left] == owners[right] else None)
-        return owners
+            clusters.append(clusters[left] if clusters[left] == clusters[right] else None)
+        return clusters
 
-    def _scale(self):
+    def _scale(self) -> float:
         top = max(self.mode_heights.max(), self.linkage[:, 2].max(initial=0.0))
         return top if top > 0 else 1.0
 
-    def _stem(self):
+    def _stem(self) -> float:
         """Length of the branch that stays."""
         return 0.12 * self._scale() if len(self.linkage) else 1.0
 
-    def _cut_at(self, cut):
-        joined = np.array([owner is not None for owner in self._owners()[len(self.labels) :]], bool)
-        passes = self.linkage[:, 2]
-        low = passes[joined].max(initial=0.0)
-        high = passes[~joined].min(initial=np.inf)
-        n_joined = len(self.labels) - len(np.unique(self.labels))
+    def _check_cut(self, cut: float | None, labels: NDArray[Any]) -> float:
+        """Height of the cut that makes the labels; by default in the middle of the gap."""
+        clusters = self._clusters_of_nodes(labels)[len(labels) :]
+        joined = np.array([cluster is not None for cluster in clusters], dtype=np.bool_)
+        low = self.linkage[joined, 2].max(initial=0.0)
+        high = self.linkage[~joined, 2].min(initial=np.inf)
+        n_joined = len(labels) - len(np.unique(labels))
         if low > high or joined.sum() != n_joined:
             raise ValueError("labels are no cut of the tree that linkage describes.")
         if cut is None:
@@ -255,8 +253,8 @@ class DendrogramDisplay:
         return float(cut)
 
 
-def _labels_below(linkage, cut):
-    """Clusters of the modes that passes up to the cut join, numbered by their first modes."""
+def _labels_below(linkage: FloatArray, cut: float) -> IntArray:
+    """Clusters of the modes that saddles up to the cut join, numbered by their first modes."""
     if len(linkage) == 0:
         return np.zeros(1, dtype=int)
     clusters = fcluster(linkage, cut, criterion="distance")
@@ -264,14 +262,14 @@ def _labels_below(linkage, cut):
     return np.argsort(np.argsort(first))[inverse]
 
 
-def _line(owner):
-    if owner is None:
+def _branch_style(cluster: int | None) -> dict[str, Any]:
+    if cluster is None:
         return _JOINED | {"lw": 1.2}
-    look = cluster_style(owner)
+    look = cluster_style(cluster)
     return {"color": look["color"], "linestyle": look["linestyle"], "lw": 2.0}
 
 
-def _check_length(name, values, n):
+def _check_length(name: str, values: NDArray[Any], n: int) -> None:
     if values.shape != (n,):
         raise ValueError(
             f"{name} must have one entry for each of the {n} modes that linkage joins; got shape "

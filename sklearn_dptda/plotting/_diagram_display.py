@@ -1,4 +1,4 @@
-"""Interactive persistence diagrams, where plotly is installed."""
+"""Pictures of persistence diagrams, drawn by matplotlib or interactive by plotly."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Self
@@ -8,66 +8,20 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_dptda._typing import ListLike
+from sklearn_dptda._typing import FloatArray, ListLike
 from sklearn_dptda.persistence import beyond_noise, not_empty
-from sklearn_dptda.plotting._style import axes_or_new, style
-
-_SYMBOLS = {"o": "circle", "^": "triangle-up", "s": "square", "D": "diamond"}
-_SHOWN = "birth %{x:.4g}<br>death %{y:.4g}<br>persistence %{customdata:.4g}"
-
-
-def plotly_figure(display, title):
-    """Figure of what the display draws, with a box of numbers at each point."""
-    try:
-        from plotly import graph_objects
-    except ImportError as error:
-        raise ImportError(
-            "to_plotly needs plotly: pip install 'sklearn-dptda[interactive]'."
-        ) from error
-    low, high = display._extent()
-    figure = graph_objects.Figure()
-    if display.error_bound and not display.superlevel:
-        width = 2 * display.error_bound
-        band = {"x": [low, high, high, low], "y": [low, high, high + width, low + width]}
-        look = {"fill": "toself", "fillcolor": "rgba(240,200,110,.35)", "mode": "none"}
-        figure.add_scatter(**band, **look, name="may be noise", hoverinfo="skip")
-    line = {"mode": "lines", "line": {"color": "#999999"}, "showlegend": False}
-    figure.add_scatter(x=[low, high], y=[low, high], hoverinfo="skip", **line)
-    for i, q in enumerate(display.homology_dimensions):
-        groups = [(display.diagrams[i], f"H{q}", "")]
-        if display.reference is not None:
-            groups.insert(0, (display.reference[i], f"H{q} exact", "-open"))
-        for points, name, fill in groups:
-            shown = display._within(points, low, high)
-            marker = {
-                "color": style(q)["color"],
-                "symbol": _SYMBOLS[style(q)["marker"]] + fill,
-                "size": 13 if fill else 9,
-            }
-            figure.add_scatter(
-                x=shown[:, 0],
-                y=shown[:, 1],
-                customdata=abs(shown[:, 1] - shown[:, 0]),
-                mode="markers",
-                marker=marker,
-                name=name,
-                hovertemplate=f"{name}<br>{_SHOWN}<extra></extra>",
-            )
-    unit = f" ({display.unit})" if display.unit else ""
-    figure.update_layout(title=title, width=560, height=480, template="plotly_white")
-    figure.update_xaxes(title=f"birth{unit}", range=[low, high], constrain="domain")
-    figure.update_yaxes(title=f"death{unit}", range=[low, 1.03 * high], scaleanchor="x")
-    return figure
-
-
-# Pictures of persistence diagrams.
+from sklearn_dptda.plotting._style import Display, axes_or_new, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from plotly.graph_objects import Figure as PlotlyFigure
 
+# Names that plotly has for the markers of matplotlib, and its template of what it shows of a point.
+_PLOTLY_SYMBOLS = {"o": "circle", "^": "triangle-up", "s": "square", "D": "diamond"}
+_POINT_TEMPLATE = "birth %{x:.4g}<br>death %{y:.4g}<br>persistence %{customdata:.4g}"
 
-class PersistenceDiagramDisplay:
+
+class PersistenceDiagramDisplay(Display):
     """A persistence diagram, if wanted with another one behind it.
 
     Parameters
@@ -232,12 +186,23 @@ class PersistenceDiagramDisplay:
         ax.plot(ends, ends, color="#999999", lw=1, zorder=1)
         ax.axhline(low if self.superlevel else high, color="#999999", lw=0.8, ls="--", zorder=1)
         if self.threshold is not None:
-            self._plot_threshold(ax, ends)
+            shift = -self.threshold if self.superlevel else self.threshold
+            name = f"prominence {self.threshold:.3g}"
+            ax.plot(ends, ends + shift, color="#555555", lw=1, ls=":", label=name, zorder=1)
         if self.error_bound:
-            self._plot_band(ax, ends)
+            self._plot_band(ax, ends, min(2 * self.error_bound, ends[1] - ends[0]))
         for i, q in enumerate(self.homology_dimensions):
             if self.reference is not None:
-                self._plot_reference(ax, self._within(self.reference[i], low, high), q)
+                ax.scatter(
+                    *self._within(self.reference[i], low, high).T,
+                    s=70,
+                    marker=style(q)["marker"],
+                    facecolors="none",
+                    edgecolors=style(q)["color"],
+                    linewidths=1.2,
+                    label=f"H{q} exact",
+                    zorder=2,
+                )
             self._plot_points(ax, i, low, high)
         unit = f" ({self.unit})" if self.unit else ""
         ax.set(xlim=ends, ylim=ends, xlabel=f"birth{unit}", ylabel=f"death{unit}")
@@ -247,10 +212,7 @@ class PersistenceDiagramDisplay:
             frameon=False,
             fontsize="small",
         )
-        if title:
-            ax.set_title(title)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._keep(ax, title)
 
     def to_plotly(self, *, title: str | None = None) -> "PlotlyFigure":
         """Draw as an interactive figure, which tells birth, death and persistence of a point.
@@ -268,30 +230,48 @@ class PersistenceDiagramDisplay:
         ImportError
             If plotly is not installed: ``pip install 'sklearn-dptda[interactive]'``.
         """
-        return plotly_figure(self, title)
+        try:
+            from plotly import graph_objects
+        except ImportError as error:
+            raise ImportError(
+                "to_plotly needs plotly: pip install 'sklearn-dptda[interactive]'."
+            ) from error
+        low, high = self._extent()
+        figure = graph_objects.Figure()
+        if self.error_bound and not self.superlevel:
+            width = 2 * self.error_bound
+            band = {"x": [low, high, high, low], "y": [low, high, high + width, low + width]}
+            look = {"fill": "toself", "fillcolor": "rgba(240,200,110,.35)", "mode": "none"}
+            figure.add_scatter(**band, **look, name="may be noise", hoverinfo="skip")
+        line = {"mode": "lines", "line": {"color": "#999999"}, "showlegend": False}
+        figure.add_scatter(x=[low, high], y=[low, high], hoverinfo="skip", **line)
+        for i, q in enumerate(self.homology_dimensions):
+            groups = [(self.diagrams[i], f"H{q}", "")]
+            if self.reference is not None:
+                groups.insert(0, (self.reference[i], f"H{q} exact", "-open"))
+            for points, name, fill in groups:
+                shown = self._within(points, low, high)
+                figure.add_scatter(
+                    x=shown[:, 0],
+                    y=shown[:, 1],
+                    customdata=abs(shown[:, 1] - shown[:, 0]),
+                    mode="markers",
+                    marker={
+                        "color": style(q)["color"],
+                        "symbol": _PLOTLY_SYMBOLS[style(q)["marker"]] + fill,
+                        "size": 13 if fill else 9,
+                    },
+                    name=name,
+                    hovertemplate=f"{name}<br>{_POINT_TEMPLATE}<extra></extra>",
+                )
+        unit = f" ({self.unit})" if self.unit else ""
+        figure.update_layout(title=title, width=560, height=480, template="plotly_white")
+        figure.update_xaxes(title=f"birth{unit}", range=[low, high], constrain="domain")
+        figure.update_yaxes(title=f"death{unit}", range=[low, 1.03 * high], scaleanchor="x")
+        return figure
 
-    def _plot_threshold(self, ax, ends):
-        shift = -self.threshold if self.superlevel else self.threshold
-        name = f"prominence {self.threshold:.3g}"
-        ax.plot(ends, ends + shift, color="#555555", lw=1, ls=":", label=name, zorder=1)
-
-    @staticmethod
-    def _plot_reference(ax, points, q):
-        look = style(q)
-        ax.scatter(
-            *points.T,
-            s=70,
-            marker=look["marker"],
-            facecolors="none",
-            edgecolors=look["color"],
-            linewidths=1.2,
-            label=f"H{q} exact",
-            zorder=2,
-        )
-
-    def _plot_band(self, ax, ends):
+    def _plot_band(self, ax, ends, width):
         """Shade what may be noise; lines that noise stays below where there is nothing."""
-        width = min(2 * self.error_bound, ends[1] - ends[0])
         band = {"color": "#f7e7c6", "zorder": 0, "label": "may be noise"}
         ax.fill_between(ends, ends, ends + width, **band)
         for q, floor in zip(self.homology_dimensions, self.noise_floor or (), strict=False):
@@ -340,24 +320,19 @@ class PersistenceDiagramDisplay:
             return np.column_stack([diagram[:, 0], np.maximum(diagram[:, 1], low)])
         return np.minimum(diagram[diagram[:, 0] < high], high)
 
-    def _extent(self):
+    def _extent(self) -> tuple[float, float]:
+        """Ends of both axes."""
         values = np.concatenate([d.ravel() for d in self.diagrams + (self.reference or [])])
         values = values[np.isfinite(values)]
-        largest = float(values.max(initial=0.0))
-        if self.superlevel:
-            return self._extent_of_peaks(values)
-        if self.upper is not None:
+        if self.superlevel and values.size:
+            low = float(values.min())
+            high = float(values.max() if self.upper is None else self.upper)
+            room = 0.05 * (high - low) or 1.0
+            return low - room, high + room
+        if self.upper is not None and not self.superlevel:
             return 0.0, float(self.upper)
-        return 0.0, largest * 1.05 if largest > 0 else 1.0
-
-    def _extent_of_peaks(self, values):
-        if not values.size:
-            return 0.0, 1.0
-        low, high = float(values.min()), float(values.max())
-        high = high if self.upper is None else float(self.upper)
-        room = 0.05 * (high - low) or 1.0
-        return low - room, high + room
+        return 0.0, 1.05 * float(values.max(initial=0.0)) or 1.0
 
 
-def _as_pairs(diagrams):
+def _as_pairs(diagrams: Iterable[ArrayLike]) -> list[FloatArray]:
     return [np.asarray(diagram, dtype=float).reshape(-1, 2) for diagram in diagrams]

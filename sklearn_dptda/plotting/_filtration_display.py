@@ -8,13 +8,13 @@ from sklearn.base import BaseEstimator
 
 from sklearn_dptda._typing import ListLike
 from sklearn_dptda.filtration import GridFiltration
-from sklearn_dptda.plotting._style import axes_or_new
+from sklearn_dptda.plotting._style import Display, axes_or_new
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class FiltrationDisplay:
+class FiltrationDisplay(Display):
     """A function on a grid in one or two dimensions, or a slice of three.
 
     The values are an exact statistic of the cloud: the picture is *not*
@@ -95,7 +95,4 @@ class FiltrationDisplay:
             if middle is not None:
                 ax.set_title(f"slice at {axes[2][middle]:.3g}")
             ax.set_aspect("equal")
-        if title:
-            ax.set_title(title)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._keep(ax, title)

@@ -1,4 +1,4 @@
-"""Ways from the passes of a merge tree up to the modes that they join."""
+"""Pictures of mixture densities in the plane, with their merge trees."""
 
 import math
 import warnings
@@ -11,78 +11,35 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_dptda._typing import Bounds, IntArray
+from sklearn_dptda._typing import Bounds, FloatArray, IntArray
 from sklearn_dptda.cluster._mixture_density import MixtureDensity, mixture_parameters
-from sklearn_dptda.plotting._style import axes_or_new, cluster_names, cluster_style, legend_below
+from sklearn_dptda.plotting._style import (
+    Display,
+    axes_or_new,
+    cluster_names,
+    cluster_style,
+    legend_below,
+)
 from sklearn_dptda.privacy._parameters import quoted
-from sklearn_dptda.utils import check_bounds
-
-# Mean shift jumps: a path of full steps has kinks.
-_STEPS, _DAMPING = 500, 0.2
-
-
-def tree_paths(density, modes, saddles, linkage):
-    """Ways from each pass up to the two modes that it joins, by mean shift.
-
-    Where the two ways do not end in the two branches that the pass joins, they
-    are straight lines to the nearest mode of each.
-    """
-    if len(saddles) == 0:
-        return []
-    below = [{mode} for mode in range(len(modes))]
-    joined = linkage[:, :2].astype(int)
-    for left, right in joined:
-        below.append(below[left] | below[right])
-    ways = _ascents(density, saddles)
-    paths = []
-    for i, (left, right) in enumerate(joined):
-        pair = [ways[:, 2 * i], ways[:, 2 * i + 1]]
-        ends = [_nearest(modes, way[-1]) for way in pair]
-        if ends[0] in below[right]:
-            pair, ends = pair[::-1], ends[::-1]
-        if ends[0] not in below[left] or ends[1] not in below[right]:
-            sides = [sorted(below[left]), sorted(below[right])]
-            ends = [side[_nearest(modes[side], saddles[i])] for side in sides]
-            pair = [saddles[i][None]] * 2
-        paths += [
-            np.vstack([saddles[i], way, modes[end]]) for way, end in zip(pair, ends, strict=True)
-        ]
-    return paths
-
-
-def _ascents(density, saddles):
-    """Damped mean shift from both sides of each saddle, two columns per saddle."""
-    starts = []
-    for saddle in saddles:
-        values, vectors = np.linalg.eigh(density.slope_and_curvature(saddle)[1])
-        away = 0.05 * vectors[:, 0] / math.sqrt(max(abs(values[0]), 1e-12))
-        starts += [saddle + away, saddle - away]
-    ways = [np.array(starts)]
-    for _ in range(_STEPS):
-        step = _DAMPING * (density.mean_shift(ways[-1]) - ways[-1])
-        ways.append(ways[-1] + step)
-    return np.array(ways)
-
-
-def _nearest(points, point):
-    return int(np.argmin(((points - point) ** 2).sum(axis=1)))
-
-
-# Pictures of mixture densities in the plane.
+from sklearn_dptda.utils._bounds import check_bounds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
 
+# Look of components that belong to no cluster.
 _PLAIN = {"color": "#0072B2", "linestyle": "-"}
 # Standard deviations around the means that are drawn where there are no bounds.
-_REACH = 3.0
+_DEVIATIONS_DRAWN = 3.0
 # Least depth of the picture below the highest mode, in nats.
-_DEPTH = 6.0
+_LEAST_DEPTH = 6.0
+# Steps of mean shift from a saddle up to a mode, and the share of each that is taken: a path of
+# full steps has kinks.
+_STEPS, _DAMPING = 500, 0.2
 
 
-class MixtureDensityDisplay:
-    """A mixture density in the plane, with its modes, passes and clusters.
+class MixtureDensityDisplay(Display):
+    """A mixture density in the plane, with its modes, saddles and clusters.
 
     Parameters
     ----------
@@ -99,9 +56,9 @@ class MixtureDensityDisplay:
     mode_labels : array-like of shape (n_modes,), default=None
         Cluster of each mode; None: all in one.
     saddles : array-like of shape (n_saddles, 2), default=None
-        Passes between modes.
+        Saddles between modes.
     paths : list of array-like of shape (n, 2), default=()
-        Edges of the merge tree: from a pass up to a mode.
+        Edges of the merge tree: from a saddle up to a mode.
     regions : array-like of the shape of ``log_density``, default=None
         Cluster of each node of the grid.
     feature_names : pair of str, default=("feature 0", "feature 1")
@@ -185,7 +142,7 @@ class MixtureDensityDisplay:
             means.
         features : pair of int, default=(0, 1)
             Columns to draw. With more than two columns the density is their
-            exact marginal; modes and passes are those of the whole density,
+            exact marginal; modes and saddles are those of the whole density,
             projected, and there are no boundaries between clusters.
         grid_resolution : int, default=200
             Number of grid nodes per axis. Where ``predict_method`` is
@@ -207,7 +164,10 @@ class MixtureDensityDisplay:
             If it has learnt no mixture, or a parameter is refused.
         """
         check_is_fitted(estimator)
-        density = _density(estimator)
+        if hasattr(estimator, "_mixture"):
+            density = estimator._mixture()
+        else:
+            density = MixtureDensity(*mixture_parameters(estimator))
         features = _check_features(features, density.n_features)
         if not isinstance(grid_resolution, Integral) or grid_resolution < 2:
             raise ValueError(f"grid_resolution must be a whole number >= 2; got {grid_resolution}.")
@@ -226,7 +186,10 @@ class MixtureDensityDisplay:
             drawn = _merge_tree(estimator, density, features)
             wanted = kwargs.get("show_regions", True)
             if wanted and density.n_features == 2 and estimator.n_clusters_ > 1:
-                regions = _predict(estimator, np.concatenate(lines)[:, features])
+                with warnings.catch_warnings():
+                    # The grid has no column names, whatever the estimator was fitted to.
+                    warnings.filterwarnings("ignore", "X does not have valid feature names")
+                    regions = estimator.predict(np.concatenate(lines)[:, features])
                 drawn["regions"] = regions.reshape(axes.shape[1], axes.shape[1])
         return cls(
             axes,
@@ -260,7 +223,7 @@ class MixtureDensityDisplay:
         show_components : bool, default=True
             Whether to draw the components' ellipses.
         show_tree : bool, default=True
-            Whether to draw the edges of the merge tree, through the passes.
+            Whether to draw the edges of the merge tree, through the saddles.
         show_regions : bool, default=True
             Whether to draw the boundaries between clusters.
         colorbar : bool, default=True
@@ -273,7 +236,7 @@ class MixtureDensityDisplay:
         ax = axes_or_new(ax, figsize=(5.6, 4.4))
         self._draw_density(ax, levels, cmap, colorbar)
         if show_regions and self.regions is not None:
-            self._draw_boundaries(ax)
+            self._draw_boundaries(ax, self.regions)
         if show_components:
             self._draw_components(ax)
         self._draw_critical_points(ax, show_tree)
@@ -282,17 +245,14 @@ class MixtureDensityDisplay:
         ax.set(xlabel=self.feature_names[0], ylabel=self.feature_names[1])
         if ax.get_legend_handles_labels()[0]:
             legend_below(ax)
-        if title:
-            ax.set_title(title)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._keep(ax, title)
 
     def _draw_density(self, ax, levels, cmap, colorbar):
         from matplotlib.ticker import MaxNLocator
 
         top = self.log_density.max()
-        # Passes are what the picture is about: the colours go down to the lowest one.
-        depth = max(_DEPTH, 1.2 * (top - self._at(self.saddles).min(initial=top)))
+        # Saddles are what the picture is about: the colours go down to the lowest one.
+        depth = max(_LEAST_DEPTH, 1.2 * (top - self._at(self.saddles).min(initial=top)))
         image = ax.contourf(
             *self.axes,
             self.log_density.T,
@@ -328,14 +288,14 @@ class MixtureDensityDisplay:
         inside = ((nodes >= 0) & (nodes < self.log_density.shape)).all(axis=1)
         return self.log_density[tuple(nodes[inside].T)]
 
-    def _draw_boundaries(self, ax):
+    def _draw_boundaries(self, ax, regions):
         from scipy.ndimage import gaussian_filter
 
-        clusters = np.unique(self.regions)
+        clusters = np.unique(regions)
         # Two clusters have one boundary between them: one indicator is enough.
         for k in clusters[1:] if len(clusters) == 2 else clusters:
             # Labels change from node to node: without smoothing the line is a staircase.
-            inside = gaussian_filter((self.regions == k).astype(float), 1.0)
+            inside = gaussian_filter((regions == k).astype(float), 1.0)
             ax.contour(*self.axes, inside.T, [0.5], colors="black", linewidths=1.4, zorder=2)
         if len(clusters) > 1:
             ax.plot([], [], color="black", lw=1.4, label="boundary")
@@ -362,32 +322,11 @@ class MixtureDensityDisplay:
             ax.plot([], [], color="#777777", lw=1.2, label="component (1 sd)")
 
 
-def _points(points):
+def _points(points: ArrayLike | None) -> FloatArray:
     return np.asarray([] if points is None else points, dtype=float).reshape(-1, 2)
 
 
-def _density(estimator):
-    if hasattr(estimator, "_mixture"):
-        return estimator._mixture()
-    return MixtureDensity(*mixture_parameters(estimator))
-
-
-def _merge_tree(estimator, density, features):
-    """Modes, passes and ways between them, in two columns, and what belongs to which cluster."""
-    # Passes that are not known stand last.
-    known = int(np.isfinite(estimator.linkage_[:, 2]).sum())
-    saddles, linkage = estimator.saddles_[:known], estimator.linkage_[:known]
-    paths = tree_paths(density, estimator.modes_, saddles, linkage)
-    return {
-        "component_labels": estimator.component_labels_,
-        "modes": estimator.modes_[:, features],
-        "mode_labels": estimator.mode_labels_,
-        "saddles": saddles[:, features],
-        "paths": [path[:, features] for path in paths],
-    }
-
-
-def _check_features(features, n_features):
+def _check_features(features: Any, n_features: int) -> IntArray:
     chosen = np.asarray(features)
     if (
         chosen.shape != (2,)
@@ -410,12 +349,70 @@ def _box(estimator, marginal, bounds, features, n_features):
     if public is not None:
         low, high = check_bounds(public, n_features)
         return low[features], high[features]
-    reach = _REACH * np.sqrt(np.diagonal(marginal.covariances, axis1=1, axis2=2))
+    reach = _DEVIATIONS_DRAWN * np.sqrt(np.diagonal(marginal.covariances, axis1=1, axis2=2))
     return (marginal.means - reach).min(axis=0), (marginal.means + reach).max(axis=0)
 
 
-def _predict(estimator, X):
-    with warnings.catch_warnings():
-        # The grid has no column names, whatever the estimator was fitted to.
-        warnings.filterwarnings("ignore", "X does not have valid feature names")
-        return estimator.predict(X)
+def _merge_tree(estimator: Any, density: MixtureDensity, features: IntArray) -> dict[str, Any]:
+    """What a merge tree draws, in two columns, as arguments of the display."""
+    # Saddles that are not known stand last.
+    known = int(np.isfinite(estimator.linkage_[:, 2]).sum())
+    saddles, linkage = estimator.saddles_[:known], estimator.linkage_[:known]
+    paths = _tree_paths(density, estimator.modes_, saddles, linkage)
+    return {
+        "component_labels": estimator.component_labels_,
+        "modes": estimator.modes_[:, features],
+        "mode_labels": estimator.mode_labels_,
+        "saddles": saddles[:, features],
+        "paths": [path[:, features] for path in paths],
+    }
+
+
+def _tree_paths(
+    density: MixtureDensity, modes: FloatArray, saddles: FloatArray, linkage: FloatArray
+) -> list[FloatArray]:
+    """Paths from each saddle up to the two modes that it joins, by mean shift.
+
+    Where they do not end in the two branches that the saddle joins, they are straight lines to the
+    nearest mode of each.
+    """
+    if len(saddles) == 0:
+        return []
+    below = [{mode} for mode in range(len(modes))]
+    joined = linkage[:, :2].astype(int)
+    for left, right in joined:
+        below.append(below[left] | below[right])
+    climbs = _climbs(density, saddles)
+    paths = []
+    for i, (left, right) in enumerate(joined):
+        pair = [climbs[:, 2 * i], climbs[:, 2 * i + 1]]
+        tops = [_nearest(modes, climb[-1]) for climb in pair]
+        if tops[0] in below[right]:
+            pair, tops = pair[::-1], tops[::-1]
+        if tops[0] not in below[left] or tops[1] not in below[right]:
+            sides = [sorted(below[left]), sorted(below[right])]
+            tops = [side[_nearest(modes[side], saddles[i])] for side in sides]
+            pair = [saddles[i][None]] * 2
+        paths += [
+            np.vstack([saddles[i], climb, modes[top]])
+            for climb, top in zip(pair, tops, strict=True)
+        ]
+    return paths
+
+
+def _climbs(density: MixtureDensity, saddles: FloatArray) -> FloatArray:
+    """Points of damped mean shift from both sides of each saddle, two columns per saddle."""
+    starts = []
+    for saddle in saddles:
+        values, vectors = np.linalg.eigh(density.slope_and_curvature(saddle)[1])
+        away = 0.05 * vectors[:, 0] / math.sqrt(max(abs(values[0]), 1e-12))
+        starts += [saddle + away, saddle - away]
+    climbs = [np.array(starts)]
+    for _ in range(_STEPS):
+        step = _DAMPING * (density.mean_shift(climbs[-1]) - climbs[-1])
+        climbs.append(climbs[-1] + step)
+    return np.array(climbs)
+
+
+def _nearest(points: FloatArray, point: FloatArray) -> int:
+    return int(np.argmin(((points - point) ** 2).sum(axis=1)))

@@ -1,15 +1,17 @@
-"""Bounds that nobody has to know: found privately, and paid for."""
+"""A private box around rows or clouds, for those whose bounds are unknown.
+
+Proof: doc/theory/private_bounds.md, "Composition".
+"""
 
 import math
 import uuid
 from dataclasses import replace
 from functools import partial
-from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, Bounds, Chunks, FloatArray, RandomStateLike
@@ -17,29 +19,25 @@ from sklearn_dptda.privacy import (
     NoiseSource,
     PrivacyAccountant,
     PrivacyGuarantee,
-    PrivateEstimatorMixin,
     bounded_range_rho,
     pure_rho,
 )
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
-from sklearn_dptda.privacy._warnings import warn_caller
-from sklearn_dptda.rows._cubes import NESTED_SHARE, private_cubes
+from sklearn_dptda.rows._estimator import ROW_PARAMETERS, PrivateRowsEstimator, many_clipped
+from sklearn_dptda.rows._intervals import CUBE, private_cubes
 from sklearn_dptda.rows._rows import Rows, count_beyond
-from sklearn_dptda.rows._tables import GroupsMixin, check_rows, open_chunks
-from sklearn_dptda.utils import check_bounds, check_cloud, first_places
-from sklearn_dptda.utils._bounds import Extremes
+from sklearn_dptda.utils._bounds import Extremes, check_bounds
+from sklearn_dptda.utils._clouds import check_cloud, first_places
 from sklearn_dptda.utils._frames import parts_elsewhere
-from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
+from sklearn_dptda.utils._sklearn import StrOptions
 
-# Of the budget: the share that is cut, and the number of rows where it is private.
+# Shares of epsilon: for the share of the rows beyond the box, and for the number of rows where it
+# is private; the box has the rest.
 _CLIPPED_SHARE, _SIZE_SHARE = 0.1, 0.05
-# Share of the rows beyond the bounds from which on a fit says so, and scales of Laplace noise that
-# are hardly ever exceeded.
-_MANY, _CERTAIN = 0.05, 10.0
 
 
 @fill_doc
-class PrivateBounds(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
+class PrivateBounds(PrivateRowsEstimator):
     """Release a box around rows or around the points of clouds.
 
     One draw of the exponential mechanism chooses among cubes, or intervals of
@@ -105,15 +103,10 @@ class PrivateBounds(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
     True
     """
 
-    _learns_mixture = False
     _parameter_constraints = {
-        "epsilon": [Interval(Real, 0, None, closed="right")],
+        **ROW_PARAMETERS,
         "shape": [StrOptions({"cube", "box"})],
         "start": ["array-like", None],
-        "adjacency": [StrOptions({"add-remove", "replace-one"})],
-        **GroupsMixin._group_constraints,
-        "accountant": [PrivacyAccountant, None],
-        "random_state": ["random_state", np.random.Generator],
     }
 
     def __init__(
@@ -138,7 +131,6 @@ class PrivateBounds(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
         self.random_state = random_state
 
     @fill_doc
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Pay, and release a box.
 
@@ -156,23 +148,21 @@ class PrivateBounds(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
 
         %(refused_or_not_paid)s
         """
-        if (parts := parts_elsewhere(X)) is not None:
-            return self.fit_chunks(parts)
-        return self._fit_quietly(X)._warn_of_release()
+        if parts_elsewhere(X) is not None or self.groups is not None or not _are_clouds(X):
+            return super().fit(X)
+        return self._warned(self._fit_clouds(X))
 
-    def _fit_quietly(self, X):
-        self._check_groups()
-        if self.groups is not None or not _are_clouds(X):
-            (table,) = self._first_rows([X])
-            return self._pay_and_learn(Rows.of_array(check_rows(self, table)), self._unit())
-        given: Any = X
+    def _fit_clouds(self, given: Any) -> list[str]:
+        """Release a box around the points of clouds; what to warn of is returned."""
+        self._check_parameters()
         clouds: list[FloatArray] = []
         # A cloud that stands in several places is one: its points would count several times.
         for i in sorted(set(first_places(given))):
             d = clouds[0].shape[1] if clouds else None
             clouds.append(check_cloud(given[i], f"X[{i}]", d, min_points=1))
         self.n_features_in_ = clouds[0].shape[1]
-        return self._pay_and_learn(Rows.of_arrays(clouds), "one point of a cloud")
+        self._public_bounds(self.n_features_in_)
+        return self._pay_and_learn(Rows.of_arrays(clouds), unit="one point of a cloud")
 
     @fill_doc
     def fit_chunks(self, chunks: Chunks) -> Self:
@@ -195,82 +185,64 @@ class PrivateBounds(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
         PrivacyBudgetExceeded
             If the accountant's budget does not cover the fit.
         """
-        self._validate_params()
-        self._check_groups()
+        return super().fit_chunks(chunks)
 
-        def check(table):
-            d = check_rows(self, table, ensure_min_samples=0).shape[1]
-            self._public_start(d)
-
-        rows = open_chunks(self, chunks, check)
-        return self._pay_and_learn(rows, self._unit())._warn_of_release()
-
-    def _public_start(self, n_features):
+    def _public_bounds(self, n_features: int) -> Any:
+        """The public start, or None, checked against the number of columns."""
         return None if self.start is None else check_bounds(self.start, n_features, "start")
 
-    def _pay_and_learn(self, rows, unit):
-        d = rows.n_features
-        start = self._public_start(d)
-        guarantee = self._after_steps(self._guarantee(unit, d))
-        with self._paid(guarantee) as (seed,):
-            bounds, outside, scale, n = self._release(rows, start, NoiseSource(seed))
-        # All at once: half of a release carries no guarantee.
-        self.bounds_, self.clipped_share_ = bounds, float(np.clip(outside / n, 0.0, 1.0))
-        self.privacy_guarantee_ = replace(guarantee, release_id=uuid.uuid4().hex)
-        self._many_beyond = bool(outside - _CERTAIN * scale > _MANY * n)
-        return self
+    def _n_seeds(self) -> int:
+        return 1
 
-    def _warn_of_release(self):
-        """Warn of a box that cuts many rows, when it is there: a warning may be an error."""
-        if self._many_beyond:
-            warn_caller(
-                f"{self.clipped_share_:.0%} of the rows lie beyond the private bounds: give a "
-                "start that holds them, or more epsilon.",
-            )
-        return self
-
-    def _release(self, rows, start, noise):
-        """Bounds, the noisy number of rows beyond and the scale of its noise, number of rows."""
-        epsilon = self._of_row(float(self.epsilon))
+    def _release(self, rows: Rows, guarantee: PrivacyGuarantee, *seeds: Any) -> list[str]:
+        noise, epsilon = NoiseSource(seeds[0]), self._of_row(float(self.epsilon))
+        start = self._public_bounds(rows.n_features)
+        n = rows.n_rows
         if math.isinf(epsilon):
-            n = rows.n_rows
-            bounds = _exact(rows, self.shape == "cube")
+            low, high = _exact(rows, self.shape == "cube")
         else:
-            n = self._number(rows, epsilon, noise)
-            parts, ways = self._columns(rows.n_features), 1 if self.adjacency == "add-remove" else 2
+            if self.adjacency == "add-remove":
+                n += int(noise.discrete_laplace(ROUND_UP / (_SIZE_SHARE * epsilon), 1)[0])
+            n, parts = max(n, 1), self._columns(rows.n_features)
             each = self._box_share() * epsilon / len(parts)
-            bounds = private_cubes(rows, parts, start, each, ways, n, noise)
-        outside = rows.sum(partial(count_beyond, low=bounds[0], high=bounds[1]))
+            low, high = private_cubes(rows, parts, start, each, self.adjacency, n, noise)
         scale = ROUND_UP / (_CLIPPED_SHARE * epsilon)
-        return bounds, outside + int(noise.discrete_laplace(scale, 1)[0]), scale, n
+        outside = rows.sum(partial(count_beyond, low=low, high=high))
+        outside += int(noise.discrete_laplace(scale, 1)[0])
+        self.bounds_ = low, high
+        self.clipped_share_ = float(np.clip(outside / n, 0.0, 1.0))
+        if not many_clipped(outside, math.sqrt(2) * scale, n):
+            return []
+        return [
+            f"{self.clipped_share_:.0%} of the rows lie beyond the private bounds: give a "
+            "start that holds them, or more epsilon."
+        ]
 
-    def _columns(self, d):
+    def _columns(self, d: int) -> list[list[int]]:
         """Columns that one draw is for."""
         return [list(range(d))] if self.shape == "cube" else [[j] for j in range(d)]
 
-    def _box_share(self):
+    def _box_share(self) -> float:
         return 1 - _CLIPPED_SHARE - (_SIZE_SHARE if self.adjacency == "add-remove" else 0.0)
 
-    def _number(self, rows, epsilon, noise):
-        """Number of rows, private where it is not public."""
-        n = rows.n_rows
-        if self.adjacency == "add-remove":
-            n += int(noise.discrete_laplace(ROUND_UP / (_SIZE_SHARE * epsilon), 1)[0])
-        return max(n, 1)
-
-    def _guarantee_ahead(self, n_features):
-        self._check_groups()
+    def _guarantee_ahead(self, n_features: int | None) -> PrivacyGuarantee:
+        self._check_parameters()
         d = 1 if n_features is None else n_features - (self.groups is not None)
-        ahead = self._guarantee(self._unit(), max(d, 1))
-        # Of many draws the zCDP is less than that of their sum, which holds for any number.
+        ahead = self._guarantee_of_columns(self._unit(), max(d, 1))
+        # The zCDP of many draws is less than that of their sum, which holds for any number.
         known = n_features is not None or self.shape == "cube"
         return ahead if known else replace(ahead, rho=None)
 
-    def _guarantee(self, unit, d):
+    def _guarantee_of(self, rows: Rows, unit: str | None = None) -> PrivacyGuarantee:
+        guarantee = self._guarantee_of_columns(unit or self._unit(), rows.n_features)
+        return replace(guarantee, release_id=uuid.uuid4().hex)
+
+    def _guarantee_of_columns(self, unit: str, d: int) -> PrivacyGuarantee:
         epsilon, exact = float(self.epsilon), math.isinf(self.epsilon)
         counts = [_CLIPPED_SHARE] + [_SIZE_SHARE] * (self.adjacency == "add-remove")
         box = self._box_share() * epsilon / len(self._columns(d))
-        draws = [1.0] if self.start is not None else [NESTED_SHARE, 1 - NESTED_SHARE]
+        nested = CUBE.nested_share
+        draws = [1.0] if self.start is not None else [nested, 1 - nested]
         rho = len(self._columns(d)) * sum(bounded_range_rho(share * box) for share in draws)
         return PrivacyGuarantee(
             epsilon=epsilon,
@@ -283,10 +255,10 @@ class PrivateBounds(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
             rho=math.inf if exact else rho + sum(pure_rho(share * epsilon) for share in counts),
         )
 
-    def __sklearn_tags__(self):
-        """Say what a release is."""
+    def __sklearn_tags__(self) -> Tags:
+        """Say that a release has as many numbers whatever the records are."""
         tags = super().__sklearn_tags__()
-        tags.privacy.adjacency = self.adjacency
+        tags.privacy.ragged = False
         return tags
 
 

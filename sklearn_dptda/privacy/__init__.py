@@ -25,8 +25,7 @@ from sklearn_dptda.privacy._estimator import (
 )
 from sklearn_dptda.privacy._fixed_point import FixedPoint, Sensitivity
 from sklearn_dptda.privacy._guarantee import PrivacyGuarantee
-from sklearn_dptda.privacy._noise import NoiseSource, flip_numerator, spawn_seeds
-from sklearn_dptda.privacy._rare_coins import successes
+from sklearn_dptda.privacy._noise import NoiseSource
 from sklearn_dptda.privacy._release_key import ReleaseKey
 from sklearn_dptda.privacy._spend_history import SpendHistory
 from sklearn_dptda.privacy._warnings import (
@@ -57,15 +56,12 @@ __all__ = [
     "bounded_range_rate",
     "bounded_range_rho",
     "default_accountant",
-    "flip_numerator",
     "gaussian_delta",
     "gaussian_mu",
     "gaussian_rho",
     "neighbours",
     "private_choice",
     "pure_rho",
-    "spawn_seeds",
-    "successes",
     "zcdp_epsilon",
     "zcdp_rho",
 ]

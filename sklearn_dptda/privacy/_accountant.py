@@ -1,10 +1,10 @@
-"""A handle to a shared privacy budget."""
+"""A handle to a shared privacy budget, and the ``with`` block that makes it the default."""
 
 import asyncio
 import os
 import threading
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from numbers import Real
@@ -18,9 +18,11 @@ from sklearn_dptda.privacy._ledger_stores import MemoryStore, make_store, proces
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._spend_history import SpendHistory
 
-# What a ledger line keeps of a parameter: enough to recognise it, too little for a data set.
-_LONGEST_TEXT = 200
+# Characters that a ledger line keeps of a parameter: enough to recognise it, too few for records.
+_LONGEST_PARAMETER = 200
+# Characters of the key of a payment, as ReleaseKey.name has them.
 _KEY_LENGTH = 32
+# Handles of this process by the identities of their ledgers, so that pickles find them again.
 _HANDLES: weakref.WeakValueDictionary[str, "PrivacyAccountant"] = weakref.WeakValueDictionary()
 
 
@@ -191,7 +193,7 @@ class PrivacyAccountant:
         accountant._set(ledger, budget, os.fsdecode(path))
         return accountant
 
-    def _set(self, ledger, budget, path):
+    def _set(self, ledger: Ledger, budget: Budget, path: str | None) -> None:
         self._ledger = ledger
         self._budget = budget
         self._path = path
@@ -267,12 +269,17 @@ class PrivacyAccountant:
             "what": str(what),
             "estimator": str(estimator),
             "parameters": {
-                str(name): repr(value)[:_LONGEST_TEXT] for name, value in (parameters or {}).items()
+                str(name): repr(value)[:_LONGEST_PARAMETER]
+                for name, value in (parameters or {}).items()
             },
         }
         self._ledger.spend([Payment(charge, line, key)])
 
-    def _pay_ahead(self, releases, then=None):
+    def _pay_ahead(
+        self,
+        releases: Iterable[tuple[PrivacyGuarantee, str, int]],
+        then: Callable[[], object] | None = None,
+    ) -> None:
         """Pay (guarantee, estimator, count) triples and call ``then``, in one transaction."""
         each = ((Payment.of(guarantee, name), count) for guarantee, name, count in releases)
         self._ledger.spend([payment for payment, count in each for _ in range(count)], then)
@@ -366,23 +373,23 @@ class PrivacyAccountant:
         the block keeps this accountant as its own; give the accountant a path
         if the pickle is to outlive this process.
         """
-        BLOCKS.push(self)
+        _open_block(self)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        BLOCKS.pop(self)
+        _close_block(self)
 
-    def __copy__(self):
+    def __copy__(self) -> Self:
         return self
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         self._ledger.share()
         return _attach, (self._ledger.store.location, self._ledger.id, self._budget, self._path)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         text = f"PrivacyAccountant(epsilon={self.epsilon!r}, delta={self.delta!r}"
         if self._path is not None:
             where = self._ledger.store.place.strip("'")
@@ -392,7 +399,7 @@ class PrivacyAccountant:
         return text + ")"
 
 
-def _attach(location, ledger_id, budget, path):
+def _attach(location: str, ledger_id: str, budget: Budget, path: str | None) -> PrivacyAccountant:
     """Handle to an existing ledger; the one of this process where there is one."""
     handle = _HANDLES.get(ledger_id)
     if handle is None:
@@ -401,80 +408,47 @@ def _attach(location, ledger_id, budget, path):
     return handle
 
 
-# Whose ``with`` block a release is made in: that of its thread, or of its task.
-
-
 @dataclass(eq=False)
 class _Block:
     """One ``with`` block, open until somebody closes it, alive or not who opened it."""
 
-    accountant: Any
+    accountant: PrivacyAccountant
     thread: threading.Thread
-    task: Any
+    task: asyncio.Task[Any] | None
     closed: bool = False
 
 
 # Blocks around this thread or task, innermost last.
 _AROUND: ContextVar[tuple[_Block, ...]] = ContextVar("_AROUND", default=())
+# All open blocks of the process, for threads and contexts that inherit none.
+_OPEN: list[_Block] = []
 
 
-class _Blocks:
-    """All open blocks of the process, for threads and contexts that inherit none."""
-
-    def __init__(self):
-        self._open = []
-
-    def push(self, accountant):
-        block = _Block(accountant, threading.current_thread(), _task())
-        _AROUND.set((*_mine(), block))
-        with process_lock:
-            self._open.append(block)
-
-    def pop(self, accountant):
-        with process_lock:
-            # Whoever closes a block that another thread or task has opened closes it all the same.
-            for blocks in (_mine(), self._open):
-                matching = [block for block in blocks if block.accountant is accountant]
-                if matching:
-                    matching[-1].closed = True
-                    break
-            self._open = [block for block in self._open if not block.closed]
-        _AROUND.set(_mine())
-
-    def accountant(self):
-        """Return the accountant of the block that a release of this context is made in, or None."""
-        if mine := _mine():
-            return mine[-1].accountant
-        with process_lock:
-            # Of each thread and task the innermost block counts.
-            others = {(block.thread, block.task): block for block in self._open}.values()
-        if not others:
-            return None
-        several = len({id(block.accountant) for block in others}) > 1
-        if several or any(block.thread is threading.current_thread() for block in others):
-            raise RuntimeError(
-                "Other threads or tasks have made accountants the default, and it cannot be told "
-                "which of them this one works for: pass accountant= to the estimators instead. "
-                "Nothing was released."
-            )
-        return next(iter(others)).accountant
-
-
-def _mine():
-    return tuple(block for block in _AROUND.get() if not block.closed)
-
-
-def _task():
+def _open_block(accountant: PrivacyAccountant) -> None:
     try:
-        return asyncio.current_task()
+        task = asyncio.current_task()
     except RuntimeError:
-        return None
+        task = None
+    block = _Block(accountant, threading.current_thread(), task)
+    _AROUND.set((*_around(), block))
+    with process_lock:
+        _OPEN.append(block)
 
 
-BLOCKS = _Blocks()
+def _close_block(accountant: PrivacyAccountant) -> None:
+    with process_lock:
+        # Whoever closes a block that another thread or task has opened closes it all the same.
+        for blocks in (_around(), _OPEN):
+            matching = [block for block in blocks if block.accountant is accountant]
+            if matching:
+                matching[-1].closed = True
+                break
+        _OPEN[:] = [block for block in _OPEN if not block.closed]
+    _AROUND.set(_around())
 
 
-# The accountant of the ``with`` block that a release is made in.
+def _around() -> tuple[_Block, ...]:
+    return tuple(block for block in _AROUND.get() if not block.closed)
 
 
 def default_accountant() -> PrivacyAccountant | None:
@@ -486,5 +460,18 @@ def default_accountant() -> PrivacyAccountant | None:
         Outside of any block, in a worker thread that could belong to several
         of them, and in a thread in which only other tasks have blocks.
     """
-    accountant: PrivacyAccountant | None = BLOCKS.accountant()
-    return accountant
+    if around := _around():
+        return around[-1].accountant
+    with process_lock:
+        # Of each thread and task the innermost block counts.
+        others = {(block.thread, block.task): block for block in _OPEN}.values()
+    if not others:
+        return None
+    several = len({id(block.accountant) for block in others}) > 1
+    if several or any(block.thread is threading.current_thread() for block in others):
+        raise RuntimeError(
+            "Other threads or tasks have made accountants the default, and it cannot be told "
+            "which of them this one works for: pass accountant= to the estimators instead. "
+            "Nothing was released."
+        )
+    return next(iter(others)).accountant

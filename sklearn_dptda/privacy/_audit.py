@@ -1,13 +1,16 @@
-"""Empirical lower bounds of epsilon: what a release betrays at least."""
+"""Empirical lower bounds of epsilon: what a release betrays at least.
+
+Proof: doc/theory/noise_and_calibration.md, "What an audit proves".
+"""
 
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
@@ -18,10 +21,26 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import cross_val_predict
 from threadpoolctl import threadpool_limits
 
-from sklearn_dptda._typing import FloatArray, RandomStateLike
+from sklearn_dptda._typing import BoolArray, FloatArray, RandomStateLike
 from sklearn_dptda.privacy._noise import spawn_seeds
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._release import as_arrays, release, seeded_clone
+
+# Thresholds tried per score: more find no better event in 10,000 runs.
+_N_THRESHOLDS = 200
+# Rows kept of an array of varying size.
+_N_ROWS = 3
+# Coordinates of a summary that are tried as scores; the classifier sees the others too.
+_MOST_COORDINATES = 50
+# Numbers in summaries are clipped here, so that a classifier can compute with them.
+_LARGEST_SUMMARY = 1e300
+
+_Summary: TypeAlias = Callable[[Any], ArrayLike]
+_Runner: TypeAlias = Callable[[Any, object, int | None], Any]
+# From releases to rows of numbers.
+_Summarise: TypeAlias = Callable[[Sequence[Any]], FloatArray]
+# From counts on the likelier side and on the other to lower bounds.
+_Bound: TypeAlias = Callable[[ArrayLike, ArrayLike], FloatArray]
 
 
 @dataclass(frozen=True)
@@ -61,7 +80,7 @@ class AuditResult:
         """Whether the runs contradict a claimed epsilon at this confidence."""
         return self.epsilon > epsilon
 
-    def __str__(self):
+    def __str__(self) -> str:
         return (
             f"epsilon >= {self.epsilon:.3g} (delta={self.delta:g}) with confidence "
             f"{self.confidence:g}: the event '{self.event}' occurred {self.counts[0]} against "
@@ -169,9 +188,15 @@ def audit_epsilon(
     return _learn_and_count(first, second, summary, learner_seed, delta, confidence)
 
 
-def _count(event, first, second, delta, confidence):
+def _count(
+    event: Callable[[Any], object],
+    first: list[Any],
+    second: list[Any],
+    delta: float,
+    confidence: float,
+) -> AuditResult:
     """Audit by a given event, which all runs count."""
-    counts = tuple(sum(bool(event(output)) for output in side) for side in (first, second))
+    counts = sum(map(bool, map(event, first))), sum(map(bool, map(event, second)))
     return AuditResult(
         epsilon=_bound_of_event(*counts, len(first), delta, confidence),
         confidence=confidence,
@@ -182,7 +207,14 @@ def _count(event, first, second, delta, confidence):
     )
 
 
-def _learn_and_count(first, second, summary, seed, delta, confidence):
+def _learn_and_count(
+    first: list[Any],
+    second: list[Any],
+    summary: _Summary | None,
+    seed: int | None,
+    delta: float,
+    confidence: float,
+) -> AuditResult:
     """Audit by an event that is learnt from half of the runs; the others count it."""
     half = len(first) // 2
     n_runs = len(first) - half
@@ -192,7 +224,7 @@ def _learn_and_count(first, second, summary, seed, delta, confidence):
     counts = tuple(int(learnt.occurs(side).sum()) for side in scores)
     likelier, other = counts if learnt.likelier_on_first else counts[::-1]
     return AuditResult(
-        epsilon=float(max(lower_bound(likelier, other, n_runs, delta, confidence), 0.0)),
+        epsilon=max(float(lower_bound(likelier, other, n_runs, delta, confidence)), 0.0),
         confidence=confidence,
         delta=delta,
         n_runs=n_runs,
@@ -203,7 +235,9 @@ def _learn_and_count(first, second, summary, seed, delta, confidence):
     )
 
 
-def lower_bound(likelier, other, n_runs, delta, confidence):
+def lower_bound(
+    likelier: ArrayLike, other: ArrayLike, n_runs: int, delta: float, confidence: float
+) -> FloatArray:
     """Lower confidence bound of epsilon, -inf where nothing can be said.
 
     From the counts of one event among ``n_runs`` on the side where it is likelier, and on the
@@ -213,37 +247,39 @@ def lower_bound(likelier, other, n_runs, delta, confidence):
     return _log_ratio(_low(likelier, n_runs, tail), _high(other, n_runs, tail), delta)
 
 
-def _bound_of_event(first, second, n, delta, confidence):
+def _bound_of_event(first: int, second: int, n: int, delta: float, confidence: float) -> float:
     """Best bound from an event and its complement, in both directions, at once."""
     tail = (1 - confidence) / 4
-    low, high = zip(*((_low(k, n, tail), _high(k, n, tail)) for k in (first, second)), strict=True)
+    low, high = _low([first, second], n, tail), _high([first, second], n, tail)
     pairs = [
         (low[0], high[1]),
         (low[1], high[0]),
         (1 - high[0], 1 - low[1]),
         (1 - high[1], 1 - low[0]),
     ]
-    return float(max(0.0, *(_log_ratio(p, q, delta) for p, q in pairs)))
+    return max(0.0, *(float(_log_ratio(p, q, delta)) for p, q in pairs))
 
 
-def _low(k, n, tail):
+def _low(k: ArrayLike, n: int, tail: float) -> FloatArray:
     k = np.asarray(k)
     return np.where(k > 0, beta.ppf(tail, np.maximum(k, 1), n - k + 1), 0.0)
 
 
-def _high(k, n, tail):
+def _high(k: ArrayLike, n: int, tail: float) -> FloatArray:
     k = np.asarray(k)
     return np.where(k < n, beta.ppf(1 - tail, k + 1, np.maximum(n - k, 1)), 1.0)
 
 
-def _log_ratio(p, q, delta):
+def _log_ratio(p: FloatArray, q: FloatArray, delta: float) -> FloatArray:
     excess = p - delta
     return np.where(excess > 0, np.log(np.maximum(excess, 1e-300)) - np.log(q), -np.inf)
 
 
-def _run(mechanism, data, seeds, n_jobs, verbose):
+def _run(
+    mechanism: Any, data: object, seeds: Sequence[int | None], n_jobs: int | None, verbose: int
+) -> list[Any]:
     """Run in chunks, so that workers are not drowned in small tasks."""
-    draw = _way_to_run(mechanism)
+    draw = _runner(mechanism)
     if draw is _call_without_seed:
         # It may hold a generator, and copies of that in workers would repeat each other.
         n_jobs = 1
@@ -256,23 +292,25 @@ def _run(mechanism, data, seeds, n_jobs, verbose):
     return [output for chunk in chunks for output in chunk]
 
 
-def _run_chunk(draw, mechanism, data, seeds):
+def _run_chunk(
+    draw: _Runner, mechanism: Any, data: object, seeds: Sequence[int | None]
+) -> list[Any]:
     return [draw(mechanism, data, seed) for seed in seeds]
 
 
-def _fit_clone(estimator, data, seed):
+def _fit_clone(estimator: BaseEstimator, data: object, seed: int | None) -> Any:
     return release(seeded_clone(estimator, seed), data)
 
 
-def _call_with_seed(function, data, seed):
+def _call_with_seed(function: Callable[..., Any], data: object, seed: int | None) -> Any:
     return function(data, random_state=seed)
 
 
-def _call_without_seed(function, data, seed):
+def _call_without_seed(function: Callable[..., Any], data: object, seed: int | None) -> Any:
     return function(data)
 
 
-def _way_to_run(mechanism):
+def _runner(mechanism: Any) -> _Runner:
     if hasattr(mechanism, "get_params") and hasattr(mechanism, "fit"):
         return _fit_clone
     if not callable(mechanism):
@@ -285,15 +323,6 @@ def _way_to_run(mechanism):
     return _call_with_seed if takes_seed else _call_without_seed
 
 
-# Learning the event on which two data sets differ most.
-
-# Thresholds tried per score, and rows kept of an array of varying size.
-_N_THRESHOLDS = 200
-_N_ROWS = 3
-_MOST_COORDINATES = 50
-_LARGEST = 1e300
-
-
 @dataclass(frozen=True)
 class LearntEvent:
     """A score of releases and a threshold that it reaches, if ``above``, or stays below.
@@ -303,22 +332,24 @@ class LearntEvent:
     """
 
     name: str
-    score: Callable
-    summarise: Callable
+    score: Callable[[FloatArray], FloatArray]
+    summarise: _Summarise
     threshold: float
     above: bool
     likelier_on_first: bool
 
-    def scores(self, outputs):
+    def scores(self, outputs: Sequence[Any]) -> FloatArray:
         """Score releases."""
         return self.score(self.summarise(outputs))
 
-    def occurs(self, scores):
+    def occurs(self, scores: FloatArray) -> BoolArray:
         """Whether the event occurs, per score."""
         return scores >= self.threshold if self.above else scores < self.threshold
 
 
-def learn_event(first, second, summary, bound, seed):
+def learn_event(
+    first: list[Any], second: list[Any], summary: _Summary | None, bound: _Bound, seed: int | None
+) -> LearntEvent:
     """Find the event with the best bound among thresholds of several scores.
 
     The scores are each of the first 50 varying coordinates of the summary (a function from one
@@ -326,8 +357,7 @@ def learn_event(first, second, summary, bound, seed):
     gives to the first data set. ``bound`` takes arrays of counts, on the likelier side and on
     the other.
     """
-    summarise = _summariser(first + second) if summary is None else _row_by_row(summary)
-    summarise = _finite(summarise, first + second)
+    summarise = _finite(_summariser(summary, first + second), first + second)
     features = np.concatenate([summarise(first), summarise(second)])
     on_first = np.arange(len(features)) < len(first)
     learner = HistGradientBoostingClassifier(max_iter=50, max_leaf_nodes=15, random_state=seed)
@@ -350,7 +380,9 @@ def learn_event(first, second, summary, bound, seed):
     )
 
 
-def _best_threshold(values, on_first, bound):
+def _best_threshold(
+    values: FloatArray, on_first: BoolArray, bound: _Bound
+) -> tuple[float, float, bool, bool]:
     """Best bound over thresholds, tails and directions."""
     distinct = np.unique(values)
     picked = np.unique(np.linspace(0, len(distinct) - 1, _N_THRESHOLDS).astype(int))
@@ -375,13 +407,13 @@ def _best_threshold(values, on_first, bound):
     return best
 
 
-def _finite(summarise, examples):
+def _finite(summarise: _Summarise, examples: list[Any]) -> _Summarise:
     """Summaries in finite numbers: what is missing becomes a column, what never varies goes."""
 
-    def columns(outputs):
+    def columns(outputs: Sequence[Any]) -> FloatArray:
         rows = summarise(outputs)
-        numbers = np.nan_to_num(rows, nan=0.0, posinf=_LARGEST, neginf=-_LARGEST)
-        return np.hstack([np.clip(numbers, -_LARGEST, _LARGEST), np.isnan(rows)])
+        numbers = np.nan_to_num(rows, nan=0.0, posinf=_LARGEST_SUMMARY, neginf=-_LARGEST_SUMMARY)
+        return np.hstack([np.clip(numbers, -_LARGEST_SUMMARY, _LARGEST_SUMMARY), np.isnan(rows)])
 
     known = columns(examples)
     varies = (known != known[:1]).any(axis=0)
@@ -389,12 +421,10 @@ def _finite(summarise, examples):
     return lambda outputs: columns(outputs)[:, varies]
 
 
-def _row_by_row(summary):
-    return lambda outputs: np.array([np.ravel(summary(o)) for o in outputs], dtype=float)
-
-
-def _summariser(examples):
+def _summariser(summary: _Summary | None, examples: list[Any]) -> _Summarise:
     """From releases of one kind to rows of one length: which arrays vary in shape, examples say."""
+    if summary is not None:
+        return lambda outputs: np.array([np.ravel(summary(o)) for o in outputs], dtype=float)
     shapes = [[part.shape for part in as_arrays(output)] for output in examples]
     if len({len(row) for row in shapes}) != 1:
         raise ValueError(
@@ -406,7 +436,7 @@ def _summariser(examples):
     return lambda outputs: np.array([_row(as_arrays(output), fixed) for output in outputs])
 
 
-def _row(parts, shapes):
+def _row(parts: list[FloatArray], shapes: Sequence[tuple[int, ...] | None]) -> FloatArray:
     """Arrays of a release in one vector, by their shapes, None where these vary."""
     # A release unlike all that were learnt from has nothing to compare.
     parts = parts[: len(shapes)] + [np.empty((0, 0))] * (len(shapes) - len(parts))
@@ -423,7 +453,7 @@ def _row(parts, shapes):
     )
 
 
-def _describe(part):
+def _describe(part: FloatArray) -> FloatArray:
     """Fixed number of descriptors of an array with a varying number of rows."""
     part = np.atleast_1d(part)
     rows = part.reshape(len(part), int(np.prod(part.shape[1:])))

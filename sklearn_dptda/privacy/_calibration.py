@@ -2,21 +2,29 @@
 
 Everything is in the tight form: the analytic Gaussian mechanism, Gaussian
 differential privacy (GDP) for several Gaussian steps, the Rényi conversion of
-zero-concentrated differential privacy (zCDP).
+zero-concentrated differential privacy (zCDP), bounded range for several
+exponential mechanisms.
+
+Proof: doc/theory/noise_and_calibration.md, "Gaussian steps".
+Proof: doc/theory/noise_and_calibration.md, "Concentrated privacy".
 """
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.integrate import quad
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import gammaln, log_ndtr
 
+from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.privacy._parameters import quoted
 
-# Relative, for roots and integrals whose last digits are not certain.
-_MARGIN = 1e-9
+# Relative step to the private side of a root: SciPy's roots and integrals are good to 1e-11.
+_ROOT_MARGIN = 1e-9
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:
@@ -43,7 +51,7 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
     return math.exp(_log_gaussian_delta(epsilon, mu))
 
 
-def _log_gaussian_delta(epsilon, mu):
+def _log_gaussian_delta(epsilon: float, mu: float) -> float:
     if mu == 0:
         return -math.inf
     if math.isinf(mu):
@@ -55,7 +63,7 @@ def _log_gaussian_delta(epsilon, mu):
     return upper + math.log(mu * _relative_excess(-epsilon / mu + mu / 2, mu))
 
 
-def _relative_excess(c, mu):
+def _relative_excess(c: float, mu: float) -> float:
     """Integral of exp(-mu v) Phi(c - v) / Phi(c) over v > 0.
 
     Partial integration of the definition of delta gives mu Phi(c) times this, in
@@ -71,7 +79,7 @@ def _relative_excess(c, mu):
         epsrel=1e-11,
         limit=200,
     )
-    return value
+    return float(value)
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
@@ -109,7 +117,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
         lambda mu: _log_gaussian_delta(epsilon, mu) - target, low, 2 * low, xtol=1e-300, rtol=1e-13
     )
     # The root may be off to either side by rounding: step to the private one.
-    return root * (1 - _MARGIN)
+    return root * (1 - _ROOT_MARGIN)
 
 
 def gaussian_rho(mu: float) -> float:
@@ -165,7 +173,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
         return math.inf
 
     # Every order alpha > 1 gives a valid bound: the search need not be perfect.
-    def bound(log_excess):
+    def bound(log_excess: float) -> float:
         excess = math.exp(log_excess)
         alpha = 1 + excess
         return alpha * rho + math.log(excess / alpha) - (math.log(delta * alpha)) / excess
@@ -199,7 +207,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
 
 # Searches and replicates ask for the same public numbers again and again.
 @lru_cache(maxsize=1024)
-def _largest_rho(epsilon, delta):
+def _largest_rho(epsilon: float, delta: float) -> float:
     high = 1.0
     while zcdp_epsilon(high, delta) <= epsilon:
         high *= 2
@@ -211,7 +219,7 @@ def _largest_rho(epsilon, delta):
     return largest_valid(lambda rho: zcdp_epsilon(rho, delta) <= epsilon, low, 2 * low)
 
 
-def largest_valid(valid, low, high):
+def largest_valid(valid: Callable[[float], bool], low: float, high: float) -> float:
     """Largest valid number in [low, high], by bisection, rounded down; low if it is not valid."""
     if valid(high):
         return high
@@ -223,18 +231,15 @@ def largest_valid(valid, low, high):
     return low
 
 
-def check_epsilon(epsilon):
+def check_epsilon(epsilon: float) -> None:
     """Refuse what is negative or undefined."""
     if not epsilon >= 0:
         raise ValueError(f"epsilon must be non-negative; got {quoted(epsilon)}.")
 
 
-def _check_delta(delta):
+def _check_delta(delta: float) -> None:
     if not 0 < delta < 1:
         raise ValueError(f"delta must be in (0, 1); got {quoted(delta)}.")
-
-
-# How much each of several exponential mechanisms may spend: bounded range.
 
 
 def bounded_range_delta(rate: float, n_releases: int, epsilon: float) -> float:
@@ -271,12 +276,12 @@ def bounded_range_delta(rate: float, n_releases: int, epsilon: float) -> float:
     return worst
 
 
-def _log_one_minus_exp(x):
+def _log_one_minus_exp(x: float) -> float:
     """``log(1 - exp(-x))``."""
     return math.log(-math.expm1(-x)) if x > 0 else -math.inf
 
 
-def _times(count, log_probability):
+def _times(count: NDArray[Any], log_probability: float) -> FloatArray:
     """``count * log_probability`` with ``0 * log(0) = 0``."""
     return count * np.where(count > 0, log_probability, 0.0)
 

@@ -1,23 +1,29 @@
-"""A private choice from a finite list, in integers."""
+"""A private choice from a finite list, in integers.
+
+Proof: doc/theory/noise_and_calibration.md, "Choices".
+"""
 
 import math
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sklearn_dptda._typing import IntArray
-from sklearn_dptda.privacy import _keyed_draws, _secure_draws
+from sklearn_dptda.privacy._draws import KeyedDraws, SecureDraws
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
 from sklearn_dptda.privacy._noise import NoiseSource
 from sklearn_dptda.privacy._parameters import quoted
 
-# The least weight in units of the largest, and bits of the largest.
-_LEAST, _BITS = 1e-60, 300
+# The least weight of a candidate, in units of the largest one: 2**-199.
+_LEAST_WEIGHT = 1e-60
+# The largest weight is 2**300, so that the least one keeps more than the 53 bits of a float.
+_WEIGHT_BITS = 300
 # Weights of down to 1e-60 have exponents of up to 139 nats, rounded to 2**-53 of that: each is off
 # by less than 2**-45 of itself, and two of them and two sums move a loss by less than this.
 _ROUNDING = 2.0**-43
 # Costs beyond it are cut off, which brings no two of them further apart.
-_LARGEST = 2**62
+_LARGEST_COST = 2**62
 
 
 def private_choice(
@@ -80,10 +86,10 @@ def private_choice(
         return costs.index(least)
     if noise.key is not None:
         excesses = [cost - least for cost in costs]
-        return _keyed_draws.choose(excesses, rate, noise, bounded_range)
+        return KeyedDraws(noise).choose(excesses, rate, bounded_range)
     if not noise.seeded and rate > 0 and math.isfinite(scale := ROUND_UP / rate):
-        cut = np.array([max(-_LARGEST, min(cost, _LARGEST)) for cost in costs])
-        return _secure_draws.noisy_min(cut, scale, bounded_range)
+        cut = np.array([max(-_LARGEST_COST, min(cost, _LARGEST_COST)) for cost in costs])
+        return SecureDraws().choose(cut, scale, bounded_range)
     weights = _weights([float(cost - least) for cost in costs], rate)
     return (_exponential if bounded_range else _permute_and_flip)(weights, noise)
 
@@ -123,7 +129,7 @@ def choose_member(
     return group, noise.below(sizes[group])
 
 
-def _exponential(weights, noise):
+def _exponential(weights: Sequence[int], noise: NoiseSource) -> int:
     draw = noise.below(sum(weights))
     for index, weight in enumerate(weights):
         draw -= weight
@@ -132,14 +138,14 @@ def _exponential(weights, noise):
     raise AssertionError("weights do not sum to their sum.")
 
 
-def _permute_and_flip(weights, noise):
+def _permute_and_flip(weights: Sequence[int], noise: NoiseSource) -> int:
     order = list(range(len(weights)))
     noise.shuffle(order)
     # The likeliest one is always taken, where no other was before.
-    return next(index for index in order if noise.below(1 << _BITS) < weights[index])
+    return next(index for index in order if noise.below(1 << _WEIGHT_BITS) < weights[index])
 
 
-def _weights(excesses, rate):
+def _weights(excesses: ArrayLike, rate: float) -> list[int]:
     """Integers in proportion to ``exp(-rate * excess)``, as exact as floating-point numbers."""
-    weights = np.maximum(np.exp(-rate * np.array(excesses)), _LEAST)
-    return [int(weight) for weight in np.ldexp(weights, _BITS)]
+    weights = np.maximum(np.exp(-rate * np.array(excesses)), _LEAST_WEIGHT)
+    return [int(weight) for weight in np.ldexp(weights, _WEIGHT_BITS)]

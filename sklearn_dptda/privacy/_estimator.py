@@ -1,20 +1,20 @@
-"""What every private estimator shares: its accountant and its tags."""
+"""What every private estimator shares: tags, payments, promises, pickles that differ."""
 
 import copy
 import math
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from html import escape
-from typing import Any, Literal
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, get_tags
 
 from sklearn_dptda._typing import Adjacency
-from sklearn_dptda.privacy._accountant import default_accountant
+from sklearn_dptda.privacy._accountant import PrivacyAccountant, default_accountant
 from sklearn_dptda.privacy._guarantee import PrivacyGuarantee
 from sklearn_dptda.privacy._noise import spawn_seeds
 from sklearn_dptda.privacy._parameters import (
@@ -27,9 +27,12 @@ from sklearn_dptda.privacy._pipeline_steps import learners_before
 from sklearn_dptda.privacy._release_key import ReleaseKey, Turn, next_turn
 from sklearn_dptda.privacy._warnings import PrivacyLeakWarning, PrivacyLedgerError, warn_caller
 
+# The entry of a pickle that no two pickles share.
 FRESH = "_differs_in_every_pickle"
-# Finite losses for which no scale of noise overflows.
-_EPSILONS = (1e-6, 1e6)
+# The least and the largest finite loss for which no scale of noise overflows.
+_EPSILON_RANGE = (1e-6, 1e6)
+# What NoiseSource takes: None for the operating system's entropy.
+Seed: TypeAlias = int | ReleaseKey | None
 
 
 @dataclass(slots=True)
@@ -77,6 +80,11 @@ class PrivateTags(Tags):
     privacy: PrivacyTags = field(default_factory=PrivacyTags)
 
 
+def is_private(estimator: BaseEstimator) -> bool:
+    """Whether an estimator's tags say that it releases under differential privacy."""
+    return getattr(get_tags(estimator), "privacy", None) is not None
+
+
 class PrivateEstimatorMixin(BaseEstimator):
     """Mixin for estimators that release under differential privacy.
 
@@ -103,13 +111,17 @@ class PrivateEstimatorMixin(BaseEstimator):
     _not_compared = frozenset({"accountant", "random_state", "n_jobs", "verbose"})
 
     @contextmanager
-    def _paid(self, guarantee, n_seeds=1, *, may_repeat=False):
+    def _paid(
+        self, guarantee: PrivacyGuarantee, n_seeds: int = 1, *, may_repeat: bool = False
+    ) -> Iterator[list[Seed]]:
         """Pay as :meth:`_pay` does, yield the seeds, and keep silent about records in the block."""
         seeds = self._pay(guarantee, n_seeds, may_repeat=may_repeat)
         with silent_arithmetic(), without_sizes():
             yield seeds
 
-    def _pay(self, guarantee, n_seeds=1, *, may_repeat=False):
+    def _pay(
+        self, guarantee: PrivacyGuarantee, n_seeds: int = 1, *, may_repeat: bool = False
+    ) -> list[Seed]:
         """Pay for what the guarantee promises, if there is an accountant, and seed the noise.
 
         Returns seeds, or None for each where the operating system's entropy serves; keys, in
@@ -117,7 +129,7 @@ class PrivateEstimatorMixin(BaseEstimator):
         Compute what you have paid for under :meth:`_paid`.
         """
         # What a bad state can make fail, fails before the payment.
-        seeds = spawn_seeds(self.random_state, n_seeds)
+        seeds: list[Seed] = [*spawn_seeds(self.random_state, n_seeds)]
         turn = next_turn() or (Turn.of(ReleaseKey()) if may_repeat else None)
         if turn is None:
             self._spend(guarantee)
@@ -126,7 +138,9 @@ class PrivateEstimatorMixin(BaseEstimator):
         # One key for the payment and for the coins: neither is had twice without the other.
         return [turn.coins.child(i) if seed is None else seed for i, seed in enumerate(seeds)]
 
-    def _spend(self, guarantee, key=None, digest=None):
+    def _spend(
+        self, guarantee: PrivacyGuarantee, key: str | None = None, digest: str | None = None
+    ) -> None:
         accountant = self._payer()
         if accountant is None:
             return
@@ -141,11 +155,11 @@ class PrivateEstimatorMixin(BaseEstimator):
             key=key,
         )
 
-    def _payer(self):
+    def _payer(self) -> PrivacyAccountant | None:
         """The accountant that pays, or None where nobody keeps count."""
         return self.accountant if self.accountant is not None else default_accountant()
 
-    def _guarantee_ahead(self, n_features):
+    def _guarantee_ahead(self, n_features: int | None) -> PrivacyGuarantee:
         """What one release will promise, from parameters and a number of columns, or None, alone.
 
         Called before any fit. Where the columns are not known and matter, a bound serves: here
@@ -162,24 +176,26 @@ class PrivateEstimatorMixin(BaseEstimator):
             seeded=self.random_state is not None,
         )
 
-    def _releases_ahead(self, method, n_features):
+    def _releases_ahead(
+        self, method: str, n_features: int | None
+    ) -> list[tuple[Any, PrivacyGuarantee]]:
         """Who pays for what in one call of ``"fit"`` or ``"transform"``, before any call."""
         self._validate_params()
         releases = method == self._releasing_method()
         return [(self, self._guarantee_ahead(n_features))] if releases else []
 
-    def _releasing_method(self):
+    def _releasing_method(self) -> str:
         return get_tags(self).privacy.releases
 
-    def _check_epsilon(self, parts=1):
+    def _check_epsilon(self, parts: int = 1) -> None:
         """Refuse losses that are finite and beyond what noise of equal parts can be scaled to."""
-        least, most = parts * _EPSILONS[0], _EPSILONS[1]
+        least, most = parts * _EPSILON_RANGE[0], _EPSILON_RANGE[1]
         if not (least <= self.epsilon <= most or math.isinf(self.epsilon)):
             raise ValueError(
                 f"epsilon must be inf or from {least:g} to {most:g}; got {quoted(self.epsilon)}."
             )
 
-    def _after_steps(self, guarantee):
+    def _after_steps(self, guarantee: PrivacyGuarantee) -> PrivacyGuarantee:
         """The guarantee; it does not cover what earlier steps learnt, and warns where they did."""
         learners = learners_before(self) if guarantee.public_parameters else []
         if not learners:
@@ -192,16 +208,16 @@ class PrivateEstimatorMixin(BaseEstimator):
         )
         return replace(guarantee, public_parameters=False)
 
-    def _promise(self, guarantee):
+    def _promise(self, guarantee: PrivacyGuarantee) -> None:
         """Say what each release will promise, for as long as no parameter changes."""
         self.privacy_guarantee_ = self._after_steps(guarantee)
         self._parameters_at_fit = self._parameters()
 
-    def _promises_apart(self):
+    def _promises_apart(self) -> list[PrivacyGuarantee]:
         """What ``privacy_guarantee_`` adds up; several steps may share one of them."""
         return [self.privacy_guarantee_]
 
-    def _check_promise(self):
+    def _check_promise(self) -> None:
         """Refuse to release under a guarantee of other parameters."""
         if self._parameters() != self._parameters_at_fit:
             raise ValueError(
@@ -209,7 +225,7 @@ class PrivateEstimatorMixin(BaseEstimator):
                 "what would be released: call fit again."
             )
 
-    def _parameters(self):
+    def _parameters(self) -> dict[str, Any]:
         """What the guarantee depends on, in values that can be compared and pickled."""
         compared = {
             name: comparable(value)
@@ -218,20 +234,20 @@ class PrivateEstimatorMixin(BaseEstimator):
         }
         return {**compared, "seeded": self.random_state is not None}
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> PrivateTags:
         tags = super().__sklearn_tags__()
         return PrivateTags(**{f.name: getattr(tags, f.name) for f in fields(tags)})
 
-    def _repr_html_inner(self):
+    def _repr_html_inner(self) -> str:
         return super()._repr_html_inner() + promise_html(self, self._payer())
 
-    def _repr_mimebundle_(self, **kwargs):
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         bundle = super()._repr_mimebundle_(**kwargs)
         if "text/html" in bundle:
             bundle["text/html"] += promise_html(self, self._payer())
         return bundle
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
         # A worker process has no ``with`` block around it: the default travels along.
         if self.accountant is None and default_accountant() is not None:
@@ -242,24 +258,24 @@ class PrivateEstimatorMixin(BaseEstimator):
             state[FRESH] = secrets.token_hex(16)
         return state
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__({name: value for name, value in state.items() if name != FRESH})
 
-    def __copy__(self):
+    def __copy__(self) -> Self:
         # Copies stay in this process: the default is still there when they are fitted.
         return self._with_state(self.__dict__)
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self._with_state(copy.deepcopy(self.__dict__, memo))
 
-    def _with_state(self, state):
+    def _with_state(self, state: dict[str, Any]) -> Self:
         twin = object.__new__(type(self))
         twin.__dict__.update(state)
         return twin
 
 
 @contextmanager
-def silent_arithmetic():
+def silent_arithmetic() -> Iterator[None]:
     """Keep NumPy from warning or raising because of the values of records.
 
     A warning about an overflow would tell, without noise, that there is a record which is large.
@@ -270,7 +286,7 @@ def silent_arithmetic():
 
 
 @contextmanager
-def without_sizes():
+def without_sizes() -> Iterator[None]:
     """Keep the shapes of arrays that do not fit, which records may decide, out of the error."""
     try:
         yield
@@ -278,24 +294,20 @@ def without_sizes():
         raise MemoryError("there is too little memory for this fit.") from None
 
 
-# What a notebook shows below a private estimator: its promise, its budget, its error.
-
-_STYLE = "font-size:.92em;padding:.2em .8em;max-width:60em"
-
-
-def promise_html(estimator, accountant):
-    """Guarantee and error statement of a fitted estimator, and what is left of its budget."""
+def promise_html(estimator: Any, accountant: PrivacyAccountant | None) -> str:
+    """What a notebook shows below a private estimator: its promise, its error, its budget."""
+    style = "font-size:.92em;padding:.2em .8em;max-width:60em"
     parts = []
     guarantee = getattr(estimator, "privacy_guarantee_", None)
     if guarantee is not None:
         parts.append(guarantee._repr_html_())
     for words in (_error(estimator), _budget(accountant)):
         if words:
-            parts.append(f'<div style="{_STYLE}">{escape(words)}</div>')
+            parts.append(f'<div style="{style}">{escape(words)}</div>')
     return "".join(parts)
 
 
-def _error(estimator):
+def _error(estimator: Any) -> str:
     """How far a release is off, where the fitted estimator says so in words or half widths."""
     statement = getattr(estimator, "error_statement_", "")
     widths = getattr(estimator, "half_widths_", None)
@@ -307,7 +319,7 @@ def _error(estimator):
     )
 
 
-def _budget(accountant):
+def _budget(accountant: PrivacyAccountant | None) -> str:
     if accountant is None:
         return "No accountant: nobody keeps count of what is released."
     total = f"epsilon={accountant.epsilon:g}, delta={accountant.delta:g}"

@@ -1,4 +1,8 @@
-"""What pays for the few roundings of a short computation in floating point."""
+"""Sums that no rounding, order or grouping of records can change, and their sensitivity.
+
+Proof: doc/theory/noise_and_calibration.md, "Sums".
+Proof: doc/theory/noise_and_calibration.md, "Adjacency".
+"""
 
 import math
 from dataclasses import dataclass, replace
@@ -11,9 +15,15 @@ from sklearn_dptda._typing import Adjacency, FloatArray
 from sklearn_dptda.privacy._guarantee import check_adjacency
 from sklearn_dptda.privacy._parameters import quoted
 
-# Five or so operations, each off by at most 2**-53 of its result.
+# Factors that pay for the roundings of a short computation in floating point: up to eight
+# operations, each off by at most 2**-53 of its result.
 ROUND_UP = 1 + 2.0**-50
 ROUND_DOWN = 1 - 2.0**-50
+# Steps of the lattice per scale of noise are 2**30 to 2**31: delta grows by 2e-20 per coordinate
+# (doc/theory/noise_and_calibration.md, "Integer noise"), and sums of 2**31 scales fit 62 bits.
+_STEPS_PER_SCALE_BITS = 30
+# Larger sums of steps are refused: noise added to them must not leave 64-bit integers.
+_LARGEST_STEPS = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -51,7 +61,7 @@ class Sensitivity:
     norm: Literal["l1", "l2"]
     adjacency: Adjacency
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not (self.value >= 0 and math.isfinite(self.value)):
             raise ValueError(f"value must be finite and non-negative; got {quoted(self.value)}.")
         if self.norm not in ("l1", "l2"):
@@ -91,13 +101,6 @@ class Sensitivity:
         other.require(norm=self.norm, adjacency=self.adjacency)
         one, two = self.value, other.value
         return replace(self, value=math.hypot(one, two) if self.norm == "l2" else one + two)
-
-
-# Exact sums and integer noise on a public lattice of reals.
-
-# Steps per noise scale: 2**30 to 2**31.
-_SCALE_BITS = 30
-_LARGEST = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -142,7 +145,7 @@ class FixedPoint:
         """Lattice fine enough for noise of the given, public, scale."""
         if not (scale > 0 and math.isfinite(scale)):
             raise ValueError(f"scale must be positive and finite; got {quoted(scale)}.")
-        return cls(math.frexp(scale)[1] - 1 - _SCALE_BITS)
+        return cls(math.frexp(scale)[1] - 1 - _STEPS_PER_SCALE_BITS)
 
     @property
     def step(self) -> float:
@@ -168,7 +171,7 @@ class FixedPoint:
         steps = np.asarray(np.ldexp(np.asarray(values, dtype=float), -self.exponent))
         np.trunc(steps, out=steps)
         # NaN is in no order.
-        if not (steps.max(initial=0) < _LARGEST and steps.min(initial=0) > -_LARGEST):
+        if not (steps.max(initial=0) < _LARGEST_STEPS and steps.min(initial=0) > -_LARGEST_STEPS):
             raise ValueError("values must be finite and below 2**62 steps of the lattice.")
         return steps.astype(np.int64)
 
@@ -205,7 +208,7 @@ class FixedPoint:
         """
         steps = self.encode(values)
         largest = float(np.abs(steps).max(initial=0)) * steps.shape[axis]
-        if largest >= _LARGEST:
+        if largest >= _LARGEST_STEPS:
             raise ValueError("the sum could leave 62 bits: use a coarser lattice.")
         return steps.sum(axis=axis)
 

@@ -1,4 +1,7 @@
-"""A sensitivity that knows its norm and its neighbours."""
+"""What a release promises, and which data sets are neighbours.
+
+Proof: doc/theory/noise_and_calibration.md, "Adjacency".
+"""
 
 import math
 from dataclasses import dataclass, field
@@ -11,14 +14,11 @@ from sklearn_dptda.privacy._parameters import quoted
 ADJACENCIES = ("replace-one", "add-remove")
 
 
-def check_adjacency(adjacency):
+def check_adjacency(adjacency: Adjacency) -> Adjacency:
     """Return a known adjacency, or raise ValueError."""
     if adjacency not in ADJACENCIES:
         raise ValueError(f"adjacency must be one of {ADJACENCIES}; got {quoted(adjacency)}.")
     return adjacency
-
-
-# What a release promises, in one frozen object.
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class PrivacyGuarantee:
     rho: float | None = None
     release_id: str | None = field(default=None, compare=False, repr=False)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         Charge(self.epsilon, self.delta, self.rho)
         check_adjacency(self.adjacency)
 
@@ -130,7 +130,7 @@ class PrivacyGuarantee:
             and not self.seeded
         )
 
-    def __str__(self):
+    def __str__(self) -> str:
         if math.isinf(self.epsilon):
             return f"No privacy (epsilon=inf): {self.released}, exact."
         verb = {"replace-one": "replacing", "add-remove": "adding or removing"}[self.adjacency]
@@ -157,7 +157,7 @@ class PrivacyGuarantee:
             )
         return text
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         colour = "#2a7f62" if self.holds else "#b3541e"
         return (
             f'<div style="border-left:4px solid {colour};padding:.4em .8em;max-width:44em">'

@@ -1,15 +1,25 @@
-"""Integer vectors whose probability falls with a norm."""
+"""Integer vectors whose probability falls with a norm.
+
+Proof: doc/theory/metric_privacy.md, "Noise by a norm".
+"""
 
 import math
+from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
+from sklearn_dptda.privacy._noise import NoiseSource
 
-_BATCH = 1 << 16
+# Vectors that are drawn at a time, so that memory stays small in many dimensions.
+_VECTORS_PER_BATCH = 1 << 16
 
 
-def lattice_noise(noise, rate, shape, norm):
+def lattice_noise(
+    noise: NoiseSource, rate: float, shape: tuple[int, int], norm: Literal["l1", "l2", "linf"]
+) -> NDArray[np.int64]:
     """Integer vectors with probabilities proportional to ``exp(-rate * norm)``.
 
     The norm is ``"l1"``, ``"linf"``, or ``"l2"`` rounded up to a whole number; the shape is
@@ -20,9 +30,9 @@ def lattice_noise(noise, rate, shape, norm):
         return noise.discrete_laplace(ROUND_UP / rate, shape)
     d = shape[1]
 
-    def in_ball(missing):
-        # Enough for what is kept of the cube, and little more.
-        wanted = min(int(missing * _cubes_per_ball(norm, d) * 1.1) + 16, _BATCH)
+    def in_ball(missing: int) -> NDArray[np.int64]:
+        # Enough for what is kept of the cubes, and little more.
+        wanted = min(int(missing * _cubes_per_ball(norm, d) * 1.1) + 16, _VECTORS_PER_BATCH)
         radii = cube_radii(noise, rate, wanted, d)
         points = _in_cubes(noise, radii, d)
         if norm == "linf":
@@ -32,7 +42,7 @@ def lattice_noise(noise, rate, shape, norm):
     return _until(shape[0], in_ball)
 
 
-def _until(size, some):
+def _until(size: int, some: Callable[[int], NDArray[np.int64]]) -> NDArray[np.int64]:
     """As many as wanted of what ``some(missing)`` gives a few of at a time."""
     batches, missing = [], size
     while missing > 0:
@@ -41,13 +51,13 @@ def _until(size, some):
     return np.concatenate(batches)
 
 
-def _cubes_per_ball(norm, d):
+def _cubes_per_ball(norm: str, d: int) -> float:
     if norm == "linf":
         return 1.0
     return 2.0**d * math.gamma(d / 2 + 1) / math.pi ** (d / 2)
 
 
-def cube_radii(noise, rate, size, d):
+def cube_radii(noise: NoiseSource, rate: float, size: int, d: int) -> NDArray[np.int64]:
     """Integers ``k`` with probability proportional to ``(2 k + 1)**d * exp(-rate * k)``.
 
     Sums of ``d + 1`` geometric variables have weights ``binom(k + d, d)``; the
@@ -55,8 +65,10 @@ def cube_radii(noise, rate, size, d):
     with this probability accepts.
     """
 
-    def accepted(missing):
-        k = sum(_geometric(noise, rate, missing) for _ in range(d + 1))
+    def accepted(missing: int) -> NDArray[np.int64]:
+        k = _geometric(noise, rate, missing)
+        for _ in range(d):
+            k += _geometric(noise, rate, missing)
         for i in range(1, d + 1):
             # (2 k + 1) / (2 k + 2 i): exact, by integers.
             k = k[_below(noise, 2 * (k + i)) < 2 * k + 1]
@@ -65,25 +77,24 @@ def cube_radii(noise, rate, size, d):
     return _until(size, accepted)
 
 
-def _geometric(noise, rate, size):
+def _geometric(noise: NoiseSource, rate: float, size: int) -> NDArray[np.int64]:
     """Integers from zero on with probability proportional to ``exp(-rate * k)``."""
 
-    def not_negative(missing):
+    def not_negative(missing: int) -> NDArray[np.int64]:
         k = noise.discrete_laplace(ROUND_UP / rate, int(2.2 * missing) + 16)
         return k[k >= 0]
 
     return _until(size, not_negative)
 
 
-def _in_cubes(noise, radii, d):
+def _in_cubes(noise: NoiseSource, radii: NDArray[np.int64], d: int) -> NDArray[np.int64]:
     """Uniform integer points of cubes around zero."""
     sides = np.repeat(2 * radii + 1, d)
     return _below(noise, sides).reshape(-1, d) - radii[:, None]
 
 
-def _below(noise, limits):
+def _below(noise: NoiseSource, limits: NDArray[np.int64]) -> NDArray[np.int64]:
     """Integers uniform from zero to below each limit, exactly, by rejection."""
-    limits = np.asarray(limits, dtype=np.int64)
     shift = (64 - np.frexp(limits.astype(float))[1]).astype(np.uint64)
     uniform = np.empty(len(limits), dtype=np.int64)
     missing = np.arange(len(limits))

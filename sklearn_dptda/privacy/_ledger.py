@@ -1,23 +1,41 @@
-"""The one row of a ledger that all payments change: its budget, and what was spent so far."""
+"""The ledger of a budget: one row that all payments change, and one line for each payment.
+
+One transaction checks the budget and writes the spend. What a user has seen of a ledger is noted
+apart from it, in marks, since a backup of the ledger has seen less. A ledger has a folder, and in
+it a small file whose name is the number of payments. Marks are added and never changed, so that
+writers need no lock: the highest one counts. A mark is written before the payments that it tells of
+are committed, and gets its name afterwards: whatever dies in between leaves a mark that lags behind
+its ledger, by payments whose releases were never drawn.
+"""
 
 import atexit
-import contextlib
+import errno
 import json
 import os
 import re
 import shutil
+import sys
 import tempfile
 import uuid
 import weakref
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, NamedTuple, Self, get_type_hints
 
-from sklearn_dptda.privacy._composition_rules import COMPOSITIONS, Budget, Sums
-from sklearn_dptda.privacy._guarantee import ADJACENCIES
-from sklearn_dptda.privacy._high_water_mark import last_mark, noting
-from sklearn_dptda.privacy._ledger_stores import MemoryStore, damaged, process_lock, taken
-from sklearn_dptda.privacy._warnings import PrivacyBudgetExceeded, PrivacyLedgerError
+from sklearn_dptda._typing import Adjacency
+from sklearn_dptda.privacy._composition_rules import COMPOSITIONS, Budget, Charge, Sums
+from sklearn_dptda.privacy._guarantee import ADJACENCIES, PrivacyGuarantee
+from sklearn_dptda.privacy._ledger_stores import (
+    Execute,
+    MemoryStore,
+    Store,
+    damaged,
+    process_lock,
+    taken,
+)
+from sklearn_dptda.privacy._spend_history import COLUMNS, Spend
+from sklearn_dptda.privacy._warnings import PrivacyBudgetExceeded, PrivacyLedgerError, warn_caller
 
 CREATE_BUDGET = """
 CREATE TABLE IF NOT EXISTS privacy_budget (
@@ -33,11 +51,23 @@ CREATE TABLE IF NOT EXISTS privacy_budget (
     spent_delta TEXT NOT NULL,
     spent_rho TEXT NOT NULL)
 """
-# Of a float's sums none is longer; other text could name a number too large to compute.
+_CREATE_SPEND = """
+CREATE TABLE IF NOT EXISTS privacy_spend (
+    id VARCHAR(32) PRIMARY KEY,
+    number INTEGER NOT NULL UNIQUE,
+    time VARCHAR(32) NOT NULL,
+    epsilon DOUBLE PRECISION NOT NULL,
+    delta DOUBLE PRECISION NOT NULL,
+    rho DOUBLE PRECISION,
+    adjacency VARCHAR(16) NOT NULL,
+    what TEXT NOT NULL,
+    estimator TEXT NOT NULL,
+    parameters TEXT NOT NULL)
+"""
+# Sums of floats are never longer as text; other text could name a number too large to compute.
 _SUM = re.compile(r"inf|\d{1,2000}(/[1-9]\d{0,2000})?")
-# Columns are of 32 bits in servers.
-_MOST = 2**31 - 1
-_PLACED = ("id", "home")
+# Servers number payments in columns of 32 bits.
+_MOST_PAYMENTS = 2**31 - 1
 
 
 class State(NamedTuple):
@@ -58,12 +88,12 @@ class State(NamedTuple):
     spent_rho: str
 
     @classmethod
-    def new(cls, identity, budget, home):
+    def new(cls, identity: str, budget: Budget, home: str | None) -> Self:
         """Nothing spent."""
-        return cls(identity, *budget, home, 0, None, *Sums().to_text())
+        return cls(identity, *budget, home, number=0, adjacency=None, **_texts(Sums()))
 
     @classmethod
-    def read(cls, row, place):
+    def read(cls, row: Iterable[Any], place: str) -> Self:
         """Return a row of the ledger at ``place``; PrivacyLedgerError where it is damaged."""
         state = cls(*row)
         sound = (
@@ -72,7 +102,7 @@ class State(NamedTuple):
             and (state.epsilon > 0 and 0 <= state.delta < 1)
             and state.composition in COMPOSITIONS
             and (state.composition == "basic" or state.delta > 0)
-            and (isinstance(state.number, int) and 0 <= state.number <= _MOST)
+            and (isinstance(state.number, int) and 0 <= state.number <= _MOST_PAYMENTS)
             and state.adjacency in (None, *ADJACENCIES)
             and all(_SUM.fullmatch(str(text)) for text in state[-3:])
         )
@@ -81,11 +111,21 @@ class State(NamedTuple):
         return state
 
     @property
-    def account(self):
+    def account(self) -> dict[str, Any]:
         """What a mark keeps of it: all but which ledger it is and where."""
-        return {name: value for name, value in self._asdict().items() if name not in _PLACED}
+        return {name: v for name, v in self._asdict().items() if name not in ("id", "home")}
 
-    def follows(self, seen):
+    @property
+    def budget(self) -> Budget:
+        """What may be spent."""
+        return Budget(self.epsilon, self.delta, self.composition)
+
+    @property
+    def sums(self) -> Sums:
+        """What has been spent."""
+        return Sums.from_text(self[-3:])
+
+    def follows(self, seen: Self) -> bool:
         """Whether payments alone can have made it of the state that was seen."""
         if self.account == seen.account:
             return True
@@ -96,7 +136,7 @@ class State(NamedTuple):
             and all(now >= before for now, before in zip(self.sums, seen.sums, strict=True))
         )
 
-    def caught_up(self, seen):
+    def caught_up(self, seen: Self) -> Self:
         """The row with at least what was seen spent, and the budget that was seen."""
         return seen._replace(
             home=self.home,
@@ -105,23 +145,13 @@ class State(NamedTuple):
             **_texts(Sums(*map(max, self.sums, seen.sums))),
         )
 
-    @property
-    def budget(self):
-        """What may be spent."""
-        return Budget(self.epsilon, self.delta, self.composition)
-
-    @property
-    def sums(self):
-        """What has been spent."""
-        return Sums.from_text(self[-3:])
-
-    def after(self, sums, number, adjacency):
+    def after(self, sums: Sums, number: int, adjacency: str) -> Self:
         """The row when ``number`` more lines have been paid for, which add up to ``sums``."""
         texts = _texts(self.sums.plus(sums))
         return self._replace(number=self.number + number, adjacency=adjacency, **texts)
 
 
-def _texts(sums):
+def _texts(sums: Sums) -> dict[str, Any]:
     return dict(zip(State._fields[-3:], sums.to_text(), strict=True))
 
 
@@ -131,83 +161,49 @@ CREATE_STATE = (
     f"INSERT INTO privacy_budget (one, {', '.join(State._fields)}) "
     f"VALUES (1, {', '.join(f':{name}' for name in State._fields)})"
 )
-
-
-# The ledger: one transaction checks the budget and writes the spend.
-
-_CREATE_SPEND = """
-CREATE TABLE IF NOT EXISTS privacy_spend (
-    id VARCHAR(32) PRIMARY KEY,
-    number INTEGER NOT NULL UNIQUE,
-    time VARCHAR(32) NOT NULL,
-    epsilon DOUBLE PRECISION NOT NULL,
-    delta DOUBLE PRECISION NOT NULL,
-    rho DOUBLE PRECISION,
-    adjacency VARCHAR(16) NOT NULL,
-    what TEXT NOT NULL,
-    estimator TEXT NOT NULL,
-    parameters TEXT NOT NULL)
-"""
-_LEDGERS: weakref.WeakSet["Ledger"] = weakref.WeakSet()
-
-
-@dataclass(frozen=True)
-class Spend:
-    """One line of the history, never data; :class:`SpendHistory` explains its columns."""
-
-    number: int
-    time: str
-    epsilon: float
-    delta: float
-    rho: float | None
-    adjacency: str
-    what: str
-    estimator: str
-    parameters: dict[str, str]
-
-
-COLUMNS = tuple(column.name for column in fields(Spend))
+_INSERT_SPEND = (
+    f"INSERT INTO privacy_spend (id, {', '.join(COLUMNS)}) "
+    f"VALUES (:id, {', '.join(f':{name}' for name in COLUMNS)})"
+)
 # What a line says, whenever it was written.
 _CONTENT = COLUMNS[2:]
-_KINDS = {**get_type_hints(Spend), "parameters": dict}
+_COLUMN_TYPES = {**get_type_hints(Spend), "parameters": dict}
 
 
 class Payment(NamedTuple):
     """A charge and the other columns of its line; of two with the same key only one is paid."""
 
-    charge: Any
+    charge: Charge
     line: dict[str, Any]
     key: str | None = None
 
     @classmethod
-    def of(cls, guarantee, estimator):
+    def of(cls, guarantee: PrivacyGuarantee, estimator: str) -> Self:
         """Payment for what a guarantee promises."""
         line = {"adjacency": guarantee.adjacency, "what": guarantee.released}
         return cls(guarantee.charge, {**line, "estimator": estimator, "parameters": {}})
 
-    def columns(self):
+    def columns(self) -> dict[str, Any]:
         """What the line will say."""
         charge = self.charge
         losses = {"epsilon": charge.epsilon, "delta": charge.delta, "rho": charge.rho}
         return {**losses, **self.line, "parameters": json.dumps(self.line["parameters"])}
 
 
-_INSERT_SPEND = (
-    f"INSERT INTO privacy_spend (id, {', '.join(COLUMNS)}) "
-    f"VALUES (:id, {', '.join(f':{name}' for name in COLUMNS)})"
-)
+_LEDGERS: weakref.WeakSet["Ledger"] = weakref.WeakSet()
 
 
 class Ledger:
     """A budget and its spends in a store, whose identity must be the given one, if any."""
 
-    def __init__(self, store, ledger_id=None):
+    def __init__(self, store: Store, ledger_id: str | None = None) -> None:
         self.store = store
-        self.id = ledger_id
+        # None until the ledger is created or attached to.
+        self.id: Any = ledger_id
         with process_lock:
             _LEDGERS.add(self)
 
-    def create(self, budget):
+    def create(self, budget: Budget) -> None:
         """Write the budget into a store; PrivacyLedgerError if that holds anything already."""
         identity = uuid.uuid4().hex
         with process_lock, noting() as note, self.store.creation() as execute:
@@ -218,10 +214,10 @@ class Ledger:
             state = State.new(identity, budget, self.store.home(execute))
             execute(CREATE_STATE, state._asdict())
             if not isinstance(self.store, MemoryStore):
-                note(identity, state.number, json.dumps(state.account), make=True)
+                note(state, make=True)
         self.id = identity
 
-    def attach(self, moved=False):
+    def attach(self, moved: bool = False) -> Budget:
         """Adopt and return the budget of the store; PrivacyLedgerError if that has none.
 
         ``moved`` says that this file is the ledger from now on, wherever it was before. What this
@@ -239,15 +235,15 @@ class Ledger:
             state = State.read(rows[0], self.store.place)
             self.id = state.id
             if moved:
-                seen = self._seen(state, last_mark(self.id))
+                seen = _seen(state, last_mark(self.id))
                 state = state.caught_up(seen)._replace(home=self.store.home(execute))
                 execute(WRITE_STATE, state._asdict())
             else:
                 state = self._state(execute)
-            note(state.id, state.number, json.dumps(state.account), make=True)
+            note(state, make=True)
         return state.budget
 
-    def spend(self, payments, then=None):
+    def spend(self, payments: Sequence[Payment], then: Callable[[], object] | None = None) -> None:
         """Check payments and write them in one transaction, all or none.
 
         ``then`` is called in it, after all is written, and may still undo it by raising.
@@ -257,11 +253,11 @@ class Ledger:
         PrivacyLedgerError, since the store cannot be used, or a key has another line.
         """
         with self._transaction(lock=True) as (execute, state):
-            due = [payment for payment in payments if not self._is_paid(execute, payment)]
+            due = [payment for payment in payments if not _is_paid(execute, payment)]
             if not due:
                 return
             adjacencies = {payment.line["adjacency"] for payment in due}
-            sums = self._refuse(state, [(payment.charge, 1) for payment in due], adjacencies)
+            sums = _check_charges(state, [(payment.charge, 1) for payment in due], adjacencies)
             # Finer times tell how long the release between two payments ran.
             time = datetime.now(UTC).date().isoformat()
             for number, payment in enumerate(due, state.number + 1):
@@ -272,73 +268,43 @@ class Ledger:
             if then is not None:
                 then()
 
-    def _is_paid(self, execute, payment):
-        if payment.key is None:
-            return False
-        query = f"SELECT {', '.join(_CONTENT)} FROM privacy_spend WHERE id = :id"
-        rows = execute(query, {"id": payment.key})
-        if rows and dict(zip(_CONTENT, rows[0], strict=True)) != payment.columns():
-            raise PrivacyLedgerError(
-                "Something else was paid for under the key of this release, such as other "
-                "records, parameters or code: nothing was released. Each release needs a "
-                "ReleaseKey of its own."
-            )
-        return bool(rows)
-
-    def check(self, charges, adjacencies):
+    def check(self, charges: Sequence[tuple[Charge, int]], adjacencies: set[Adjacency]) -> None:
         """Raise what spending these (charge, count) pairs would raise, and write nothing."""
         with self._transaction() as (_, state):
-            self._refuse(state, charges, adjacencies)
+            _check_charges(state, charges, adjacencies)
 
-    def _refuse(self, state, asked, adjacencies):
-        """Refuse charges that cannot be added; return their sums."""
-        rule = state.budget.rule()
-        for charge, _ in asked:
-            rule.check(charge)
-        kinds = adjacencies | {state.adjacency} - {None}
-        if len(kinds) > 1:
-            counted = state.adjacency or min(kinds)
-            raise ValueError(
-                f"This ledger counts losses under {counted!r} adjacency; a loss under "
-                f"{max(kinds - {counted})!r} adjacency cannot be added. Give all estimators the "
-                "same adjacency: adjacency='replace-one' is the one that diagrams and graphs have."
-            )
-        sums = Sums.of(asked)
-        if not rule.fits(state.sums.plus(sums)):
-            raise PrivacyBudgetExceeded(rule.asked(sums), rule.remaining(state.sums))
-        return sums
-
-    def read(self):
+    def read(self) -> State:
         """Return the state: budget, sums and number of lines."""
         with self._transaction() as (_, state):
             return state
 
-    def spends(self):
+    def spends(self) -> list[Spend]:
         """Return all spends in their order."""
         with self._transaction() as (execute, _):
             rows = execute(f"SELECT {', '.join(COLUMNS)} FROM privacy_spend ORDER BY number")
         return [self._line(row) for row in rows]
 
-    def _line(self, row):
+    def _line(self, row: tuple[Any, ...]) -> Spend:
+        *values, parameters = row
         try:
-            spend = Spend(*row[:-1], json.loads(row[-1]))
+            columns = dict(zip(COLUMNS, (*values, json.loads(parameters)), strict=True))
         except (TypeError, ValueError):
             raise damaged(self.store.place) from None
-        if not all(isinstance(getattr(spend, name), kind) for name, kind in _KINDS.items()):
+        if not all(isinstance(columns[name], kind) for name, kind in _COLUMN_TYPES.items()):
             raise damaged(self.store.place)
-        return spend
+        return Spend(**columns)
 
-    @contextlib.contextmanager
-    def _transaction(self, lock=False):
+    @contextmanager
+    def _transaction(self, lock: bool = False) -> Iterator[tuple[Execute, State]]:
         """Yield a function that runs statements, and the state; note what became of that."""
         with process_lock, noting() as note, self.store.transaction() as execute:
             state = self._state(execute, lock)
             yield execute, state
             if lock:
                 state = State.read(execute(READ_STATE)[0], self.store.place)
-            note(state.id, state.number, json.dumps(state.account))
+            note(state)
 
-    def _state(self, execute, lock=False):
+    def _state(self, execute: Execute, lock: bool = False) -> State:
         # Marks first: whoever pays meanwhile adds to the ledger, and then a mark.
         mark = last_mark(self.id)
         rows = execute(READ_STATE + (self.store.lock_clause if lock else ""))
@@ -348,8 +314,14 @@ class Ledger:
                 "was made for: nothing was released."
             )
         state = State.read(rows[0], self.store.place)
-        self._refuse_copies(state, execute)
-        if not state.follows(self._seen(state, mark)):
+        if state.home != self.store.home(execute):
+            raise PrivacyLedgerError(
+                f"The privacy ledger {self.store.place} is a copy, or was made on another machine, "
+                "and the original may still be spent from: nothing was released. Machines share a "
+                "ledger in a database server, path='postgresql://...'. If this file has replaced "
+                "the original: PrivacyAccountant.open(path, moved=True)."
+            )
+        if not state.follows(_seen(state, mark)):
             raise PrivacyLedgerError(
                 f"The privacy ledger {self.store.place} lacks payments that you have seen in it, "
                 "like a restored backup, or a copy beside which another one was spent from: "
@@ -358,27 +330,7 @@ class Ledger:
             )
         return state
 
-    def _seen(self, state, mark):
-        """Return what a mark tells of the ledger in a state; without one, that very state."""
-        if mark is None:
-            return state
-        place, text = mark
-        try:
-            seen = {**state._asdict(), **json.loads(text)}
-            return State.read(seen.values(), place)
-        except (TypeError, ValueError):
-            raise damaged(place) from None
-
-    def _refuse_copies(self, state, execute):
-        if state.home != self.store.home(execute):
-            raise PrivacyLedgerError(
-                f"The privacy ledger {self.store.place} is a copy, or was made on another machine, "
-                "and the original may still be spent from: nothing was released. Machines share a "
-                "ledger in a database server, path='postgresql://...'. If this file has replaced "
-                "the original: PrivacyAccountant.open(path, moved=True)."
-            )
-
-    def share(self):
+    def share(self) -> None:
         """Move a ledger from memory to a temporary file that other processes can open."""
         with process_lock:
             if isinstance(self.store, MemoryStore):
@@ -391,21 +343,56 @@ class Ledger:
                 self.store = store
 
 
-def _remove(folder, owner):
+def _is_paid(execute: Execute, payment: Payment) -> bool:
+    if payment.key is None:
+        return False
+    query = f"SELECT {', '.join(_CONTENT)} FROM privacy_spend WHERE id = :id"
+    rows = execute(query, {"id": payment.key})
+    if rows and dict(zip(_CONTENT, rows[0], strict=True)) != payment.columns():
+        raise PrivacyLedgerError(
+            "Something else was paid for under the key of this release, such as other "
+            "records, parameters or code: nothing was released. Each release needs a "
+            "ReleaseKey of its own."
+        )
+    return bool(rows)
+
+
+def _check_charges(
+    state: State, charges: Sequence[tuple[Charge, int]], adjacencies: set[Adjacency]
+) -> Sums:
+    """Refuse (charge, count) pairs that cannot be added; return their sums."""
+    rule = state.budget.rule()
+    for charge, _ in charges:
+        rule.check(charge)
+    kinds = {kind for kind in (*adjacencies, state.adjacency) if kind is not None}
+    if len(kinds) > 1:
+        counted = state.adjacency or min(kinds)
+        raise ValueError(
+            f"This ledger counts losses under {counted!r} adjacency; a loss under "
+            f"{max(kinds - {counted})!r} adjacency cannot be added. Give all estimators the "
+            "same adjacency: adjacency='replace-one' is the one that diagrams and graphs have."
+        )
+    sums = Sums.of(charges)
+    if not rule.fits(state.sums.plus(sums)):
+        raise PrivacyBudgetExceeded(rule.asked(sums), rule.remaining(state.sums))
+    return sums
+
+
+def _remove(folder: str, owner: int) -> None:
     if os.getpid() == owner:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _before_fork():
+def _before_fork() -> None:
     """Wait for transactions to end, and let the child find the ledgers of this process."""
     process_lock.__enter__()
     for ledger in list(_LEDGERS):
         # What cannot be shared stays in memory, where the child will be refused.
-        with contextlib.suppress(PrivacyLedgerError, OSError):
+        with suppress(PrivacyLedgerError, OSError):
             ledger.share()
 
 
-def _after_fork_in_parent():
+def _after_fork_in_parent() -> None:
     process_lock.__exit__()
 
 
@@ -415,3 +402,99 @@ if hasattr(os, "register_at_fork"):
         after_in_parent=_after_fork_in_parent,
         after_in_child=process_lock.renew,
     )
+
+
+@contextmanager
+def noting() -> Iterator[Callable[..., None]]:
+    """Yield a function that prepares a mark; marks count once the block has ended well."""
+    prepared = []
+
+    def note(state: State, make: bool = False) -> None:
+        """Prepare the mark of a state; ``make`` begins to keep marks of its ledger."""
+        folder, number = _folder(state.id), state.number
+        if _numbers(folder)[-1:] >= [number] or not (make or os.path.isdir(folder)):
+            return
+        new = os.path.join(folder, f"{number}.{uuid.uuid4().hex}")
+        with _said(folder):
+            if not os.path.isabs(folder):
+                raise FileNotFoundError(errno.ENOENT, "this user has no home")
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            with open(new, "x", encoding="utf-8") as file:
+                file.write(json.dumps(state.account))
+                file.flush()
+                # What has a name is whole, also after a power failure.
+                os.fsync(file.fileno())
+            prepared.append((new, folder, str(number)))
+
+    yield note
+    for new, folder, name in prepared:
+        with _said(folder):
+            # Who has gone beyond this mark meanwhile has cleared it away.
+            with suppress(FileNotFoundError):
+                os.replace(new, os.path.join(folder, name))
+            _clear(folder)
+
+
+def last_mark(ledger_id: str) -> tuple[str, str] | None:
+    """Place and text of the highest mark, or None."""
+    folder = _folder(ledger_id)
+    for _ in range(3):
+        numbers = _numbers(folder)
+        if not numbers:
+            break
+        place = os.path.join(folder, str(numbers[-1]))
+        # It is gone where two higher ones have come meanwhile.
+        with suppress(FileNotFoundError), open(place, encoding="utf-8", errors="replace") as file:
+            return repr(place), file.read()
+    return None
+
+
+def _seen(state: State, mark: tuple[str, str] | None) -> State:
+    """Return what a mark tells of the ledger in a state; without one, that very state."""
+    if mark is None:
+        return state
+    place, text = mark
+    try:
+        return State.read({**state._asdict(), **json.loads(text)}.values(), place)
+    except (TypeError, ValueError):
+        raise damaged(place) from None
+
+
+@contextmanager
+def _said(folder: str) -> Iterator[None]:
+    """Go on without marks where there can be none, but not in silence."""
+    try:
+        yield
+    except OSError as error:
+        warn_caller(
+            f"What is paid cannot be noted in {folder!r} ({error.strerror}): a backup that is "
+            "restored in place of this ledger will not be noticed. The environment variable "
+            "XDG_STATE_HOME names another folder.",
+            RuntimeWarning,
+        )
+
+
+def _folder(ledger_id: str) -> str:
+    """Where this system keeps what programs remember for a user."""
+    place = os.environ.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(place):
+        places = {"win32": "~/AppData/Local", "darwin": "~/Library/Application Support"}
+        place = os.path.expanduser(places.get(sys.platform, "~/.local/state"))
+    return os.path.join(place, "sklearn_dptda", "ledgers", ledger_id)
+
+
+def _numbers(folder: str) -> list[int]:
+    """Numbers of the marks, from the lowest."""
+    with suppress(OSError):
+        return sorted(int(name) for name in os.listdir(folder) if name.isdecimal())
+    return []
+
+
+def _clear(folder: str) -> None:
+    """Remove what is below the two highest marks: who lists the folder meanwhile finds one."""
+    lowest = min(_numbers(folder)[-2:], default=0)
+    for name in os.listdir(folder):
+        number = name.partition(".")[0]
+        if number.isdecimal() and int(number) < lowest:
+            with suppress(FileNotFoundError):
+                os.unlink(os.path.join(folder, name))

@@ -1,4 +1,9 @@
-"""Which machine and file system these are, so that a ledger can tell that it was copied."""
+"""Where a ledger lives: in memory, in an SQLite file, in a database server.
+
+A store does one thing: run a few statements in a transaction that no other writer can interleave
+with. It also knows its home, which a copy does not share, so that a ledger can tell that it was
+copied.
+"""
 
 import hashlib
 import os
@@ -7,81 +12,30 @@ import re
 import sqlite3
 import threading
 import uuid
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import cache
+from typing import Any, TypeAlias
 
+from sklearn_dptda._typing import PathLike
 from sklearn_dptda.privacy._warnings import PrivacyLedgerError
 
-# Where Linux keeps the identity that an installation was given.
-_PLACES = ("/etc/machine-id", "/var/lib/dbus/machine-id")
-# Where Linux names the file systems of devices.
-_UUIDS = "/dev/disk/by-uuid"
-# Set in the address of a network card, it says that the address was made up.
-_MADE_UP = 1 << 40
-
-
-@cache
-def machine_identity() -> str:
-    """Digest of what tells this machine from others, and of nothing that identifies it elsewhere.
-
-    Containers that share an image and its identity count as one machine.
-    """
-    return _digest(_identity())[:24]
-
-
-def file_system_identity(path) -> str:
-    """Digest of what a file system keeps across reboots; empty where that cannot be told.
-
-    Numbers of devices can change when a machine starts: where the system has no better name for a
-    file system (XFS and FAT without udev, macOS, some network file systems), it counts for nothing.
-    """
-    device = os.stat(path).st_dev
-    if not hasattr(os, "statvfs"):
-        # Windows: the serial number of the volume.
-        return _digest(device)[:16]
-    identity = os.statvfs(path).f_fsid
-    if identity == device:
-        identity = _file_system_uuid(device)
-    return _digest(identity)[:16] if identity else ""
-
-
-def _file_system_uuid(device):
-    with suppress(OSError), os.scandir(_UUIDS) as entries:
-        for entry in entries:
-            if entry.stat().st_rdev == device:
-                return entry.name
-    return None
-
-
-def _digest(identity):
-    return hashlib.sha256(f"sklearn_dptda ledger {identity}".encode()).hexdigest()
-
-
-def _identity():
-    for place in _PLACES:
-        try:
-            with open(place) as file:
-                text = file.read().strip()
-        except OSError:
-            continue
-        if text:
-            return text
-    address = uuid.getnode()
-    return platform.node() if address & _MADE_UP else f"{address:x}"
-
-
-# Where a ledger lives: in memory, in an SQLite file, in a database server.
-#
-# A store does one thing: run a few statements in a transaction that no other writer can
-# interleave with.
-
 # Seconds that a writer waits for its turn.
-_PATIENCE = 60.0
+_LOCK_TIMEOUT = 60.0
 _POSTGRESQL_HOME = """
 SELECT concat_ws(':', system_identifier, pg_database.oid, CAST('privacy_budget' AS regclass)::oid)
 FROM pg_control_system(), pg_database WHERE datname = current_database()
 """
 _SQLITE_URL = re.compile(r"sqlite(\+\w+)?:///")
+# Where Linux keeps the identity that an installation was given.
+_MACHINE_ID_FILES = ("/etc/machine-id", "/var/lib/dbus/machine-id")
+# Where Linux names the file systems of devices.
+_DEVICE_UUIDS = "/dev/disk/by-uuid"
+# The bit of the address of a network card that says that the address was made up.
+_MADE_UP_ADDRESS = 1 << 40
+
+# Runs one statement, with parameters if it has some, and returns its rows.
+Execute: TypeAlias = Callable[..., list[tuple[Any, ...]]]
 
 
 class ProcessLock:
@@ -91,17 +45,16 @@ class ProcessLock:
     a transaction and no lock of SQLite that is held by a thread it lacks.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._lock = threading.RLock()
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self._lock.acquire()
-        return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         self._lock.release()
 
-    def renew(self):
+    def renew(self) -> None:
         """Start anew in a forked child, whose only thread held the lock."""
         self._lock = threading.RLock()
 
@@ -109,7 +62,7 @@ class ProcessLock:
 process_lock = ProcessLock()
 
 
-def make_store(location):
+def make_store(location: PathLike) -> "Store":
     """SqliteStore for a path or its SQLite URL, ServerStore for another SQLAlchemy URL."""
     location = os.fsdecode(location)
     if not location or "\0" in location:
@@ -126,32 +79,48 @@ def make_store(location):
     return SqliteStore(re.sub("^//+", "/", os.path.abspath(location)))
 
 
-class MemoryStore:
-    """A ledger of this process and its threads."""
+class Store:
+    """What all stores have: a place in words, a location that opens it, transactions, a home."""
 
-    place = "in memory"
+    place: str
+    location: str
     lock_clause = ""
 
-    def __init__(self):
+    def transaction(self) -> AbstractContextManager[Execute]:
+        """Yield a function that runs one statement and returns its rows."""
+        raise NotImplementedError
+
+    def creation(self) -> AbstractContextManager[Execute]:
+        """Yield as in a transaction, in a place where there is nothing yet."""
+        return self.transaction()
+
+    def home(self, execute: Execute) -> str | None:
+        """Where in the world this is, which copies do not share; None where that is no matter."""
+        return None
+
+    def has_ledger(self, execute: Execute) -> bool:
+        """Whether this is worth reading; what is read complains of a table that is missing."""
+        return True
+
+
+class MemoryStore(Store):
+    """A ledger of this process and its threads; whoever has left the process is refused."""
+
+    place = "in memory"
+
+    def __init__(self) -> None:
         self._owner = os.getpid()
         self._connection = sqlite3.connect(
             ":memory:", check_same_thread=False, isolation_level=None
         )
 
     @contextmanager
-    def transaction(self):
-        """Yield a function that runs one statement and returns its rows."""
+    def transaction(self) -> Iterator[Execute]:
         self._refuse_strangers()
         with _sqlite_transaction(self._connection) as execute:
             yield execute
 
-    creation = transaction
-
-    def home(self, execute):
-        """No place in the world: whoever has left this process is refused already."""
-        return None
-
-    def move_to(self, path):
+    def move_to(self, path: str) -> "SqliteStore":
         """Copy everything into an SQLite file and return the store of that file."""
         self._refuse_strangers()
         try:
@@ -161,7 +130,7 @@ class MemoryStore:
             raise _unusable(repr(path), error) from None
         return SqliteStore(path)
 
-    def _refuse_strangers(self):
+    def _refuse_strangers(self) -> None:
         """A copy in another process would be a second budget."""
         if os.getpid() != self._owner:
             raise PrivacyLedgerError(
@@ -170,22 +139,19 @@ class MemoryStore:
             )
 
 
-class SqliteStore:
+class SqliteStore(Store):
     """A ledger in a file that processes of one machine share.
 
     Each transaction opens the file anew: connections survive neither
     threads nor forks, and one release is dear beside it.
     """
 
-    lock_clause = ""
-
-    def __init__(self, location):
+    def __init__(self, location: str) -> None:
         self.location = location
         self.place = repr(location)
 
     @contextmanager
-    def transaction(self):
-        """Yield a function that runs one statement and returns its rows."""
+    def transaction(self) -> Iterator[Execute]:
         try:
             with (
                 closing(self._connect()) as connection,
@@ -199,7 +165,7 @@ class SqliteStore:
             raise damaged(self.place) from None
 
     @contextmanager
-    def creation(self):
+    def creation(self) -> Iterator[Execute]:
         """Make the file, which must not be there, and yield as in a transaction."""
         try:
             os.close(os.open(self.location, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666))
@@ -217,7 +183,7 @@ class SqliteStore:
                     os.unlink(self.location)
             raise
 
-    def _committed(self):
+    def _committed(self) -> bool:
         try:
             with closing(self._connect()) as connection:
                 return self.has_ledger(_executor(connection))
@@ -225,7 +191,7 @@ class SqliteStore:
             # Who cannot tell removes nothing.
             return True
 
-    def home(self, execute):
+    def home(self, execute: Execute) -> str | None:
         """Machine, file system and number of the file, which copies do not share."""
         try:
             file, system = os.stat(self.location), file_system_identity(self.location)
@@ -236,16 +202,16 @@ class SqliteStore:
             raise _unusable(self.place, "it has several names")
         return f"{machine_identity()}:{system}:{file.st_ino}"
 
-    def has_ledger(self, execute):
+    def has_ledger(self, execute: Execute) -> bool:
         """Whether this is the file of a ledger; an empty one, cut off, is none."""
         tables = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'privacy_budget'"
         return bool(execute(tables))
 
-    def _connect(self):
+    def _connect(self) -> sqlite3.Connection:
         # Never makes a file: a ledger that vanished must not come back empty.
         name = self.location.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
         connection = sqlite3.connect(
-            f"file:{name}?mode=rw", uri=True, timeout=_PATIENCE, isolation_level=None
+            f"file:{name}?mode=rw", uri=True, timeout=_LOCK_TIMEOUT, isolation_level=None
         )
         try:
             connection.execute("PRAGMA synchronous=FULL")
@@ -255,12 +221,12 @@ class SqliteStore:
         return connection
 
 
-class ServerStore:
+class ServerStore(Store):
     """A ledger in a database server at a SQLAlchemy URL, for teams and clusters."""
 
     lock_clause = " FOR UPDATE"
 
-    def __init__(self, location):
+    def __init__(self, location: str) -> None:
         try:
             import sqlalchemy
         except ImportError:
@@ -283,12 +249,11 @@ class ServerStore:
             raise ValueError(
                 f"path is no usable SQLAlchemy URL ({type(error).__name__})."
             ) from None
-        # For error messages: passwords may stand in the query as well.
+        # Error messages quote this place: passwords may stand in the query as well.
         self.place = repr(url.set(query={}).render_as_string(hide_password=True))
 
     @contextmanager
-    def transaction(self):
-        """Yield a function that runs one statement and returns its rows."""
+    def transaction(self) -> Iterator[Execute]:
         try:
             with self._begin() as execute:
                 yield execute
@@ -296,17 +261,19 @@ class ServerStore:
             raise _unusable(self.place, getattr(error, "orig", None) or error) from None
 
     @contextmanager
-    def _begin(self):
+    def _begin(self) -> Iterator[Execute]:
         with self._engine.begin() as connection:
 
-            def execute(statement, parameters=None):
+            def execute(
+                statement: str, parameters: dict[str, Any] | None = None
+            ) -> list[tuple[Any, ...]]:
                 cursor = connection.execute(self._sqlalchemy.text(statement), parameters or {})
                 return [tuple(row) for row in cursor] if cursor.returns_rows else []
 
             yield execute
 
     @contextmanager
-    def creation(self):
+    def creation(self) -> Iterator[Execute]:
         """Yield as in a transaction; of two that create at once one is told that it is taken."""
         with self.transaction() as execute:
             try:
@@ -318,23 +285,19 @@ class ServerStore:
                         raise taken(self.place) from None
                 raise
 
-    def home(self, execute):
+    def home(self, execute: Execute) -> str | None:
         """Cluster, database and table of PostgreSQL, which restored dumps do not share."""
         if self._engine.dialect.name != "postgresql":
             return None
-        return execute(_POSTGRESQL_HOME)[0][0]
-
-    def has_ledger(self, execute):
-        """Leave it to the server to complain of a table that is missing."""
-        return True
+        return str(execute(_POSTGRESQL_HOME)[0][0])
 
 
-def _executor(connection):
+def _executor(connection: sqlite3.Connection) -> Execute:
     return lambda statement, parameters=(): connection.execute(statement, parameters).fetchall()
 
 
 @contextmanager
-def _sqlite_transaction(connection):
+def _sqlite_transaction(connection: sqlite3.Connection) -> Iterator[Execute]:
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield _executor(connection)
@@ -345,7 +308,7 @@ def _sqlite_transaction(connection):
         raise
 
 
-def taken(place):
+def taken(place: str) -> PrivacyLedgerError:
     """Error for a place, in words, where there is something already."""
     return PrivacyLedgerError(
         f"There is something at {place} already, and a new ledger would hide what was spent from "
@@ -353,13 +316,63 @@ def taken(place):
     )
 
 
-def damaged(place):
+def damaged(place: str) -> PrivacyLedgerError:
     """Error for a ledger at a place, in words, that no accountant can have written."""
     return _unusable(place, "it is damaged")
 
 
-def _unusable(place, error):
+def _unusable(place: str, error: object) -> PrivacyLedgerError:
     reason = str(error).strip().splitlines()[:1] or [type(error).__name__]
     return PrivacyLedgerError(
         f"The privacy ledger {place} cannot be used ({reason[0]}): nothing was released."
     )
+
+
+@cache
+def machine_identity() -> str:
+    """Digest of what tells this machine from others, and of nothing that identifies it elsewhere.
+
+    Containers that share an image and its identity count as one machine.
+    """
+    return _digest(_identity())[:24]
+
+
+def file_system_identity(path: str) -> str:
+    """Digest of what a file system keeps across reboots; empty where that cannot be told.
+
+    Numbers of devices can change when a machine starts: where the system has no better name for a
+    file system (XFS and FAT without udev, macOS, some network file systems), it counts for nothing.
+    """
+    device = os.stat(path).st_dev
+    if not hasattr(os, "statvfs"):
+        # Windows: the serial number of the volume.
+        return _digest(device)[:16]
+    identity: object = os.statvfs(path).f_fsid
+    if identity == device:
+        identity = _file_system_uuid(device)
+    return _digest(identity)[:16] if identity else ""
+
+
+def _file_system_uuid(device: int) -> str | None:
+    with suppress(OSError), os.scandir(_DEVICE_UUIDS) as entries:
+        for entry in entries:
+            if entry.stat().st_rdev == device:
+                return entry.name
+    return None
+
+
+def _digest(identity: object) -> str:
+    return hashlib.sha256(f"sklearn_dptda ledger {identity}".encode()).hexdigest()
+
+
+def _identity() -> str:
+    for place in _MACHINE_ID_FILES:
+        try:
+            with open(place) as file:
+                text = file.read().strip()
+        except OSError:
+            continue
+        if text:
+            return text
+    address = uuid.getnode()
+    return platform.node() if address & _MADE_UP_ADDRESS else f"{address:x}"

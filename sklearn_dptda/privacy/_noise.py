@@ -2,6 +2,8 @@
 
 Mechanisms ask for uniform integers or for integer noise: no floating-point
 number takes part in a secure draw, so none can betray the mechanism's input.
+
+Proof: doc/theory/noise_and_calibration.md, "Integer noise".
 """
 
 import math
@@ -11,19 +13,20 @@ import secrets
 from collections.abc import Callable, MutableSequence
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from sklearn_dptda._typing import RandomStateLike
-from sklearn_dptda.privacy import _keyed_draws, _secure_draws, _seeded_draws
+from sklearn_dptda.privacy._draws import KeyedDraws, SecureDraws, SeededDraws
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._release_key import ReleaseKey
 
-_WORD = 1 << 64
-# Beyond this the noise could leave 64-bit integers.
+# Number of 64-bit words; probabilities of coins are multiples of its inverse.
+_N_WORDS = 1 << 64
+# At this scale noise leaves 64-bit integers with a probability of exp(-2048).
 _LARGEST_SCALE = 2.0**52
 
 
@@ -67,24 +70,30 @@ class NoiseSource:
     def __init__(self, seed: int | ReleaseKey | None = None) -> None:
         self.key = seed if isinstance(seed, ReleaseKey) else None
         self.seeded = seed is not None and self.key is None
-        # Of a key the one stream that all draws take from, in their order.
+        # All draws under a key take from one stream, in their order.
         self._stream = None if self.key is None else self.key.stream()
         self._getrandbits: Callable[[int], int] = secrets.randbits
         if self._stream is not None:
             self._getrandbits = self._stream.getrandbits
-        # Integers of NumPy are none to Python's generator.
+        # Python's generator does not take NumPy's integers.
         self._seed = None if seed is None or isinstance(seed, ReleaseKey) else operator.index(seed)
         if self.seeded:
             self._getrandbits = random.Random(self._seed).getrandbits
 
     @cached_property
-    def _sequence(self):
+    def _sequence(self) -> np.random.SeedSequence:
         seed = self._seed if self.key is None else self._getrandbits(256)
         return np.random.SeedSequence(seed)
 
     @cached_property
-    def _rng(self):
+    def _rng(self) -> np.random.Generator:
         return self.generator()
+
+    @cached_property
+    def _draws(self) -> SecureDraws | KeyedDraws | SeededDraws:
+        if self.seeded:
+            return SeededDraws(self._rng)
+        return SecureDraws() if self.key is None else KeyedDraws(self)
 
     def below(self, n: int) -> int:
         """Draw an integer uniformly from ``{0, ..., n - 1}``, ``n`` of any size.
@@ -119,7 +128,7 @@ class NoiseSource:
         ndarray of shape (size,), dtype uint64
         """
         if self.seeded:
-            return self._rng.integers(0, _WORD, size=size, dtype=np.uint64)
+            return self._rng.integers(0, _N_WORDS, size=size, dtype=np.uint64)
         draw = secrets.token_bytes if self._stream is None else self._stream.take
         return np.frombuffer(draw(8 * size), dtype=np.uint64)
 
@@ -159,20 +168,17 @@ class NoiseSource:
         """
         return self._draw("gaussian", scale, size)
 
-    def _draw(self, law, scale, size):
+    def _draw(
+        self, law: Literal["laplace", "gaussian"], scale: float, size: int | tuple[int, ...]
+    ) -> NDArray[np.int64]:
         scale = float(scale)
         if not 0 <= scale <= _LARGEST_SCALE:
             raise ValueError(f"scale must be in [0, 2**52]; got {quoted(scale)}.")
         n = math.prod(np.atleast_1d(size).tolist())
         if scale == 0 or n == 0:
-            flat = np.zeros(n, dtype=np.int64)
-        elif self.seeded:
-            flat = _seeded_draws.LAWS[law](self._rng, scale, n)
-        elif self.key is not None:
-            flat = _keyed_draws.draw(law, scale, n, self.below)
-        else:
-            flat = _secure_draws.draw(law, scale, n)
-        return flat.reshape(size)
+            return np.zeros(n, dtype=np.int64).reshape(size)
+        draw = self._draws.laplace if law == "laplace" else self._draws.gaussian
+        return draw(scale, n).reshape(size)
 
     def generator(self) -> np.random.Generator:
         """NumPy generator, for mechanisms whose guarantee is nominal anyway.
@@ -209,9 +215,9 @@ def flip_numerator(epsilon: float, n_categories: int) -> int:
     others = n_categories - 1
     # exp(epsilon) from below, in exact arithmetic from here on.
     growth = 1 + Fraction(math.expm1(min(epsilon, 700.0))) * (1 - Fraction(1, 2**50))
-    numerator = math.ceil(_WORD * others / (growth + others))
+    numerator = math.ceil(_N_WORDS * others / (growth + others))
     # Rounding up must not make a change likelier than staying, by more than epsilon.
-    if numerator > growth * (_WORD - numerator) * others:
+    if numerator > growth * (_N_WORDS - numerator) * others:
         raise ValueError(
             f"epsilon={epsilon!r} is too small for {n_categories} categories: probabilities are "
             "multiples of 2**-64."

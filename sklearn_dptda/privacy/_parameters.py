@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-# Characters of a text that is quoted, and numbers of a tuple, such as (low, high).
-_LONGEST_TEXT, _LONGEST_TUPLE = 40, 3
-# Public, but of no use in a ledger, or a secret.
+# Characters of the longest text that is quoted: names of choices are shorter.
+_LONGEST_TEXT = 40
+# Numbers of the longest tuple that is quoted, such as (low, high).
+_LONGEST_TUPLE = 3
+# Parameters that are of no use in a ledger, or secret.
 _NOT_RECORDED = {"accountant", "random_state", "n_jobs", "verbose"}
 
 
@@ -54,7 +56,7 @@ class QuotedParametersMixin:
     _validate_params = validate_quoting
 
 
-def comparable(value):
+def comparable(value: Any) -> Any:
     """A parameter in what pickles and compares: of a function its name, of arrays their numbers."""
     if callable(value):
         kind = value if hasattr(value, "__qualname__") else type(value)
@@ -77,9 +79,6 @@ def public_parameters(estimator: BaseEstimator) -> dict[str, Any]:
         if name not in _NOT_RECORDED
         and (name not in signature or repr(value) != repr(signature[name].default))
     }
-
-
-# Checks of the public numbers that bounds of errors are made of.
 
 
 def check_positive(**numbers: float) -> None:

@@ -27,7 +27,7 @@ def learners_in(steps: Iterable[Any], public: bool = False) -> tuple[list[str], 
     return names, public
 
 
-def _learners(step, public):
+def _learners(step: Any, public: bool) -> tuple[list[str], bool]:
     if step is None or isinstance(step, str):
         return [], public
     if isinstance(step, Pipeline):
@@ -47,16 +47,16 @@ def _learners(step, public):
     return [type(step).__name__] * (not public and _learns(step)), public
 
 
-def _learns(step):
+def _learns(step: Any) -> bool:
     """Whether ``fit`` keeps what records say; estimators of this package know it themselves."""
     if hasattr(step, "_learns_records"):
-        return step._learns_records()
-    # Constants are the caller's, and what is frozen has learnt before.
+        return bool(step._learns_records())
+    # Constants are the caller's, and a frozen step has learnt before.
     constant = isinstance(step, SimpleImputer) and step.strategy == "constant"
-    # Nor does a public list of categories learn anything, or the number of columns.
+    # A public list of categories teaches nothing either, nor does the number of columns.
     listed = not isinstance(getattr(step, "categories", "auto"), str)
     quiet = constant or listed or isinstance(step, FrozenEstimator | PolynomialFeatures)
-    return get_tags(step).requires_fit and not quiet
+    return bool(get_tags(step).requires_fit and not quiet)
 
 
 def learners_before(estimator: Any) -> list[str]:
@@ -76,7 +76,7 @@ def learners_before(estimator: Any) -> list[str]:
     return names
 
 
-def _before(pipeline, estimator):
+def _before(pipeline: Pipeline, estimator: Any) -> list[Any]:
     """Steps before the one that is the estimator, or holds it, or a copy where fits are cached."""
     steps = [part for _, part in pipeline.steps]
     held = [[part, *_values(part)] for part in steps]
@@ -87,5 +87,5 @@ def _before(pipeline, estimator):
     return []
 
 
-def _values(part):
+def _values(part: Any) -> Iterable[Any]:
     return part.get_params(deep=True).values() if hasattr(part, "get_params") else ()

@@ -1,4 +1,7 @@
-"""Positions of successes among many independent coins, exactly and without drawing each."""
+"""Positions of successes among many independent coins, exactly and without drawing each.
+
+Proof: doc/theory/graphs.md, "Graphs under edge privacy".
+"""
 
 import math
 from bisect import bisect_right
@@ -11,14 +14,14 @@ from numpy.typing import NDArray
 
 from sklearn_dptda.privacy._noise import NoiseSource
 
-# Bits of a probability of eight coins beyond the first 16.
+# Bits of the probability of an outcome of eight coins beyond the first 16.
 _REST = 512 - 16
 _ONES = (1 << 64) - 1
 # Bytes of coins that are thrown together.
 _CHUNK = 1 << 19
 # Coins with rarer successes are skipped over instead of thrown.
 _RARE = 2.0**-13
-# Of the noise that gaps are made of: rarer successes come a little more often than asked.
+# The largest scale of gaps: rarer successes come a little more often than asked.
 _LARGEST_SCALE = 2.0**51
 
 
@@ -52,7 +55,7 @@ def successes(noise: NoiseSource, numerator: int, n: int) -> Iterator[NDArray[np
         yield from _skipped(noise, numerator / 2.0**64, n)
 
 
-def _thrown(noise, numerator, n):
+def _thrown(noise: NoiseSource, numerator: int, n: int) -> Iterator[NDArray[np.int64]]:
     octets = _octets(numerator)
     for start in range(0, n, 8 * _CHUNK):
         size = min(8 * _CHUNK, n - start)
@@ -68,7 +71,7 @@ class Octets:
     bits mostly decide; where a boundary has the same ones, the next 64 do, and in the end all.
     """
 
-    def __init__(self, numerator):
+    def __init__(self, numerator: int) -> None:
         misses = (1 << 64) - numerator
         chances = [numerator**k * misses ** (8 - k) for k in range(9)]
         outcomes = (chances[outcome.bit_count()] for outcome in range(256))
@@ -85,12 +88,12 @@ class Octets:
         }
         self.table[list(self.split)] = -1
 
-    def _before_and_bounds(self, inside):
+    def _before_and_bounds(self, inside: list[int]) -> tuple[int, NDArray[np.uint64]]:
         """The outcome before the boundaries inside a cell, and the next 64 bits of these."""
         bounds = [self.bounds[i] >> _REST - 64 & _ONES for i in inside]
         return inside[0] - 1, np.array(bounds, dtype=np.uint64)
 
-    def draw(self, noise, size):
+    def draw(self, noise: NoiseSource, size: int) -> NDArray[np.uint8]:
         """Coins, eight to a byte: of shape (size,), dtype uint8."""
         cells = noise.words(-(-size // 4)).view(np.uint16)[:size]
         outcomes = self.table[cells]
@@ -99,7 +102,7 @@ class Octets:
             outcomes[undecided] = self._decide(noise, cells[undecided])
         return outcomes.astype(np.uint8)
 
-    def _decide(self, noise, cells):
+    def _decide(self, noise: NoiseSource, cells: NDArray[np.uint16]) -> NDArray[np.int16]:
         words = noise.words(len(cells))
         outcomes = np.empty(len(cells), dtype=np.int16)
         order = np.argsort(cells, kind="stable")
@@ -112,7 +115,7 @@ class Octets:
                 outcomes[i] = self._exactly(noise, int(cells[i]) << 64 | int(words[i]))
         return outcomes
 
-    def _exactly(self, noise, start):
+    def _exactly(self, noise: NoiseSource, start: int) -> int:
         number = start << _REST - 64 | noise.below(1 << _REST - 64)
         return bisect_right(self.bounds, number) - 1
 
@@ -121,7 +124,7 @@ class Octets:
 _octets = lru_cache(maxsize=8)(Octets)
 
 
-def positions(octets):
+def positions(octets: NDArray[np.uint8]) -> NDArray[np.int64]:
     """Indices of set bits in bytes, those of a byte from its lowest on."""
     some = np.flatnonzero(octets != 0)
     bits = np.unpackbits(octets[some], bitorder="little")
@@ -129,7 +132,7 @@ def positions(octets):
     return 8 * some[at >> 3] + (at & 7)
 
 
-def _skipped(noise, probability, n):
+def _skipped(noise: NoiseSource, probability: float, n: int) -> Iterator[NDArray[np.int64]]:
     scale = min(-1 / math.log1p(-probability) * (1 - 2.0**-31), _LARGEST_SCALE)
     expected = n * probability
     at = -1

@@ -3,22 +3,25 @@
 import pickle
 import zlib
 from numbers import Number
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import issparse
 from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
+from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.privacy._guarantee import PrivacyGuarantee
 from sklearn_dptda.privacy._noise import spawn_seeds
 
 # Floats hold integers exactly up to here.
-_EXACT = 2**53
+_LARGEST_EXACT_INTEGER = 2**53
 
 
-def release(estimator, X):
+def release(estimator: Any, X: Any) -> Any:
     """Fit an estimator in place and return what it releases.
 
     Of estimators that release in ``transform``, what that returns; of those that release in
@@ -29,7 +32,7 @@ def release(estimator, X):
     return learnt(estimator.fit(X))
 
 
-def seeded_clone(estimator, seed):
+def seeded_clone(estimator: Any, seed: int | None) -> Any:
     """Clone an estimator, and give each ``random_state``, nested ones too, a seed of its own.
 
     None stands for the operating system's entropy.
@@ -40,7 +43,7 @@ def seeded_clone(estimator, seed):
     return copy.set_params(**dict(zip(names, spawn_seeds(seed, len(names)), strict=True)))
 
 
-def releases_in_transform(estimator):
+def releases_in_transform(estimator: Any) -> bool:
     """Whether it is ``transform``, not ``fit``, that draws the release.
 
     Private estimators say so in their tags; of others, whoever has a
@@ -51,11 +54,11 @@ def releases_in_transform(estimator):
         return releases_in_transform(estimator[-1])
     privacy = getattr(get_tags(estimator), "privacy", None)
     if privacy is not None:
-        return privacy.releases == "transform"
+        return bool(privacy.releases == "transform")
     return hasattr(estimator, "fit_transform")
 
 
-def learnt(estimator):
+def learnt(estimator: Any) -> dict[str, Any]:
     """Public attributes that an estimator, of a pipeline its last step, has learnt, by name."""
     if isinstance(estimator, Pipeline):
         estimator = estimator[-1]
@@ -66,13 +69,13 @@ def learnt(estimator):
     }
 
 
-def state(estimator):
+def state(estimator: Any) -> dict[str, Any]:
     """Everything that a fitted estimator holds besides its parameters, hidden or not, by name."""
     parameters = estimator.get_params(deep=False)
     return {name: value for name, value in vars(estimator).items() if name not in parameters}
 
 
-def as_arrays(value):
+def as_arrays(value: Any) -> list[FloatArray]:
     """Turn any release into a list of arrays of floats; nothing is dropped.
 
     Containers are walked, sparse matrices and linear operators made dense, complex numbers and
@@ -103,17 +106,21 @@ def as_arrays(value):
     return [_checksum(value)]
 
 
-def _numbers(array):
+def _numbers(array: NDArray[Any]) -> list[FloatArray]:
     if array.dtype.kind == "c":
         return [array.real.astype(float), array.imag.astype(float)]
-    if array.dtype.kind in "iu" and array.size and np.abs(array.astype(float)).max() >= _EXACT:
+    if (
+        array.dtype.kind in "iu"
+        and array.size
+        and np.abs(array.astype(float)).max() >= _LARGEST_EXACT_INTEGER
+    ):
         return [(array >> 32).astype(float), (array & (2**32 - 1)).astype(float)]
     if array.dtype.kind in "biuf":
         return [array.astype(float)]
     return [_checksum(array.tolist())]
 
 
-def _checksum(value):
+def _checksum(value: object) -> FloatArray:
     try:
         return np.array(float(zlib.crc32(pickle.dumps(value, protocol=4))))
     except Exception:

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from hashlib import sha256, shake_256
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
-_BYTES = 32
+# 256 bits, so that no two keys ever meet and none is guessed.
+_SECRET_BYTES = 32
 
 
 class ReleaseKey:
@@ -43,11 +44,11 @@ class ReleaseKey:
     __slots__ = ("_secret",)
 
     def __init__(self) -> None:
-        self._secret = secrets.token_bytes(_BYTES)
+        self._secret = secrets.token_bytes(_SECRET_BYTES)
 
     @classmethod
-    def _of(cls, secret):
-        key: Self = object.__new__(cls)
+    def _of(cls, secret: bytes) -> Self:
+        key = object.__new__(cls)
         key._secret = secret
         return key
 
@@ -86,30 +87,30 @@ class ReleaseKey:
         """
         return KeyStream(self._secret)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return _key_of, (self._secret,)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "ReleaseKey()"
 
 
-def _key_of(secret):
+def _key_of(secret: bytes) -> ReleaseKey:
     return ReleaseKey._of(secret)
 
 
 class _Sink:
     """File that digests what is written to it."""
 
-    def __init__(self, digest):
+    def __init__(self, digest: hmac.HMAC) -> None:
         self.write = digest.update
 
 
 class KeyStream:
     """Pseudorandom bytes: blocks of SHAKE-256 of a secret and a counter."""
 
-    _BLOCK = 1 << 13
+    _BYTES_PER_BLOCK = 1 << 13
 
-    def __init__(self, secret):
+    def __init__(self, secret: bytes) -> None:
         self._secret, self._counter = secret, 0
         self._left = memoryview(b"")
 
@@ -121,7 +122,7 @@ class KeyStream:
             n -= len(self._left)
             self._counter += 1
             block = shake_256(self._secret + self._counter.to_bytes(8, "little"))
-            self._left = memoryview(block.digest(self._BLOCK))
+            self._left = memoryview(block.digest(self._BYTES_PER_BLOCK))
         parts.append(self._left[:n])
         self._left = self._left[n:]
         return b"".join(parts)
@@ -152,10 +153,10 @@ class Turn(NamedTuple):
 class _Attempt:
     """One run of a task under a key: its releases take their turns one after the other."""
 
-    def __init__(self, key, bound):
+    def __init__(self, key: ReleaseKey, bound: ReleaseKey | None) -> None:
         self.key, self.bound, self.count = key, bound, 0
 
-    def next(self):
+    def next(self) -> Turn:
         self.count += 1
         turn = Turn.of(self.key.child(self.count))
         if self.bound is None:

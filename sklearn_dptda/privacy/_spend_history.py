@@ -1,17 +1,33 @@
 """The spends of a ledger as a table."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import astuple
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass, fields
 from html import escape
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_dptda.privacy._ledger import COLUMNS, Spend
-
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+
+@dataclass(frozen=True)
+class Spend:
+    """One line of the history, never data; :class:`SpendHistory` explains its columns."""
+
+    number: int
+    time: str
+    epsilon: float
+    delta: float
+    rho: float | None
+    adjacency: str
+    what: str
+    estimator: str
+    parameters: dict[str, str]
+
+
+COLUMNS = tuple(column.name for column in fields(Spend))
 
 
 class SpendHistory(Sequence[Spend]):
@@ -86,14 +102,14 @@ class SpendHistory(Sequence[Spend]):
 
         return pandas.DataFrame(map(astuple, self._spends), columns=list(self.columns))
 
-    def _cells(self):
+    def _cells(self) -> Iterator[list[str]]:
         for spend in self._spends:
             yield [
                 f"{value:g}" if isinstance(value, float) else "" if value is None else str(value)
                 for value in astuple(spend)
             ]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         rows = [self.columns, *self._cells()]
         shown = [[cell[:32] for cell in row] for row in rows]
         widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
@@ -102,8 +118,8 @@ class SpendHistory(Sequence[Spend]):
             for row in shown
         )
 
-    def _repr_html_(self):
-        def line(cells, tag):
+    def _repr_html_(self) -> str:
+        def line(cells: Iterable[str], tag: str) -> str:
             return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 
         body = "".join(line(cells, "td") for cells in self._cells())

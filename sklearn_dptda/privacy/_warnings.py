@@ -69,7 +69,7 @@ class PrivacyBudgetExceeded(RuntimeError):
         self.asked = asked
         self.left = left
 
-    def __str__(self):
+    def __str__(self) -> str:
         if self.asked.delta > 0 and self.left.delta == 0:
             advice = "this budget has no delta left: give it some, or ask for delta=0."
         else:

@@ -10,9 +10,10 @@ makes or breaks a component.
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from sklearn_dptda._typing import Adjacency, Bounds, LegacyRandomStateLike
+from sklearn_dptda._typing import Adjacency, Bounds, FloatArray, LegacyRandomStateLike
 from sklearn_dptda.privacy._guarantee import check_adjacency
 from sklearn_dptda.privacy._parameters import quoted
 
@@ -88,14 +89,16 @@ def row_neighbours(
     ]
 
 
-def _box(bounds):
+def _box(bounds: Bounds) -> tuple[FloatArray, FloatArray]:
     low, high = (np.atleast_1d(np.asarray(side, dtype=float)) for side in bounds)
     if not (low < high).all():
         raise ValueError("bounds must have every lower bound below its upper bound.")
     return low, high
 
 
-def _moves(n, low, high, rng):
+def _moves(
+    n: int, low: FloatArray, high: FloatArray, rng: np.random.RandomState
+) -> list[tuple[str, FloatArray, FloatArray, FloatArray]]:
     """Others that stay, and one row that moves from start to end."""
     middle, wide = (low + high) / 2, high - low
     cloud = rng.uniform(low, high, (n, len(low)))
@@ -115,7 +118,7 @@ def _moves(n, low, high, rng):
     ]
 
 
-def _opposite(low, high):
+def _opposite(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
     start = np.where(np.arange(len(low)) % 2 == 0, low, high)
     return start, low + high - start
 
@@ -207,7 +210,7 @@ def graph_neighbours(n_nodes: int, *, directed: bool = False) -> list[NeighbourP
     return [NeighbourPair(name, g.copy(), _flipped(g, edge, directed)) for name, g, edge in cases]
 
 
-def _flipped(graph, edge, directed):
+def _flipped(graph: NDArray[np.int8], edge: tuple[int, int], directed: bool) -> NDArray[np.int8]:
     other = graph.copy()
     i, j = edge
     other[i, j] ^= 1
@@ -249,10 +252,10 @@ def function_neighbours(
     first_node = np.zeros(shape)
     first_node.flat[0] = 1.0
 
-    def moved(values, change):
+    def moved(values: FloatArray, change: float | FloatArray) -> FloatArray:
         return np.clip(values + sensitivity * change, 0.0, upper)
 
-    cases = [
+    cases: list[tuple[str, FloatArray, float | FloatArray]] = [
         ("all values rise", noise, 1.0),
         ("all values fall", noise, -1.0),
         ("neighbouring nodes part", np.full(shape, upper / 2), signs),

@@ -1,13 +1,14 @@
-"""What estimators that learn from private rows share: bounds, payment, units, streams."""
+"""The base of estimators that pay once, in ``fit``, and learn from private rows."""
 
 import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from numbers import Real
-from typing import Self
+from numbers import Integral, Real
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._docs import fill_doc
@@ -23,43 +24,65 @@ from sklearn_dptda.privacy import (
 )
 from sklearn_dptda.privacy._noise import public_generator
 from sklearn_dptda.privacy._warnings import warn_caller
-from sklearn_dptda.rows._budget import GaussianBudget, LaplaceBudget
 from sklearn_dptda.rows._intervals import private_box, rows_for_box
+from sklearn_dptda.rows._moments import FitBudget, GaussianBudget, LaplaceBudget
 from sklearn_dptda.rows._rows import Box, Rows, count_beyond
-from sklearn_dptda.rows._tables import GroupsMixin, check_rows, open_chunks
+from sklearn_dptda.rows._tables import as_given, check_rows, first_rows, open_chunks
 from sklearn_dptda.utils._bounds import bounds_by_column
 from sklearn_dptda.utils._frames import Columns, parts_elsewhere
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
-# Of what the bounds leave: for the share of the rows beyond them.
+# Share of the budget that counts the rows beyond the bounds, by the norm of the noise: the noise
+# is a few rows in ten thousand (doc/measured/clusters.md).
 _CLIPPED_SHARES = {"l2": 0.005, "l1": 0.015}
-# Share of the rows beyond the bounds from which on a fit says so, and standard deviations of noise
-# that are hardly ever exceeded.
-_MANY, _CERTAIN = 0.05, 7.0
-# Widths of the box beyond which rows are clipped where they are assigned to what was learnt.
-_FAR = 1e50
-_OF_INPUT = {"n_features_in_", "feature_names_in_"}
+# A fit warns when more than this part of the rows is beyond the bounds ...
+_MANY_CLIPPED = 0.05
+# ... by more standard deviations of noise than are ever seen: Laplace noise is beyond them once in
+# 20,000 fits, Gaussian noise never.
+_CERTAIN_DEVIATIONS = 7.0
+# Rows to be assigned are clipped at this many widths of the box: no centre is nearer than another
+# from there on, and no square overflows.
+_FAR_WIDTHS = 1e50
+_LEARNT_FROM_COLUMNS = {"n_features_in_", "feature_names_in_"}
+
+# Parameters that all estimators of rows have.
+ROW_PARAMETERS = {
+    "epsilon": [Interval(Real, 0, None, closed="right")],
+    "adjacency": [StrOptions({"add-remove", "replace-one"})],
+    "groups": [str, None],
+    "rows_per_group": [Interval(Integral, 1, None, closed="left")],
+    "accountant": [PrivacyAccountant, None],
+    "random_state": ["random_state", np.random.Generator],
+}
 
 
-class PrivateRowsEstimator(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
-    """Base of estimators that learn from private rows of a box.
+def many_clipped(outside: float, deviation: float, n_rows: float) -> bool:
+    """Whether a noisy number of rows beyond the bounds is so large that a fit must say so."""
+    return bool(outside - _CERTAIN_DEVIATIONS * deviation > _MANY_CLIPPED * n_rows)
 
-    Children say in ``_learn`` what they compute from rows of the cube
-    ``[-1, 1]**d`` and a budget, and in ``_released`` what comes out.
+
+class PrivateRowsEstimator(PrivateEstimatorMixin):
+    """Base of estimators that pay once, in ``fit``, and learn from private rows.
+
+    :meth:`fit` and :meth:`fit_chunks` check parameters and rows, pay for what
+    ``_guarantee_of`` promises, and call ``_release``. Children that override these two
+    make any release of rows. Those that do not are given rows of the cube
+    ``[-1, 1]**d`` and a budget, in ``_learn``, and say in ``_released`` what comes out of them:
+    bounds that are missing are found, and rows beyond the bounds are counted, before.
+
+    With ``groups``, a record is a person: a release that costs ``_of_row(loss)`` for one row more
+    or less costs ``loss`` for the at most ``rows_per_group`` rows of a person.
+    Proof: doc/theory/noise_and_calibration.md, "People with several rows".
     """
 
     _parameter_constraints = {
-        "epsilon": [Interval(Real, 0, None, closed="right")],
+        **ROW_PARAMETERS,
         "delta": [Interval(Real, 0, 1, closed="left")],
         "bounds": ["array-like", dict, None],
         "bounds_share": [Interval(Real, 0, 1, closed="neither")],
-        "adjacency": [StrOptions({"add-remove", "replace-one"})],
-        **GroupsMixin._group_constraints,
-        "accountant": [PrivacyAccountant, None],
-        "random_state": ["random_state", np.random.Generator],
     }
-    _gaussian_only = True
-    _always_finds_bounds = False
+
+    # The road of every fit, from the table to the release.
 
     @fill_doc
     def fit(self, X: ArrayLike, y: object = None) -> Self:
@@ -72,9 +95,7 @@ class PrivateRowsEstimator(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
         if (parts := parts_elsewhere(X)) is not None:
             return self.fit_chunks(parts)
         self._check_parameters()
-        (table,) = self._first_rows([X])
-        rows = self._check_table(table)
-        return self._pay_and_learn(Rows.of_array(rows, Columns.of(table, rows.shape[1])))
+        return self._warned(self._pay_and_learn(self._rows_of(X)))
 
     @fill_doc
     def fit_chunks(self, chunks: Chunks) -> Self:
@@ -100,94 +121,173 @@ class PrivateRowsEstimator(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
         """
         self._check_parameters()
         check = partial(self._check_table, ensure_min_samples=0)
-        return self._pay_and_learn(open_chunks(self, chunks, check))
+        return self._warned(self._pay_and_learn(open_chunks(self, chunks, check, self._coding())))
 
-    def _check_table(self, table, **options):
-        """Rows of a table; what its columns do not allow is refused before other rows are read."""
+    def _check_parameters(self) -> None:
+        """Refuse parameters, before a record is read."""
+        self._validate_params()
+        self._check_epsilon(self.rows_per_group)
+        if self.groups is None and self.rows_per_group != 1:
+            raise ValueError("rows_per_group needs groups, the name of a column.")
+        if self.groups is not None and self.adjacency != "add-remove":
+            raise ValueError(
+                "groups needs adjacency='add-remove': with a person the number of rows changes."
+            )
+
+    def _rows_of(self, X: Any) -> Rows:
+        """Rows in memory of a table, those of each group beyond the first ones left out."""
+        (table,) = self._first_rows([X])
+        return Rows.of_array(*self._check_table(table))
+
+    def _first_rows(self, tables: Iterable[Any]) -> Iterator[Any]:
+        return first_rows(tables, self.groups, self.rows_per_group)
+
+    def _check_table(self, table: Any, **options: Any) -> tuple[FloatArray, Columns]:
+        """Rows and columns; what columns do not allow is refused before other rows are read."""
         rows = check_rows(self, table, **options)
         self._check_features(rows.shape[1])
         self._public_bounds(rows.shape[1])
-        return rows
+        return rows, Columns.of(table, rows.shape[1])
 
-    def _public_bounds(self, n_features):
+    def _coding(self) -> Callable[[Any], tuple[Any, Mapping[int, list[Any]]]]:
+        """What turns a chunk into a table of numbers and public lists of what they stand for."""
+        return as_given
+
+    def _check_features(self, n_features: int) -> None:
+        """Refuse rows of the wrong width, before anything is paid."""
+
+    def _pay_and_learn(self, rows: Rows, **known: Any) -> list[str]:
+        """Pay, and release: all of it or nothing, since half of a release carries no guarantee.
+
+        Returns what the caller is to be warned of, once it has the release: a warning may be an
+        error.
+        """
+        guarantee = self._after_steps(self._guarantee_of(rows, **known))
+        with self._paid(guarantee, self._n_seeds()) as seeds:
+            self._forget()
+            try:
+                remarks = self._release(rows, guarantee, *seeds)
+            except BaseException:
+                self._forget()
+                raise
+            self.privacy_guarantee_ = guarantee
+        return remarks
+
+    def _n_seeds(self) -> int:
+        """Seeds of a fit: one for its noise, and one for randomness that is public."""
+        return 2
+
+    def _forget(self) -> None:
+        """Remove what an earlier fit learnt."""
+        for name in [n for n in vars(self) if n.endswith("_") and n not in _LEARNT_FROM_COLUMNS]:
+            delattr(self, name)
+
+    def _warned(self, remarks: list[str]) -> Self:
+        for remark in remarks:
+            warn_caller(remark)
+        return self
+
+    def _of_row(self, loss: float) -> float:
+        """Loss of one row, of which all rows of a person lose the whole."""
+        return loss / self.rows_per_group
+
+    def _unit(self) -> str:
+        """What one record is, for the guarantee."""
+        if self.groups is None:
+            return "one row"
+        most = f"rows_per_group={self.rows_per_group}"
+        return f"all rows of one person, by {self.groups!r} with {most}"
+
+    # What is released by default: bounds, the share of rows beyond them, and what children learn.
+
+    def _guarantee_of(self, rows: Rows) -> PrivacyGuarantee:
+        """What a fit on these rows promises, by what is public about them."""
+        low, _ = self._public_bounds(rows.n_features)
+        return self._guarantee(self._finds_bounds(bool(np.isnan(low).any())))
+
+    def _guarantee_ahead(self, n_features: int | None) -> PrivacyGuarantee:
+        self._check_parameters()
+        return self._guarantee(self._finds_bounds(self.bounds is None))
+
+    def _guarantee(self, finds_bounds: bool) -> PrivacyGuarantee:
+        bounds = "bounds, " if finds_bounds else ""
+        return PrivacyGuarantee(
+            epsilon=float(self.epsilon),
+            delta=0.0 if math.isinf(self.epsilon) else self._delta(),
+            adjacency=self.adjacency,
+            unit=self._unit(),
+            mechanism=self._mechanism(),
+            released=f"{bounds}the share of rows beyond the bounds, {self._released()}",
+            seeded=self.random_state is not None,
+            rho=self._loss()[1],
+        )
+
+    def _release(
+        self, rows: Rows, guarantee: PrivacyGuarantee, seed: Any, public_seed: Any = None
+    ) -> list[str]:
+        """Set what the fit releases, and return remarks on it; all of this is paid for."""
+        low, high = self._public_bounds(rows.n_features)
+        n_private, budget = int(np.isnan(low).sum()), self._budget(seed)
+        low, high, budget = self._find_bounds(rows, low, high, budget)
+        budget, remarks = self._count_clipped(rows, low, high, budget, n_private)
+        box = Box.centred(low, high, self._has_one_unit())
+        self._learn(rows.map(box.to_cube), budget, public_generator(public_seed), box)
+        self.bounds_ = low, high
+        return remarks + self._remarks()
+
+    def _remarks(self) -> list[str]:
+        """What the released attributes show to be other than was asked for, to warn of."""
+        return []
+
+    def _learn(self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box) -> None:
+        """Learn from rows of the cube; ``rng`` is public, ``box`` takes cubes to units of rows."""
+        raise NotImplementedError
+
+    def _released(self) -> str:
+        """What :meth:`_learn` releases, for the guarantee."""
+        raise NotImplementedError
+
+    def _delta(self) -> float:
+        """Failure probability; estimators without the parameter are pure."""
+        return float(getattr(self, "delta", 0.0))
+
+    def _loss(self) -> tuple[float, float]:
+        """Parameter of the budget, of which k rows lose k times as much, and zCDP of the fit."""
+        epsilon, delta = float(self.epsilon), self._delta()
+        return (epsilon, pure_rho(epsilon)) if delta == 0 else self._gaussian_loss(epsilon, delta)
+
+    @staticmethod
+    def _gaussian_loss(epsilon: float, delta: float) -> tuple[float, float]:
+        mu = gaussian_mu(epsilon, delta)
+        return mu, gaussian_rho(mu)
+
+    def _mechanism(self) -> str:
+        if self._delta() == 0:
+            return "discrete Laplace mechanism, composed"
+        return "discrete Gaussian mechanism, composed exactly"
+
+    def _budget(self, seed: Any) -> FitBudget:
+        kind = LaplaceBudget if self._delta() == 0 else GaussianBudget
+        return kind(self._of_row(self._loss()[0]), self.adjacency, NoiseSource(seed))
+
+    # Bounds.
+
+    def _public_bounds(self, n_features: int) -> tuple[FloatArray, FloatArray]:
         """Bounds of columns, NaN where they are private; a box that no number fits is refused."""
         names = getattr(self, "feature_names_in_", ())
         low, high = bounds_by_column(self.bounds, n_features, names)
         private = np.isnan(low)
-        self._scaled_box(np.where(private, -1.0, low), np.where(private, 1.0, high))
+        ends = np.where(private, -1.0, low), np.where(private, 1.0, high)
+        Box.centred(*ends, self._has_one_unit())
         return low, high
 
-    def _check_parameters(self):
-        self._validate_params()
-        self._check_groups()
-        if self._gaussian_only and self._delta() == 0:
-            raise ValueError(
-                "delta must be positive, since the noise is Gaussian. DPLloyd, DPTree and DPCube "
-                "are pure with delta=0."
-            )
+    def _finds_bounds(self, some_are_missing: bool) -> bool:
+        """Whether the fit releases bounds."""
+        return some_are_missing
 
-    def _delta(self):
-        """Failure probability; estimators without the parameter are pure."""
-        return float(getattr(self, "delta", 0.0))
-
-    def _check_features(self, n_features):
-        """Refuse rows of the wrong width, before anything is paid."""
-
-    def _pay_and_learn(self, rows):
-        low, high = self._public_bounds(rows.n_features)
-        total, rho = self._loss()
-        finds_bounds = np.isnan(low).any() or self._always_finds_bounds
-        guarantee = self._after_steps(self._guarantee(rho, finds_bounds))
-        n_private = int(np.isnan(low).sum())
-        with self._paid(guarantee, 2) as (seed, public_seed):
-            budget = self._budget(total, seed)
-            self._forget()
-            try:
-                low, high, budget = self._find_bounds(rows, low, high, budget)
-                budget, many_clipped = self._count_clipped(rows, low, high, budget)
-                box = self._scaled_box(low, high)
-                rng = public_generator(public_seed)
-                self._learn(rows.map(box.to_cube), budget, rng, box)
-            except BaseException:
-                # Half of a release carries no guarantee.
-                self._forget()
-                raise
-            self.bounds_, self.privacy_guarantee_ = (low, high), guarantee
-        # Where warnings are errors, the release is there all the same.
-        if many_clipped:
-            self._warn_of_clipping(n_private)
-        self._warn_of_release()
-        return self
-
-    def _warn_of_clipping(self, n_private):
-        remedy = "wider bounds, or none"
-        if n_private:
-            remedy = (
-                f"public bounds, since the noise hides those of {n_private} columns, fewer "
-                "columns, or a larger epsilon"
-            )
-        warn_caller(
-            f"{self.clipped_share_:.0%} of the rows lie beyond the bounds and are clipped to "
-            f"them: give {remedy}."
-        )
-
-    def _warn_of_release(self):
-        """Warn of what the released attributes show to be other than was asked for."""
-
-    def _budget(self, total, seed):
-        kind = LaplaceBudget if self._delta() == 0 else GaussianBudget
-        return kind(self._of_row(total), self.adjacency, NoiseSource(seed))
-
-    def _rows_for_bounds(self, n_features):
-        """Rows with fewer of which private bounds are hardly more than noise; 0 of public ones."""
-        n_private = int(np.isnan(self._public_bounds(n_features)[0]).sum())
-        budget, share = self._budget(self._loss()[0], 0), float(self.bounds_share)
-        return rows_for_box(n_private, budget, share) if n_private else 0.0
-
-    def _scaled_box(self, low, high):
-        return Box.centred(low, high, self._one_unit())
-
-    def _find_bounds(self, rows, low, high, budget):
+    def _find_bounds(
+        self, rows: Rows, low: FloatArray, high: FloatArray, budget: FitBudget
+    ) -> tuple[FloatArray, FloatArray, FitBudget]:
         """Bounds with private ones where they are NaN, and the budget that is left."""
         private = np.flatnonzero(np.isnan(low))
         if len(private) == 0:
@@ -196,66 +296,47 @@ class PrivateRowsEstimator(GroupsMixin, PrivateEstimatorMixin, BaseEstimator):
         low[private], high[private] = ends
         return low, high, budget.rest(spent)
 
-    def _count_clipped(self, rows, low, high, budget):
-        """Release the share of the rows beyond the bounds; the budget left, and if it is large."""
+    def _rows_for_bounds(self, n_features: int) -> float:
+        """Rows with fewer of which private bounds are hardly more than noise; 0 of public ones."""
+        n_private = int(np.isnan(self._public_bounds(n_features)[0]).sum())
+        if n_private == 0:
+            return 0.0
+        return rows_for_box(n_private, self._budget(0), float(self.bounds_share))
+
+    def _count_clipped(
+        self, rows: Rows, low: FloatArray, high: FloatArray, budget: FitBudget, n_private: int
+    ) -> tuple[FitBudget, list[str]]:
+        """Release the share of the rows beyond the bounds: what is left, and a remark on many."""
         outside = rows.sum(partial(count_beyond, low=low, high=high))
-        counts = np.array([rows.n_rows - outside, outside])
         share = _CLIPPED_SHARES[budget.norm]
-        noisy, sd = budget.counts(counts, 1, share)
+        noisy, deviation = budget.counts(np.array([rows.n_rows - outside, outside]), 1, share)
         n = max(noisy.sum(), 1.0)
         self.clipped_share_ = float(np.clip(noisy[1] / n, 0.0, 1.0))
-        return budget.rest(share), bool(noisy[1] - _CERTAIN * sd > _MANY * n)
+        if not many_clipped(noisy[1], deviation, n):
+            return budget.rest(share), []
+        remedy = "wider bounds, or none"
+        if n_private:
+            remedy = (
+                f"public bounds, since the noise hides those of {n_private} columns, fewer "
+                "columns, or a larger epsilon"
+            )
+        return budget.rest(share), [
+            f"{self.clipped_share_:.0%} of the rows lie beyond the bounds and are clipped to "
+            f"them: give {remedy}."
+        ]
 
-    def _forget(self):
-        """Remove what an earlier fit learnt."""
-        for name in [n for n in vars(self) if n.endswith("_") and n not in _OF_INPUT]:
-            delattr(self, name)
-
-    def _one_unit(self):
+    def _has_one_unit(self) -> bool:
         """Whether all columns are divided by the same number, as isotropic shapes need."""
         return False
 
-    def _loss(self):
-        """Parameter of the budget, of which k rows lose k times as much, and zCDP of the fit."""
-        epsilon, delta = float(self.epsilon), self._delta()
-        return (epsilon, pure_rho(epsilon)) if delta == 0 else self._gaussian_loss(epsilon, delta)
-
-    @staticmethod
-    def _gaussian_loss(epsilon, delta):
-        mu = gaussian_mu(epsilon, delta)
-        return mu, gaussian_rho(mu)
-
-    def _guarantee_ahead(self, n_features):
-        self._check_parameters()
-        return self._guarantee(self._loss()[1], self.bounds is None or self._always_finds_bounds)
-
-    def _guarantee(self, rho, finds_bounds):
-        exact = math.isinf(self.epsilon)
-        bounds = "bounds, " if finds_bounds else ""
-        return PrivacyGuarantee(
-            epsilon=float(self.epsilon),
-            delta=0.0 if exact else self._delta(),
-            adjacency=self.adjacency,
-            unit=self._unit(),
-            mechanism=self._mechanism(),
-            released=f"{bounds}the share of rows beyond the bounds, {self._released()}",
-            seeded=self.random_state is not None,
-            rho=rho,
-        )
-
-    def _mechanism(self):
-        if self._delta() == 0:
-            return "discrete Laplace mechanism, composed"
-        return "discrete Gaussian mechanism, composed exactly"
-
     def _rows(self, X: ArrayLike) -> FloatArray:
+        """Rows to be assigned to what was learnt."""
         check_is_fitted(self)
-        rows = check_rows(self, X, reset=False)
-        # Nothing is nearer to one cluster than to another from there on, and no square overflows.
         low, high = self.bounds_
-        return np.clip(rows, low - _FAR * (high - low), high + _FAR * (high - low))
+        reach = _FAR_WIDTHS * (high - low)
+        return np.clip(check_rows(self, X, reset=False), low - reach, high + reach)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         """Say what a release is."""
         tags = super().__sklearn_tags__()
         tags.privacy.adjacency = self.adjacency

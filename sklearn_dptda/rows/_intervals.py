@@ -1,60 +1,134 @@
-"""Private intervals of columns."""
+"""Private intervals of columns that have no public bounds, by either of two mechanisms.
+
+:func:`private_box` serves fits whose budget pays for noisy histograms: the sizes of the numbers of
+each column, by powers of two; its cells, looked at closer as long as few of them hold the rows; its
+distances from their mean, by parts of octaves. The interval is as wide as the extremes of a normal
+column are, extrapolated from the quantiles that the noise leaves visible.
+Proof: doc/theory/private_mixtures.md, "What is public".
+
+:func:`private_cubes` draws once from the exponential mechanism over cubes, or intervals of single
+columns, of all sizes. Costs are whole numbers: minus the points inside, plus a public price for
+each level of size. One point more, one less, or one replaced moves each cost by at most one, since
+each point is in a cell of its own, whatever is rounded.
+Proof: doc/theory/private_bounds.md, "Cost and sensitivity".
+"""
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Self
 
 import numpy as np
 from scipy.stats import norm
 
+from sklearn_dptda._typing import Adjacency, FloatArray, IntArray
+from sklearn_dptda.privacy import NoiseSource
+from sklearn_dptda.privacy._choice import choose_member
+from sklearn_dptda.privacy._fixed_point import ROUND_UP
 from sklearn_dptda.rows._localisation import counts_by_column, mean_place, of_columns, standing_out
-
-# Of the share for the box: sizes, each closer look, distances.
-_SIZES, _LOOK, _DISTANCES = 0.15, 0.1, 0.45
-_MOST_LOOKS = 4
-# Powers of two of the numbers; smaller ones count as zero, larger ones as the largest.
-_LEAST, _MOST = -40, 60
-# Standard deviations of noise above which sizes are no noise: a false one would be far out.
-_TAIL = 4.0
-# A look is closer where the rows are in less than this part of the cells; cells to spare.
-_FEW, _SPARE = 1 / 4, 4
-_PER_OCTAVE, _OCTAVES = 2, 40
-# Shares of the rows beyond quantiles: of the far ones, at least and at most, as the noise lets one
-# see them, and of a normal column beyond one standard deviation.
-_FAR_SHARES, _NEAR_SHARES = (0.01, 0.08), (0.16, 0.16)
-# Standard deviations of noise that the rows beyond a far quantile are worth.
-_WORTH = 4.0
-# Half width of a box, in standard deviations of a normal column: one row in 5,000 is beyond.
-_HALF_WIDTH = 3.55
-# Growth of quantiles in those of the normal law, as exponents: bounded, and heavy, tails.
-_EXPONENTS = (0.3, 1.6)
+from sklearn_dptda.rows._moments import FitBudget
+from sklearn_dptda.rows._rows import Rows
+from sklearn_dptda.utils._bounds import Extremes
 
 
-def private_box(rows, budget, share):
+@dataclass(frozen=True)
+class _HistogramRules:
+    """Public numbers of :func:`private_box`, measured in doc/measured/clusters.md."""
+
+    # Shares of the budget for the box: of the sizes, of each closer look, of the distances.
+    sizes: float = 0.15
+    look: float = 0.1
+    distances: float = 0.45
+    most_looks: int = 4
+    # Powers of two of the numbers; smaller ones count as zero, larger ones as the largest.
+    least_exponent: int = -40
+    largest_exponent: int = 60
+    # Standard deviations of noise above which a size is real: a false one would be far out.
+    clear_size: float = 4.0
+    # The next look is closer where the rows are in less than this part of the cells, and has as
+    # many cells to spare.
+    narrow: float = 1 / 4
+    spare_cells: int = 4
+    parts_per_octave: int = 2
+    octaves: int = 40
+    # Shares of the rows beyond the far quantiles, at least and at most, as the noise lets one see
+    # them, and beyond one standard deviation of a normal column.
+    far: tuple[float, float] = (0.01, 0.08)
+    near: tuple[float, float] = (0.16, 0.16)
+    # Standard deviations of noise that the rows beyond a far quantile are worth.
+    worth: float = 4.0
+    # Half width of a box, in standard deviations of a normal column: one row in 5,000 is beyond.
+    half_width: float = 3.55
+    # Growth of quantiles relative to those of the normal law, as exponents: for bounded tails, and
+    # for heavy ones.
+    tails: tuple[float, float] = (0.3, 1.6)
+
+
+@dataclass(frozen=True)
+class _CubeRules:
+    """Public numbers of :func:`private_cubes`, measured in doc/theory/private_bounds.md."""
+
+    # Powers of two that cubes around the origin are nested between.
+    least_exponent: int = -30
+    largest_exponent: int = 60
+    # Share of a draw's epsilon for the cubes around the origin, where there is no start.
+    nested_share: float = 1 / 3
+    # Share of the epsilon of intervals for the number of rows, where it is private.
+    number_share: float = 0.1
+    # Levels of size, by a factor of the root of two each.
+    n_levels: int = 24
+    # What one level of size is worth, in nats for each axis: larger cubes have more places around
+    # the same points, and must not be drawn for that.
+    nats: float = 2.5
+    # Shifts of a cube for each of its lengths, along all axes together.
+    most_shifts: int = 64
+
+
+_BOX, CUBE = _HistogramRules(), _CubeRules()
+_EXPONENTS = np.arange(CUBE.least_exponent, CUBE.largest_exponent + 1)
+
+
+def private_box(
+    rows: Rows, budget: FitBudget, share: float
+) -> tuple[FloatArray, FloatArray, float]:
     """Lower and upper bounds of all columns, and what they have cost of at most ``share``."""
     d = rows.n_features
-    rows = rows.map(partial(np.clip, a_min=-(2.0**_MOST), a_max=2.0**_MOST))
-    counts, sd = budget.counts(rows.sum(_of_sizes), d, _SIZES * share)
+    rows = rows.map(
+        partial(
+            np.clip,
+            a_min=-(2.0**_BOX.largest_exponent),
+            a_max=2.0**_BOX.largest_exponent,
+        )
+    )
+    counts, sd = budget.counts(rows.sum(_of_sizes), d, _BOX.sizes * share)
     largest = np.array([_largest(column, sd) for column in counts])
-    middle, n_looks = _middle(rows, largest, budget, _LOOK * share)
+    middle, n_looks = _middle(rows, largest, budget, _BOX.look * share)
     reach = largest + np.abs(middle)
     counts = rows.sum(partial(_of_distances, middle=middle, reach=reach))
-    counts, sd = budget.counts(counts, d, _DISTANCES * share)
+    counts, sd = budget.counts(counts, d, _BOX.distances * share)
     ends = np.array([_ends(column, sd, counts.sum() / d) for column in counts])
     low, high = middle + reach * ends[:, 0], middle + reach * ends[:, 1]
-    return low, high, (_SIZES + n_looks * _LOOK + _DISTANCES) * share
+    return (
+        low,
+        high,
+        (_BOX.sizes + n_looks * _BOX.look + _BOX.distances) * share,
+    )
 
 
-def rows_for_box(n_features, budget, share):
+def rows_for_box(n_features: int, budget: FitBudget, share: float) -> float:
     """Rows with fewer of which the noise hides the far quantiles of a column."""
-    sd = budget.deviation(budget.scale_of_counts(n_features, _DISTANCES * share))
-    return _WORTH * sd / _FAR_SHARES[1]
+    sd = budget.deviation(budget.scale_of_counts(n_features, _BOX.distances * share))
+    return _BOX.worth * sd / _BOX.far[1]
 
 
-def _middle(rows, largest, budget, share):
+def _middle(
+    rows: Rows, largest: FloatArray, budget: FitBudget, share: float
+) -> tuple[FloatArray, int]:
     """Means of the rows that stand out in each column, and the number of looks at them."""
     centre, half, active = np.zeros(len(largest)), largest.copy(), np.arange(len(largest))
     n_looks = 0
-    while len(active) and n_looks < _MOST_LOOKS:
+    while len(active) and n_looks < _BOX.most_looks:
         n_looks += 1
         look = partial(of_columns, centre=centre[active], half=half[active])
         counts = rows.selected(active).sum(look)
@@ -64,30 +138,37 @@ def _middle(rows, largest, budget, share):
             # Cells at the ends hold what is not looked at any more.
             run = standing_out(column[1:-1], sd)
             centre[j] += half[j] * (1 - 2 / len(column)) * mean_place(column[1:-1], sd)
-            if np.diff(run) < _FEW * len(column):
-                half[j] *= (np.diff(run).item() + _SPARE) / len(column)
+            if np.diff(run) < _BOX.narrow * len(column):
+                half[j] *= (np.diff(run).item() + _BOX.spare_cells) / len(column)
                 again.append(j)
         active = np.array(again, dtype=int)
     return centre, n_looks
 
 
-def _of_sizes(part):
+def _of_sizes(part: FloatArray) -> IntArray:
     """Counts of the powers of two that numbers are below, from the largest down."""
     mantissas, exponents = np.frexp(part)
-    exponents = np.where(mantissas == 0, _LEAST, np.clip(exponents, _LEAST, _MOST))
-    return counts_by_column(_MOST - exponents, _MOST - _LEAST + 1)
+    exponents = np.where(
+        mantissas == 0,
+        _BOX.least_exponent,
+        np.clip(exponents, _BOX.least_exponent, _BOX.largest_exponent),
+    )
+    return counts_by_column(
+        _BOX.largest_exponent - exponents,
+        _BOX.largest_exponent - _BOX.least_exponent + 1,
+    )
 
 
-def _largest(counts, sd):
+def _largest(counts: FloatArray, sd: float) -> float:
     """Power of two that hardly a number is above; one where all is noise."""
-    start, stop = standing_out(counts, sd, _TAIL)
+    start, stop = standing_out(counts, sd, _BOX.clear_size)
     # An octave to spare: noise may have hidden some.
-    return 2.0 ** (_MOST + 1 - start) if stop - start < len(counts) else 1.0
+    return 2.0 ** (_BOX.largest_exponent + 1 - start) if stop - start < len(counts) else 1.0
 
 
-def _of_distances(part, middle, reach):
+def _of_distances(part: FloatArray, middle: FloatArray, reach: FloatArray) -> IntArray:
     """Counts of parts of octaves of distances, from far to near, below the middle and above."""
-    n = _PER_OCTAVE * _OCTAVES
+    n = _BOX.parts_per_octave * _BOX.octaves
     # Comparisons, not logarithms: these may be rounded otherwise at another place of an array.
     ends = _sizes_of_parts()[1:-1][::-1]
     offsets = (part - middle) / reach
@@ -95,32 +176,248 @@ def _of_distances(part, middle, reach):
     return counts_by_column(cells, 2 * n)
 
 
-def _sizes_of_parts():
+def _sizes_of_parts() -> FloatArray:
     """Ends of the parts of octaves, from one down to zero."""
-    return np.r_[2.0 ** (-np.arange(_PER_OCTAVE * _OCTAVES) / _PER_OCTAVE), 0.0]
+    return np.r_[
+        2.0 ** (-np.arange(_BOX.parts_per_octave * _BOX.octaves) / _BOX.parts_per_octave),
+        0.0,
+    ]
 
 
-def _ends(counts, sd, n):
+def _ends(counts: FloatArray, sd: float, n: float) -> tuple[float, float]:
     """Ends of a column's interval, in units of the reach."""
     n, least = max(n, 3 * sd, 1.0), _sizes_of_parts()[-2]
     sides = np.split(counts, 2)
-    (low, below), (high, above) = (_quantile(side, _FAR_SHARES, sd, n) for side in sides)
-    inner = sum(_quantile(side, _NEAR_SHARES, sd, n)[0] for side in sides) / 2
+    (low, below), (high, above) = (_quantile(side, _BOX.far, sd, n) for side in sides)
+    inner = sum(_quantile(side, _BOX.near, sd, n)[0] for side in sides) / 2
     outer = max((low + high) / 2, least)
     z = norm.isf((below + above) / 2)
     exponent = math.log(outer / np.clip(inner, least, outer)) / math.log(z)
-    half = outer * (_HALF_WIDTH / z) ** np.clip(exponent, *_EXPONENTS)
+    half = outer * (_BOX.half_width / z) ** np.clip(exponent, *_BOX.tails)
     return (high - low) / 2 - half, (high - low) / 2 + half
 
 
-def _quantile(counts, shares, sd, n):
+def _quantile(
+    counts: FloatArray, shares: tuple[float, float], sd: float, n: float
+) -> tuple[float, float]:
     """Distance beyond which a share of the rows lies, in bounds, and the share."""
     start, _ = standing_out(counts, sd)
     counts, edges = counts[start:], _sizes_of_parts()[start:]
-    sums, noise = np.cumsum(counts), _WORTH * sd * np.sqrt(np.arange(1, len(counts) + 1))
+    sums, noise = np.cumsum(counts), _BOX.worth * sd * np.sqrt(np.arange(1, len(counts) + 1))
     wanted = np.clip(noise, shares[0] * n, shares[1] * n)
     enough = sums >= wanted
     cell = int(enough.argmax()) if enough.any() else len(counts) - 1
     part = (wanted[cell] - sums[cell] + counts[cell]) / max(counts[cell], 1e-9)
     place = edges[cell] + np.clip(part, 0.0, 1.0) * (edges[cell + 1] - edges[cell])
     return place, wanted[cell] / n
+
+
+@dataclass(frozen=True)
+class CellCounts:
+    """Cells, as whole numbers of shape (n_cells, n_axes), and their numbers of rows, in pieces.
+
+    A cell may be in several pieces until they are merged: sums of many small counts and a large
+    one then take no longer than their cells are many.
+    """
+
+    pieces: list[tuple[IntArray, IntArray]]
+
+    @classmethod
+    def of(cls, cells: IntArray) -> Self:
+        """Counts of rows, by the cell of each."""
+        return cls([merged(cells, np.ones(len(cells), dtype=np.int64))])
+
+    def __add__(self, other: "CellCounts") -> "CellCounts":
+        pieces = [*self.pieces, *other.pieces]
+        sizes = [len(counts) for _, counts in pieces]
+        return CellCounts(pieces if 2 * max(sizes) > sum(sizes) else [_concatenated(pieces)])
+
+    def merged(self) -> tuple[IntArray, IntArray]:
+        """Cells in lexicographic order, and their counts."""
+        return self.pieces[0] if len(self.pieces) == 1 else _concatenated(self.pieces)
+
+    def coarser(self, bits: int) -> "CellCounts":
+        """The same for cells that hold 2**bits of these along each axis."""
+        cells, counts = self.merged()
+        return CellCounts([merged(cells >> bits, counts)])
+
+
+def _concatenated(pieces: list[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]:
+    cells, counts = zip(*pieces, strict=True)
+    return merged(np.concatenate(cells), np.concatenate(counts))
+
+
+def merged(cells: IntArray, counts: IntArray) -> tuple[IntArray, IntArray]:
+    """Cells without repetition, in lexicographic order, and their counts together."""
+    if len(cells) == 0:
+        return cells, counts
+    order = np.lexsort(cells.T[::-1])
+    cells = cells[order]
+    first = np.flatnonzero(np.r_[True, (cells[1:] != cells[:-1]).any(axis=1)])
+    return cells[first], np.add.reduceat(counts[order], first)
+
+
+def private_intervals(
+    rows: Rows, epsilon: float, adjacency: Adjacency, noise: NoiseSource
+) -> tuple[FloatArray, FloatArray]:
+    """Lower and upper bounds of all columns, an interval for each, at ``epsilon`` together."""
+    if math.isinf(epsilon):
+        return rows.sum(Extremes.of).bounds()
+    n = rows.n_rows
+    if adjacency == "add-remove":
+        scale = ROUND_UP / (CUBE.number_share * epsilon)
+        n = max(n + int(noise.discrete_laplace(scale, 1)[0]), 1)
+        epsilon *= 1 - CUBE.number_share
+    parts = [[j] for j in range(rows.n_features)]
+    return private_cubes(rows, parts, None, epsilon / len(parts), adjacency, n, noise)
+
+
+def private_cubes(
+    rows: Rows,
+    parts: Sequence[list[int]],
+    start: tuple[FloatArray, FloatArray] | None,
+    epsilon: float,
+    adjacency: Adjacency,
+    n: int,
+    noise: NoiseSource,
+) -> tuple[FloatArray, FloatArray]:
+    """Lower and upper bounds of all columns: a cube for each part of them, at ``epsilon`` each.
+
+    ``start`` are public bounds to look in, or None; ``n`` is the public or private number of rows.
+    """
+    # A replaced row moves costs up and down, one row more or less moves all of them the same way.
+    directions = 1 if adjacency == "add-remove" else 2
+    low, high = np.empty((2, rows.n_features))
+    for columns in parts:
+        part, left = rows.selected(columns), epsilon
+        if start is None:
+            half = nested_cube(part, CUBE.nested_share * epsilon, n, noise)
+            corner, width = np.full(len(columns), -half), 2 * half
+            left *= 1 - CUBE.nested_share
+        else:
+            corner, width = start[0][columns], float((start[1] - start[0])[columns].max())
+        low[columns], side = shifted_cube(part, corner, width, left / directions, n, noise)
+        high[columns] = low[columns] + side
+    return low, high
+
+
+def _price(rate: float, n: int, n_levels: int, n_axes: int) -> int:
+    """Price of a level: all levels together are worth a third of the points at most."""
+    return min(math.ceil(CUBE.nats * n_axes / rate), max(n // (3 * n_levels), 1))
+
+
+def nested_cube(rows: Rows, rate: float, n: int, noise: NoiseSource) -> float:
+    """Half width of a cube around the origin, a power of two.
+
+    All costs of nested cubes move the same way when one point is replaced: the draw is
+    ``rate``-differentially private for that as well.
+    """
+    inside = rows.sum(_least_cubes)
+    each = _price(rate, n, len(_EXPONENTS), 1)
+    costs = [each * i - count for i, count in enumerate(np.cumsum(inside).tolist())]
+    index, _ = choose_member(costs, [1] * len(costs), rate, noise)
+    return 2.0 ** int(_EXPONENTS[index])
+
+
+def _least_cubes(part: FloatArray) -> IntArray:
+    """Counts of the least of the nested cubes that hold each row; of none for the largest rows."""
+    mantissas, exponents = np.frexp(np.abs(part).max(axis=1))
+    # The least power of two that is not exceeded; a zero is in every cube.
+    exponents = np.where(mantissas == 0, _EXPONENTS[0], exponents - (mantissas == 0.5))
+    least = np.maximum(exponents - _EXPONENTS[0], 0)
+    return np.bincount(least[least < len(_EXPONENTS)], minlength=len(_EXPONENTS))
+
+
+@dataclass(frozen=True)
+class _Level:
+    """Cubes of one size in a start cube: corners on a lattice of a part of their side."""
+
+    low: FloatArray
+    width: float
+    level: int
+    n_shifts: int
+
+    @property
+    def side(self) -> float:
+        # Every second level has exactly half the side: its cells are unions of those two levels on.
+        root = 0.5**0.5 if self.level % 2 else 1.0
+        return math.ldexp(self.width * root, -(self.level // 2))
+
+    @property
+    def step(self) -> float:
+        return self.side / self.n_shifts
+
+    @property
+    def n_corners(self) -> int:
+        """Corners along each axis; the last cube may stick out of the start."""
+        return math.ceil((self.width - self.side) / self.step - 1e-9) + 1
+
+    def cells(self, X: FloatArray) -> IntArray:
+        """Cell of the lattice that each row is in; those at the ends hold what lies beyond."""
+        last = self.n_corners + self.n_shifts - 2
+        # Clipped before, so that nothing overflows, and after, for what is rounded.
+        near = np.clip(X, self.low, self.low + (last + 1) * self.step)
+        return np.clip(np.floor((near - self.low) / self.step), 0, last).astype(np.int64)
+
+    def inside(self, counted: CellCounts) -> tuple[IntArray, IntArray]:
+        """Cubes that hold points, as corners in lexicographic order, and how many points.
+
+        From the counts of the cells of this level.
+        """
+        corners, counts = counted.merged()
+        for axis in range(len(self.low)):
+            shifted = np.repeat(corners[None], self.n_shifts, axis=0)
+            shifted[..., axis] -= np.arange(self.n_shifts)[:, None]
+            shifted, weights = shifted.reshape(-1, len(self.low)), np.tile(counts, self.n_shifts)
+            valid = (shifted[:, axis] >= 0) & (shifted[:, axis] < self.n_corners)
+            corners, counts = merged(shifted[valid], weights[valid])
+        return corners, counts
+
+
+def shifted_cube(
+    rows: Rows, low: FloatArray, width: float, rate: float, n: int, noise: NoiseSource
+) -> tuple[FloatArray, float]:
+    """Lower corner and side of a cube within a start cube."""
+    d = len(low)
+    n_shifts = max(i for i in (1, 2, 4) if i**d <= CUBE.most_shifts)
+    levels = [_Level(low, width, level, n_shifts) for level in range(CUBE.n_levels)]
+    # Cubes without points must not be drawn for their number: a public cut.
+    while len(levels) > 2 and d * math.log(levels[-1].n_corners) > rate * n / 4:
+        levels.pop()
+    each = _price(rate, n, len(levels), d)
+    finest = rows.sum(partial(_in_cells, levels=levels[-2:]))
+    groups = []
+    for level in levels:
+        _, counts = _inside(level, levels, finest)
+        values, sizes = np.unique(counts, return_counts=True)
+        empty = level.n_corners**d - len(counts)
+        groups += [(level, *group) for group in zip(values.tolist(), sizes.tolist(), strict=True)]
+        groups.append((level, 0, empty))
+    costs = [each * (len(levels) - 1 - level.level) - count for level, count, _ in groups]
+    group, member = choose_member(costs, [size for _, _, size in groups], rate, noise)
+    level, count, _ = groups[group]
+    corners, counts = _inside(level, levels, finest)
+    corner = corners[counts == count][member] if count else _empty_corner(level, corners, noise)
+    return level.low + corner * level.step, level.side
+
+
+def _in_cells(part: FloatArray, levels: list[_Level]) -> tuple[CellCounts, ...]:
+    """Counts of the cells of each of some levels."""
+    return tuple(CellCounts.of(level.cells(part)) for level in levels)
+
+
+def _inside(
+    level: _Level, levels: list[_Level], finest: tuple[CellCounts, ...]
+) -> tuple[IntArray, IntArray]:
+    """Cubes of a level that hold points, from the cells of the two finest ones."""
+    finer, odd = divmod(len(levels) - 1 - level.level, 2)
+    return level.inside(finest[1 - odd].coarser(finer))
+
+
+def _empty_corner(level: _Level, corners: IntArray, noise: NoiseSource) -> IntArray:
+    """A uniform draw among the cubes of a level that hold no points."""
+    full = {tuple(corner) for corner in corners.tolist()}
+    while True:
+        corner = tuple(noise.below(level.n_corners) for _ in level.low)
+        if corner not in full:
+            return np.array(corner)

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from sklearn_dptda.rows._arithmetic import euclidean
+from sklearn_dptda.rows._assignments import euclidean
 
 # Standard deviations of noise above which a run of cells, and a first run, stand out.
 _GROWN, _FIRST = 3.0, 4.5

@@ -1,4 +1,4 @@
-"""Methods of a fitted estimator on rows that may be anywhere."""
+"""Methods that estimators of rows share, on rows that may be anywhere: assign them in a class."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import FloatArray, IntArray
@@ -61,24 +61,40 @@ def refuse_unmapped(estimator, X, name):
         raise ValueError("set_output makes frames in memory: of Dask, arrays are made.")
 
 
-class RowTransformerMixin(TransformerMixin):
-    """Mixin for transformers that learn from rows and treat each row by itself."""
+def fit_transform(self: Any, X: ArrayLike, y: object = None) -> FloatArray:
+    """Fit, and transform the training rows: the result is *not* private.
 
-    def fit_transform(self, X: ArrayLike, y: object = None) -> FloatArray:
-        """Fit, and transform the training rows: the result is *not* private.
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features), or Dask collection
+    y : Ignored
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or Dask collection
-        y : Ignored
+    Returns
+    -------
+    ndarray of shape (n_samples, n_features_out)
+        Of a Dask collection one that is not computed.
+    """
+    refuse_unmapped(self, X, "transform")
+    result: FloatArray = self.fit(X).transform(X)
+    return result
 
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features_out)
-            Of a Dask collection one that is not computed.
-        """
-        refuse_unmapped(self, X, "transform")
-        return self.fit(X).transform(X)
+
+def fit_predict(self: Any, X: ArrayLike, y: object = None) -> IntArray:
+    """Fit and assign the training rows: the labels are *not* private.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features), or Dask collection
+    y : Ignored
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        Of a Dask collection one that is not computed.
+    """
+    refuse_unmapped(self, X, "predict")
+    result: IntArray = self.fit(X).predict(X)
+    return result
 
 
 @silent_arithmetic()
@@ -116,7 +132,7 @@ class _Fitted:
 
     def made(self):
         """An estimator that can do what the fitted one can do with rows."""
-        made = object.__new__(self.kind)
+        made: Any = object.__new__(self.kind)
         for name, held in self.state.items():
             vars(made)[name] = held.made() if isinstance(held, _Fitted) else held
         return made

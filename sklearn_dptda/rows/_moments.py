@@ -1,15 +1,44 @@
-"""Noisy counts, sums and second moments of rows, released together."""
+"""Noisy counts, sums and second moments of rows, released together for a share of a budget.
+
+Proof: doc/theory/private_mixtures.md, "Gaussian noise: L2".
+Proof: doc/theory/private_mixtures.md, "Laplace noise: L1".
+"""
 
 import math
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from scipy.sparse import csc_array
 
-from sklearn_dptda.privacy import FixedPoint, Sensitivity
-from sklearn_dptda.rows._arithmetic import INSIDE, clip_norm, row_products
+from sklearn_dptda._typing import Adjacency, BoolArray, CovarianceType, FloatArray, IntArray
+from sklearn_dptda.privacy import FixedPoint, NoiseSource, Sensitivity, private_choice
+from sklearn_dptda.privacy._fixed_point import ROUND_DOWN, ROUND_UP
+from sklearn_dptda.rows._assignments import (
+    Assignment,
+    Norm,
+    row_products,
+)
+from sklearn_dptda.rows._rows import Rows
+
+CovarianceKind: TypeAlias = CovarianceType | None
+
+# No lattice is finer than for this scale of noise, so that sums of 2**35 rows stay within 64 bits.
+FINEST_SCALE = 4.0
+# Residuals are multiplied in this many bits: products of 2**17 rows stay below 2**53, where floats
+# hold integers, and sums of 2**27 rows within 64 bits.
+_BITS = 18
+# Noise stays below a scale of 2**52: above this scale rows take fewer bits.
+_LARGEST_SCALE = 2.0**14
+# Least variance of the pooled covariance, times the dimension, in squared clipping radii.
+_LEAST_VARIANCE = 1e-3
+_TINY = 1e-300
+# Standard deviations of the noise of a count up to which a cell may have no rows at all: noise
+# alone is above them once in 740 cells.
+KEPT = 3.0
 
 
 @dataclass(frozen=True)
@@ -33,11 +62,11 @@ class MomentWeights:
     second_moment: float = 0.0
 
     @property
-    def roots(self):
+    def roots(self) -> tuple[float, float, float]:
         """The weights themselves."""
         return self.count**0.5, self.sum**0.5, self.second_moment**0.5
 
-    def sensitivity(self, adjacency, norm="l2"):
+    def sensitivity(self, adjacency: Adjacency, norm: Norm = "l2") -> Sensitivity:
         """Sensitivity of the moments of all cells together.
 
         One more record changes one cell by at most the norm of one contribution. A replaced record
@@ -66,16 +95,79 @@ class Moments:
     second moment, and ``var_trace`` the variance of its trace.
     """
 
-    counts: np.ndarray
-    sums: np.ndarray
-    second_moments: np.ndarray | None
+    counts: FloatArray
+    sums: FloatArray
+    second_moments: FloatArray | None
     sd_count: float
     sd_sum: float
     var_second_moment: float = 0.0
     var_trace: float = 0.0
 
-    def redrawn(self, rng):
+    @property
+    def floored_counts(self) -> FloatArray:
+        """Counts, at least one standard deviation of their noise, and at least one half."""
+        return np.maximum(self.counts, max(self.sd_count, 0.5))
+
+    def above_noise(self, counts: FloatArray) -> BoolArray:
+        """Which cells are kept: by their noisy counts, and never none."""
+        kept: BoolArray = self.counts > KEPT * self.sd_count
+        return kept if kept.any() else counts == counts.max()
+
+    def shrunk_steps(self) -> FloatArray:
+        """Means of the residuals, shrunk by the noise that is known to be in them.
+
+        James and Stein: the expected squared norm of the noise is known, so the part of a step
+        that noise explains is taken off.
+        """
+        counts = self.floored_counts
+        steps = self.sums / counts[:, None]
+        noise = steps.shape[1] * (self.sd_sum / counts) ** 2
+        steps = steps * _signal(noise, (steps**2).sum(axis=1))[:, None]
+        norms = np.linalg.norm(steps, axis=1)
+        return steps / np.maximum(norms, 1.0)[:, None]
+
+    def shrunk_covariances(self, steps: FloatArray, floor: float) -> tuple[FloatArray, float]:
+        """Covariances about the stepped centres, shrunk towards a scaled pooled one.
+
+        ``floor`` is the smallest eigenvalue, as a share of the mean pooled variance. Returns also
+        what part of the differences between the covariances is no noise.
+        """
+        assert self.second_moments is not None
+        counts = self.floored_counts
+        k, d = steps.shape
+        outer = steps[:, :, None] * steps[:, None, :]
+        if len(self.second_moments) < k:
+            return self._tied_covariances(self.second_moments[0], outer, floor), 0.0
+        raw = _like(self.second_moments, self.second_moments / counts[:, None, None] - outer)
+        shares = np.maximum(self.counts, 0.0)
+        shares = shares / shares.sum() if shares.sum() > 0 else np.full(k, 1 / k)
+        pooled = _within(np.einsum("k,kij->ij", shares, raw), _LEAST_VARIANCE / d)
+        pooled_trace = np.trace(pooled) / d
+        # Mean variances of the cells, shrunk to the pooled one by the variance of their noise.
+        traces = np.trace(raw, axis1=1, axis2=2) / d
+        traces = _towards(traces, pooled_trace, self.var_trace / (d * counts) ** 2)
+        traces = np.clip(traces, floor * pooled_trace, None)
+        target = pooled * (traces / pooled_trace)[:, None, None]
+        deviation = raw - target
+        kept = _common_signal(self.var_second_moment / counts**2, (deviation**2).sum(axis=(1, 2)))
+        mixed = target + kept[:, None, None] * deviation
+        return _within(mixed, floor * pooled_trace), float(np.average(kept, weights=counts))
+
+    def _tied_covariances(
+        self, second_moment: FloatArray, outer: FloatArray, floor: float
+    ) -> FloatArray:
+        """One covariance for all cells."""
+        k, d = outer.shape[:2]
+        counts = self.floored_counts
+        total = counts.sum()
+        raw = second_moment / total - np.einsum("k,kij->ij", counts / total, outer)
+        pooled = _within(raw, _LEAST_VARIANCE / d)
+        pooled = _within(pooled, floor * np.trace(pooled) / d)
+        return np.tile(pooled, (k, 1, 1))
+
+    def redrawn(self, rng: np.random.Generator) -> "Moments":
         """Moments with as much noise once more, normal: how far they are to be trusted."""
+        assert self.second_moments is not None
         shape = self.second_moments.shape
         noise = rng.standard_normal(shape)
         noise = (noise + np.swapaxes(noise, 1, 2)) / 2
@@ -91,25 +183,74 @@ class Moments:
         )
 
 
+def _like(second_moments: FloatArray, raw: FloatArray) -> FloatArray:
+    """Covariances with the structure of the second moments: diagonal, or isotropic."""
+    d = raw.shape[1]
+    off = ~np.eye(d, dtype=bool)
+    if d == 1 or (second_moments[:, off] != 0).any():
+        return raw
+    diagonals = np.diagonal(raw, axis1=1, axis2=2)
+    seen = np.diagonal(second_moments, axis1=1, axis2=2)
+    if (seen == seen[:, :1]).all():
+        diagonals = np.repeat(diagonals.mean(axis=1, keepdims=True), d, axis=1)
+    return diagonals[:, :, None] * np.eye(d)
+
+
+def _towards(values: FloatArray, centre: float, noise: FloatArray) -> FloatArray:
+    deviation = values - centre
+    return centre + deviation * _common_signal(noise, deviation**2)
+
+
+def _signal(noise: FloatArray, squared: FloatArray) -> FloatArray:
+    """Part of a squared deviation that its expected noise does not explain."""
+    return np.clip(1 - noise / np.maximum(squared, _TINY), 0.0, 1.0)
+
+
+def _common_signal(noise: FloatArray, squared: FloatArray) -> FloatArray:
+    """Part of each of many deviations that is no noise, were they drawn from one normal law.
+
+    Its variance is what the noise leaves of the squares, the least noisy counting most: with the
+    expected noise of each this is the empirical Bayes rule of Efron and Morris, which shrinks
+    deviations of pure noise altogether.
+    """
+    noise = np.maximum(np.broadcast_to(noise, squared.shape), _TINY)
+    variance = max(float(np.average(squared - noise, weights=noise.min() / noise)), 0.0)
+    return variance / (variance + noise)
+
+
+def clip_eigenvalues(matrices: FloatArray, least: float, most: float) -> FloatArray:
+    """Symmetric matrices with eigenvalues from ``least`` to ``most``."""
+    values, vectors = np.linalg.eigh(matrices)
+    values = np.clip(values, least, most)
+    return (vectors * values[..., None, :]) @ np.swapaxes(vectors, -1, -2)
+
+
+def _within(matrices: FloatArray, least: float) -> FloatArray:
+    """Covariances of residuals, which have norm at most one, so that no variance is above one."""
+    clipped = clip_eigenvalues(matrices, least, 1.0)
+    return 0.5 * (clipped + np.swapaxes(clipped, -1, -2))
+
+
 class SecondMoments:
     """How second moments of one kind, if any, are stacked, and read back as matrices."""
 
-    def __init__(self, kind, n_features, norm):
+    def __init__(self, kind: CovarianceKind, n_features: int, norm: Norm) -> None:
         self.kind, self.n_features = kind, n_features
         matrix = kind in ("full", "tied")
-        self.rows, self.columns = np.triu_indices(n_features) if matrix else (None, None)
+        # Positions of the stacked entries of a matrix; other kinds have none.
+        self.rows, self.columns = np.triu_indices(n_features if matrix else 0)
         if matrix:
             off = 1.0 if norm == "l1" else np.sqrt(2.0)
             self.stretch = np.where(self.rows == self.columns, 1.0, off)
 
     @property
-    def width(self):
+    def width(self) -> int:
         """Number of entries."""
         d = self.n_features
         sizes = {None: 0, "spherical": 1, "diag": d}
         return sizes.get(self.kind, d * (d + 1) // 2)
 
-    def stack(self, u):
+    def stack(self, u: FloatArray) -> FloatArray:
         """Entries of the second moments of residuals, one row each."""
         if self.kind == "spherical":
             return row_products(u, u)[:, None]
@@ -120,7 +261,7 @@ class SecondMoments:
         entries *= u[:, self.columns]
         return entries
 
-    def matrices(self, entries):
+    def matrices(self, entries: FloatArray) -> FloatArray:
         """Second moments of shape (n, n_features, n_features)."""
         d = self.n_features
         if self.kind == "spherical":
@@ -132,7 +273,7 @@ class SecondMoments:
         out[:, self.columns, self.rows] = out[:, self.rows, self.columns]
         return out
 
-    def noise(self, sd):
+    def noise(self, sd: float) -> tuple[float, float]:
         """Expected squared Frobenius norm, and variance of the trace, of noise of entries."""
         d = self.n_features
         if self.kind == "spherical":
@@ -143,62 +284,177 @@ class SecondMoments:
         return float(weights.sum()) * sd**2, d * sd**2
 
 
-# The lattice is no finer than for this scale, so that sums of 2**35 records stay within 64 bits.
-_FINEST = 4.0
+@dataclass(frozen=True)
+class FitBudget(ABC):
+    """What all releases of one fit may lose together; each takes a share of it.
 
-
-def release_moments(rows, assign, n_cells, weights, budget, share, kind=None, soft=False):
-    """Sum the contributions of all records exactly and add noise.
-
-    ``assign`` makes of a batch an iterator of ``(cells, parts, residuals)``: the cell of each row,
-    the part of it that belongs there (1, or numbers whose sum over the iterator is at most 1), and
-    its residual of norm at most one: functions of the row and of earlier releases. ``kind`` is
-    that of second moments, None releasing none; with ``soft``, a row can have parts in all cells.
+    ``total`` is in the terms of the kind of noise; ``inf`` takes none.
     """
-    second_moments = SecondMoments(kind, rows.n_features, budget.norm)
-    declared = weights.sensitivity(budget.adjacency, budget.norm)
-    scale = budget.scale(declared, share)
-    lattice = FixedPoint.for_scale(max(scale, _FINEST) if scale > 0 else 1.0)
-    contributions = _Contributions(assign, n_cells, weights.roots, second_moments, lattice)
-    low, high = rows.sum(contributions, contributions.width(rows.n_features))
-    # Rounding to the lattice adds at most one step to each number that a record can move.
-    touched = n_cells if soft else 2
-    # Tied second moments are sums over all the cells that a record touches.
-    touched_high = touched**2 if kind == "tied" else touched
-    moves = touched * low.shape[1] + touched_high * high.shape[1]
-    grown = lattice.sum_sensitivity(declared, moves).value * lattice.step / declared.value
-    noise = scale * grown / lattice.step
-    low = lattice.decode(low + budget.draw(noise, low.shape))
-    high = lattice.decode(high + budget.draw(noise, high.shape))
-    w0, w1, w2 = weights.roots
-    deviation = budget.deviation(scale)
-    frobenius, trace = second_moments.noise(deviation / w2) if kind is not None else (0.0, 0.0)
-    return Moments(
-        counts=low[:, 0] / w0,
-        sums=low[:, 1:] / w1 if w1 else np.zeros((n_cells, rows.n_features)),
-        second_moments=second_moments.matrices(high / w2) if kind is not None else None,
-        sd_count=deviation / w0,
-        sd_sum=deviation / w1 if w1 else 0.0,
-        var_second_moment=frobenius,
-        var_trace=trace,
-    )
+
+    total: float
+    adjacency: Adjacency
+    noise: NoiseSource
+
+    @property
+    @abstractmethod
+    def norm(self) -> Norm:
+        """Norm in which sensitivities are measured."""
+
+    @abstractmethod
+    def scale(self, sensitivity: Sensitivity, share: float) -> float:
+        """Scale of the noise of a release."""
+
+    @abstractmethod
+    def draw(self, scale: float, size: Any) -> IntArray:
+        """Integer noise."""
+
+    @staticmethod
+    @abstractmethod
+    def deviation(scale: float) -> float:
+        """Standard deviation of noise."""
+
+    @abstractmethod
+    def choice_epsilon(self, share: float) -> float:
+        """Loss of a choice."""
+
+    @abstractmethod
+    def rest(self, spent: float) -> Self:
+        """What is left after a share; shares may follow from what earlier ones have released."""
+
+    def release(
+        self,
+        rows: Rows,
+        assign: Assignment,
+        n_cells: int,
+        *,
+        weights: MomentWeights,
+        share: float,
+        kind: CovarianceKind = None,
+        soft: bool = False,
+    ) -> Moments:
+        """Sum the contributions of all records exactly and add noise.
+
+        ``assign`` makes of a batch an iterator of ``(cells, parts, residuals)``: the cell of each
+        row, the part of it that belongs there (1, or numbers whose sum over the iterator is at
+        most 1), and its residual of norm at most one: functions of the row and of earlier
+        releases. ``kind`` is that of second moments, None releasing none; with ``soft``, a row can
+        have parts in all cells.
+        """
+        second_moments = SecondMoments(kind, rows.n_features, self.norm)
+        declared = weights.sensitivity(self.adjacency, self.norm)
+        scale = self.scale(declared, share)
+        lattice = FixedPoint.for_scale(max(scale, FINEST_SCALE) if scale > 0 else 1.0)
+        contributions = _Contributions(assign, n_cells, weights.roots, second_moments, lattice)
+        low, high = rows.sum(contributions, contributions.width(rows.n_features))
+        # Rounding to the lattice adds at most one step to each number that a record can move.
+        touched = n_cells if soft else 2
+        # Tied second moments are sums over all the cells that a record touches.
+        touched_high = touched**2 if kind == "tied" else touched
+        moves = touched * low.shape[1] + touched_high * high.shape[1]
+        grown = lattice.sum_sensitivity(declared, moves).value * lattice.step / declared.value
+        noise = scale * grown / lattice.step
+        low = lattice.decode(low + self.draw(noise, low.shape))
+        high = lattice.decode(high + self.draw(noise, high.shape))
+        w0, w1, w2 = weights.roots
+        deviation = self.deviation(scale)
+        frobenius, trace = second_moments.noise(deviation / w2) if kind is not None else (0.0, 0.0)
+        return Moments(
+            counts=low[:, 0] / w0,
+            sums=low[:, 1:] / w1 if w1 else np.zeros((n_cells, rows.n_features)),
+            second_moments=second_moments.matrices(high / w2) if kind is not None else None,
+            sd_count=deviation / w0,
+            sd_sum=deviation / w1 if w1 else 0.0,
+            var_second_moment=frobenius,
+            var_trace=trace,
+        )
+
+    def counts(self, counts: IntArray, touched: int, share: float) -> tuple[FloatArray, float]:
+        """Counts with noise, and its standard deviation; one row is in ``touched`` of the cells."""
+        scale = self.scale_of_counts(touched, share)
+        # Steps of one at most: counts are whole multiples of them, and rounding moves nothing.
+        lattice = FixedPoint(min(FixedPoint.for_scale(max(scale, FINEST_SCALE)).exponent, 0))
+        noise = self.draw(scale / lattice.step, counts.shape)
+        return lattice.decode(lattice.encode(counts) + noise), self.deviation(scale)
+
+    def scale_of_counts(self, touched: int, share: float) -> float:
+        """Scale of the noise of counts, of which one row is in ``touched``."""
+        moves = touched if self.adjacency == "add-remove" else 2 * touched
+        value = float(moves) if self.norm == "l1" else math.sqrt(moves)
+        return self.scale(Sensitivity(value, self.norm, self.adjacency), share)
+
+    def choose(self, costs: Sequence[int], largest: int, share: float) -> int:
+        """Choose an index of small cost, each cost a sum over records of costs in 0..largest."""
+        # One more record moves all costs the same way, a replaced one both ways.
+        span = largest if self.adjacency == "add-remove" else 2 * largest
+        rate = self.choice_epsilon(share) / span
+        return private_choice(costs, rate, self.noise, bounded_range=self.norm == "l2")
+
+
+class GaussianBudget(FitBudget):
+    """Gaussian noise; ``total`` is the Gaussian privacy parameter of all releases together.
+
+    Shares are of its square. With choices among the releases they are ``total**2 / 2``-zCDP
+    together.
+    """
+
+    norm: Norm = "l2"
+
+    def scale(self, sensitivity: Sensitivity, share: float) -> float:
+        return sensitivity.value / (self.total * math.sqrt(share))
+
+    def draw(self, scale: float, size: Any) -> IntArray:
+        return self.noise.discrete_gaussian(scale, size)
+
+    def rest(self, spent: float) -> Self:
+        return replace(self, total=self.total * math.sqrt(1 - spent))
+
+    @staticmethod
+    def deviation(scale: float) -> float:
+        return scale
+
+    def choice_epsilon(self, share: float) -> float:
+        # The zCDP of a choice is one eighth of the square of its loss (bounded range).
+        return 2 * self.total * math.sqrt(share)
+
+
+class LaplaceBudget(FitBudget):
+    """Laplace noise; ``total`` is the epsilon of all releases together."""
+
+    norm: Norm = "l1"
+
+    def scale(self, sensitivity: Sensitivity, share: float) -> float:
+        # Rounded up: no loss of a last digit.
+        return sensitivity.value / (self.total * share) * ROUND_UP
+
+    def draw(self, scale: float, size: Any) -> IntArray:
+        return self.noise.discrete_laplace(scale, size)
+
+    def rest(self, spent: float) -> Self:
+        return replace(self, total=self.total * (1 - spent))
+
+    @staticmethod
+    def deviation(scale: float) -> float:
+        return math.sqrt(2) * scale
+
+    def choice_epsilon(self, share: float) -> float:
+        return self.total * share * ROUND_DOWN
 
 
 @dataclass(frozen=True)
 class _Contributions:
     """Weighted counts and sums of the cells, and second moments, in steps of the lattice."""
 
-    assign: Callable
+    assign: Assignment
     n_cells: int
-    roots: tuple
+    roots: tuple[float, float, float]
     second_moments: SecondMoments
     lattice: FixedPoint
 
-    def width(self, n_features):
+    def width(self, n_features: int) -> int:
         """Numbers that one row contributes."""
         return 1 + n_features * (self.roots[1] > 0) + self.second_moments.width
 
-    def __call__(self, batch):
+    def __call__(self, batch: FloatArray) -> tuple[IntArray, IntArray]:
         w0, w1, w2 = self.roots
         tied = self.second_moments.kind == "tied"
         low = np.zeros((self.n_cells, 1 + batch.shape[1] if w1 else 1), dtype=np.int64)
@@ -216,58 +472,13 @@ class _Contributions:
         return low, high
 
 
-def by_cell(cells, n_cells):
+def by_cell(cells: IntArray, n_cells: int) -> csc_array:
     """Matrix that adds rows up by cell: one entry in each column."""
     n = len(cells)
     return csc_array((np.ones(n, np.int64), cells, np.arange(n + 1)), (n_cells, n))
 
 
-def hard_assignment(cell_of, residuals):
-    """Assign each row to the cell that ``cell_of`` gives, as :func:`release_moments` takes it.
-
-    ``residuals`` makes clipped residuals of a batch and its cells.
-    """
-    return partial(_hard, cell_of=cell_of, residuals=residuals)
-
-
-def _hard(batch, cell_of, residuals):
-    cells = cell_of(batch)
-    yield cells, 1.0, residuals(batch, cells)
-
-
-def one_cell(centre, radius, norm):
-    """Assign all rows to one cell, with residuals about its centre."""
-    return partial(_one, centre=centre, radius=radius, norm=norm)
-
-
-def _one(batch, centre, radius, norm):
-    yield np.zeros(len(batch), dtype=np.intp), 1.0, clip_norm(batch - centre, radius, norm)
-
-
-def soft_assignment(parts, residuals, n_cells):
-    """Assign ``parts`` of each row to all cells, as :func:`release_moments` takes it.
-
-    ``parts`` makes of a batch nonnegative numbers of shape (n, n_cells), rows of which sum to one;
-    ``residuals`` makes clipped residuals of a batch and its cells.
-    """
-    return partial(_soft, parts=parts, residuals=residuals, n_cells=n_cells)
-
-
-def _soft(batch, parts, residuals, n_cells):
-    shares = parts(batch) * INSIDE
-    for k in range(n_cells):
-        cells = np.full(len(batch), k)
-        yield cells, shares[:, k], residuals(batch, cells)
-
-
-# Products of 2**17 rows stay below 2**53, where floats hold integers, and sums of 2**27 rows within
-# 64 bits.
-_BITS = 18
-# Noise stays below a scale of 2**52; beyond this one rows take fewer bits.
-_LARGEST_SCALE = 2.0**14
-
-
-def entry_noise(budget, share):
+def entry_noise(budget: FitBudget, share: float) -> tuple[float, float]:
     """Scales of the noise of entries off the diagonal and on it, for residuals of norm one."""
     declared = MomentWeights(0.0, 0.0, 1.0).sensitivity(budget.adjacency, budget.norm)
     scale = budget.scale(declared, share)
@@ -275,7 +486,9 @@ def entry_noise(budget, share):
     return (math.sqrt(0.5) if budget.norm == "l2" else 1.0) * scale, scale
 
 
-def release_outer_products(rows, residuals, budget, share):
+def release_outer_products(
+    rows: Rows, residuals: Callable[[FloatArray], FloatArray], budget: FitBudget, share: float
+) -> FloatArray:
     """Release the sum of the outer products of residuals of norm at most one, with noise.
 
     A symmetric matrix. Residuals are rounded towards zero before they are multiplied, so that they
@@ -292,7 +505,7 @@ def release_outer_products(rows, residuals, budget, share):
     return np.ldexp((total + noise).astype(float), -2 * bits)
 
 
-def _outer_products(batch, residuals, bits):
+def _outer_products(batch: FloatArray, residuals: Any, bits: int) -> IntArray:
     """Exact sum, in squared steps."""
     steps = np.trunc(np.ldexp(residuals(batch), bits))
     # No product and no sum of them is rounded, in whatever order a library adds.

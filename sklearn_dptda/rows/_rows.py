@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -155,7 +155,8 @@ class Rows:
 
     def as_array(self):
         """Rows in memory, together."""
-        return np.concatenate(self.parts.batches)
+        held = cast(_Held, self.parts)
+        return np.concatenate(held.batches)
 
     def selected(self, chosen):
         """Some of the columns, by their indices."""

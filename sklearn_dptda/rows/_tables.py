@@ -1,10 +1,10 @@
 """Tables of rows as they come: checked, in chunks, with several rows of one person."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -14,67 +14,38 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from sklearn_dptda._typing import FloatArray
+from sklearn_dptda._typing import Chunks, FloatArray
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.rows._rows import BATCH, CHANGED, Rows, Tally, checksum, slices
 from sklearn_dptda.utils._frames import Columns, frame_library, parts_elsewhere, refuse_lossy
 from sklearn_dptda.utils._reading import NOT_FINITE, without_quotes
-from sklearn_dptda.utils._sklearn import Interval
 
 # NaN, None and lists are none of these, or differ from themselves.
 _IDS = (str, bytes, Real)
 
 
-class GroupsMixin:
-    """Mixin for private estimators of rows with the parameters ``groups`` and ``rows_per_group``.
+def first_rows(tables: Iterable[Any], groups: str | None, most: int) -> Iterator[Any]:
+    """Tables without the column of groups, with the first ``most`` rows of each group in them all.
 
-    A release that costs ``_of_row(loss)`` for one row more or less costs ``loss`` for a person.
+    Which rows of a person are kept follows from that person's rows alone: one person more or less
+    is at most ``most`` rows more or less.
     """
-
-    _group_constraints = {
-        "groups": [str, None],
-        "rows_per_group": [Interval(Integral, 1, None, closed="left")],
-    }
-
-    def _check_groups(self):
-        """Refuse limits without people, people who change a public number of rows, tiny losses."""
-        self._check_epsilon(self.rows_per_group)
-        if self.groups is None and self.rows_per_group != 1:
-            raise ValueError("rows_per_group needs groups, the name of a column.")
-        if self.groups is not None and self.adjacency != "add-remove":
+    if groups is None:
+        yield from tables
+        return
+    counts: Counter[Any] = Counter()
+    for table in tables:
+        names = _column_names(table)
+        if names.count(groups) != 1 or len(names) == 1:
             raise ValueError(
-                "groups needs adjacency='add-remove': with a person the number of rows changes."
+                f"groups={quoted(groups)} must be the name of one column of a data frame "
+                "of pandas or polars, beside others."
             )
-
-    def _of_row(self, loss):
-        """Loss of one row, of which all rows of a person lose the whole."""
-        return loss / self.rows_per_group
-
-    def _unit(self):
-        """What one record is, for the guarantee."""
-        if self.groups is None:
-            return "one row"
-        most = f"rows_per_group={self.rows_per_group}"
-        return f"all rows of one person, by {self.groups!r} with {most}"
-
-    def _first_rows(self, tables):
-        """Tables without the column of groups, with the first rows of each group in all of them."""
-        if self.groups is None:
-            yield from tables
-            return
-        counts = Counter()
-        for table in tables:
-            names = _column_names(table)
-            if names.count(self.groups) != 1 or len(names) == 1:
-                raise ValueError(
-                    f"groups={quoted(self.groups)} must be the name of one column of a data frame "
-                    "of pandas or polars, beside others."
-                )
-            kept = _first_places(table[self.groups].to_list(), self.rows_per_group, counts)
-            yield without_column(getattr(table, "iloc", table)[kept], self.groups)
+        kept = _first_places(table[groups].to_list(), most, counts)
+        yield without_column(getattr(table, "iloc", table)[kept], groups)
 
 
-def without_column(X, name):
+def without_column(X: Any, name: str | None) -> Any:
     """A table without the columns of a name, if there is one and it has any."""
     if name is None or name not in _column_names(X):
         return X
@@ -82,11 +53,11 @@ def without_column(X, name):
     return getattr(X, "iloc", X)[:, others]
 
 
-def _column_names(X):
+def _column_names(X: Any) -> list[Any]:
     return [] if frame_library(X) is None else list(X.columns)
 
 
-def _first_places(ids, most, counts):
+def _first_places(ids: list[Any], most: int, counts: Counter[Any]) -> list[int]:
     """Places of ids that have come up less than ``most`` times, as counted so far."""
     kept = []
     for place, group in enumerate(ids):
@@ -113,18 +84,24 @@ def check_rows(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> FloatA
     return rows
 
 
-_GROUPS = (
+_GROUPS_ELSEWHERE = (
     "groups needs the first rows of each person in one order, which parts on other machines do not "
     "have: give fit_chunks a function that reads them one by one, such as "
     "lambda: (part.compute() for part in X.partitions)."
 )
 
 
-def _as_given(chunk):
+def as_given(chunk: Any) -> tuple[Any, Mapping[int, list[Any]]]:
+    """A chunk of numbers, which stand for nothing else."""
     return chunk, {}
 
 
-def open_chunks(estimator, chunks, check, coded=_as_given):
+def open_chunks(
+    estimator: Any,
+    chunks: Chunks,
+    check: Callable[[Any], object],
+    coded: Callable[[Any], tuple[Any, Mapping[int, list[Any]]]] = as_given,
+) -> Rows:
     """Read chunks once, to refuse them before anything is paid, and return their rows.
 
     ``check`` sees the first chunk, or one without rows that is like it. ``coded`` makes of a chunk
@@ -138,7 +115,7 @@ def open_chunks(estimator, chunks, check, coded=_as_given):
         with without_quotes("a chunk"):
             parts = _Stream(chunks, estimator._first_rows)
     elif estimator.groups is not None:
-        raise ValueError(_GROUPS)
+        raise ValueError(_GROUPS_ELSEWHERE)
     head = getattr(parts, "head", None)
     if head is not None:
         check(head)
@@ -156,7 +133,7 @@ def open_chunks(estimator, chunks, check, coded=_as_given):
 class _Stream:
     """Chunks that are read one by one, as often as they are needed."""
 
-    def __init__(self, chunks, prepared):
+    def __init__(self, chunks: Any, prepared: Callable[[Iterable[Any]], Iterator[Any]]) -> None:
         self._chunks, self._prepared = chunks, prepared
         first = self._open()
         if isinstance(chunks, Iterator) or first is self._open():
@@ -166,11 +143,11 @@ class _Stream:
             )
         self.head = next(iter(prepared(first)), None)
 
-    def _open(self):
+    def _open(self) -> Iterator[Any]:
         return iter(self._chunks() if callable(self._chunks) else self._chunks)
 
-    def map_reduce(self, function):
-        total = 0
+    def map_reduce(self, function: Callable[[Any], Tally]) -> Any:
+        total: Any = 0
         for chunk in self._prepared(self._open()):
             total = total + function(chunk)
             if total.refused is not None:
@@ -183,28 +160,27 @@ class _Header:
     """What all chunks must have in common, and a table of theirs without rows."""
 
     n_features: int
-    names: list | None
-    choices: dict
+    names: list[Any] | None
     columns: Columns
     head: Any
 
-    def __add__(self, other):
+    def __add__(self, other: "_Header") -> "_Header":
         if (self.n_features, self.names) != (other.n_features, other.names):
             raise ValueError("chunks differ in the number or the names of their columns.")
-        if self.choices != other.choices:
+        if self.columns.choices != other.columns.choices:
             raise ValueError("chunks differ in which columns hold truth values.")
         return replace(self, columns=self.columns.shared(other.columns))
 
 
-def _survey(chunk, coded):
+def _survey(chunk: Any, coded: Callable[[Any], tuple[Any, Mapping[int, list[Any]]]]) -> Tally:
     """Tally of a chunk's rows, with its header."""
 
-    def seen(chunk):
+    def seen(chunk: Any) -> Tally:
         table, choices = coded(chunk)
         array = _as_array(table)
         columns = Columns.of(chunk, array.shape[1], choices)
         head = getattr(chunk, "iloc", chunk)[:0] if hasattr(chunk, "shape") else array[:0]
-        header = _Header(array.shape[1], _names(chunk), choices, columns, head)
+        header = _Header(array.shape[1], _names(chunk), columns, head)
         return Tally(len(array), header, checksum=checksum(array))
 
     return Tally.of(seen, chunk)
@@ -216,24 +192,26 @@ class _Batches:
 
     coded: Callable
     n_features: int
-    names: list | None
+    names: list[Any] | None
 
-    def __call__(self, chunk):
+    def __call__(self, chunk: Any) -> Iterator[FloatArray]:
         array = _as_array(self.coded(chunk)[0])
         if array.shape[1] != self.n_features or _names(chunk) != self.names:
             raise ValueError(CHANGED)
         return slices(array, BATCH)
 
 
-def _names(chunk):
+def _names(chunk: Any) -> list[Any] | None:
     return list(chunk.columns) if hasattr(chunk, "columns") else None
 
 
-def _as_array(chunk):
+def _as_array(chunk: Any) -> FloatArray:
     refuse_lossy(chunk, "chunks", complex_too=False)
     with without_quotes():
         # Chunks without rows are no mistake of a reader.
-        part = check_array(chunk, dtype=np.float64, ensure_min_samples=0, ensure_min_features=0)
+        part: FloatArray = check_array(
+            chunk, dtype=np.float64, ensure_min_samples=0, ensure_min_features=0
+        )
     if not np.isfinite(part).all():
         raise ValueError(f"chunks contain {NOT_FINITE}")
     return part

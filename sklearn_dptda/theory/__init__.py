@@ -12,6 +12,7 @@ from sklearn_dptda.theory._closed_form_scales import (
     measure_scale,
     normed_scale,
 )
+from sklearn_dptda.theory._detection_limit import DetectionLimit, detection_limit
 from sklearn_dptda.theory._doubling_scale import doubling_scale
 from sklearn_dptda.theory._error_floors import bottleneck_error_floor, mean_error_floor
 from sklearn_dptda.theory._optimal_mechanism import optimal_mechanism
@@ -27,16 +28,19 @@ from sklearn_dptda.theory._worst_cases import (
     dtm_midpoint_case,
     dtm_worst_case,
     dtm_worst_case_loop,
+    sensitivity_cech,
 )
 
 __all__ = [
     "AccuracyBounds",
+    "DetectionLimit",
     "accuracy_bounds",
     "baire_diametric_scale",
     "baire_scale",
     "bottleneck_error_floor",
     "cech_midpoint_case",
     "cech_worst_case",
+    "detection_limit",
     "diametric_scale",
     "doubling_scale",
     "dtm_midpoint_case",
@@ -52,4 +56,5 @@ __all__ = [
     "published_error_bound",
     "published_error_floor",
     "sampling_error_bound",
+    "sensitivity_cech",
 ]

@@ -2,7 +2,7 @@
 
 import math
 
-from sklearn_dptda.filtration._sensitivities import neighbour_count
+from sklearn_dptda.filtration._dtm import neighbour_count
 from sklearn_dptda.privacy._parameters import (
     check_confidence,
     check_from_one,

@@ -6,9 +6,37 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import cdist, pdist
 
 from sklearn_dptda._typing import FloatArray
-from sklearn_dptda.filtration._sensitivities import neighbour_count
+from sklearn_dptda.filtration._dtm import neighbour_count
 from sklearn_dptda.privacy._parameters import quoted
-from sklearn_dptda.utils import check_cloud
+from sklearn_dptda.utils._clouds import check_cloud
+
+
+def sensitivity_cech(diameter: float) -> float:
+    """Sensitivity of the components of Čech diagrams (Theorem 5).
+
+    One replaced point can change them by a quarter of the diameter whatever
+    the number of points (those of Rips, whose scale is twice that, by a half),
+    and by no more: no amount of data makes these diagrams cheap to privatise,
+    which is why there is no private version of them here. It is attained
+    wherever two records can be a diameter apart (:func:`cech_worst_case`); the
+    pair of the theorem has a point in the middle of them, and so needs a
+    convex set.
+
+    Parameters
+    ----------
+    diameter : float
+        Diameter of the box, or of any set of possible records.
+
+    Returns
+    -------
+    float
+
+    References
+    ----------
+    T. Kang, S. Kim, J. Sohn, J. Awan, "Differentially private topological
+    data analysis", Theorem 5.
+    """
+    return diameter / 4
 
 
 def cech_worst_case(n: int, low: ArrayLike, high: ArrayLike) -> tuple[FloatArray, FloatArray]:

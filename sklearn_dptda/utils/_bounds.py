@@ -1,4 +1,4 @@
-"""Public boxes: parsing, and the warning when the caller gives none."""
+"""Bounding boxes: parsing, and the warning when the caller gives none."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ from sklearn_dptda.privacy._fixed_point import ROUND_UP
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._warnings import warn_caller
 
-# Lengths whose squares, counts and parts are numbers of full precision.
-_LENGTHS = (1e-90, 1e90)
-# Least width beside the ends: parts of it, down to 2**-14, are still whole steps of the ends.
-_LEAST_WIDTH = 2.0**-36
+# Least and largest length whose square, cube and parts are floats of full precision.
+_LENGTH_RANGE = (1e-90, 1e90)
+# Least width in units of the ends: parts of it, down to 2**-14, are still whole steps of the ends.
+_LEAST_RELATIVE_WIDTH = 2.0**-36
 
 
 def check_lengths(name: str, lengths: ArrayLike, ends: ArrayLike = 0.0) -> None:
@@ -40,11 +40,11 @@ def check_lengths(name: str, lengths: ArrayLike, ends: ArrayLike = 0.0) -> None:
         lose all digits.
     """
     lengths = np.asarray(lengths)
-    usable = (lengths >= _LENGTHS[0]) & (lengths <= _LENGTHS[1])
-    if not (usable & (lengths >= _LEAST_WIDTH * np.asarray(ends))).all():
+    usable = (lengths >= _LENGTH_RANGE[0]) & (lengths <= _LENGTH_RANGE[1])
+    if not (usable & (lengths >= _LEAST_RELATIVE_WIDTH * np.asarray(ends))).all():
         raise ValueError(
             f"{name} cannot be computed with in floating-point numbers: lengths must be from "
-            f"{_LENGTHS[0]:g} to {_LENGTHS[1]:g}, and not negligible beside the ends."
+            f"{_LENGTH_RANGE[0]:g} to {_LENGTH_RANGE[1]:g}, and not negligible beside the ends."
         )
 
 
@@ -129,10 +129,10 @@ def bounds_by_column(
     return low, high
 
 
-def _advice(bounds, n_features):
+def _advice(bounds: object, n_features: int) -> str:
     """What to do where bounds look like one pair for each coordinate."""
     try:
-        pairs = np.array(bounds, dtype=float)
+        pairs: FloatArray = np.array(bounds, dtype=float)
     except (TypeError, ValueError):
         return ""
     if pairs.shape != (n_features, 2) or not (pairs[:, 0] < pairs[:, 1]).all():

@@ -1,4 +1,4 @@
-"""Reading collections of point clouds."""
+"""Reading point clouds and collections of them."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -115,7 +115,7 @@ def refuse_repeated(items: Sequence[Any], name: str = "X") -> None:
         )
 
 
-def _place(item, number):
+def _place(item: Any, number: int) -> object:
     if isinstance(item, tuple) or (hasattr(item, "__len__") and len(item) == 0):
         return "nowhere", number
     if isinstance(item, np.ndarray) and item.dtype != object:

@@ -1,4 +1,4 @@
-"""Reading persistence diagrams."""
+"""Persistence diagrams: reading them, and exact distances between them."""
 
 from collections.abc import Callable
 
@@ -9,6 +9,9 @@ from scipy.optimize import linear_sum_assignment
 
 from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.utils._frames import refuse_lossy
+
+# Differences of larger coordinates may overflow.
+_LARGEST_COORDINATE = 1e300
 
 
 def as_diagram(diagram: ArrayLike, name: str) -> FloatArray:
@@ -30,9 +33,6 @@ def as_diagram(diagram: ArrayLike, name: str) -> FloatArray:
     return array
 
 
-# Points far from each other, one after the other.
-
-
 def farthest_first(
     distances_from: Callable[[int], FloatArray], n: int, start: int = 0
 ) -> tuple[IntArray, FloatArray]:
@@ -49,12 +49,6 @@ def farthest_first(
     return np.array(order), np.array(radii)
 
 
-# Distances between persistence diagrams.
-
-# Differences of larger coordinates may overflow.
-_LARGEST = 1e300
-
-
 def check_diagram(diagram: ArrayLike, name: str = "diagram") -> FloatArray:
     """Return a diagram as an (n, 2) float array without points on the diagonal.
 
@@ -64,8 +58,8 @@ def check_diagram(diagram: ArrayLike, name: str = "diagram") -> FloatArray:
     array = as_diagram(diagram, name)
     if (array[:, 1] < array[:, 0]).any():
         raise ValueError(f"{name} has a death before its birth.")
-    if np.abs(array[np.isfinite(array)]).max(initial=0.0) > _LARGEST:
-        raise ValueError(f"{name} has a coordinate beyond {_LARGEST:g}.")
+    if np.abs(array[np.isfinite(array)]).max(initial=0.0) > _LARGEST_COORDINATE:
+        raise ValueError(f"{name} has a coordinate beyond {_LARGEST_COORDINATE:g}.")
     return array[array[:, 1] > array[:, 0]]
 
 
@@ -138,21 +132,21 @@ def wasserstein_distance(first: ArrayLike, second: ArrayLike) -> float:
     1.5
     """
     first, second = check_diagram(first, "first"), check_diagram(second, "second")
-    ends = [np.sort(d[np.isinf(d[:, 1]), 0]) for d in (first, second)]
-    if len(ends[0]) != len(ends[1]):
+    births = [np.sort(d[np.isinf(d[:, 1]), 0]) for d in (first, second)]
+    if len(births[0]) != len(births[1]):
         return float("inf")
     P, Q = (d[np.isfinite(d[:, 1])] for d in (first, second))
     cost = np.zeros((len(P) + len(Q),) * 2)
     cost[: len(P), : len(Q)] = np.abs(P[:, None] - Q).max(axis=2)
     cost[: len(P), len(Q) :] = ((P[:, 1] - P[:, 0]) / 2)[:, None]
     cost[len(P) :, : len(Q)] = (Q[:, 1] - Q[:, 0]) / 2
-    return float(cost[linear_sum_assignment(cost)].sum() + np.abs(ends[0] - ends[1]).sum())
+    return float(cost[linear_sum_assignment(cost)].sum() + np.abs(births[0] - births[1]).sum())
 
 
 def power_of_two(*diagrams: FloatArray) -> float:
     """Power of two near the longest bar, by which division rounds nothing.
 
-    Of endless bars alone, near the extent of their births; one, where there is none.
+    Where all bars are essential, near the extent of their births; one, where there are none.
     """
     lengths = np.concatenate([np.diff(diagram)[:, 0] for diagram in diagrams])
     longest = lengths[np.isfinite(lengths)].max(initial=0.0)

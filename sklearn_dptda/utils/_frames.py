@@ -1,7 +1,7 @@
 """What kinds of tables there are, where their parts are, and what makes them lossy."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from typing import Any, Self
@@ -9,9 +9,20 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sklearn_dptda._typing import Table
 from sklearn_dptda.utils._reading import HOLDS_DATES
 
 _FRAMES = ("pandas", "polars")
+# Sums that one task of Dask adds up: enough for a shallow tree, and few at once on one worker.
+_SUMS_PER_TASK = 8
+_GATHERED = (
+    "is a Dask collection, and nothing is gathered in silence. Private estimators of rows count it "
+    "where it is, in fit, and map predict and transform over it; X.compute() brings it here."
+)
+_SUMS_ALONE = (
+    "gives sums over its parts alone, by map_reduce, which private estimators of rows take in fit; "
+    "here rows in memory are needed."
+)
 
 
 def kind_of(dtype: Any) -> str:
@@ -45,6 +56,8 @@ class Columns:
     library: str | None
     names: Sequence[Any]
     dtypes: Sequence[Any]
+    # Public lists of the values of columns of categories, by their numbers.
+    choices: Mapping[int, list[Any]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, X: Any, n_features: int, choices: Mapping[int, list] | None = None) -> Self:
@@ -56,13 +69,13 @@ class Columns:
             names, dtypes = list(X.columns), list(X.dtypes)
         choices = choices or {}
         kept = [_public(dtype, choices.get(place)) for place, dtype in enumerate(dtypes)]
-        return cls(library, names, kept)
+        return cls(library, names, kept, choices)
 
     def shared(self, other: Self) -> Self:
         """Columns of both tables together: whole numbers and others make others."""
         pairs = zip(self.dtypes, other.dtypes, strict=True)
         dtypes = [mine if mine == theirs else None for mine, theirs in pairs]
-        return type(self)(self.library, self.names, dtypes)
+        return type(self)(self.library, self.names, dtypes, self.choices)
 
     def is_integer(self, place: int) -> bool:
         """Whether a column holds whole numbers."""
@@ -101,7 +114,7 @@ class Columns:
         """A table of the same kind."""
         if self.library is None:
             return np.column_stack(columns)
-        # By number first: names need not be strings, nor differ.
+        # Columns get their numbers as names first: names need not be strings, nor differ.
         numbered = {str(place): column for place, column in enumerate(columns)}
         frame = import_module(self.library).DataFrame(numbered)
         frame.columns = self.names
@@ -114,7 +127,7 @@ class Columns:
         )
 
 
-def _public(dtype, choices):
+def _public(dtype: Any, choices: list[Any] | None) -> Any:
     if choices is None:
         return dtype if kind_of(dtype) in "iub" else None
     if getattr(dtype, "ordered", None) is not None:  # of pandas
@@ -127,34 +140,22 @@ def _public(dtype, choices):
     return dtype
 
 
-def _numpy_type(dtype):
+def _numpy_type(dtype: Any) -> np.dtype[Any]:
     name = str(getattr(dtype, "numpy_dtype", dtype)).lower()
     return np.dtype("bool" if name == "boolean" else name)
 
 
-# Sums that are added at a time on their way to one.
-_FAN_IN = 8
-_GATHERED = (
-    "is a Dask collection, and nothing is gathered in silence. Private estimators of rows count it "
-    "where it is, in fit, and map predict and transform over it; X.compute() brings it here."
-)
-_SUMS_ALONE = (
-    "gives sums over its parts alone, by map_reduce, which private estimators of rows take in fit; "
-    "here rows in memory are needed."
-)
-
-
-def is_dask(X):
+def is_dask(X: Any) -> bool:
     """Whether X is a collection of Dask: an array, a data frame, something delayed."""
     return any(kind.__module__.startswith("dask") for kind in type(X).__mro__) or (
-        # Of other libraries, which may also hold what is here.
+        # Collections of other libraries may also hold what is here.
         hasattr(type(X), "__dask_graph__") and X.__dask_graph__() is not None
     )
 
 
-def refuse_dask(X, name="X"):
+def refuse_dask(X: Any, name: str = "X") -> None:
     """Refuse what NumPy would gather into memory without a word, and what it could not gather."""
-    # Of a list a single one is enough; most lists are of one type.
+    # One item of each type in a list is enough; most lists are of one type.
     items = {type(item): item for item in X}.values() if isinstance(X, list | tuple) else ()
     if any(map(is_dask, (X, *items))):
         raise ValueError(f"{name} {_GATHERED}")
@@ -162,7 +163,7 @@ def refuse_dask(X, name="X"):
         raise ValueError(f"{name} {_SUMS_ALONE}")
 
 
-def parts_elsewhere(X):
+def parts_elsewhere(X: Any) -> Any:
     """What sums over the parts of rows that lie elsewhere, or None where they do not.
 
     Objects with a method ``map_reduce`` do so themselves.
@@ -172,19 +173,19 @@ def parts_elsewhere(X):
     return X if _has_map_reduce(X) else None
 
 
-def _has_map_reduce(X):
+def _has_map_reduce(X: Any) -> bool:
     # A column of a frame may have the name.
     return callable(getattr(X, "map_reduce", None))
 
 
-def _are_delayed(X):
+def _are_delayed(X: Any) -> bool:
     return isinstance(X, list | tuple) and len(X) > 0 and all(map(is_dask, X))
 
 
 class DaskParts:
     """Parts of a Dask array or data frame, or of a list of delayed ones."""
 
-    def __init__(self, X):
+    def __init__(self, X: Any) -> None:
         if hasattr(type(X), "to_delayed") and len(getattr(X, "shape", ())) != 2:
             raise ValueError(
                 f"X is no table but a {type(X).__name__}: of Dask's collections, arrays of two "
@@ -193,7 +194,7 @@ class DaskParts:
         self._X = X
 
     @property
-    def head(self):
+    def head(self) -> Table | None:
         """A table without rows that is like them; None where that is not known ahead."""
         if hasattr(type(self._X), "columns"):
             return self._X._meta
@@ -202,10 +203,10 @@ class DaskParts:
         return None
 
     @cached_property
-    def _parts(self):
+    def _parts(self) -> list[Any]:
         return _delayed_parts(self._X)
 
-    def mapped(self, function):
+    def mapped(self, function: Callable[[Any], Any]) -> Any:
         """What is delayed in place of delayed tables: a list of a list, else one."""
         from dask import delayed
 
@@ -213,7 +214,7 @@ class DaskParts:
         mapped = [each(part) for part in self._parts]
         return mapped if isinstance(self._X, list | tuple) else mapped[0]
 
-    def map_reduce(self, function):
+    def map_reduce(self, function: Callable[[Any], Any]) -> Any:
         """Apply a function to each part where it is, and add up by a tree."""
         from dask import delayed
 
@@ -221,16 +222,19 @@ class DaskParts:
         shared = delayed(function, traverse=False)
         sums = [delayed(_applied)(shared, part) for part in self._parts]
         while len(sums) > 1:
-            sums = [delayed(sum)(sums[i : i + _FAN_IN]) for i in range(0, len(sums), _FAN_IN)]
+            sums = [
+                delayed(sum)(sums[i : i + _SUMS_PER_TASK])
+                for i in range(0, len(sums), _SUMS_PER_TASK)
+            ]
         return sums[0].compute()
 
 
-def whole_rows(X):
+def whole_rows(X: Any) -> Any:
     """An array of Dask in chunks that hold all columns; frames do already."""
     return X.rechunk({1: -1}) if hasattr(type(X), "rechunk") else X
 
 
-def _delayed_parts(X):
+def _delayed_parts(X: Any) -> list[Any]:
     if isinstance(X, list | tuple):
         return [part for each in X for part in _delayed_parts(each)]
     if not hasattr(type(X), "to_delayed"):
@@ -239,7 +243,7 @@ def _delayed_parts(X):
     return list(parts.ravel() if hasattr(parts, "ravel") else parts)
 
 
-def _applied(function, part):
+def _applied(function: Callable[[Any], Any], part: Any) -> Any:
     return function(part)
 
 

@@ -32,7 +32,7 @@ _QUOTING = (
 )
 # Code whose messages are known: ours, and what reads arrays for it.
 _KNOWN = (*code_of(np, scipy, sklearn), contextlib.__file__)
-# Of objects that NumPy takes no number from, those of Python and pandas that are dates or times.
+# What NumPy says of an object of Python or pandas that is a date or a time.
 _DATES = re.compile(
     r"not '(?:\w+\.)*(date|datetime|time|timedelta|Timestamp|Timedelta|Period|NaTType)'"
 )
@@ -66,7 +66,7 @@ def without_values(error: Exception, name: str = "X") -> Exception:
     return ValueError(f"{name} could not be read ({type(error).__name__}).")
 
 
-def _is_known(error):
+def _is_known(error: Exception) -> bool:
     """Whether an error is a refusal by code whose messages are known, and that called no other."""
     frames = walk_tb(error.__traceback__)
     return type(error) in (ValueError, TypeError) and all(

@@ -1,13 +1,13 @@
 """Tasks on the cores of this machine or on a cluster, where workers may die and tasks run again."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, TypeAlias
 
 from joblib import Parallel, delayed, parallel_config
 from joblib.parallel import DEFAULT_MP_CONTEXT, ThreadingBackend, get_active_backend
@@ -15,12 +15,22 @@ from joblib.parallel import DEFAULT_MP_CONTEXT, ThreadingBackend, get_active_bac
 from sklearn_dptda.privacy._estimator import silent_arithmetic
 
 # Losses of workers in a row, without any task finished, before tasks are given up.
-_PATIENCE = 5
+_MAX_LOSSES = 5
 # Tasks that are sent ahead, at least: a scheduler sees what is coming, and never holds all items.
-_AHEAD = 64
-# Seconds of a wait after which it lets signals in, which Windows holds back until then, and of a
-# transfer after which its result is taken for one that is being made again.
-_BREATH, _TRANSFER = 0.5, 30.0
+_MIN_TASKS_AHEAD = 64
+# Seconds after which a wait lets signals in, which Windows holds back until then.
+_WAIT_TIMEOUT = 0.5
+# Seconds after which the result in a transfer is taken for one that is being made again.
+_TRANSFER_TIMEOUT = 30.0
+
+# A function, and the first arguments that all its tasks have in common.
+_Work: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...]]
+# Numbers of tasks and their other arguments.
+_Tasks: TypeAlias = list[tuple[int, Sequence[Any]]]
+# Sends one task and returns its future.
+_Send: TypeAlias = Callable[..., Any]
+# Opens a backend for some work and a number of workers: how to send tasks, number of cores.
+_Sender: TypeAlias = Callable[[Any, _Work, int], AbstractContextManager[tuple[_Send, int]]]
 
 
 @dataclass(frozen=True)
@@ -35,7 +45,9 @@ def tasks_may_repeat(n_jobs: int | None = None) -> bool:
     return _engine(n_jobs) is not None
 
 
-def run(function, items, *common, **options):
+def run(
+    function: Callable[..., Any], items: Iterable[Sequence[Any]], *common: Any, **options: Any
+) -> list[Any]:
     """``[function(*common, *item) for item in items]``, by joblib; ``common`` is shipped once.
 
     Whoever draws noise in ``function`` takes it from keys, or from seeds, among the items, so that
@@ -48,19 +60,25 @@ def run(function, items, *common, **options):
     return results
 
 
-def _silently(function, *arguments):
+def _silently(function: Callable[..., Any], *arguments: Any) -> Any:
     with silent_arithmetic():
         return function(*arguments)
 
 
-def first_error(results):
+def first_error(results: Iterable[Any]) -> BaseException | None:
     """Why there is no result of some task, None where there are all; Ctrl-C before all others."""
     errors = [result.error for result in results if isinstance(result, Failed)]
     interrupts = [error for error in errors if isinstance(error, KeyboardInterrupt)]
     return next(iter(interrupts + errors), None)
 
 
-def outcomes(function, items, *common, n_jobs=None, **options):
+def outcomes(
+    function: Callable[..., Any],
+    items: Iterable[Sequence[Any]],
+    *common: Any,
+    n_jobs: int | None = None,
+    **options: Any,
+) -> list[Any]:
     """As :func:`run`, with a :class:`Failed` for each task that failed; all others are finished.
 
     Ctrl-C ends the loop, and is why what was not finished by then has failed.
@@ -75,20 +93,23 @@ def outcomes(function, items, *common, n_jobs=None, **options):
         missing = missing[::-1] if losses == 1 else missing
         missing = missing[losses - 2 :][:1] or missing[-1:] if losses > 1 else missing
         try:
-            for index, result in _finished(engine, function, missing, common, n_jobs, options):
+            for index, result in _finished(engine, (function, common), missing, n_jobs, options):
                 results[index] = result
         except (Exception, KeyboardInterrupt) as error:
             # Errors of tasks are results: this one is of the engine, or of whoever stops it.
             some = any(results[i] is not unfinished for i, _ in missing)
             losses = 0 if some else losses + 1
-            ends = engine is None or losses == _PATIENCE or isinstance(error, KeyboardInterrupt)
+            ends = engine is None or losses == _MAX_LOSSES or isinstance(error, KeyboardInterrupt)
             if ends:
                 results = [Failed(error) if r is unfinished else r for r in results]
     return results
 
 
-def _finished(engine, function, missing, common, n_jobs, options):
+def _finished(
+    engine: str | None, work: _Work, missing: _Tasks, n_jobs: int | None, options: dict[str, Any]
+) -> Iterator[tuple[int, Any]]:
     """Yield (index, result) as tasks finish; raise where the engine fails."""
+    function, common = work
     backend, _ = get_active_backend(prefer=options.get("prefer"))
     # Backends that hand nothing over before the end lose what was finished where they fail.
     as_they_finish = getattr(backend, "supports_return_generator", False)
@@ -97,7 +118,7 @@ def _finished(engine, function, missing, common, n_jobs, options):
         for index, item in missing
     )
     if engine in _SENDERS:
-        arriving = _one_by_one(_SENDERS[engine], function, missing, common, n_jobs)
+        arriving = _one_by_one(_SENDERS[engine], work, missing, n_jobs)
         tasks = (delayed(_same)(result) for result in arriving)
     if engine in _SENDERS or (engine is None and not isinstance(backend, ThreadingBackend)):
         # One after the other, as they are made here or arrive; joblib says how far it is.
@@ -106,7 +127,9 @@ def _finished(engine, function, missing, common, n_jobs, options):
     yield from Parallel(n_jobs=n_jobs, return_as=order, **options)(tasks)
 
 
-def _one_by_one(sender, function, missing, common, n_jobs):
+def _one_by_one(
+    sender: _Sender, work: _Work, missing: _Tasks, n_jobs: int | None
+) -> Iterator[tuple[int, Any]]:
     """Yield results as tasks finish; a task that the engine loses does not end the others.
 
     joblib's loops end with the first worker, and its pool of processes waits for a dead one.
@@ -114,15 +137,15 @@ def _one_by_one(sender, function, missing, common, n_jobs):
     backend, default = get_active_backend()
     n_jobs = default if n_jobs is None else n_jobs
     done: SimpleQueue[Any] = SimpleQueue()
-    running, lost, todo = set(), None, iter(missing)
-    with (
-        backend.retrieval_context(),
-        sender(backend, function, common, n_jobs) as (send, cores),
-    ):
+    running: set[Any] = set()
+    lost: Exception | None = None
+    todo = iter(missing)
+    with backend.retrieval_context(), sender(backend, work, n_jobs) as (send, cores):
+        most = max(_MIN_TASKS_AHEAD, 2 * cores)
         try:
             while True:
                 try:
-                    for index, item in islice(todo, max(_AHEAD, 2 * cores) - len(running)):
+                    for index, item in islice(todo, most - len(running)):
                         future = send(index, item)
                         running.add(future)
                         future.add_done_callback(done.put)
@@ -131,13 +154,13 @@ def _one_by_one(sender, function, missing, common, n_jobs):
                 if not running:
                     break
                 try:
-                    future = done.get(timeout=_BREATH)
+                    future = done.get(timeout=_WAIT_TIMEOUT)
                 except Empty:
                     # Raises where no worker is left that tasks could wait for.
                     backend.effective_n_jobs(n_jobs)
                     continue
                 try:
-                    result = future.result(timeout=_TRANSFER)
+                    result = future.result(timeout=_TRANSFER_TIMEOUT)
                 except TimeoutError:
                     # What a dead worker had finished is made again.
                     future.add_done_callback(done.put)
@@ -156,23 +179,23 @@ def _one_by_one(sender, function, missing, common, n_jobs):
 
 
 @contextmanager
-def _to_dask(backend, function, common, n_jobs):
+def _to_dask(backend: Any, work: _Work, n_jobs: int) -> Iterator[tuple[_Send, int]]:
     import dask
     from distributed.protocol.pickle import dumps, loads
 
     cores = backend.effective_n_jobs(n_jobs)
 
-    def send(*arguments):
+    def send(*arguments: Any) -> Any:
         # Dask looks for its own collections in lists, and would have large arguments scattered;
         # but what was scattered dies with its workers, and what tasks make is made again.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1PB"}):
             return backend.client.submit(*arguments, **{"pure": False, **backend.submit_kwargs})
 
-    work = send(loads, dumps((function, common)))
-    yield lambda *task: send(_attempt_pickled, work, dumps(task)), cores
+    shared = send(loads, dumps(work))
+    yield lambda *task: send(_attempt_pickled, shared, dumps(task)), cores
 
 
-def _attempt_pickled(work, task):
+def _attempt_pickled(work: _Work, task: bytes) -> tuple[int, Any]:
     from distributed.protocol.pickle import loads
 
     function, common = work
@@ -181,51 +204,53 @@ def _attempt_pickled(work, task):
 
 
 @contextmanager
-def _to_ray(backend, function, common, n_jobs):
+def _to_ray(backend: Any, work: _Work, n_jobs: int) -> Iterator[tuple[_Send, int]]:
     import ray
 
+    function, common = work
     shared = [ray.put(part) for part in common]
-    attempt = ray.remote(max_retries=_PATIENCE)(_attempt)
+    attempt = ray.remote(max_retries=_MAX_LOSSES)(_attempt)
 
-    def send(index, item):
+    def send(index: int, item: Sequence[Any]) -> Any:
         return attempt.remote(True, function, index, *shared, *item).future()
 
     yield send, int(ray.cluster_resources().get("CPU", 1))
 
 
 @contextmanager
-def _to_processes(backend, function, common, n_jobs):
+def _to_processes(backend: Any, work: _Work, n_jobs: int) -> Iterator[tuple[_Send, int]]:
     n_jobs = backend.effective_n_jobs(n_jobs)
-    work = (function, common)
     with ProcessPoolExecutor(n_jobs, DEFAULT_MP_CONTEXT, _keep, work) as pool:
         yield lambda *task: pool.submit(_attempt_kept, *task), n_jobs
 
 
-# Of a process of a pool: the function, and what is common to its tasks.
-_WORK: list[Any] = []
+# The work that a process of a pool keeps for its tasks.
+_KEPT: list[Any] = []
 
 
-def _keep(*work):
-    _WORK[:] = work
+def _keep(*work: Any) -> None:
+    _KEPT[:] = work
 
 
-def _attempt_kept(index, item):
-    function, common = _WORK
+def _attempt_kept(index: int, item: Sequence[Any]) -> tuple[int, Any]:
+    function, common = _KEPT
     return _attempt(True, function, index, *common, *item)
 
 
-_SENDERS: dict[str | None, Callable[..., Any]] = {
+_SENDERS: dict[str | None, _Sender] = {
     "dask": _to_dask,
     "ray": _to_ray,
     "multiprocessing": _to_processes,
 }
 
 
-def _same(value):
+def _same(value: Any) -> Any:
     return value
 
 
-def _attempt(elsewhere, function, index, *arguments):
+def _attempt(
+    elsewhere: bool, function: Callable[..., Any], index: int, *arguments: Any
+) -> tuple[int, Any]:
     """Number of a task and its result, or why it failed."""
     # Loops inside of a task of another process are no tasks of their own.
     inner = parallel_config(backend="sequential") if elsewhere else nullcontext()
@@ -236,7 +261,7 @@ def _attempt(elsewhere, function, index, *arguments):
         return index, Failed(error)
 
 
-def _engine(n_jobs=None, prefer=None):
+def _engine(n_jobs: int | None = None, prefer: str | None = None) -> str | None:
     """Name of the engine that runs tasks in other processes, and may run them again, or None."""
     backend, default = get_active_backend(prefer=prefer)
     kind, n_jobs = type(backend), default if n_jobs is None else n_jobs

@@ -1,5 +1,7 @@
 """A backend of joblib for Dask whose loops survive the death of a worker."""
 
+from typing import Any
+
 from joblib import register_parallel_backend
 
 
@@ -31,16 +33,18 @@ def register_surviving_dask() -> None:
     register_parallel_backend("surviving-dask", _make)
 
 
-def _make(**options):
+def _make(**options: Any) -> Any:
     from joblib._dask import DaskDistributedBackend
 
     class SurvivingDaskBackend(DaskDistributedBackend):
-        def start_call(self):
+        call_data_futures: Any
+
+        def start_call(self) -> None:
             super().start_call()
             # Without a place for them joblib scatters no arguments.
             self._places, self.call_data_futures = self.call_data_futures, None
 
-        def stop_call(self):
+        def stop_call(self) -> None:
             self.call_data_futures = self._places
             super().stop_call()
 

@@ -5,7 +5,8 @@ import inspect
 import pkgutil
 
 from sklearn.base import BaseEstimator
-from sklearn.utils import get_tags
+
+from sklearn_dptda.privacy._estimator import is_private
 
 # The floors above are found by name when asked for, and never imported from here.
 _ROOT = __name__.partition(".")[0]
@@ -47,8 +48,3 @@ def all_estimators(*, private: bool | None = None) -> list[tuple[str, type[BaseE
         for name, kind in sorted(kinds.items())
         if private is None or is_private(kind()) == private
     ]
-
-
-def is_private(estimator: BaseEstimator) -> bool:
-    """Whether an estimator's tags say that it releases under differential privacy."""
-    return getattr(get_tags(estimator), "privacy", None) is not None

@@ -14,14 +14,15 @@ Passing is necessary, not sufficient: the sensitivity needs a proof and
 import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sklearn.base import BaseEstimator, clone
 
 from sklearn_dptda.privacy import PrivacyLeakWarning
+from sklearn_dptda.privacy._estimator import is_private
 from sklearn_dptda.utils._privacy_checks import CHECKS, CheckData, make_check_data
 from sklearn_dptda.utils._privacy_checks._check_tools import tags_of
-from sklearn_dptda.utils.discovery import all_estimators, is_private
+from sklearn_dptda.utils.discovery import all_estimators
 
 if TYPE_CHECKING:
     from pytest import MarkDecorator
@@ -33,9 +34,9 @@ __all__ = [
     "privacy_checks",
 ]
 
-# What the inputs of the checks need: values of the unit box.
+# Parameters that fit the inputs of the checks, which are values of the unit box.
 _PUBLIC = {"bounds": (0.0, 1.0), "sensitivity": 0.1, "upper": 1.0, "delta": 1e-6}
-# What makes thousands of fits quick, and the guarantee no weaker.
+# Parameters that make thousands of fits quick, and the guarantee no weaker.
 _SMALL = {
     "n_clusters": 2,
     "n_components": 2,
@@ -103,7 +104,7 @@ def privacy_checks(
     return [(name, partial(_run, check, estimator, data)) for name, check in CHECKS.items()]
 
 
-def _run(check, estimator, data):
+def _run(check: Callable[..., None], estimator: Any, data: CheckData | None) -> None:
     if data is None:
         parameters = estimator.get_params(deep=False)
         data = make_check_data(

@@ -7,9 +7,9 @@ import pytest
 
 from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG, DPTree
 from sklearn_dptda.privacy import NoiseSource, audit_epsilon, gaussian_mu
-from sklearn_dptda.rows import _budget as _budget_shares
-from sklearn_dptda.rows._budget import GaussianBudget, LaplaceBudget
-from sklearn_dptda.rows._moments import MomentWeights, hard_assignment
+from sklearn_dptda.rows import _moments
+from sklearn_dptda.rows._assignments import hard_assignment
+from sklearn_dptda.rows._moments import GaussianBudget, LaplaceBudget, MomentWeights
 from sklearn_dptda.rows._rows import Rows
 from tests.cluster._printed import PrintedStep, SoundStep, gain_of_printed, gain_of_sound
 
@@ -65,9 +65,9 @@ def one_release(X, random_state, kind, factor=1.0):
         Rows.of_array(X),
         hard_assignment(lambda part: np.zeros(len(part), int), lambda part, _: part),
         1,
-        MomentWeights(0.1, 0.3, 0.6),
-        1.0,
-        "full",
+        weights=MomentWeights(0.1, 0.3, 0.6),
+        share=1.0,
+        kind="full",
     )
     return np.r_[moments.counts, moments.sums[0], moments.second_moments[0][0]]
 
@@ -109,7 +109,7 @@ def test_estimators_end_to_end(estimator, monkeypatch):
     others = np.full((10, 2), -1.0)
     sides = np.vstack([others, [[1.0, 1.0]]]), others
     assert not audit(estimator, *sides, 300, delta=estimator.delta).refutes(EPSILON)
-    honest = _budget_shares.GaussianBudget.scale, _budget_shares.LaplaceBudget.scale
+    honest = _moments.GaussianBudget.scale, _moments.LaplaceBudget.scale
     for kind, scale in zip((GaussianBudget, LaplaceBudget), honest, strict=True):
         monkeypatch.setattr(kind, "scale", lambda *a, scale=scale: scale(*a) / 100)
     assert audit(estimator, *sides, 300, delta=estimator.delta).refutes(EPSILON)

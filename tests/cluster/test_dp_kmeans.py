@@ -26,9 +26,8 @@ from sklearn_dptda.privacy import (
     pure_rho,
     zcdp_rho,
 )
-from sklearn_dptda.rows import _budget as _budget_shares
-from sklearn_dptda.rows._budget import GaussianBudget
-from sklearn_dptda.rows._moments import release_moments
+from sklearn_dptda.rows import _moments
+from sklearn_dptda.rows._moments import FitBudget, GaussianBudget
 from sklearn_dptda.rows._rows import Rows
 from tests.cluster.test_dp_mog import spy_on_localisation
 
@@ -84,19 +83,21 @@ def spy_on_budget(monkeypatch):
     """What all releases and choices cost: their shares of mu squared, or of epsilon."""
     spent = {"release": [], "choice": []}
 
-    def spy(rows, assign, n_cells, weights, budget, share, kind=None, soft=False):
+    release = FitBudget.release
+
+    def spy(budget, *args, weights, share, **options):
         sensitivity = weights.sensitivity(budget.adjacency, budget.norm)
         spent["release"].append(sensitivity.value / budget.scale(sensitivity, share))
-        return release_moments(rows, assign, n_cells, weights, budget, share, kind, soft)
+        return release(budget, *args, weights=weights, share=share, **options)
 
     def choice(costs, rate, noise, bounded_range):
         spent["choice"].append(rate * LARGEST_COST)
         return honest_choice(costs, rate, noise, bounded_range=bounded_range)
 
     spy_on_localisation(monkeypatch, spent["release"].append)
-    honest_choice = _budget_shares.private_choice
-    monkeypatch.setattr(_budget_shares, "release_moments", spy)
-    monkeypatch.setattr(_budget_shares, "private_choice", choice)
+    honest_choice = _moments.private_choice
+    monkeypatch.setattr(FitBudget, "release", spy)
+    monkeypatch.setattr(_moments, "private_choice", choice)
     return spent
 
 
@@ -169,7 +170,7 @@ def test_a_fit_that_fails_leaves_no_guarantee(kind, blobs, monkeypatch):
     def fail(*args, **kwargs):
         raise MemoryError("an array of shape (4711, 3)")
 
-    monkeypatch.setattr(_budget_shares, "release_moments", fail)
+    monkeypatch.setattr(FitBudget, "release", fail)
     with pytest.raises(MemoryError) as caught:
         private.fit(blobs[0])
     assert "4711" not in str(caught.value)

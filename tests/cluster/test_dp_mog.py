@@ -19,21 +19,21 @@ from sklearn_dptda.privacy import (
     gaussian_mu,
     zcdp_epsilon,
 )
-from sklearn_dptda.rows import _budget as _budget_shares
-from sklearn_dptda.rows._budget import Budget
-from sklearn_dptda.rows._moments import release_moments
+from sklearn_dptda.rows._moments import FitBudget
 
 
 def spy_on_releases(monkeypatch):
     """Squared privacy parameters of all releases, from their own scales."""
     spent = []
 
-    def spy(rows, assign, n_cells, weights, budget, share, kind=None, soft=False):
+    release = FitBudget.release
+
+    def spy(budget, *args, weights, share, **options):
         sensitivity = weights.sensitivity(budget.adjacency, budget.norm)
         spent.append((sensitivity.value / budget.scale(sensitivity, share)) ** 2)
-        return release_moments(rows, assign, n_cells, weights, budget, share, kind, soft)
+        return release(budget, *args, weights=weights, share=share, **options)
 
-    monkeypatch.setattr(_budget_shares, "release_moments", spy)
+    monkeypatch.setattr(FitBudget, "release", spy)
     spy_on_localisation(monkeypatch, lambda loss: spent.append(loss**2))
     return spent
 
@@ -48,8 +48,8 @@ def spy_on_localisation(monkeypatch, record):
         record(value / budget.scale(sensitivity, share))
         return noisy(budget, counts, touched, share)
 
-    noisy = Budget.counts
-    monkeypatch.setattr(Budget, "counts", spy)
+    noisy = FitBudget.counts
+    monkeypatch.setattr(FitBudget, "counts", spy)
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])

@@ -11,8 +11,8 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn_dptda.cluster import DPLloyd, DPMoGMorse, DPTree
 from sklearn_dptda.privacy import FixedPoint, NoiseSource
 from sklearn_dptda.privacy.neighbours import row_neighbours
-from sklearn_dptda.rows._budget import GaussianBudget, LaplaceBudget
 from sklearn_dptda.rows._localisation import localise, of_columns, of_distances
+from sklearn_dptda.rows._moments import GaussianBudget, LaplaceBudget
 from sklearn_dptda.rows._rows import Rows
 
 BUDGETS = {

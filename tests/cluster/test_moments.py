@@ -6,23 +6,24 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sklearn_dptda.cluster import _box_tree
-from sklearn_dptda.cluster import _mixture_fits as _component_steps
-from sklearn_dptda.cluster._mixture_density import MixtureDensity
-from sklearn_dptda.cluster._mixture_fits import _responsibilities, log_joint_by_rows
+from sklearn_dptda.cluster import _box_tree, _mixture_density
+from sklearn_dptda.cluster._mixture_density import (
+    MixtureDensity,
+    log_joint_by_rows,
+    responsibilities_by_rows,
+)
 from sklearn_dptda.privacy import FixedPoint, NoiseSource, Sensitivity
-from sklearn_dptda.rows import _budget as _budget_shares
-from sklearn_dptda.rows import _moments as _moment_release
-from sklearn_dptda.rows._arithmetic import clip_norm, in_norm, nearest_to, row_products
-from sklearn_dptda.rows._budget import GaussianBudget, LaplaceBudget
-from sklearn_dptda.rows._moments import (
-    MomentWeights,
-    SecondMoments,
+from sklearn_dptda.rows import _moments
+from sklearn_dptda.rows._assignments import (
+    clip_norm,
     hard_assignment,
+    in_norm,
+    nearest_to,
     one_cell,
-    release_moments,
+    row_products,
     soft_assignment,
 )
+from sklearn_dptda.rows._moments import GaussianBudget, LaplaceBudget, MomentWeights, SecondMoments
 from sklearn_dptda.rows._rows import Rows
 
 WEIGHTS = [
@@ -58,7 +59,7 @@ class ExactL1(Exact):
 @pytest.fixture
 def fine_lattice(monkeypatch):
     """So fine that rounding is below what is compared."""
-    monkeypatch.setattr(_moment_release, "_FINEST", 2.0**-8)
+    monkeypatch.setattr(_moments, "FINEST_SCALE", 2.0**-8)
 
 
 def budget(norm="l2", total=EXACT, adjacency="add-remove"):
@@ -68,7 +69,8 @@ def budget(norm="l2", total=EXACT, adjacency="add-remove"):
 def contribution(u, parts, weights, kind="full", norm="l2"):
     """Moments of one record with parts in cells, through the code that is released."""
     u = np.atleast_2d(u)
-    moments = release_moments(
+    exact = {"l1": ExactL1, "l2": Exact}[norm](EXACT, "add-remove", None)
+    moments = exact.release(
         Rows.of_array(u),
         soft_assignment(
             lambda batch: np.broadcast_to(parts, (len(batch), len(parts))) / (1 - 2.0**-40),
@@ -76,11 +78,10 @@ def contribution(u, parts, weights, kind="full", norm="l2"):
             len(parts),
         ),
         len(parts),
-        weights,
-        {"l1": ExactL1, "l2": Exact}[norm](EXACT, "add-remove", None),
-        1.0,
-        kind if weights.second_moment else None,
-        True,
+        weights=weights,
+        share=1.0,
+        kind=kind if weights.second_moment else None,
+        soft=True,
     )
     w0, w1, w2 = weights.roots
     out = [w0 * moments.counts, w1 * moments.sums]
@@ -189,14 +190,13 @@ def test_nearest_centres_and_radii_of_norms(rng):
 def test_moments_without_noise_are_moments(kind, rng):
     X = rng.uniform(-0.5, 0.5, size=(300, 3))
     cells = (X[:, 0] > 0).astype(int)
-    moments = release_moments(
+    moments = budget().release(
         Rows.of_array(X),
         hard_assignment(lambda part: (part[:, 0] > 0).astype(int), lambda part, _: part),
         2,
-        MomentWeights(0.1, 0.3, 0.6),
-        budget(),
-        1.0,
-        kind,
+        weights=MomentWeights(0.1, 0.3, 0.6),
+        share=1.0,
+        kind=kind,
     )
     assert moments.counts == pytest.approx(np.bincount(cells), abs=1e-5)
     for cell in (0, 1):
@@ -217,7 +217,7 @@ def test_no_row_changes_what_another_contributes(rng):
     functions = [
         nearest_to(centres),
         lambda part: log_joint_by_rows(part, density),
-        lambda part: _responsibilities(part, density),
+        lambda part: responsibilities_by_rows(part, density),
         lambda part: clip_norm(part, 0.7),
         lambda part: clip_norm(part, 0.7, "l1"),
     ]
@@ -265,7 +265,7 @@ def test_a_choice_and_the_rest_spend_the_whole(adjacency, norm, monkeypatch):
         asked.append((rate, bounded_range))
         return 0
 
-    monkeypatch.setattr(_budget_shares, "private_choice", choice)
+    monkeypatch.setattr(_moments, "private_choice", choice)
     ways = 1 if adjacency == "add-remove" else 2
     rng = np.random.default_rng(0)
     for total, share, largest in zip(*rng.uniform(0.01, 1, (2, 50)), range(1, 51), strict=True):
@@ -318,14 +318,22 @@ def test_rounding_to_the_lattice_is_in_the_noise(norm, kind, soft, adjacency):
     Recorded.norm = norm
     source = Recorded(1.0, adjacency, None)
     rows = Rows.of_array(np.zeros((1, d)))
-    release_moments(rows, lambda batch: iter(()), n_cells, weights, source, 1.0, kind, soft)
+    source.release(
+        rows,
+        lambda batch: iter(()),
+        n_cells,
+        weights=weights,
+        share=1.0,
+        kind=kind,
+        soft=soft,
+    )
     touched, width = n_cells if soft else 2, SecondMoments(kind, d, norm).width
     # Where second moments are tied, the roundings of all parts meet in one number.
     steps = [1.0] * touched * (1 + d)
     steps += [touched] * width if kind == "tied" else [1.0] * touched * width
     more = length(steps, norm) if adjacency == "replace-one" else 0.0
     declared = weights.sensitivity(adjacency, norm)
-    step = FixedPoint.for_scale(_moment_release._FINEST).step
+    step = FixedPoint.for_scale(_moments.FINEST_SCALE).step
     scale = source.scale(declared, 1.0) / step
     for noise in scales:
         found = (noise / scale - 1) * declared.value / step
@@ -345,7 +353,7 @@ def test_noise_of_a_release_has_its_scale(kind, norm):
     # One row, which is in no cell.
     rows = Rows.of_array(np.zeros((1, d)))
     found = [
-        release_moments(rows, lambda batch: iter(()), n_cells, weights, source, 0.5, kind)
+        source.release(rows, lambda batch: iter(()), n_cells, weights=weights, share=0.5, kind=kind)
         for _ in range(n_releases)
     ]
     scale = source.scale(weights.sensitivity("add-remove", norm), 0.5)
@@ -381,7 +389,7 @@ def test_many_columns_take_as_many_sums_and_round_as_each_by_itself(monkeypatch)
         sums.append(1)
         return row_products(X, Y)
 
-    monkeypatch.setattr(_component_steps, "row_products", counted)
+    monkeypatch.setattr(_mixture_density, "row_products", counted)
     np.testing.assert_array_equal(log_joint_by_rows(X, density), one_by_one)
     assert len(sums) == 2 * density.n_components
     monkeypatch.setattr(_box_tree, "row_products", counted)

@@ -8,11 +8,10 @@ import pytest
 from scipy.stats import binom, chi2
 
 from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG, DPMoGMorse, DPTree
-from sklearn_dptda.cluster._private_centres import NoisyClusters, NoisyStep
+from sklearn_dptda.cluster._noisy_steps import NoisyClusters, NoisyStep
 from sklearn_dptda.privacy import NoiseSource
-from sklearn_dptda.rows._arithmetic import nearest_to, residuals_about
-from sklearn_dptda.rows._budget import GaussianBudget, LaplaceBudget
-from sklearn_dptda.rows._moments import MomentWeights, hard_assignment
+from sklearn_dptda.rows._assignments import hard_assignment, nearest_to, residuals_about
+from sklearn_dptda.rows._moments import GaussianBudget, LaplaceBudget, MomentWeights
 from sklearn_dptda.rows._rows import Rows
 
 # Of each test; and draws of a last step.
@@ -29,7 +28,8 @@ def rows_about(sizes, width, seed=0):
 def last_step(budget, X, centres, radius):
     """Step from fixed centres, so far from the means that these are hardly shrunk."""
     assign = hard_assignment(nearest_to(centres), residuals_about(centres, radius, budget.norm))
-    moments = budget.release(Rows.of_array(X), assign, len(centres), MomentWeights(0.3, 0.7), 1.0)
+    weights = MomentWeights(0.3, 0.7)
+    moments = budget.release(Rows.of_array(X), assign, len(centres), weights=weights, share=1.0)
     return NoisyStep(centres, radius, moments)
 
 

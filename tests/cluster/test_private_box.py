@@ -13,9 +13,9 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG, DPMoGMorse, DPToMATo, DPTree
 from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, audit_epsilon
 from sklearn_dptda.privacy.neighbours import row_neighbours
-from sklearn_dptda.rows import _cubes
-from sklearn_dptda.rows._budget import Budget, GaussianBudget, LaplaceBudget
+from sklearn_dptda.rows import _intervals
 from sklearn_dptda.rows._intervals import _of_distances, _of_sizes, private_box
+from sklearn_dptda.rows._moments import FitBudget, GaussianBudget, LaplaceBudget
 from sklearn_dptda.rows._rows import Rows
 
 BUDGETS = {
@@ -181,10 +181,10 @@ def test_intervals_within_a_box_spend_their_share(adjacency, monkeypatch):
             spent.append(budget.total)
         return honest_scale(budget, sensitivity, share)
 
-    honest_counts, honest_choice = Budget.counts, _cubes.choose_member
+    honest_counts, honest_choice = FitBudget.counts, _intervals.choose_member
     honest_scale = LaplaceBudget.scale
-    monkeypatch.setattr(Budget, "counts", counts)
-    monkeypatch.setattr(_cubes, "choose_member", choice)
+    monkeypatch.setattr(FitBudget, "counts", counts)
+    monkeypatch.setattr(_intervals, "choose_member", choice)
     monkeypatch.setattr(LaplaceBudget, "scale", scale)
     X, _ = make_blobs(500, centers=3, random_state=0)
     for bounds in ((-15, 15), (-1000, 1000)):
@@ -211,8 +211,8 @@ def test_bounds_end_to_end(kind, monkeypatch):
 
     assert not audit().refutes(2.0)
     # Of so many histograms none costs the whole: the twin has a fiftieth of the noise.
-    honest = Budget.counts
+    honest = FitBudget.counts
     monkeypatch.setattr(
-        Budget, "counts", lambda self, c, t, share: honest(self, c, t, 50**2 * share)
+        FitBudget, "counts", lambda self, c, t, share: honest(self, c, t, 50**2 * share)
     )
     assert audit().refutes(2.0)

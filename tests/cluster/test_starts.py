@@ -9,14 +9,15 @@ from sklearn.datasets import make_blobs, make_moons
 from sklearn.metrics import adjusted_rand_score
 
 from sklearn_dptda.cluster import DPLloyd, DPMoG, DPMoGMorse, morse_linkage
-from sklearn_dptda.cluster._mixture_fits import steps_and_floor
-from sklearn_dptda.cluster._private_centres import far_clusters, moved_centres
-from sklearn_dptda.cluster._standardised import Standardised
+from sklearn_dptda.cluster._noisy_steps import (
+    Standardised,
+    far_clusters,
+    moved_centres,
+    steps_and_floor,
+)
 from sklearn_dptda.privacy import NoiseSource
-from sklearn_dptda.rows._budget import GaussianBudget
-from sklearn_dptda.rows._moments import Moments
+from sklearn_dptda.rows._moments import GaussianBudget, Moments
 from sklearn_dptda.rows._rows import Rows
-from sklearn_dptda.rows._shrinkage import shrunk_covariances
 
 FAR_APART = np.array([[x, y] for x in range(5) for y in range(3)]) * 4.0
 
@@ -95,21 +96,17 @@ def standardised(n_rows, d, total):
 
 
 def test_steps_grow_with_rows_and_budget():
-    steps = [steps_and_floor(standardised(n, 5, 1.0), 4, total_of(n), 0.5) for n in (10, 1e4, 1e9)]
+    steps = [steps_and_floor(standardised(n, 5, 1.0), 4, 0.5) for n in (10, 1e4, 1e9)]
     numbers, floors = zip(*steps, strict=True)
     assert numbers[0] == 2 < numbers[1] < numbers[2] == 20
     assert floors[0] == 0.02 and floors[2] == 0.005
-
-
-def total_of(n):
-    return standardised(n, 5, 1.0).budget
 
 
 def test_signs_of_axes_do_not_matter():
     data = standardised(100.0, 4, math.inf)
     turned = replace(data, axes=data.axes * [1, -1, 1, -1])
     rng = np.random.default_rng(0)
-    found = [moved_centres(d, 6, 1, d.budget, 1.0, rng, True).means for d in (data, turned)]
+    found = [moved_centres(d, 6, 1, share=1.0, rng=rng, merged=True).means for d in (data, turned)]
     first, second = (centres[np.lexsort(centres.T)] for centres in found)
     assert first == pytest.approx(second)
 
@@ -121,10 +118,10 @@ def test_noise_alone_makes_no_different_covariances():
     noise = (noise + np.swapaxes(noise, 1, 2)) / 2
     second = 1000 * 0.1 * np.eye(3) + 5 * noise
     moments = Moments(np.full(10, 1000.0), np.zeros((10, 3)), second, 1.0, 1.0, 6 * 25.0, 3 * 25.0)
-    covariances, differing = shrunk_covariances(moments, np.zeros((10, 3)), 0.01)
+    covariances, differing = moments.shrunk_covariances(np.zeros((10, 3)), 0.01)
     assert differing < 0.3 and np.ptp(covariances, axis=0).max() < 0.3 * np.ptp(second / 1000)
     exact = replace(moments, var_second_moment=0.0, var_trace=0.0)
-    assert shrunk_covariances(exact, np.zeros((10, 3)), 0.01)[1] == pytest.approx(1.0)
+    assert exact.shrunk_covariances(np.zeros((10, 3)), 0.01)[1] == pytest.approx(1.0)
 
 
 def test_redrawn_moments_have_the_noise_once_more():

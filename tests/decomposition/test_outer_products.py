@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 
 from sklearn_dptda.privacy import NoiseSource
-from sklearn_dptda.rows import _moments as _outer_products
-from sklearn_dptda.rows import _rows as _row_batches
-from sklearn_dptda.rows._arithmetic import clip_norm
-from sklearn_dptda.rows._budget import GaussianBudget, LaplaceBudget
-from sklearn_dptda.rows._moments import entry_noise, release_outer_products
+from sklearn_dptda.rows import _moments, _rows
+from sklearn_dptda.rows._assignments import clip_norm
+from sklearn_dptda.rows._moments import (
+    GaussianBudget,
+    LaplaceBudget,
+    entry_noise,
+    release_outer_products,
+)
 from sklearn_dptda.rows._rows import Rows
 
 KINDS = {"l2": GaussianBudget, "l1": LaplaceBudget}
@@ -59,10 +62,10 @@ def test_sums_are_exact_in_any_order_and_batch(rng, monkeypatch):
     U[:1000] = np.eye(7)[0]
     whole = release(U, "l2")
     assert np.array_equal(release(rng.permutation(U), "l2"), whole)
-    steps = np.trunc(U * 2.0**_outer_products._BITS).astype(int)
+    steps = np.trunc(U * 2.0**_moments._BITS).astype(int)
     exact = np.array([[sum(map(int, a * b)) for a in steps.T] for b in steps.T], dtype=object)
-    assert (whole == (exact / 2 ** (2 * _outer_products._BITS)).astype(float)).all()
-    monkeypatch.setattr(_row_batches, "BATCH", 1)
+    assert (whole == (exact / 2 ** (2 * _moments._BITS)).astype(float)).all()
+    monkeypatch.setattr(_rows, "BATCH", 1)
     assert np.array_equal(release(U, "l2"), whole)
 
 

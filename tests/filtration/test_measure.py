@@ -5,7 +5,12 @@ from gudhi.point_cloud.dtm import DistanceToMeasure
 from sklearn_dptda import DTMFiltration, KernelDistanceFiltration, distance_to_measure
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.filtration import LatticeHistogram
-from sklearn_dptda.filtration._grid_filtration import grid_nodes
+
+
+def grid_nodes(axes):
+    """All nodes of a grid, the last axis fastest."""
+    mesh = np.meshgrid(*axes, indexing="ij")
+    return np.stack([m.ravel() for m in mesh], axis=1)
 
 
 @pytest.mark.parametrize("p", [1, 2, 3.5])
@@ -129,6 +134,6 @@ def test_auto_is_exact_where_a_lattice_would_be_coarse(rng):
 
 def test_auto_takes_the_cheaper_where_both_will_do():
     estimator = DTMFiltration(0.01, bounds=(0, 1), resolution=11, refinement=20).fit([np.eye(2)])
-    few, many = (estimator._bounds_of_values(n)[0] for n in (100, 100_000))
-    assert many < estimator._lattice_error() < few
-    assert estimator._method(100) == "exact" and estimator._method(10**9) == "lattice"
+    few, many = (estimator._choose(n)[0] for n in (100, 100_000))
+    assert many.sensitivity < many.lattice_error < few.sensitivity
+    assert [estimator._choose(n)[1] for n in (100, 10**9)] == [False, True]

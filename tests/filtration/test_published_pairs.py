@@ -11,13 +11,13 @@ from scipy.spatial.distance import pdist
 
 from sklearn_dptda import CubicalPersistence, DTMFiltration
 from sklearn_dptda.datasets import make_two_circles
-from sklearn_dptda.filtration import sensitivity_cech
 from sklearn_dptda.persistence import bottleneck_distance
 from sklearn_dptda.theory import (
     cech_midpoint_case,
     cech_worst_case,
     dtm_midpoint_case,
     dtm_worst_case,
+    sensitivity_cech,
 )
 
 

@@ -6,10 +6,15 @@ import numpy as np
 import pytest
 
 from sklearn_dptda import DTMFiltration, KernelDistanceFiltration, bottleneck_distance
-from sklearn_dptda.filtration import sensitivity_cech, sensitivity_dtm, sensitivity_kernel_distance
-from sklearn_dptda.filtration._sensitivities import neighbour_count
+from sklearn_dptda.filtration import sensitivity_dtm, sensitivity_kernel_distance
+from sklearn_dptda.filtration._dtm import neighbour_count
 from sklearn_dptda.persistence._cubical import sublevel_diagrams
-from sklearn_dptda.theory import cech_worst_case, dtm_worst_case, dtm_worst_case_loop
+from sklearn_dptda.theory import (
+    cech_worst_case,
+    dtm_worst_case,
+    dtm_worst_case_loop,
+    sensitivity_cech,
+)
 
 N_PAIRS = 2000
 RESOLUTION = {1: 9, 2: 7, 3: 5}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sklearn_dptda.filtration._dtm import FixedPointPower, tiled_sums
-from sklearn_dptda.filtration._grid_filtration import grid_axes, grid_nodes
+from tests.filtration.test_measure import grid_nodes
 
 
 def brute_force(points, axes, power):
@@ -25,7 +25,7 @@ def clouds(d, rng):
 @pytest.mark.parametrize("d", [1, 2, 3, pytest.param(4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("p", [1, 2.5])
 def test_sums_are_those_of_brute_force(d, p, rng):
-    axes = grid_axes(np.zeros(d), np.arange(1.0, d + 1), (31, 13, 7, 4)[:d])
+    axes = tuple(map(np.linspace, np.zeros(d), np.arange(1.0, d + 1), (31, 13, 7, 4)[:d]))
     for points in clouds(d, rng):
         # Few neighbours are found by a tree, many by a scan; one, and all.
         for k in {1, 3, len(points) // 5, len(points) - 1, len(points)}:
@@ -41,7 +41,7 @@ def test_sums_are_those_of_brute_force(d, p, rng):
 @pytest.mark.parametrize("shift", [0.0, 1e6, -1e9])
 def test_boxes_far_from_the_origin(shift, rng):
     points = shift + rng.uniform(size=(400, 2))
-    axes = grid_axes(np.full(2, shift), np.full(2, shift + 1.0), (30, 30))
+    axes = tuple(map(np.linspace, np.full(2, shift), np.full(2, shift + 1.0), (30, 30)))
     for k in (2, 80, 400):
         power = FixedPointPower(0.7, 1, k)
         found = tiled_sums(points, axes, power, 256.0)
@@ -50,7 +50,7 @@ def test_boxes_far_from_the_origin(shift, rng):
 
 def test_caps_at_the_rounding_of_coordinates(rng):
     # Nodes and points coincide but for the last digits of large coordinates.
-    axes = grid_axes(np.array([1e10]), np.array([1e10 + 0.6747]), (272,))
+    axes = tuple(map(np.linspace, np.array([1e10]), np.array([1e10 + 0.6747]), (272,)))
     points = rng.choice(axes[0], 100)[:, None]
     for cap in (1e-8, 1e-6, 1e-3):
         for k in (1, 10, 60):

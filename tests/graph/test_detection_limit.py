@@ -9,9 +9,9 @@ from scipy.stats import binom
 from sklearn_dptda.graph import (
     AdjacencySpectralEmbedding,
     EdgeFlip,
-    detection_limit,
     make_sbm,
 )
+from sklearn_dptda.theory import detection_limit
 
 FALSE_ALARM = 1e-6
 Z95 = 1.6448536269514722

@@ -410,7 +410,7 @@ def test_what_does_not_fit_into_memory_is_refused_before_the_payment():
 def test_where_blocks_end_tells_nothing(monkeypatch):
     # Parts of flips end with a flip, and what comes after the last one was not flipped.
     A, _ = make_sbm([300, 200], [[0.3, 0.1], [0.1, 0.3]], random_state=0)
-    monkeypatch.setattr(_flip, "_BLOCK", 1000)
+    monkeypatch.setattr(_flip, "_EDGES_PER_BLOCK", 1000)
     monkeypatch.setattr(_rare_coins, "_CHUNK", 1 << 10)
     for seed in range(5):
         blocks = list(EdgeFlip(6.0, random_state=seed).fit(A).iter_edges(A))

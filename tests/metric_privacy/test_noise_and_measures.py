@@ -34,7 +34,7 @@ from sklearn_dptda.privacy import (
     PrivacyAccountant,
 )
 from sklearn_dptda.privacy._lattice_noise import cube_radii, lattice_noise
-from sklearn_dptda.rows import _cubes
+from sklearn_dptda.rows import _intervals
 from sklearn_dptda.utils.estimator_checks import check_privacy
 from tests.metric_privacy._audits import assert_audited
 
@@ -308,8 +308,8 @@ def test_noise_of_a_row_pays_for_rounding(monkeypatch):
         unpaid = (moved / n / step + size) / (moved / (epsilon * n) / step)
         assert unpaid > epsilon * (1 + 1e-10)
     with pytest.raises(ValueError, match="epsilon is too small"):
-        PrivateMeasure(1e-9, (0, 1), method="metric", adjacency="replace-one")._guarantee(
-            (10**6, 1)
+        PrivateMeasure(1e-9, (0, 1), method="metric", adjacency="replace-one")._guarantee_of_shape(
+            10**6, 1, False
         )
 
 
@@ -365,8 +365,8 @@ def test_missing_bounds_are_paid_for(adjacency, monkeypatch):
         spent.append(1 / scale)
         return honest_laplace(self, scale, size)
 
-    honest_choice, honest_laplace = _cubes.choose_member, NoiseSource.discrete_laplace
-    monkeypatch.setattr(_cubes, "choose_member", choice)
+    honest_choice, honest_laplace = _intervals.choose_member, NoiseSource.discrete_laplace
+    monkeypatch.setattr(_intervals, "choose_member", choice)
     monkeypatch.setattr(NoiseSource, "discrete_laplace", laplace)
     X = 100 + blobs(20_000, 2, 0)
     frame = pd.DataFrame({"a": X[:, 0], "n": np.arange(20_000) % 50})

@@ -20,7 +20,8 @@ from sklearn_dptda.model_selection import (
 )
 from sklearn_dptda.model_selection._planned_releases import PlannedLoss, PlannedRelease
 from sklearn_dptda.plotting import PrivacyUtilityDisplay
-from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, PrivacyBudgetExceeded, spawn_seeds
+from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, PrivacyBudgetExceeded
+from sklearn_dptda.privacy._noise import spawn_seeds
 from sklearn_dptda.privacy._release import seeded_clone
 from tests._fragile import Doomed, FailsOnce, Fragile, Interrupted
 

@@ -24,8 +24,8 @@ from sklearn_dptda.preprocessing import PrivateBounds, _private_bounds
 from sklearn_dptda.privacy import NoiseSource
 from sklearn_dptda.privacy._choice import choose_member
 from sklearn_dptda.privacy.neighbours import row_neighbours
-from sklearn_dptda.rows import _cubes
-from sklearn_dptda.rows._cubes import CellCounts
+from sklearn_dptda.rows import _intervals
+from sklearn_dptda.rows._intervals import CellCounts
 from sklearn_dptda.rows._rows import Rows
 
 
@@ -44,7 +44,7 @@ class Law:
 def log_law(monkeypatch, draw, X, rate, n):
     """Log probability of every cube, by level and corner, from the groups of one draw."""
     law = Law()
-    monkeypatch.setattr(_cubes, "choose_member", law)
+    monkeypatch.setattr(_intervals, "choose_member", law)
     with pytest.raises(StopIteration):
         draw(X, rate, n)
     return law.logs
@@ -54,7 +54,7 @@ def by_cube(X, low, width, n_levels):
     """Points in each cube, cube by cube: brute force."""
     out = []
     for level in range(n_levels):
-        cubes = _cubes._Level(low, width, level, 4 if len(low) < 4 else 2)
+        cubes = _intervals._Level(low, width, level, 4 if len(low) < 4 else 2)
         corners, counts = cubes.inside(CellCounts.of(cubes.cells(X)))
         full = np.zeros((cubes.n_corners,) * len(low), dtype=int)
         full[tuple(corners.T)] = counts
@@ -100,12 +100,12 @@ def test_loss_of_shifted_cubes_between_neighbours(adjacency):
 def test_coarse_cells_are_unions_of_fine_ones(d):
     rng = np.random.default_rng(d)
     X = np.r_[rng.normal(0, 3, (300, d)), np.full((1, d), 1e300), np.full((1, d), 8.0)]
-    levels = [_cubes._Level(np.full(d, -1.7), 9.7, level, 4) for level in range(24)]
+    levels = [_intervals._Level(np.full(d, -1.7), 9.7, level, 4) for level in range(24)]
     sides = [level.side for level in levels]
     assert sides == pytest.approx(9.7 * 0.5 ** (np.arange(24) / 2))
-    finest = Rows.of_array(X).sum(lambda part: _cubes._in_cells(part, levels[-2:]))
+    finest = Rows.of_array(X).sum(lambda part: _intervals._in_cells(part, levels[-2:]))
     for level in levels[:: 1 if d == 1 else 5]:
-        found = _cubes._inside(level, levels, finest)
+        found = _intervals._inside(level, levels, finest)
         direct = level.inside(CellCounts.of(level.cells(X)))
         assert all(map(np.array_equal, found, direct))
 
@@ -120,7 +120,7 @@ def test_loss_of_nested_cubes_between_neighbours(monkeypatch):
             laws = [
                 log_law(
                     monkeypatch,
-                    lambda X, r, n: _cubes.nested_cube(Rows.of_array(X), r, n, None),
+                    lambda X, r, n: _intervals.nested_cube(Rows.of_array(X), r, n, None),
                     np.array(X),
                     rate,
                     3,
@@ -225,7 +225,7 @@ class Spending(NoiseSource):
 @pytest.fixture
 def watch(monkeypatch):
     """Watch the draws of cubes and counts: an adjacency is given, and watching starts."""
-    honest = {name: getattr(_cubes, name) for name in ("nested_cube", "shifted_cube")}
+    honest = {name: getattr(_intervals, name) for name in ("nested_cube", "shifted_cube")}
 
     def start(adjacency):
         ways = 1 if adjacency == "add-remove" else 2
@@ -238,8 +238,8 @@ def watch(monkeypatch):
             Spending.choice(ways * rate)
             return honest["shifted_cube"](rows, low, width, rate, n, noise)
 
-        monkeypatch.setattr(_cubes, "nested_cube", nested)
-        monkeypatch.setattr(_cubes, "shifted_cube", shifted)
+        monkeypatch.setattr(_intervals, "nested_cube", nested)
+        monkeypatch.setattr(_intervals, "shifted_cube", shifted)
         monkeypatch.setattr(_private_bounds, "NoiseSource", Spending)
         return Spending
 
@@ -276,11 +276,11 @@ def test_a_column_of_groups_is_in_no_draw():
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_intervals_spend_their_epsilon(adjacency, watch):
     spent, X = watch(adjacency), make_two_circles(200, random_state=0)
-    _cubes.private_intervals(Rows.of_array(X), 0.7, adjacency, spent(0))
+    _intervals.private_intervals(Rows.of_array(X), 0.7, adjacency, spent(0))
     assert sum(spent.epsilons) == pytest.approx(0.7) and min(spent.epsilons) > 0
     assert len(spent.epsilons) == 2 * 2 + (adjacency == "add-remove")
     for scale in spent.scales:
-        share = Fraction(_cubes._NUMBER_SHARE) * Fraction(0.7)
+        share = Fraction(_intervals.CUBE.number_share) * Fraction(0.7)
         assert 1 <= Fraction(scale) * share < 1 + 2.0**-48
 
 
@@ -300,9 +300,9 @@ def test_counts_spend_no_last_digit_more(adjacency, watch):
 @pytest.mark.parametrize("factor", [1.0, 4.0])
 def test_audit(factor, monkeypatch):
     # 3,000 runs a side; a draw at four times the rate is caught. False alarm below 1e-6.
-    honest = _cubes.shifted_cube
+    honest = _intervals.shifted_cube
     monkeypatch.setattr(
-        _cubes,
+        _intervals,
         "shifted_cube",
         lambda rows, low, width, rate, n, noise: honest(rows, low, width, factor * rate, n, noise),
     )
@@ -411,7 +411,7 @@ def test_errors_of_memory_tell_no_sizes(monkeypatch):
     def fail(*arguments):
         raise MemoryError("Unable to allocate an array with shape (4321, 2)")
 
-    monkeypatch.setattr(_cubes, "shifted_cube", fail)
+    monkeypatch.setattr(_intervals, "shifted_cube", fail)
     accountant = PrivacyAccountant(1.0)
     private = PrivateBounds(0.5, start=(0, 1), accountant=accountant)
     with pytest.raises(MemoryError, match="too little memory") as caught:

@@ -12,9 +12,9 @@ from sklearn_dptda.privacy import (
     PrivacyAccountant,
     PrivacyGuarantee,
     PrivateEstimatorMixin,
-    spawn_seeds,
 )
-from sklearn_dptda.utils import check_bounds
+from sklearn_dptda.privacy._noise import spawn_seeds
+from sklearn_dptda.utils._bounds import check_bounds
 from sklearn_dptda.utils._sklearn import Interval, _fit_context
 from tests.privacy._randomized_response import randomized_response
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from sklearn_dptda.privacy import NoiseSource, ReleaseKey, _choice, _secure_draws, private_choice
+from sklearn_dptda.privacy import NoiseSource, ReleaseKey, _choice, private_choice
 from sklearn_dptda.privacy._choice import _ROUNDING, _weights, choose_member
+from sklearn_dptda.privacy._draws import SecureDraws
 from tests.privacy._permute_and_flip import permute_and_flip_law
 
 COSTS, RATE, N = [0, 3, 5, 50], 0.3, 20_000
@@ -139,11 +140,11 @@ def test_weights_are_as_exact_as_the_rate_pays_for():
 def test_secure_draws_are_exact_and_at_no_larger_rate(bounded_range, monkeypatch):
     asked = []
 
-    def noisy_min(costs, scale, bounded):
+    def choose(draws, costs, scale, bounded):
         asked.append((costs.tolist(), scale, bounded))
         return 1
 
-    monkeypatch.setattr(_secure_draws, "noisy_min", noisy_min)
+    monkeypatch.setattr(SecureDraws, "choose", choose)
     rng = np.random.default_rng(0)
     for rate in (*rng.uniform(1e-6, 1, 50), *rng.uniform(1, 100, 50)):
         assert private_choice([2, -5, 9], rate, NoiseSource(), bounded_range=bounded_range) == 1

@@ -32,7 +32,7 @@ from sklearn_dptda.privacy import (
     ReleaseKey,
     private_choice,
 )
-from sklearn_dptda.privacy import _keyed_draws as keyed
+from sklearn_dptda.privacy._draws import KeyedDraws
 from sklearn_dptda.privacy._parameters import public_parameters
 from sklearn_dptda.privacy._release_key import next_turn, under
 
@@ -108,8 +108,8 @@ def permute_and_flip(odds):
 def test_events_happen_with_exact_probabilities(exponent):
     from fractions import Fraction
 
-    source = NoiseSource(ReleaseKey())
-    hits = sum(keyed._happens(Fraction(*exponent), source.below) for _ in range(N))
+    draws = KeyedDraws(NoiseSource(ReleaseKey()))
+    hits = sum(draws._happens(Fraction(*exponent)) for _ in range(N))
     p = math.exp(-exponent[0] / exponent[1])
     assert abs(hits - N * p) <= 5.5 * math.sqrt(N * p * (1 - p))
 

@@ -20,8 +20,14 @@ from sklearn_dptda.privacy import (
     _ledger_stores,
 )
 from sklearn_dptda.privacy._composition_rules import Budget
-from sklearn_dptda.privacy._high_water_mark import last_mark
-from sklearn_dptda.privacy._ledger import _CREATE_SPEND, CREATE_BUDGET, CREATE_STATE, Ledger, State
+from sklearn_dptda.privacy._ledger import (
+    _CREATE_SPEND,
+    CREATE_BUDGET,
+    CREATE_STATE,
+    Ledger,
+    State,
+    last_mark,
+)
 from tests.privacy._private_mean import PrivateMean
 
 X = np.random.default_rng(0).uniform(size=(60, 2))

@@ -20,8 +20,7 @@ from sklearn_dptda.privacy import (
     _ledger,
     _ledger_stores,
 )
-from sklearn_dptda.privacy import _ledger_stores as _machine_identity
-from sklearn_dptda.privacy._high_water_mark import last_mark
+from sklearn_dptda.privacy._ledger import last_mark
 from tests.privacy.conftest import _find, _free_port
 
 GUARANTEES = Path(__file__).parents[2] / "doc" / "guarantees.md"
@@ -447,10 +446,10 @@ def test_file_systems_are_told_apart(tmp_path):
     other = Path("/dev/shm")
     if not other.is_dir() or os.stat(other).st_dev == os.stat(tmp_path).st_dev:
         pytest.skip("needs two file systems")
-    here, there = map(_machine_identity.file_system_identity, (tmp_path, other))
+    here, there = map(_ledger_stores.file_system_identity, (tmp_path, other))
     (tmp_path / "deeper").mkdir()
     assert here and there and here != there
-    assert _machine_identity.file_system_identity(tmp_path / "deeper") == here
+    assert _ledger_stores.file_system_identity(tmp_path / "deeper") == here
 
 
 @pytest.mark.skipif(not hasattr(os, "statvfs"), reason="POSIX")
@@ -468,13 +467,13 @@ def test_numbers_of_devices_are_no_identity(tmp_path, monkeypatch):
         def stat(self):
             return type("Stat", (), {"st_rdev": self.number})
 
-    monkeypatch.setattr(_machine_identity.os, "statvfs", lambda path: Volume)
-    monkeypatch.setattr(_machine_identity, "_UUIDS", str(tmp_path / "nothing"))
-    assert _machine_identity.file_system_identity(tmp_path) == ""
+    monkeypatch.setattr(_ledger_stores.os, "statvfs", lambda path: Volume)
+    monkeypatch.setattr(_ledger_stores, "_DEVICE_UUIDS", str(tmp_path / "nothing"))
+    assert _ledger_stores.file_system_identity(tmp_path) == ""
     for number, known in ((Volume.f_fsid, True), (Volume.f_fsid + 1, False)):
         devices = contextlib.nullcontext([Device(number)])
-        monkeypatch.setattr(_machine_identity.os, "scandir", lambda path, d=devices: d)
-        assert bool(_machine_identity.file_system_identity(tmp_path)) is known
+        monkeypatch.setattr(_ledger_stores.os, "scandir", lambda path, d=devices: d)
+        assert bool(_ledger_stores.file_system_identity(tmp_path)) is known
 
 
 # Marks.

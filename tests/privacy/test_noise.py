@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare, kstest
 
-from sklearn_dptda.privacy import FixedPoint, NoiseSource, Sensitivity, spawn_seeds
-from sklearn_dptda.privacy._noise import flip_numerator
+from sklearn_dptda.privacy import FixedPoint, NoiseSource, Sensitivity
+from sklearn_dptda.privacy._noise import flip_numerator, spawn_seeds
 from tests.privacy._randomized_response import randomized_response
 
 SEEDS = [None, 3]
@@ -233,7 +233,9 @@ def test_precision_attack_on_private_diagrams():
         diagrams = private.fit_transform([np.array([value, 2.0]) for value in values])
         return np.array([d[0, 0] if len(d) else 2.0 for d in diagrams])
 
-    assert not separates(births)
+    # Births from around 1 are below 1/2, where floats are finer than the lattice, only 13 times of
+    # 1000: of 200 none would be, now and then.
+    assert not separates(births, n=2000)
 
 
 # Fixed point.

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, chi2, geom
 
-from sklearn_dptda.privacy import NoiseSource, _rare_coins, successes
-from sklearn_dptda.privacy._rare_coins import Octets, positions
+from sklearn_dptda.privacy import NoiseSource, _rare_coins
+from sklearn_dptda.privacy._rare_coins import Octets, positions, successes
 
 
 def numerator(p):

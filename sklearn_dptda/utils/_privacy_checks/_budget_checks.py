@@ -4,7 +4,9 @@ import copy
 import math
 import pickle
 import tempfile
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 from joblib import Memory
@@ -14,19 +16,23 @@ from sklearn.utils import get_tags
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded
 from sklearn_dptda.privacy._composition_rules import Charge
 from sklearn_dptda.privacy._release import as_arrays, release, releases_in_transform, state
+from sklearn_dptda.privacy.neighbours import NeighbourPair
 from sklearn_dptda.utils._privacy_checks._check_tools import equal, refusal, watched_noise
+from sklearn_dptda.utils._privacy_checks._data_checks import CheckData
 
 
 class _NoEntropy(Exception):
     """Stands for whatever may fail in the middle of a release."""
 
 
-def _with_budget(estimator, epsilon=float("inf"), delta=0.5):
+def _with_budget(
+    estimator: Any, epsilon: float = math.inf, delta: float = 0.5
+) -> tuple[Any, PrivacyAccountant]:
     accountant = PrivacyAccountant(epsilon, delta)
     return clone(estimator).set_params(accountant=accountant), accountant
 
 
-def check_each_release_is_paid_once(estimator, data):
+def check_each_release_is_paid_once(estimator: Any, data: CheckData) -> None:
     """One release is one spend, of what the guarantee states."""
     private, accountant = _with_budget(estimator)
     for count in (1, 2):
@@ -40,7 +46,7 @@ def check_each_release_is_paid_once(estimator, data):
     assert "random_state" not in spend.parameters
 
 
-def check_cost_is_known_before_fit(estimator, data):
+def check_cost_is_known_before_fit(estimator: Any, data: CheckData) -> None:
     """What an estimator says ahead of its first call is no less than what that pays."""
     private, accountant = _with_budget(estimator)
     width = np.shape(data.X)[-1] if get_tags(private).privacy.input == "rows" else None
@@ -54,7 +60,7 @@ def check_cost_is_known_before_fit(estimator, data):
         assert guarantee.adjacency == spend.adjacency
 
 
-def check_each_transform_is_a_release(estimator, data):
+def check_each_transform_is_a_release(estimator: Any, data: CheckData) -> None:
     """A second transform pays again; fit alone does not."""
     if not releases_in_transform(estimator):
         return
@@ -66,7 +72,7 @@ def check_each_transform_is_a_release(estimator, data):
     assert len(accountant) == 2
 
 
-def check_budget_is_spent_before_noise_is_drawn(estimator, data):
+def check_budget_is_spent_before_noise_is_drawn(estimator: Any, data: CheckData) -> None:
     """When the first noise is drawn, the ledger has the spend already."""
     private, accountant = _with_budget(estimator)
     seen = []
@@ -76,7 +82,9 @@ def check_budget_is_spent_before_noise_is_drawn(estimator, data):
     assert all(count == 1 for count in seen)
 
 
-def _failed_alike(estimator, pair, accountant, action):
+def _failed_alike(
+    estimator: Any, pair: NeighbourPair, accountant: PrivacyAccountant, action: Callable[[], object]
+) -> list[Exception | None]:
     """Errors of the releases of neighbours, after which the estimator holds the same."""
     errors, states = [], []
     for X in (pair.first, pair.second):
@@ -88,10 +96,10 @@ def _failed_alike(estimator, pair, accountant, action):
     return errors
 
 
-def check_budget_stays_spent_when_the_release_fails(estimator, data):
+def check_budget_stays_spent_when_the_release_fails(estimator: Any, data: CheckData) -> None:
     """A failure after the payment returns neither money nor anything about the records."""
 
-    def fail():
+    def fail() -> None:
         raise _NoEntropy
 
     for pair in data.neighbours:
@@ -101,16 +109,17 @@ def check_budget_stays_spent_when_the_release_fails(estimator, data):
         assert len(accountant) == 2
 
 
-def check_over_budget_releases_nothing(estimator, data):
+def check_over_budget_releases_nothing(estimator: Any, data: CheckData) -> None:
     """An exhausted budget stops the release before any noise is drawn."""
     for pair in data.neighbours:
-        accountant, drawn = PrivacyAccountant(estimator.epsilon / 2, 0.5), []
+        accountant = PrivacyAccountant(estimator.epsilon / 2, 0.5)
+        drawn: list[int] = []
         for error in _failed_alike(estimator, pair, accountant, partial(drawn.append, 1)):
             assert isinstance(error, PrivacyBudgetExceeded)
         assert not drawn and len(accountant) == 0
 
 
-def check_a_cache_replays_no_release(estimator, data):
+def check_a_cache_replays_no_release(estimator: Any, data: CheckData) -> None:
     """A cache never answers equal input with an old release, for which nobody would pay."""
     private, accountant = _with_budget(estimator)
     with tempfile.TemporaryDirectory() as folder:
@@ -120,7 +129,7 @@ def check_a_cache_replays_no_release(estimator, data):
             assert len(accountant) == count
 
 
-def check_nothing_is_spent_on_bad_parameters(estimator, data):
+def check_nothing_is_spent_on_bad_parameters(estimator: Any, data: CheckData) -> None:
     """Whoever mistypes a parameter keeps the budget."""
     for name in estimator.get_params(deep=False):
         private, accountant = _with_budget(estimator)
@@ -129,7 +138,7 @@ def check_nothing_is_spent_on_bad_parameters(estimator, data):
         assert len(accountant) == 0, name
 
 
-def check_nothing_is_spent_on_bad_input(estimator, data):
+def check_nothing_is_spent_on_bad_input(estimator: Any, data: CheckData) -> None:
     """Whoever passes nonsense keeps the budget."""
     for name, bad in data.invalid.items():
         private, accountant = _with_budget(estimator)
@@ -138,7 +147,7 @@ def check_nothing_is_spent_on_bad_input(estimator, data):
         assert len(accountant) == 0, name
 
 
-def check_default_accountant_is_used(estimator, data):
+def check_default_accountant_is_used(estimator: Any, data: CheckData) -> None:
     """A ``with`` block counts estimators that have no accountant."""
     with PrivacyAccountant(math.inf) as accountant:
         release(clone(estimator), data.X)
@@ -147,7 +156,7 @@ def check_default_accountant_is_used(estimator, data):
     assert len(accountant) == 1
 
 
-def check_copies_share_the_budget(estimator, data):
+def check_copies_share_the_budget(estimator: Any, data: CheckData) -> None:
     """Clones, copies and pickles spend from one ledger."""
     private, accountant = _with_budget(estimator)
     copies = [
@@ -161,7 +170,7 @@ def check_copies_share_the_budget(estimator, data):
         assert len(accountant) == count
 
 
-def check_default_accountant_travels_with_pickles(estimator, data):
+def check_default_accountant_travels_with_pickles(estimator: Any, data: CheckData) -> None:
     """What a worker unpickles still knows the budget of the ``with`` block."""
     with PrivacyAccountant(math.inf) as accountant:
         dumped = pickle.dumps(clone(estimator))

@@ -1,8 +1,10 @@
 """Small tools that the checks share."""
 
 import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Any, Literal, TypeAlias
 from unittest import mock
 
 import numpy as np
@@ -10,53 +12,60 @@ from gudhi import hera
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from sklearn_dptda.privacy import NoiseSource
+from sklearn_dptda._typing import FloatArray
+from sklearn_dptda.privacy import NoiseSource, PrivacyTags
 from sklearn_dptda.privacy._release import as_arrays, release, state
 
+# What is done with warnings.
+_Action: TypeAlias = Literal["always", "error"]
 
-def tags_of(estimator):
+
+def tags_of(estimator: Any) -> PrivacyTags:
     """Privacy tags of an estimator."""
-    return get_tags(estimator).privacy
+    tags: PrivacyTags = get_tags(estimator).privacy
+    return tags
 
 
-def released(estimator, X, **parameters):
+def released(estimator: Any, X: Any, **parameters: Any) -> Any:
     """Release of a clone with some parameters changed."""
     return release(clone(estimator).set_params(**parameters), X)
 
 
-def fitted(estimator, X, **parameters):
+def fitted(estimator: Any, X: Any, **parameters: Any) -> Any:
     """Clone that has released once, with some parameters changed."""
     estimator = clone(estimator).set_params(**parameters)
     release(estimator, X)
     return estimator
 
 
-def release_and_state(estimator, X, random_state=None, **parameters):
+def release_and_state(
+    estimator: Any, X: Any, random_state: int | None = None, **parameters: Any
+) -> list[Any]:
     """Release of a clone with some parameters changed, and all that it holds afterwards."""
     estimator = clone(estimator).set_params(random_state=random_state, **parameters)
     return [release(estimator, X), state(estimator)]
 
 
-def _agree(a, b, same):
+def _agree(a: Any, b: Any, same: Callable[[FloatArray, FloatArray], bool]) -> bool:
     a, b = as_arrays(a), as_arrays(b)
     return len(a) == len(b) and all(map(same, a, b))
 
 
-def equal(a, b):
+def equal(a: Any, b: Any) -> bool:
     """Whether two releases agree, number by number."""
     return _agree(a, b, partial(np.array_equal, equal_nan=True))
 
 
-def close(a, b):
+def close(a: Any, b: Any) -> bool:
     """Whether two releases agree up to rounding."""
 
-    def same(one, other):
+    def same(one: FloatArray, other: FloatArray) -> bool:
         return one.shape == other.shape and np.allclose(one, other, 1e-7, 1e-7, equal_nan=True)
 
     return _agree(a, b, same)
 
 
-def distance(a, b):
+def distance(a: Any, b: Any) -> float:
     """How far two releases are apart: bottleneck for diagrams, mean change for arrays."""
     total = 0.0
     for one, other in zip(as_arrays(a), as_arrays(b), strict=True):
@@ -69,7 +78,7 @@ def distance(a, b):
     return total
 
 
-def structure(value, ragged):
+def structure(value: Any, ragged: bool) -> Any:
     """Shape of a release: what may not depend on the records.
 
     Types, keys and widths; where the number of rows is itself released, all
@@ -84,11 +93,11 @@ def structure(value, ragged):
 
 
 @contextmanager
-def watched_noise(action):
+def watched_noise(action: Callable[[], object]) -> Iterator[None]:
     """Call an action whenever a source of noise is opened in this process."""
     original = NoiseSource.__init__
 
-    def watched(self, *args, **kwargs):
+    def watched(self: NoiseSource, *args: Any, **kwargs: Any) -> None:
         action()
         original(self, *args, **kwargs)
 
@@ -96,9 +105,12 @@ def watched_noise(action):
         yield
 
 
-def _attempt(estimator, X, action="always"):
+def _attempt(
+    estimator: Any, X: Any, action: _Action = "always"
+) -> tuple[Any, Exception | None, list[warnings.WarningMessage]]:
     """What a release gives and the error that it raises, one of them None; and its warnings."""
-    output = error = None
+    output = None
+    error: Exception | None = None
     with warnings.catch_warnings(record=True, action=action) as caught:
         try:
             output = release(estimator, X)
@@ -107,7 +119,7 @@ def _attempt(estimator, X, action="always"):
     return output, error, caught
 
 
-def observed(estimator, X, action="always"):
+def observed(estimator: Any, X: Any, action: _Action = "always") -> dict[str, Any]:
     """Error, warnings, attributes, structure: what an onlooker sees but the numbers."""
     estimator = clone(estimator)
     output, error, caught = _attempt(estimator, X, action)
@@ -119,7 +131,7 @@ def observed(estimator, X, action="always"):
     }
 
 
-def refusal(estimator, X):
+def refusal(estimator: Any, X: Any) -> tuple[Exception | None, list[str]]:
     """Error that a release raises, or None; and the texts of its warnings."""
     _, error, caught = _attempt(estimator, X)
     return error, [str(w.message) for w in caught]

@@ -4,6 +4,7 @@ import inspect
 import math
 import pickle
 import warnings
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import clone
@@ -17,9 +18,10 @@ from sklearn_dptda.utils._privacy_checks._check_tools import (
     released,
     tags_of,
 )
+from sklearn_dptda.utils._privacy_checks._data_checks import CheckData
 
 
-def check_guarantee_is_present_and_true(estimator, data):
+def check_guarantee_is_present_and_true(estimator: Any, data: CheckData) -> None:
     """After a release the guarantee states what the parameters ask for."""
     private = fitted(estimator, data.X, random_state=0)
     guarantee = private.privacy_guarantee_
@@ -30,7 +32,7 @@ def check_guarantee_is_present_and_true(estimator, data):
     assert guarantee.unit and guarantee.mechanism and guarantee.released
 
 
-def check_guarantee_follows_epsilon(estimator, data):
+def check_guarantee_follows_epsilon(estimator: Any, data: CheckData) -> None:
     """A changed epsilon shows in the guarantee, or is refused until fit."""
     assert fitted(estimator, data.X, epsilon=0.37).privacy_guarantee_.epsilon == 0.37
     private = fitted(estimator, data.X, epsilon=0.37)
@@ -44,33 +46,33 @@ def check_guarantee_follows_epsilon(estimator, data):
     assert private.privacy_guarantee_.epsilon == 2.5
 
 
-def check_guarantee_says_whether_it_was_seeded(estimator, data):
+def check_guarantee_says_whether_it_was_seeded(estimator: Any, data: CheckData) -> None:
     """A seed is flagged, and spoils the guarantee; entropy is not."""
     seeded = fitted(estimator, data.X, random_state=3).privacy_guarantee_
     assert seeded.seeded and not seeded.holds
     assert not fitted(estimator, data.X, random_state=None).privacy_guarantee_.seeded
 
 
-def check_guarantee_of_infinite_epsilon_promises_nothing(estimator, data):
+def check_guarantee_of_infinite_epsilon_promises_nothing(estimator: Any, data: CheckData) -> None:
     """Without noise there is no promise."""
     guarantee = fitted(estimator, data.X, epsilon=math.inf).privacy_guarantee_
     assert guarantee.epsilon == math.inf and not guarantee.holds
     assert str(guarantee).startswith("No privacy")
 
 
-def check_guarantee_survives_pickling(estimator, data):
+def check_guarantee_survives_pickling(estimator: Any, data: CheckData) -> None:
     """A copy in another process knows what it promises."""
     private = fitted(estimator, data.X)
     again = pickle.loads(pickle.dumps(private))
     assert again.privacy_guarantee_ == private.privacy_guarantee_
 
 
-def check_clone_has_no_guarantee(estimator, data):
+def check_clone_has_no_guarantee(estimator: Any, data: CheckData) -> None:
     """A fresh clone has released nothing."""
     assert not hasattr(clone(fitted(estimator, data.X)), "privacy_guarantee_")
 
 
-def check_documentation_has_a_privacy_section(estimator, data):
+def check_documentation_has_a_privacy_section(estimator: Any, data: CheckData) -> None:
     """The class says what it promises, for whom, about what."""
     text = inspect.getdoc(type(estimator)) or ""
     assert ".. rubric:: Privacy" in text or "Privacy\n-------" in text
@@ -81,7 +83,7 @@ def check_documentation_has_a_privacy_section(estimator, data):
     assert "epsilon" in section
 
 
-def check_tags(estimator, data):
+def check_tags(estimator: Any, data: CheckData) -> None:
     """The tags are of the known kinds."""
     tags = tags_of(estimator)
     assert tags.releases in ("fit", "transform")
@@ -91,7 +93,7 @@ def check_tags(estimator, data):
     assert estimator.accountant is None
 
 
-def check_no_warnings_with_public_parameters(estimator, data):
+def check_no_warnings_with_public_parameters(estimator: Any, data: CheckData) -> None:
     """When everything public is given there is nothing to warn of but noise."""
     # What is warned of in a release may depend on its noise: that of one seed.
     seeded = clone(estimator).set_params(random_state=0)
@@ -100,7 +102,7 @@ def check_no_warnings_with_public_parameters(estimator, data):
     assert all(issubclass(warning.category, NoiseWarning) for warning in caught)
 
 
-def check_missing_bounds_warn(estimator, data):
+def check_missing_bounds_warn(estimator: Any, data: CheckData) -> None:
     """Bounds from the data are refused, paid for, or warned of and noted in the guarantee."""
     if "bounds" not in estimator.get_params(deep=False):
         return
@@ -115,14 +117,14 @@ def check_missing_bounds_warn(estimator, data):
     assert leaks or "bounds" in guarantee.released
 
 
-def check_bad_parameters_are_named(estimator, data):
+def check_bad_parameters_are_named(estimator: Any, data: CheckData) -> None:
     """Each parameter is validated, by name."""
     for name in estimator.get_params(deep=False):
         error, _ = refusal(clone(estimator).set_params(**{name: object()}), data.X)
         assert isinstance(error, ValueError | TypeError) and name in str(error), name
 
 
-def check_epsilon_must_be_positive(estimator, data):
+def check_epsilon_must_be_positive(estimator: Any, data: CheckData) -> None:
     """Negative and undefined budgets are refused by name; zero is, or promises a loss of zero."""
     zero = tags_of(estimator).zero_epsilon
     if zero:
@@ -132,7 +134,7 @@ def check_epsilon_must_be_positive(estimator, data):
         assert isinstance(error, ValueError | TypeError) and "epsilon" in str(error), bad
 
 
-def check_neighbours_look_alike(estimator, data):
+def check_neighbours_look_alike(estimator: Any, data: CheckData) -> None:
     """No error, warning, attribute or shape tells neighbours apart."""
     for seed, pair in enumerate(data.neighbours):
         seeded = clone(estimator).set_params(random_state=seed)
@@ -141,7 +143,7 @@ def check_neighbours_look_alike(estimator, data):
         assert first["error"] is None, pair.name
 
 
-def check_extreme_records_look_alike(estimator, data):
+def check_extreme_records_look_alike(estimator: Any, data: CheckData) -> None:
     """Records at the ends of floating point raise and warn of nothing that others do not.
 
     Neither with NumPy's settings as they are, nor where its warnings or all warnings are errors;
@@ -152,7 +154,9 @@ def check_extreme_records_look_alike(estimator, data):
     if estimator.get_params(deep=False).get("bounds") is not None:
         kinds.append(clone(kinds[0]).set_params(bounds=None))
     for seeded in kinds:
-        for numpy_says, action in (("warn", "always"), ("raise", "always"), ("warn", "error")):
+        settings: list[tuple[Literal["warn", "raise"], Literal["always", "error"]]]
+        settings = [("warn", "always"), ("raise", "always"), ("warn", "error")]
+        for numpy_says, action in settings:
             with np.errstate(all=numpy_says):
                 ordinary = observed(seeded, data.X, action)
                 if any(name == PrivacyLeakWarning.__name__ for name, _ in ordinary["warnings"]):

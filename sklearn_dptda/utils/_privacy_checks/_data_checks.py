@@ -1,11 +1,14 @@
 """Inputs for the privacy checks, by the kind of input that an estimator takes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from sklearn_dptda._typing import Adjacency, FloatArray
+from sklearn_dptda.privacy import PrivacyTags
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy.neighbours import (
     NeighbourPair,
@@ -17,8 +20,6 @@ from sklearn_dptda.privacy.neighbours import (
 
 # Digits that no computation will produce by chance, and that fit the box [0, 1].
 CANARY = 0.7364528190183746
-
-
 _BOX = (np.zeros(2), np.ones(2))
 # Finite numbers that overflow, underflow or change their sign where arithmetic meets them.
 _EXTREMES = (1e308, -1e308, 5e-324, -0.0)
@@ -62,18 +63,18 @@ class CheckData:
     canary_value: float | None = CANARY
 
 
-def _with(values, index, value):
+def _with(values: Any, index: Any, value: Any) -> FloatArray:
     values = np.array(values, dtype=float)
     values[index] = value
     return values
 
 
-def _beside(item, pairs):
+def _beside(item: Any, pairs: Iterable[NeighbourPair]) -> list[NeighbourPair]:
     """Collections of two: the same item, and one of a pair of neighbours."""
     return [pair._replace(first=[item, pair.first], second=[item, pair.second]) for pair in pairs]
 
 
-def _rows(adjacency, upper, sensitivity):
+def _rows(adjacency: Adjacency, upper: float, sensitivity: float) -> CheckData:
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(60, 2))
     outside = _with(X, 0, [-3.0, 7.0])
@@ -101,7 +102,7 @@ def _rows(adjacency, upper, sensitivity):
     )
 
 
-def _clouds(adjacency, upper, sensitivity):
+def _clouds(adjacency: Adjacency, upper: float, sensitivity: float) -> CheckData:
     table = _rows(adjacency, upper, sensitivity)
     return CheckData(
         X=[table.X, table.X[::-1] / 2],
@@ -119,7 +120,7 @@ def _clouds(adjacency, upper, sensitivity):
     )
 
 
-def _functions(adjacency, upper, sensitivity):
+def _functions(adjacency: Adjacency, upper: float, sensitivity: float) -> CheckData:
     _only_replacement("functions", adjacency)
     rng = np.random.default_rng(0)
     X = [rng.uniform(0, upper, size=(5, 4)) for _ in range(2)]
@@ -141,16 +142,16 @@ def _functions(adjacency, upper, sensitivity):
     )
 
 
-def _only_replacement(kind, adjacency):
+def _only_replacement(kind: str, adjacency: Adjacency) -> None:
     if adjacency != "replace-one":
         raise ValueError(f"no checks are known for {kind} under {adjacency!r} adjacency.")
 
 
-def _graph(adjacency, upper, sensitivity):
+def _graph(adjacency: Adjacency, upper: float, sensitivity: float) -> CheckData:
     _only_replacement("graph", adjacency)
     rng = np.random.default_rng(0)
 
-    def graph(density):
+    def graph(density: float) -> NDArray[np.int8]:
         above = np.triu(rng.uniform(size=(30, 30)) < density, 1)
         return (above | above.T).astype(np.int8)
 
@@ -174,7 +175,7 @@ def _graph(adjacency, upper, sensitivity):
     )
 
 
-_MAKERS: dict[str, Callable] = {
+_MAKERS: dict[str, Callable[[Adjacency, float, float], CheckData]] = {
     "rows": _rows,
     "clouds": _clouds,
     "functions": _functions,
@@ -182,7 +183,9 @@ _MAKERS: dict[str, Callable] = {
 }
 
 
-def make_check_data(tags, upper=None, sensitivity=None):
+def make_check_data(
+    tags: PrivacyTags, upper: float | None = None, sensitivity: float | None = None
+) -> CheckData:
     """Build the CheckData that fits an estimator's privacy tags.
 
     Functions are at most ``upper``, 1 by default, and neighbours ``sensitivity`` apart, a tenth

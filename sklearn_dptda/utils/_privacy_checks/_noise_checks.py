@@ -4,7 +4,9 @@ import copy
 import math
 import pickle
 import random
+from collections.abc import Iterable, Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -20,13 +22,14 @@ from sklearn_dptda.utils._privacy_checks._check_tools import (
     released,
     tags_of,
 )
+from sklearn_dptda.utils._privacy_checks._data_checks import CheckData
 
 # An epsilon at which releases hardly depend on the records. Even a law that gives one outcome
 # nine times of ten will not give it this often, but with probability 1e-7.
 SMALL, MANY = 0.05, 150
 
 
-def check_seeds_reproduce(estimator, data):
+def check_seeds_reproduce(estimator: Any, data: CheckData) -> None:
     """The same seed gives the same release, in a copy as well."""
     first = released(estimator, data.X, random_state=7)
     assert equal(first, released(estimator, data.X, random_state=7))
@@ -34,7 +37,7 @@ def check_seeds_reproduce(estimator, data):
     assert equal(first, released(again, data.X, random_state=7))
 
 
-def check_transform_releases_what_fit_transform_does(estimator, data):
+def check_transform_releases_what_fit_transform_does(estimator: Any, data: CheckData) -> None:
     """The two roads to a release are one."""
     if not releases_in_transform(estimator):
         return
@@ -43,26 +46,26 @@ def check_transform_releases_what_fit_transform_does(estimator, data):
     assert equal(clone(seeded).fit_transform(data.X), apart)
 
 
-def _all_equal(releases):
+def _all_equal(releases: Iterable[Any]) -> bool:
     """Whether all releases agree; stops at the first that does not."""
     releases = iter(releases)
     first = next(releases)
     return all(equal(first, other) for other in releases)
 
 
-def check_seeds_are_independent(estimator, data):
+def check_seeds_are_independent(estimator: Any, data: CheckData) -> None:
     """Different seeds give different releases; discrete ones may meet now and then."""
     assert not _all_equal(
         released(estimator, data.X, epsilon=SMALL, random_state=seed) for seed in range(MANY)
     )
 
 
-def check_entropy_is_fresh(estimator, data):
+def check_entropy_is_fresh(estimator: Any, data: CheckData) -> None:
     """Without a seed releases differ, whatever the global generators are set to."""
     shared = check_random_state(None)
     before = shared.get_state(), random.getstate()
 
-    def releases():
+    def releases() -> Iterator[Any]:
         for _ in range(MANY):
             shared.seed(0)
             random.seed(0)
@@ -75,7 +78,7 @@ def check_entropy_is_fresh(estimator, data):
         random.setstate(before[1])
 
 
-def check_global_generators_are_left_alone(estimator, data):
+def check_global_generators_are_left_alone(estimator: Any, data: CheckData) -> None:
     """A release neither reads nor moves NumPy's or Python's global generator."""
     shared = check_random_state(None)
     before = pickle.dumps(shared.get_state()), random.getstate()
@@ -84,7 +87,7 @@ def check_global_generators_are_left_alone(estimator, data):
     assert (pickle.dumps(shared.get_state()), random.getstate()) == before
 
 
-def check_items_get_independent_noise(estimator, data):
+def check_items_get_independent_noise(estimator: Any, data: CheckData) -> None:
     """Equal items of one call are released differently."""
     if not releases_in_transform(estimator) or not isinstance(data.X, list):
         return
@@ -93,7 +96,7 @@ def check_items_get_independent_noise(estimator, data):
         assert not _all_equal(released(estimator, items, epsilon=SMALL, random_state=seed))
 
 
-def check_infinite_epsilon_equals_the_exact_sibling(estimator, data):
+def check_infinite_epsilon_equals_the_exact_sibling(estimator: Any, data: CheckData) -> None:
     """Without noise the estimator is its non-private sibling."""
     make_sibling = tags_of(estimator).exact_sibling
     if make_sibling is None:
@@ -102,7 +105,7 @@ def check_infinite_epsilon_equals_the_exact_sibling(estimator, data):
     assert close(released(estimator, data.X, epsilon=math.inf), released(exact, data.X))
 
 
-def check_a_release_is_not_exact(estimator, data):
+def check_a_release_is_not_exact(estimator: Any, data: CheckData) -> None:
     """There is noise at all, with a seed and without."""
     exact = released(estimator, data.X, epsilon=math.inf)
     for seeds in (range(12), [None] * 12):
@@ -112,7 +115,7 @@ def check_a_release_is_not_exact(estimator, data):
         )
 
 
-def check_noise_falls_with_epsilon(estimator, data):
+def check_noise_falls_with_epsilon(estimator: Any, data: CheckData) -> None:
     """The mean error of 15 releases falls from epsilon 0.05 to 1 to 1000."""
     exact = released(estimator, data.X, epsilon=math.inf)
     apart = tags_of(estimator).distance or distance
@@ -129,7 +132,7 @@ def check_noise_falls_with_epsilon(estimator, data):
         assert errors[0] > errors[2] and errors[1] > errors[2]
 
 
-def check_workers_change_nothing(estimator, data):
+def check_workers_change_nothing(estimator: Any, data: CheckData) -> None:
     """The number of workers is no source of randomness."""
     if "n_jobs" not in estimator.get_params(deep=False):
         return
@@ -137,7 +140,7 @@ def check_workers_change_nothing(estimator, data):
     assert equal(serial, released(estimator, data.X, random_state=0, n_jobs=2))
 
 
-def check_short_audits_find_nothing(estimator, data):
+def check_short_audits_find_nothing(estimator: Any, data: CheckData) -> None:
     """100 runs a side for each pair of neighbours, seeded, and for the first without a seed.
 
     Audits release and state together, at an epsilon of at most one half.

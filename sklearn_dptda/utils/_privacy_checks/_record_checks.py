@@ -1,10 +1,13 @@
 """The records: none may stay in, or leave with, what is not noised."""
 
 import pickle
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
+from sklearn_dptda._typing import BoolArray, FloatArray
 from sklearn_dptda.privacy._release import as_arrays, releases_in_transform, state
 from sklearn_dptda.utils._privacy_checks._check_tools import (
     equal,
@@ -14,21 +17,22 @@ from sklearn_dptda.utils._privacy_checks._check_tools import (
     released,
     tags_of,
 )
+from sklearn_dptda.utils._privacy_checks._data_checks import CheckData
 
 
-def _digits(value):
+def _digits(value: float) -> str:
     """The canary in the first places that any printing keeps."""
     return f"{value:.6f}"[2:7]
 
 
-def _spellings(value):
+def _spellings(value: float) -> Iterator[bytes]:
     """The canary as machines write it."""
     yield f"{value:.10f}"[2:9].encode()
     for dtype in ("<f8", ">f8", "<f4"):
         yield np.array(value, dtype=dtype).tobytes()
 
 
-def check_pickle_has_no_records(estimator, data):
+def check_pickle_has_no_records(estimator: Any, data: CheckData) -> None:
     """A fitted estimator can be handed on as a file."""
     if data.canary_value is None:
         return
@@ -37,7 +41,7 @@ def check_pickle_has_no_records(estimator, data):
         assert spelling not in dumped
 
 
-def check_what_noise_does_not_touch_is_public(estimator, data):
+def check_what_noise_does_not_touch_is_public(estimator: Any, data: CheckData) -> None:
     """Whatever is the same under 20 seeds is the same for neighbours.
 
     Every number of the release and of the state, hidden attributes included,
@@ -53,7 +57,7 @@ def check_what_noise_does_not_touch_is_public(estimator, data):
                 assert not (fixed_one.all() and fixed_other.all()), pair.name
 
 
-def _constants(estimator, X):
+def _constants(estimator: Any, X: Any) -> list[tuple[FloatArray, BoolArray]]:
     """Arrays of release and state, and where they are the same under all seeds."""
     # Little epsilon: a noisy bit stays the same 20 times with probability below 1e-5.
     runs = [as_arrays(release_and_state(estimator, X, seed, epsilon=0.05)) for seed in range(20)]
@@ -67,7 +71,7 @@ def _constants(estimator, X):
     return constants
 
 
-def check_repr_and_html_have_no_records(estimator, data):
+def check_repr_and_html_have_no_records(estimator: Any, data: CheckData) -> None:
     """What a notebook shows of a fitted estimator shows no record."""
     if data.canary_value is None:
         return
@@ -78,7 +82,7 @@ def check_repr_and_html_have_no_records(estimator, data):
     assert not any(digits in text for text in shown)
 
 
-def check_errors_and_warnings_quote_no_records(estimator, data):
+def check_errors_and_warnings_quote_no_records(estimator: Any, data: CheckData) -> None:
     """Messages about bad input and bad parameters name parameters, not values of records."""
     if data.canary_value is None:
         return
@@ -95,7 +99,9 @@ def check_errors_and_warnings_quote_no_records(estimator, data):
         assert not any(digits in text for text in [str(error), *messages]), name
 
 
-def check_fitted_size_does_not_depend_on_the_number_of_records(estimator, data):
+def check_fitted_size_does_not_depend_on_the_number_of_records(
+    estimator: Any, data: CheckData
+) -> None:
     """Whoever holds the fitted object cannot weigh the data."""
     sizes = []
     for X in (data.X, data.larger):
@@ -109,14 +115,14 @@ def check_fitted_size_does_not_depend_on_the_number_of_records(estimator, data):
     assert abs(sizes[0] - sizes[1]) <= 32
 
 
-def check_input_is_left_alone(estimator, data):
+def check_input_is_left_alone(estimator: Any, data: CheckData) -> None:
     """The caller's records are not changed in place."""
     before = pickle.dumps(data.X)
     released(estimator, data.X)
     assert pickle.dumps(data.X) == before
 
 
-def check_records_outside_the_bounds_are_clipped(estimator, data):
+def check_records_outside_the_bounds_are_clipped(estimator: Any, data: CheckData) -> None:
     """Bounds are enforced, never trusted; an error would tell neighbours apart."""
     if data.outside is None or "bounds" not in estimator.get_params(deep=False):
         return

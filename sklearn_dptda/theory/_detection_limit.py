@@ -1,4 +1,7 @@
-"""How much denser than the rest a block of nodes must be to be seen in a graph of flipped pairs."""
+"""How much denser than the rest a block of nodes must be to be seen in a graph of flipped pairs.
+
+Proof: doc/theory/graphs.md, "What can be seen".
+"""
 
 import math
 from dataclasses import dataclass
@@ -8,8 +11,8 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 from sklearn.utils import check_scalar
 
-from sklearn_dptda.graph._embedding import SLACK
-from sklearn_dptda.privacy import flip_numerator
+from sklearn_dptda.graph._embedding import NOISE_EDGE_MARGIN
+from sklearn_dptda.privacy._noise import flip_numerator
 from sklearn_dptda.privacy._parameters import quoted
 
 
@@ -24,9 +27,9 @@ class DetectionLimit:
         ``inf`` where no difference is seen.
     spectral : float
         For a block that nobody has named, by an eigenvalue that
-        :class:`AdjacencySpectralEmbedding` counts, in about half of the releases,
-        and in nearly all with a quarter more; ``inf`` where no difference makes
-        one.
+        :class:`~sklearn_dptda.graph.AdjacencySpectralEmbedding` counts, in
+        about half of the releases, and in nearly all with a quarter more;
+        ``inf`` where no difference makes one.
     confidence : float
         Of ``given``: how often a block of that difference is seen, and one
         without is not.
@@ -52,7 +55,7 @@ def detection_limit(
     density: float | None = None,
     confidence: float = 0.95,
 ) -> DetectionLimit:
-    """Least difference of densities that a release of :class:`EdgeFlip` shows.
+    """Least difference of densities that a release of :class:`~sklearn_dptda.graph.EdgeFlip` shows.
 
     From public numbers, before anything is paid: how much denser than the rest
     of the graph a block of nodes must be within itself to be seen.
@@ -64,7 +67,7 @@ def detection_limit(
     block_size : int
         Number of nodes of the block, from 2 to ``n_nodes - 1``.
     epsilon : float
-        Of :class:`EdgeFlip`.
+        Of :class:`~sklearn_dptda.graph.EdgeFlip`.
     density : float, default=None
         Share of all pairs that are edges. With it, the block is one of a random
         graph, whose edges are drawn: sampling is noise as well. None: the noise of
@@ -100,7 +103,7 @@ def detection_limit(
 
     Examples
     --------
-    >>> from sklearn_dptda.graph import detection_limit
+    >>> from sklearn_dptda.theory import detection_limit
     >>> limit = detection_limit(1000, 100, epsilon=1.0)
     >>> round(limit.given, 3), round(limit.spectral, 2)
     (0.045, 0.42)
@@ -153,7 +156,7 @@ def _spectral(n_nodes, block_size, p, density):
     An eigenvalue ``x`` of the graph, in roots of the noise, is pushed to ``x + 1 / x`` by it, and
     the edge of the noise is at two.
     """
-    edge = 2 * SLACK
+    edge = 2 * NOISE_EDGE_MARGIN
     threshold = (edge + math.sqrt(edge**2 - 4)) / 2
 
     def seen(difference):

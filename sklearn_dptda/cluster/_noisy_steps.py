@@ -1,0 +1,506 @@
+"""Noisy steps of k-means and of mixtures, from standardised rows to clusters with covariances.
+
+Proof: doc/theory/private_mixtures.md, "Starts, numbers of steps, kinds of covariances".
+"""
+
+import math
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal
+
+import numpy as np
+from scipy.cluster.hierarchy import linkage
+from sklearn.cluster import KMeans
+
+from sklearn_dptda._typing import BoolArray, CovarianceType, FloatArray, IntArray
+from sklearn_dptda.cluster._mixture_density import (
+    MixtureDensity,
+    likeliest,
+    responsibilities_by_rows,
+)
+from sklearn_dptda.rows._assignments import (
+    Assignment,
+    Norm,
+    clip_norm,
+    euclidean,
+    hard_assignment,
+    in_norm,
+    nearest_to,
+    one_cell,
+    residuals_about,
+    soft_assignment,
+)
+from sklearn_dptda.rows._localisation import localise
+from sklearn_dptda.rows._moments import KEPT, FitBudget, Moments, MomentWeights
+from sklearn_dptda.rows._rows import Rows
+from sklearn_dptda.utils._distances import farthest_first
+
+
+@dataclass(frozen=True)
+class _Rules:
+    """Public numbers of the steps, measured in doc/measured/clusters.md.
+
+    Radii are in root mean square radii of the standardised rows.
+    """
+
+    # Share for standardising, of what localisation has left of a fit's budget.
+    standard_share: float = 0.08
+    # Rows are clipped at this radius once they are standardised.
+    row_radius: float = 2.0
+    # In more columns principal axes would be noise, and slow: the columns stand for them.
+    most_turned: int = 64
+    # Least eigenvalue of the axes, as a share of the mean variance: below it, the noise of a
+    # covariance says nothing on a direction.
+    flat: float = 0.02
+    # Residuals are clipped here, and at a smaller radius where many cells share a volume.
+    residual_radius: float = 0.7
+    cell_radius: float = 1.3
+    # Share of all k-means steps for the steps of cells to start from, and their number.
+    start_share: float = 0.4
+    start_steps: int = 3
+    # Cells hold this many standard deviations of the noise of a count on average, and at least.
+    mean_count: float = 5.0
+    least_count: float = 3.0
+    # Numbers of cells for each centre, at least and at most, and of cells where the number of
+    # clusters is to be found.
+    fewest_cells: int = 2
+    most_cells: int = 6
+    most_cells_to_count: int = 512
+    # Centres to spare where clusters were counted and are to be merged.
+    spare: int = 4
+    # Clusters of cells are far apart where a length in single linkage is so many times the next.
+    # So many cells for each of the usual clusters say something; that share of them can be
+    # clusters, and at most so many.
+    clear_ratio: float = 1.3
+    cells_per_cluster: int = 3
+    clustered_share: float = 0.9
+    most_found: int = 128
+    # Least eigenvalues of covariances, as a share of the mean pooled variance: where components
+    # are to be merged, and from what the noise allows, times a part, where they are not.
+    floor: float = 0.02
+    least_floor: float = 0.005
+    part_of_noise: float = 0.1
+    # Rows, times the privacy parameter, for each column of each component: so many times the
+    # square of the number of mixture steps that they allow for.
+    rows_of_steps: float = 4.0
+    most_steps: int = 20
+    # Components that are to be merged need no shapes of their own.
+    merged_steps: int = 2
+    # Covariances of which less than this part of their differences is no noise are made one.
+    differing: float = 0.5
+    # Share of k-means steps, of what standardising leaves; mixture steps have the rest.
+    kmeans_share: float = 0.45 / 0.95
+
+
+RULES = _Rules()
+# Centres where their number is not given, unless more clusters than these are far apart.
+USUAL_CENTRES = 8
+_STANDARD_WEIGHTS = MomentWeights(0.2, 0.4, 0.4)
+# Under replace-one a count as heavy as the sum is free.
+KMEANS_WEIGHTS = {"add-remove": MomentWeights(0.3, 0.7), "replace-one": MomentWeights(0.5, 0.5)}
+_MIXTURE_WEIGHTS = MomentWeights(0.1, 0.3, 0.6)
+
+
+@dataclass(frozen=True)
+class Standardised:
+    """Records about a private centre, in units of one private scale.
+
+    ``rows`` have norm at most ``2 * sqrt(n_features)``, and ``n_rows`` is their private number;
+    columns of ``axes`` are private principal axes, as long as the standard deviations; ``budget``
+    is what is left for all that follows.
+    """
+
+    rows: Rows
+    centre: FloatArray
+    scale: float
+    axes: FloatArray
+    n_rows: float
+    budget: FitBudget
+
+    @property
+    def n_features(self) -> int:
+        """Dimension of the records."""
+        return self.rows.n_features
+
+    def back(self, means: FloatArray) -> FloatArray:
+        """Means in the units of the cube."""
+        return self.centre + self.scale * means
+
+
+def standardise(rows: Rows, budget: FitBudget) -> Standardised:
+    """Release centre, scale and principal axes of all records, and apply the first two.
+
+    Noise of moments is relative to the ball that records are clipped to: a private one first.
+    """
+    d = rows.n_features
+    middle, ball, spent = localise(rows, budget)
+    budget = budget.rest(spent)
+    radius = in_norm(ball, d, budget.norm)
+    moments = budget.release(
+        rows,
+        one_cell(middle, radius, budget.norm),
+        1,
+        weights=_STANDARD_WEIGHTS,
+        share=RULES.standard_share,
+        kind="full" if d <= RULES.most_turned else "diag",
+    )
+    count = moments.floored_counts[0]
+    offset = radius * moments.sums[0] / count
+    offset = offset / max(float(np.linalg.norm(offset)) / ball, 1.0)
+    assert moments.second_moments is not None
+    covariance = radius**2 * moments.second_moments[0] / count - np.outer(offset, offset)
+    centre, most = middle + offset, ball**2 / d
+    scale = float(np.sqrt(np.clip(np.trace(covariance) / d, 1e-4 * most, most)))
+    values, vectors = np.linalg.eigh(covariance / scale**2)
+    limit = RULES.row_radius * d**0.5
+    return Standardised(
+        rows.map(partial(_in_units, centre=centre, scale=scale, limit=limit)),
+        centre,
+        scale,
+        vectors * np.sqrt(np.clip(values, RULES.flat, d)),
+        float(count),
+        budget.rest(RULES.standard_share),
+    )
+
+
+def _in_units(part: FloatArray, centre: FloatArray, scale: float, limit: float) -> FloatArray:
+    return clip_norm((part - centre) / scale, limit) * limit
+
+
+def split_light(
+    centres: FloatArray, moments: Moments, spread: float, rng: np.random.Generator
+) -> FloatArray:
+    """Move the centres of light clusters, by noisy counts alone, next to the heaviest ones.
+
+    They go as far as ``spread``, in directions that ``rng`` draws independently of the records.
+    """
+    centres, counts = centres.copy(), np.maximum(moments.counts, 0.0)
+    light = max(3 * moments.sd_count, 0.02 * counts.sum() / len(counts))
+    for cell in np.flatnonzero(moments.counts < light):
+        heavy = int(np.argmax(counts))
+        direction = rng.standard_normal(centres.shape[1])
+        direction *= spread / float(np.linalg.norm(direction))
+        centres[cell] = centres[heavy] + direction
+        centres[heavy] = centres[heavy] - direction
+        counts[heavy] /= 2
+        counts[cell] = counts[heavy]
+    return centres
+
+
+def packed_points(n: int, n_features: int, rng: np.random.Generator) -> FloatArray:
+    """Points far apart in the unit ball, without looking at data: farthest points first."""
+    candidates = rng.standard_normal((max(2000, 100 * n), n_features))
+    candidates /= np.linalg.norm(candidates, axis=1, keepdims=True)
+    candidates *= rng.uniform(size=(len(candidates), 1)) ** (1 / n_features)
+    return candidates[far_apart(candidates, n)]
+
+
+def far_apart(points: FloatArray, n: int) -> IntArray:
+    """Indices of ``n`` points, the first one and then always the farthest from those before."""
+    return farthest_first(lambda i: ((points - points[i]) ** 2).sum(axis=1), n)[0]
+
+
+def initial_centres(data: Standardised, n: int, rng: np.random.Generator) -> FloatArray:
+    """Centres far apart in the ball of twice the size of the records' private ellipsoid."""
+    return data.n_features**0.5 * packed_points(n, data.n_features, rng) @ data.axes.T
+
+
+def inside(centres: FloatArray) -> FloatArray:
+    """Keep centres where records can be."""
+    limit = RULES.row_radius * centres.shape[1] ** 0.5
+    return centres / np.maximum(euclidean(centres) / limit, 1.0)[:, None]
+
+
+@dataclass(frozen=True)
+class NoisyClusters:
+    """Centres and numbers of rows, and standard deviations of the noise in both.
+
+    The noise is that of one release, given all before it, to first order: relative to numbers of
+    rows, and without shrinkage, which makes errors smaller on average.
+    """
+
+    centres: FloatArray
+    counts: FloatArray
+    sd_centres: FloatArray
+    sd_counts: FloatArray
+
+    @property
+    def weights(self) -> FloatArray:
+        """Shares of the rows."""
+        return self.counts / self.counts.sum()
+
+    @property
+    def sd_weights(self) -> FloatArray:
+        """Standard deviations of the noise in the shares: counts over a sum that has it too."""
+        variances, weights = self.sd_counts**2, self.weights
+        total = variances * (1 - 2 * weights) + weights**2 * variances.sum()
+        return np.sqrt(total) / self.counts.sum()
+
+    @property
+    def within_noise(self) -> BoolArray:
+        """Which clusters have no more rows than noise makes."""
+        return self.counts <= KEPT * self.sd_counts
+
+
+@dataclass(frozen=True)
+class NoisyStep:
+    """Moments of cells about some centres, in units of a radius, and what follows from them.
+
+    The radius is a number, or one for each cell, of shape (n_cells, 1).
+    """
+
+    centres: FloatArray
+    radius: float | FloatArray
+    moments: Moments
+
+    @property
+    def counts(self) -> FloatArray:
+        """Noisy counts, floored."""
+        return self.moments.floored_counts
+
+    @property
+    def means(self) -> FloatArray:
+        """Means of the cells."""
+        return inside(self.centres + self.radius * self.moments.shrunk_steps())
+
+    def clusters(self) -> NoisyClusters:
+        """Each cell as a cluster."""
+        everything = np.arange(len(self.centres))
+        return self.pooled(everything, everything, self.means)
+
+    def pooled(
+        self,
+        cells: IntArray,
+        labels: IntArray,
+        means: FloatArray,
+        sd_counts: FloatArray | None = None,
+    ) -> NoisyClusters:
+        """Clusters of some cells, by their labels, about the means of their rows.
+
+        A row that noise makes in a cell pulls a mean to the cell's centre, since the moments are
+        about that one. ``sd_counts``, of all cells, are as they were released where none are given.
+        """
+        k, d = means.shape
+        if sd_counts is None:
+            sd_counts = np.full(len(self.centres), self.moments.sd_count)
+        radii = np.broadcast_to(self.radius, (len(self.centres), 1))[cells]
+        pulls = sd_counts[cells, None] * (self.centres[cells] - means[labels])
+        variances = np.zeros((k, d))
+        np.add.at(variances, labels, pulls**2 + (radii * self.moments.sd_sum) ** 2)
+        counts: FloatArray = np.bincount(labels, self.counts[cells], minlength=k).astype(float)
+        return NoisyClusters(
+            means,
+            counts,
+            np.sqrt(variances) / counts[:, None],
+            np.sqrt(np.bincount(labels, sd_counts[cells] ** 2, minlength=k)),
+        )
+
+
+def residual_radius(data: Standardised, n_cells: int) -> float:
+    """Where residuals are clipped, in the budget's norm.
+
+    Cells that share a volume are the narrower the more there are.
+    """
+    d = data.n_features
+    radius = d**0.5 * min(RULES.residual_radius, RULES.cell_radius * n_cells ** (-1 / d))
+    return float(in_norm(radius, d, data.budget.norm))
+
+
+def kmeans_steps(
+    data: Standardised,
+    centres: FloatArray,
+    n_steps: int,
+    *,
+    share: float,
+    rng: np.random.Generator,
+    finer: float = 1.0,
+) -> NoisyStep:
+    """Move centres to the private means of their records; the last step.
+
+    ``share`` is that of all steps together; ``rng`` is for the places of centres that lose their
+    records, and ``finer`` makes these nearer to those that they leave.
+    """
+    budget = data.budget
+    spread = 0.5 * RULES.residual_radius * data.n_features**0.5 * finer
+    for step in range(n_steps):
+        # Wide at first, while centres may be far from their records.
+        radius = residual_radius(data, len(centres)) * (2.0 if step == 0 else 1.0)
+        moments = budget.release(
+            data.rows,
+            hard_assignment(nearest_to(centres), residuals_about(centres, radius, budget.norm)),
+            len(centres),
+            weights=KMEANS_WEIGHTS[budget.adjacency],
+            share=share / n_steps,
+        )
+        last = NoisyStep(centres, radius, moments)
+        centres = last.means
+        if step < n_steps - 1:
+            centres = split_light(centres, moments, spread, rng)
+    return last
+
+
+def moved_centres(
+    data: Standardised,
+    n: int | None,
+    n_steps: int,
+    *,
+    share: float,
+    rng: np.random.Generator,
+    merged: bool = False,
+) -> NoisyStep:
+    """Centres after so many k-means steps: the last one.
+
+    Where noise allows for cells, the first three steps move cells, whose clusters are the initial
+    centres of the others; else these are far apart. With ``n=None`` their number is that of
+    clusters of cells far apart, if that is clear, or 8. Centres to be ``merged`` start on both
+    sides along the principal axes, if these are enough, whatever their signs are: components in
+    the tails, which merging cuts off, come from there.
+    """
+    at_least = n or USUAL_CENTRES
+    along_axes = merged and at_least <= 2 * data.n_features
+    initial = partial(_both_sides, data) if along_axes else partial(initial_centres, data, rng=rng)
+    first = RULES.start_share * share
+    most = RULES.most_cells * n if n else RULES.most_cells_to_count
+    n_cells = int(min(data.n_rows / _mean_count(data.budget, first), most))
+    few_steps, few_cells = n_steps <= RULES.start_steps, n_cells < RULES.fewest_cells * at_least
+    if few_steps or few_cells or (n and along_axes):
+        return kmeans_steps(data, initial(at_least), n_steps, share=share, rng=rng)
+    cells = initial_centres(data, n_cells, rng)
+    finer = n_cells ** (-1 / data.n_features)
+    step = kmeans_steps(data, cells, RULES.start_steps, share=first, rng=rng, finer=finer)
+    cells, moments = step.means, step.moments
+    kept = np.flatnonzero(moments.counts > RULES.least_count * moments.sd_count)
+    if len(kept) < at_least:
+        kept = np.argsort(-moments.counts)[:at_least]
+    cells, weights = cells[kept], np.maximum(moments.counts[kept], 1.0)
+    found = n or far_clusters(cells)
+    if found is None and along_axes:
+        centres = initial(USUAL_CENTRES)
+    else:
+        spare = RULES.spare if merged else 0
+        n = n or (USUAL_CENTRES if found is None else min(found + spare, len(cells)))
+        kmeans = KMeans(n, n_init=10, random_state=0)
+        centres = kmeans.fit(cells, sample_weight=weights).cluster_centers_
+    return kmeans_steps(data, centres, n_steps - RULES.start_steps, share=share - first, rng=rng)
+
+
+def far_clusters(cells: FloatArray) -> int | None:
+    """Number of clusters of cells that are far apart, if it is clear and more than the usual one.
+
+    The largest ratio of successive lengths in single linkage, among numbers that leave clusters
+    with several cells.
+    """
+    most = min(int(RULES.clustered_share * len(cells)), RULES.most_found)
+    if len(cells) < RULES.cells_per_cluster * USUAL_CENTRES:
+        return None
+    lengths = linkage(cells, "single")[::-1, 2][:most]
+    ratios = lengths[:-1] / np.maximum(lengths[1:], np.finfo(float).tiny)
+    number = int(ratios.argmax()) + 2
+    return number if number > USUAL_CENTRES and ratios.max() >= RULES.clear_ratio else None
+
+
+def _mean_count(budget: FitBudget, share: float) -> float:
+    """Rows that a cell should have."""
+    weights = KMEANS_WEIGHTS[budget.adjacency]
+    declared = weights.sensitivity(budget.adjacency, budget.norm)
+    sd = budget.deviation(budget.scale(declared, share / RULES.start_steps)) / weights.roots[0]
+    return max(RULES.mean_count * sd, 1.0)
+
+
+def _both_sides(data: Standardised, n: int) -> FloatArray:
+    """Centres on both sides along the longest axes, as far out as a row is in all columns."""
+    axes = data.n_features**0.5 * data.axes.T[::-1]
+    return np.stack([axes, -axes], axis=1).reshape(-1, data.n_features)[:n]
+
+
+@dataclass(frozen=True)
+class MixtureStep(NoisyStep):
+    """A step of which second moments make covariances, with eigenvalues above a floor."""
+
+    floor: float
+
+    def parameters(self) -> tuple[FloatArray, FloatArray, float]:
+        """Means, full covariances, and what part of the differences of these is no noise."""
+        steps = self.moments.shrunk_steps()
+        covariances, differing = self.moments.shrunk_covariances(steps, self.floor)
+        return self.means, self.radius**2 * covariances, differing
+
+    def components(self) -> tuple[NoisyClusters, FloatArray]:
+        """Clusters and full covariances, without what is hardly above the noise."""
+        kept = np.flatnonzero(self.moments.above_noise(self.counts))
+        means, covariances, _ = self.parameters()
+        return self.pooled(kept, np.arange(len(kept)), means[kept]), covariances[kept]
+
+    def redrawn(self, rng: np.random.Generator) -> "MixtureStep":
+        """The same after as much noise once more."""
+        return replace(self, moments=self.moments.redrawn(rng))
+
+
+def mixture_steps(
+    data: Standardised,
+    centres: FloatArray,
+    n_steps: int,
+    *,
+    share: float,
+    kind: CovarianceType | Literal["auto"] = "full",
+    soft: bool = False,
+    floor: float = RULES.floor,
+) -> MixtureStep:
+    """Fit components with covariances, from the partition of nearest centres.
+
+    ``share`` is that of all steps together, half of it for the last one, which is returned; with
+    ``kind="auto"`` covariances are full until their differences are found to be noise, and tied
+    from there on; with ``soft``, records belong to components in parts from the second step on.
+    """
+    radius = residual_radius(data, len(centres))
+    density: MixtureDensity | None = None
+    now: CovarianceType = "full" if kind == "auto" else kind
+
+    def step(step_share: float) -> MixtureStep:
+        moments = data.budget.release(
+            data.rows,
+            _assignment(centres, density, radius, data.budget.norm, soft),
+            len(centres),
+            weights=_MIXTURE_WEIGHTS,
+            share=step_share,
+            kind=now,
+            soft=soft and density is not None,
+        )
+        return MixtureStep(centres, radius, moments, floor)
+
+    for _ in range(n_steps - 1):
+        made = step(share / 2 / (n_steps - 1))
+        centres, covariances, differing = made.parameters()
+        density = MixtureDensity(made.counts, centres, covariances)
+        if kind == "auto" and differing < RULES.differing:
+            now = "tied"
+    return step(share if n_steps == 1 else share / 2)
+
+
+def steps_and_floor(data: Standardised, n_components: int, share: float) -> tuple[int, float]:
+    """Number of mixture steps, and least eigenvalues, that private numbers of rows allow for.
+
+    Shapes of overlapping components take many steps and thin covariances; noise takes few and
+    thick ones.
+    """
+    d, budget = data.n_features, data.budget
+    rows = budget.total * data.n_rows / (n_components * d)
+    allowed = math.sqrt(min(rows, 1e6) / RULES.rows_of_steps)
+    n_steps = 1 + int(np.clip(allowed, 1, RULES.most_steps - 1))
+    declared = _MIXTURE_WEIGHTS.sensitivity(budget.adjacency, budget.norm)
+    sd = budget.deviation(budget.scale(declared, share / 2)) / _MIXTURE_WEIGHTS.roots[2]
+    # The noise of a covariance, as a share of the variance of rows spread over a cell.
+    noise = 4 * d**1.5 * sd * n_components / max(data.n_rows, 1.0)
+    return n_steps, float(np.clip(RULES.part_of_noise * noise, RULES.least_floor, RULES.floor))
+
+
+def _assignment(
+    centres: FloatArray, density: MixtureDensity | None, radius: float, norm: Norm, soft: bool
+) -> Assignment:
+    residuals = residuals_about(centres, radius, norm)
+    if density is None:
+        return hard_assignment(nearest_to(centres), residuals)
+    if soft:
+        parts = partial(responsibilities_by_rows, density=density)
+        return soft_assignment(parts, residuals, len(centres))
+    return hard_assignment(likeliest(density), residuals)

@@ -1,0 +1,85 @@
+"""Algorithm 2 of Byun, Choi and Lee: a private mixture by raw moments in the box.
+
+Proof: doc/theory/private_mixtures.md, "Why not the published covariance step".
+"""
+
+from functools import partial
+
+import numpy as np
+
+from sklearn_dptda.cluster._mixture_density import MixtureDensity, likeliest
+from sklearn_dptda.cluster._noisy_steps import NoisyStep, packed_points
+from sklearn_dptda.rows._assignments import clip_norm, hard_assignment
+from sklearn_dptda.rows._moments import KEPT, MomentWeights, clip_eigenvalues
+
+# In the cube: variances below it are noise.
+_RAW_FLOOR = 1e-3
+# The published algorithm states no start: one public start, the same in every fit.
+_RAW_START = 0
+# Components of less than this part of an average one have died, also without noise.
+_DEAD = 0.02
+
+
+def fit_raw_mixture(rows, n_components, n_steps, budget):
+    """Fit a mixture by raw moments in the cube: Algorithm 2 of Byun, Choi and Lee.
+
+    The printed covariance step sums squares about noisy means and has no bounded sensitivity. Here
+    count, sum and raw second moment of a cell are released together, and the covariance is
+    computed from them: the reading under which the paper's proposition holds. It states neither a
+    start nor what becomes of components without rows: these split the heaviest ones. Returns
+    clusters and covariances.
+    """
+    d = rows.n_features
+    # Unit weights of raw moments, in units of the ball around the cube.
+    weights = MomentWeights(1.0, d, d**2)
+    centres = d**0.5 * packed_points(n_components, d, np.random.default_rng(_RAW_START))
+    centres = np.clip(centres, -1.0, 1.0)
+    covariances = np.tile(np.eye(d) / 3, (n_components, 1, 1))
+    counts = np.ones(n_components)
+    for step in range(n_steps):
+        density = MixtureDensity(counts, centres, covariances)
+        moments = budget.release(
+            rows,
+            hard_assignment(likeliest(density), partial(_residuals_about_zero, d=d)),
+            n_components,
+            weights=weights,
+            share=1 / n_steps,
+            kind="full",
+        )
+        counts = moments.floored_counts
+        centres = np.clip(d**0.5 * moments.sums / counts[:, None], -1.0, 1.0)
+        second_moments = d * moments.second_moments / counts[:, None, None]
+        covariances = second_moments - centres[:, :, None] * centres[:, None, :]
+        # No variance in the cube is above one.
+        covariances = clip_eigenvalues(covariances, _RAW_FLOOR, 1.0)
+        if step < n_steps - 1:
+            counts, centres, covariances = _split_dead(moments, counts, centres, covariances)
+    kept = np.flatnonzero(moments.above_noise(counts))
+    about_zero = NoisyStep(np.zeros_like(centres), d**0.5, moments)
+    return about_zero.pooled(kept, np.arange(len(kept)), centres[kept]), covariances[kept]
+
+
+def _split_dead(moments, counts, centres, covariances):
+    """Components that may have no rows become halves of the heaviest ones, by noisy counts alone.
+
+    Halves lie a standard deviation off along the longest axis, and keep the covariance.
+    """
+    least = max(KEPT * moments.sd_count, _DEAD * np.maximum(moments.counts, 0.0).mean())
+    dead = moments.counts < least
+    if dead.all():
+        return counts, centres, covariances
+    counts, centres, covariances = np.where(dead, 0.0, counts), centres.copy(), covariances.copy()
+    for cell in np.flatnonzero(dead):
+        heavy = int(counts.argmax())
+        values, axes = np.linalg.eigh(covariances[heavy])
+        away = values[-1] ** 0.5 * axes[:, -1]
+        centres[cell], centres[heavy] = np.clip(
+            [centres[heavy] + away, centres[heavy] - away], -1.0, 1.0
+        )
+        covariances[cell] = covariances[heavy]
+        counts[cell] = counts[heavy] = counts[heavy] / 2
+    return counts, centres, covariances
+
+
+def _residuals_about_zero(part, cells, d):
+    return clip_norm(part, d**0.5)
