@@ -1,4 +1,7 @@
-"""A private mixture whose components are merged into clusters of any shape."""
+"""A private mixture whose components are merged into clusters of any shape.
+
+Proof: doc/theory/private_mixtures.md, "Starts, numbers of steps, kinds of covariances".
+"""
 
 from collections.abc import Callable
 from numbers import Integral

@@ -2,6 +2,8 @@
 
 A function of the mixture's parameters alone. What of it is the published algorithm, and what is
 different: ``doc/reproduction.md``.
+
+Proof: doc/theory/private_mixtures.md, "The published flow".
 """
 
 from dataclasses import dataclass
