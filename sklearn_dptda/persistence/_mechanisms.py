@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import chain, islice
 from math import comb, perm
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,6 +32,7 @@ from sklearn_dptda.privacy import NoiseSource, bounded_range_rate
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils._distances import bottleneck_distance
 
+BASE_MEASURES = ("uniform", "spike-slab", "poisson")
 # Share of epsilon that pays for the share of clipped points, where that is asked for.
 CLIPPED_SHARE = 0.05
 # Steps of the grid in the entropic scale of one point of a diagram, at least. Finer grids are
@@ -129,8 +130,8 @@ class ExactMechanism:
         # Births can be grid.size apart: the last level must hold every diagram, or supports
         # would depend on the data.
         table = decay_table(per_step.numerator, per_step.denominator, grid.size + 1)
-        spike = self.spike
-        if isinstance(spike, str):
+        spike = cast(float, self.spike)
+        if self.spike == "auto":
             spike = spike_of_range(self.rate * upper / sensitivity, self.max_points)
         measure = make_base_measure(
             self.base_measure,
@@ -250,12 +251,16 @@ def make_base_measure(
             comb(max_points, m) * (odds_num * area) ** (max_points - m) * odds_den**m
             for m in range(max_points + 1)
         ]
-    else:
+    elif name == "poisson":
         num, den = float(mean).as_integer_ratio()
         weights = [
             num**m * (den * area) ** (max_points - m) * perm(max_points, max_points - m)
             for m in range(max_points + 1)
         ]
+    else:
+        raise ValueError(
+            f"Unknown base measure {quoted(name)}; known are {', '.join(BASE_MEASURES)}."
+        )
     return BaseMeasure(size, tuple(weights), linear)
 
 

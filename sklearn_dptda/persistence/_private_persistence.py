@@ -21,6 +21,7 @@ from sklearn_dptda.persistence._cubical import (
 )
 from sklearn_dptda.persistence._error_statement import errors_of_fit
 from sklearn_dptda.persistence._mechanisms import (
+    BASE_MEASURES,
     CLIPPED_SHARE,
     MAX_GRID_SIZE,
     STEPS_PER_SCALE,
@@ -182,7 +183,7 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         "max_points": [Interval(Integral, 1, 30, closed="both")],
         "mechanism": [StrOptions({"exact", "mcmc"})],
         "utility": [StrOptions({"max", "sum"})],
-        "base_measure": [StrOptions({"spike-slab", "uniform", "poisson"})],
+        "base_measure": [StrOptions(set(BASE_MEASURES))],
         "spike": [Interval(Real, 0, 1, closed="neither"), StrOptions({"auto"})],
         "mean_points": [Interval(Real, 0, None, closed="neither")],
         "slab": [StrOptions({"uniform", "persistence"})],

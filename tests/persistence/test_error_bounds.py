@@ -319,6 +319,11 @@ def test_bad_numbers_are_named(options, message):
         epsilon_for_error(0.1, PrivatePersistence(), **public)
 
 
+def test_parameters_that_no_fit_has_checked_are_named():
+    with pytest.raises(ValueError, match="Unknown base measure 'gamma'"):
+        bottleneck_error_bound(PrivatePersistence(base_measure="gamma"), 0.01, 1.0)
+
+
 def test_more_features_than_points_have_no_bound():
     private = PrivatePersistence(5.0, max_points=2)
     assert math.isinf(bottleneck_error_bound(private, 0.001, 1.0, n_features=3))
