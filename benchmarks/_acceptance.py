@@ -10,10 +10,8 @@ import numpy as np
 from benchmarks._diagrams import noisy_diagram
 from benchmarks._table import Table
 from benchmarks._timing import once
-from sklearn_dptda.persistence._base_measure import make_base_measure
-from sklearn_dptda.persistence._exact_sampler import ExactSampler, decay_table
-from sklearn_dptda.persistence._level_sets import DiagramBall
-from sklearn_dptda.persistence._mechanisms import make_grid
+from sklearn_dptda.persistence._exact_sampler import DiagramBall, ExactSampler, decay_table
+from sklearn_dptda.persistence._mechanisms import make_base_measure, make_grid
 from sklearn_dptda.privacy import NoiseSource
 
 SIZES, MAX_POINTS, EPSILONS = (3, 50, 500, 2000), (1, 3, 5, 10, 20), (0.1, 1.0, 10.0)

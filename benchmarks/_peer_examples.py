@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.datasets import make_blobs, make_circles, make_moons
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_dptda.datasets import load_pulsar
+from sklearn_dptda.datasets import load_table
 
 # Where the two-dimensional scenes of the CLUTO papers are looked for.
 _SCENES = {"cluto-t4": ("cluto_t4_8k.npz", 9.0, 11), "cluto-t7": ("cluto_t7_10k.npz", 12.0, 20)}
@@ -57,7 +57,7 @@ def examples(quick):
     X, y = make_moons(5000, noise=0.08, random_state=0)
     yield _boxed("our moons", StandardScaler().fit_transform(X), y, 0.2, 7)
     try:
-        data = load_pulsar()
+        data = load_table("pulsar")
     except FileNotFoundError as error:
         print(error)
         return

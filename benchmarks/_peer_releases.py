@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 from benchmarks._ask import ask, missing
 from benchmarks._table import Table
 from benchmarks._timing import once, summary
-from sklearn_dptda.datasets import load_pulsar, make_two_circles
+from sklearn_dptda.datasets import load_table, make_two_circles
 from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import NoiseSource, gaussian_mu
@@ -34,7 +34,7 @@ def _components(quick):
     sources = [("digits, 64 columns, the best eight", digits, 0.0, 16.0)]
     if not quick:
         try:
-            X = load_pulsar().data
+            X = load_table("pulsar").data
             X = (X - X.min(axis=0)) / np.ptp(X, axis=0)
             sources.append(("pulsar, 8 columns, the best two", X, 0.0, 1.0))
         except FileNotFoundError as error:

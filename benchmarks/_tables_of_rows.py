@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.datasets import get_data_home, make_blobs, make_circles, make_moons
 from sklearn.manifold import TSNE
 
-from sklearn_dptda.datasets import load_magic, load_pulsar, load_shuttle, load_sloan, load_usps
+from sklearn_dptda.datasets import load_table
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,9 @@ def tasks(quick):
     yield _boxed("blobs, 8-D", *make_blobs(n, n_features=8, centers=5, random_state=0), 10, 5)
     if quick:
         return
-    for name, load, n_components in (
-        ("pulsar", load_pulsar, 6),
-        ("magic", load_magic, 6),
-        ("shuttle", load_shuttle, 12),
-        ("sloan", load_sloan, 6),
-    ):
+    for name, n_components in (("pulsar", 6), ("magic", 6), ("shuttle", 12), ("sloan", 6)):
         try:
-            data = load()
+            data = load_table(name)
         except FileNotFoundError as error:
             print(error)
             continue
@@ -65,7 +60,7 @@ def _boxed(name, X, y, n_components, n_clusters):
 
 def _usps():
     """Digits in three dimensions by t-SNE, which no guarantee covers: the paper's table."""
-    data = load_usps()
+    data = load_table("usps")
     path = Path(get_data_home()) / "usps_tsne_3d.npy"
     if not path.is_file():
         embedding = TSNE(3, init="pca", random_state=0).fit_transform(data.data.astype(np.float32))

@@ -28,7 +28,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Bunch
 
 from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoGMorse, DPTree, MorseMerging
-from sklearn_dptda.datasets import load_magic, load_pulsar
+from sklearn_dptda.datasets import load_table
 
 EPSILONS, N_SEEDS = [0.5, 1.0, 2.0, 5.0, 10.0], 5
 # sphinx_gallery_start_ignore
@@ -51,9 +51,9 @@ def made_up_table(n, n_columns):
 
 
 tables = {}
-for name, load, shape in (("pulsar", load_pulsar, (9273, 8)), ("MAGIC", load_magic, (19_020, 10))):
+for name, shape in (("pulsar", (9273, 8)), ("MAGIC", (19_020, 10))):
     try:
-        tables[name] = load()
+        tables[name] = load_table(name.lower())
     except FileNotFoundError:
         print(f"{name} is not at hand: made-up rows of the same shape")
         tables[f"made up, {shape[0]} rows"] = made_up_table(*shape)

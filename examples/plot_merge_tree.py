@@ -6,12 +6,12 @@ How ``MorseMerging`` makes clusters of a mixture that has more components than t
 are clusters, and how ``DPMoGMorse`` does the same to a private one.
 
 * A *mode* is a top of the density. Most components have one of their own.
-* A *pass* is the highest point of the best way between two modes. Its height is
+* A *saddle* is the highest point of the best path between two modes. Its height is
   minus the log density, above the highest mode, in nats: at 1 nat the density is
   ``1 / e`` of its largest value, at 7 nats less than a thousandth.
-* Modes are joined in the order of their passes, the lowest height first. That is a
+* Modes are joined in the order of their saddles, the lowest height first. That is a
   tree. The *persistence* of a mode is how far it stands out: from its own height to
-  that of the pass where it meets a higher mode.
+  that of the saddle where it meets a higher mode.
 * A cut of the tree makes the clusters.
 
 The tree is a function of the mixture's parameters and of no row. Where the mixture is
@@ -49,24 +49,24 @@ def scene(n, seed):
 X, _ = scene(5000, 0)
 fresh, truth = scene(3000, 10_000)
 
-# n_clusters=None cuts where the next pass is much higher than the last one.
+# n_clusters=None cuts where the next saddle is much higher than the last one.
 exact = MorseMerging(GaussianMixture(12, random_state=0)).fit(X)
 # The seed is for study: a real release leaves it out.
 private = DPMoGMorse(n_components=12, epsilon=2.0, bounds=BOUNDS, random_state=0).fit(X)
 print(private.privacy_guarantee_)
 both = {"no privacy: EM": exact, "private: ε = 2, δ = 10⁻⁶": private}
 for name, one in both.items():
-    passes = one.linkage_[:, 2]
+    saddles = one.linkage_[:, 2]
     ari = adjusted_rand_score(truth, one.predict(fresh))
-    print(f"{name}: {len(one.modes_)} modes, passes at", np.round(passes, 1), "nats")
+    print(f"{name}: {len(one.modes_)} modes, saddles at", np.round(saddles, 1), "nats")
     print(f"  cut in the largest gap: {one.n_clusters_} clusters, ARI on fresh rows {ari:.2f}")
 
 # %%
 # Density, tree and cut
 # ---------------------
 # On the right the number of clusters against the threshold: ``merge_threshold=t`` joins
-# across all passes up to ``t``. The largest gap between passes is the longest step of
-# that staircase, shaded, and ``n_clusters=None`` cuts in it. The noise moves the passes
+# across all saddles up to ``t``. The largest gap between saddles is the longest step of
+# that staircase, shaded, and ``n_clusters=None`` cuts in it. The noise moves the saddles
 # and lets two components share a mode; the long step stays.
 figure, axes = plt.subplots(
     2, 3, figsize=(15, 9), layout="constrained", width_ratios=(1.35, 1.2, 1)
@@ -77,9 +77,9 @@ for row, (name, one) in zip(axes, both.items(), strict=True):
     row[0].set(aspect="equal", xlabel="", ylabel="")
     DendrogramDisplay.from_estimator(one, ax=row[1], title="merge tree and its largest gap")
     row[1].set_ylim(top=top)
-    passes = one.linkage_[:, 2]
-    steps = np.concatenate([[0], passes, [top]])
-    counts = np.arange(len(passes) + 1, 0, -1)
+    saddles = one.linkage_[:, 2]
+    steps = np.concatenate([[0], saddles, [top]])
+    counts = np.arange(len(saddles) + 1, 0, -1)
     row[2].stairs(counts, steps, baseline=None, color="black", lw=2)
     widest = int(np.argmax(np.diff(steps[:-1])))
     gap = {"color": "#f0a92b", "alpha": 0.25, "lw": 0, "zorder": 0}
@@ -114,9 +114,9 @@ for cut in ({"n_clusters": 2}, {"n_clusters": 4}, {"threshold": 1.0}, {"threshol
 # Splinters
 # ---------
 # With many components and little budget, noise can break a splinter off a shape, behind
-# a pass as high as those between shapes. The cut then takes the splinter for a cluster
+# a saddle as high as those between shapes. The cut then takes the splinter for a cluster
 # and joins two true ones instead. ``min_cluster_weight`` is a least share of the rows of
-# a cluster, known beforehand: lighter ones are merged first, across their lowest passes.
+# a cluster, known beforehand: lighter ones are merged first, across their lowest saddles.
 #
 # ``FrozenEstimator`` keeps the private mixture as it is, so that merging it again costs
 # nothing and looks at no row: ``fit`` checks the number of columns only.

@@ -19,7 +19,7 @@ from sklearn.utils import Bunch
 
 from sklearn_dptda import CubicalPersistence, DTMFiltration, PrivacyAccountant, PrivatePersistence
 from sklearn_dptda.cluster import DPMoG
-from sklearn_dptda.datasets import load_emg, load_usps
+from sklearn_dptda.datasets import load_table
 from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.plotting import PersistenceDiagramDisplay
 from sklearn_dptda.preprocessing import PrivateBounds
@@ -45,7 +45,7 @@ if os.environ.get("SKLEARN_DPTDA_QUICK"):
 
 def load_images():
     try:
-        return load_usps(return_X_y=True)
+        return load_table("usps", return_X_y=True)
     except FileNotFoundError:
         print("the postal digits are not at hand: scikit-learn's small ones")
         X, y = load_digits(return_X_y=True)
@@ -179,7 +179,7 @@ def made_up_muscles(n=10_000):
 
 
 try:
-    data = load_emg()
+    data = load_table("emg")
 except FileNotFoundError:
     print("the electromyogram is not at hand: made-up muscles")
     data = made_up_muscles()

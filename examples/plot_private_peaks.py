@@ -4,7 +4,7 @@ Clusters that a private histogram shows
 
 ``DPToMATo`` releases one noisy histogram, and finds clusters of any shape, and how many
 there are, as post-processing: counts are smoothed and brought to unit variance, so that what
-the sides of a pass stand out by is a z-score against the noise of sampling and of privacy.
+the sides of a saddle stand out by is a z-score against the noise of sampling and of privacy.
 Where both stand out there are two clusters.
 """
 
@@ -67,7 +67,7 @@ print(fitted["moons"][0].privacy_guarantee_)
 
 # %%
 # The private histogram, the clusters of its cells with fresh points on top, and how far the
-# sides of each pass stand out: the clusters in colour, what noise alone does in grey.
+# sides of each saddle stand out: the clusters in colour, what noise alone does in grey.
 figure, axes = plt.subplots(3, 4, figsize=(13, 9.6), layout="constrained")
 for column, (name, (private, fresh, ours)) in zip(axes.T, fitted.items(), strict=True):
     (x0, x1), (y0, y1) = ((edges[0], edges[-1]) for edges in private.edges_)

@@ -154,7 +154,7 @@ for column, (name, (make, _, _, bounds)) in zip(axes.T, SCENES.items(), strict=T
         modes = one.modes_[one.mode_labels_ == k]
         look = {"c": COLOURS[number[k]], "marker": MARKERS[number[k]], "edgecolors": "white"}
         column[3].scatter(*modes.T, s=62, lw=1, zorder=5, **look)
-    column[3].set_title(f"{len(one.modes_)} modes, passes (×), merge tree (···)", fontsize=10)
+    column[3].set_title(f"{len(one.modes_)} modes, saddles (×), merge tree (···)", fontsize=10)
     low, high = (np.broadcast_to(end, 2) for end in bounds)
     for ax in column:
         ax.set(xticks=[], yticks=[], xlabel="", ylabel="", xlim=(low[0], high[0]))

@@ -116,19 +116,9 @@ FRAGMENTS = {
     # Data sets.
     "data_home": """
         data_home : str or path, default=None
-            Folder that holds the file, an ``.npz`` of the loader's name. None: the
+            Folder that holds the file, an ``.npz`` of the name of the data. None: the
             folder named by the environment variable ``SKLEARN_DPTDA_DATA``, else
             scikit-learn's data folder. Nothing is downloaded.
-    """,
-    "table_parameters": """
-        Parameters
-        ----------
-        data_home : str or path, default=None
-            Folder that holds the file, an ``.npz`` of the loader's name. None: the
-            folder named by the environment variable ``SKLEARN_DPTDA_DATA``, else
-            scikit-learn's data folder. Nothing is downloaded.
-        return_X_y : bool, default=False
-            Whether to return ``(data, target)`` alone.
     """,
     "file_errors": """
         Raises

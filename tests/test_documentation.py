@@ -40,10 +40,10 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def public_objects():
+def public_objects(packages=PACKAGES):
     """Classes and functions of all ``__all__`` lists, each under its shortest name."""
     found = {}
-    for package in PACKAGES:
+    for package in packages:
         module = importlib.import_module(sklearn_dptda.__name__ + package)
         for name in module.__all__:
             value = getattr(module, name)
@@ -58,6 +58,28 @@ def test_api_page_names_all_that_is_public():
     names = list(public_objects())
     assert len(names) > 100
     assert sorted(name for name in names if name not in named) == []
+
+
+def advanced_names():
+    """Names in the lists of the API page that are called advanced."""
+    lists = re.findall(
+        r"^\.\. rubric:: Advanced\n\n\.\. autosummary::\n(?:   :.*\n)*\n((?:   \w+\n)+)",
+        (DOC / "api.rst").read_text(encoding="utf-8"),
+        flags=re.MULTILINE,
+    )
+    return set(" ".join(lists).split())
+
+
+def test_the_main_surface_is_small_and_shown():
+    # Whatever is public beyond the bounds of the papers is in an example or on a page, unless the
+    # API page calls it advanced.
+    names = set(public_objects([package for package in PACKAGES if package != ".theory"]))
+    assert len(names) <= 120
+    advanced = advanced_names()
+    assert len(advanced) > 20 and advanced <= names
+    texts = [*(ROOT / "examples").rglob("*.py"), *DOC.glob("guide/*.md"), *DOC.glob("*.md")]
+    shown = {word for path in texts for word in re.findall(r"\w+", path.read_text("utf-8"))}
+    assert sorted(names - advanced - shown) == []
 
 
 def pages():
@@ -76,6 +98,17 @@ def test_relative_links_lead_somewhere(page):
             target = ROOT / "examples" / made
             target = target.parent if target.stem == "index" else target.with_suffix(".py")
         assert target.exists(), f"{page.name}: {link}"
+
+
+def test_pointers_from_code_to_proofs_lead_to_headings():
+    found = set()
+    for path in Path(sklearn_dptda.__file__).parent.rglob("*.py"):
+        text = " ".join(path.read_text(encoding="utf-8").split())
+        found |= set(re.findall(r'Proof: doc/theory/(\w+\.md), "([^"]+)"\.', text))
+    assert len(found) >= 10
+    for page, heading in found:
+        lines = (DOC / "theory" / page).read_text(encoding="utf-8").splitlines()
+        assert heading in {line.lstrip("# ") for line in lines if line.startswith("#")}, page
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)

@@ -24,7 +24,7 @@ from sklearn_dptda.cluster import (
     DPTree,
     MorseMerging,
 )
-from sklearn_dptda.datasets import load_pulsar, make_two_circles
+from sklearn_dptda.datasets import load_table, make_two_circles
 from sklearn_dptda.graph import EdgeFlip
 from sklearn_dptda.metric_privacy import (
     KNormMechanism,
@@ -152,7 +152,7 @@ MISTAKES = {
         "not symmetric: pass directed=True, or the larger of it and its transpose",
     ),
     "a data set that is not there": (
-        lambda X, a: load_pulsar(data_home="no/such/folder"),
+        lambda X, a: load_table("pulsar", data_home="no/such/folder"),
         FileNotFoundError,
         "Save it as pulsar.npz .* pass the folder as data_home",
     ),

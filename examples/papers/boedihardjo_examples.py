@@ -20,13 +20,13 @@ from sklearn_dptda.metric_privacy import (
     MetricExponentialMechanism,
     PrivateMeasure,
     UltrametricMechanism,
-    entropic_scale,
 )
 from sklearn_dptda.theory import (
     accuracy_bounds,
     baire_diametric_scale,
     baire_scale,
     diametric_scale,
+    entropic_scale,
     lipschitz_scale,
     measure_scale,
     normed_scale,

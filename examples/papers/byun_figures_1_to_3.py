@@ -87,7 +87,7 @@ ax.set(aspect="equal", title="level curves")
 ax.legend(loc="lower right")
 
 # %%
-# Figure 2: passes between centres, and the tree
+# Figure 2: saddles between centres, and the tree
 # ----------------------------------------------
 # By Algorithms 3 and 4. Heights in the tree are above the densest centre.
 tree = morse_linkage(WEIGHTS, MEANS, COVARIANCES, saddle_search="quadratic_strings")
@@ -100,7 +100,7 @@ for (i, j), place, joined in zip(tree.edges, tree.saddles, tree.linkage, strict=
     left.plot(*place, "x", color="#e0703a", ms=9, mew=2)
     left.annotate(f"({i}, {j})", np.add(place, 0.05))
     left.annotate(f"{joined[2] + tree.mode_heights.min():.2f}", place - [0.3, 0.12])
-left.set(aspect="equal", title="centres, and passes with their f")
+left.set(aspect="equal", title="centres, and saddles with their f")
 DendrogramDisplay(tree.linkage, mode_heights=tree.mode_heights).plot(right, title="merge tree")
 right.set_xlabel("centre")
 
@@ -110,7 +110,7 @@ right.set_xlabel("centre")
 # Points of least density on each string (red), and where the flow leads from there (numbers). Each
 # string is the parabola through both centres whose vertex is the last number. The flow is longer
 # here than in the library, so that the points can be told apart. Newton steps from the last one
-# end at the pass.
+# end at the saddle.
 WEIGHTS, MEANS = np.array([0.5, 0.5]), np.array([[-0.6, -0.2], [0.6, -0.1]])
 COVARIANCES = np.array([[[0.09, 0.06], [0.06, 0.07]], [[0.08, -0.06], [-0.06, 0.09]]])
 N_POINTS, N_STRINGS, FLOW = 20, 5, 0.2

@@ -35,19 +35,12 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
 from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG, DPMoGMorse, DPTree, MorseMerging
-from sklearn_dptda.datasets import (
-    load_emg,
-    load_magic,
-    load_pulsar,
-    load_shuttle,
-    load_sloan,
-    load_usps,
-)
+from sklearn_dptda.datasets import load_table
 
 
 def embedded_digits():
     """Digits in three dimensions, kept for the next time."""
-    data, path = load_usps(), Path(get_data_home()) / "usps_tsne_3d.npy"
+    data, path = load_table("usps"), Path(get_data_home()) / "usps_tsne_3d.npy"
     if not path.is_file():
         tsne = TSNE(3, init="pca", random_state=0)
         np.save(path, tsne.fit_transform(data.data.astype(np.float32)))
@@ -57,11 +50,11 @@ def embedded_digits():
 
 # Classes and components.
 TABLES = {
-    "shuttle": (load_shuttle, 7, 12),
-    "EMG": (load_emg, 6, 10),
-    "MAGIC": (load_magic, 2, 6),
-    "Sloan": (lambda: load_sloan(physical=False), 3, 6),
-    "pulsar": (load_pulsar, 2, 6),
+    "shuttle": (lambda: load_table("shuttle"), 7, 12),
+    "EMG": (lambda: load_table("emg"), 6, 10),
+    "MAGIC": (lambda: load_table("magic"), 2, 6),
+    "Sloan": (lambda: load_table("sloan", physical=False), 3, 6),
+    "pulsar": (lambda: load_table("pulsar"), 2, 6),
     "USPS": (embedded_digits, 10, 13),
 }
 EPSILONS, DELTA, N_SEEDS = [10.0, 5.0, 2.0, 1.0, 0.5], 1e-5, 5

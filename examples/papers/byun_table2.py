@@ -39,7 +39,7 @@ from scipy.linalg import solve_triangular
 from sklearn.metrics import adjusted_rand_score
 
 from sklearn_dptda.cluster import DPMoGMorse, morse_linkage
-from sklearn_dptda.datasets import load_magic, load_pulsar
+from sklearn_dptda.datasets import load_table
 
 N_STEPS = 10
 
@@ -199,9 +199,9 @@ def verdict(runs, published):
 # ---------
 tables, curves = {}, {}
 everything = {(variation, swept): {} for variation in VARIATIONS for swept in SWEPT}
-for name, load in (("pulsar", load_pulsar), ("MAGIC", load_magic)):
+for name in ("pulsar", "MAGIC"):
     try:
-        data = load()
+        data = load_table(name.lower())
     except FileNotFoundError as error:
         print(f"{name} skipped: {error}")
         continue

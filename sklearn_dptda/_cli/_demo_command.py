@@ -1,10 +1,10 @@
-"""``python -m sklearn_dptda demo``: private diagrams of simulated and of real data."""
+"""The command ``demo``: private diagrams of simulated and of real data."""
 
 import numpy as np
 from matplotlib.figure import Figure
 from sklearn.datasets import load_digits
 
-from sklearn_dptda._cli._arguments import at_least_one, output_folder
+from sklearn_dptda._cli._command import Command, at_least_one, output_folder
 from sklearn_dptda._cli._output import slow
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.filtration import DTMFiltration
@@ -19,29 +19,20 @@ CAPTION = (
     "under privacy, and with 95 %\nprobability no noise, where no more than two features of a "
     "dimension stand out (the digits have more). Grey, and in the shaded band: may be noise."
 )
+# The picture shows so many points of a cloud.
+_MAX_POINTS_DRAWN = 2000
 
 
-def add_parser(subparsers, formatter):
-    """Add the command to the parser."""
-    parser = subparsers.add_parser(
-        "demo",
-        help="privatise diagrams of two circles and of handwritten digits",
-        description="Release private persistence diagrams of simulated points on two circles and "
-        "of the ink of handwritten digits (shipped with scikit-learn), print the guarantee and "
-        "the errors, and write pictures. Both data sets are public, so the exact diagrams are "
-        "shown beside the private ones.",
-        formatter_class=formatter,
-    )
+def _add_arguments(parser):
     parser.add_argument("--epsilon", type=float, default=1.0, help="privacy loss (default 1)")
     parser.add_argument(
         "--releases", type=at_least_one, default=20, help="for the errors (default 20)"
     )
     parser.add_argument("--seed", type=int, help="reproducible draws, for tests only")
     parser.add_argument("-o", "--out", default="dptda-out", help="folder (default dptda-out)")
-    parser.set_defaults(run=run)
 
 
-def digit_ink(digit):
+def _digit_ink(digit):
     """All ink of one digit as a cloud: a pixel of grey level v holds v dots."""
     digits = load_digits()
     clouds = []
@@ -51,25 +42,21 @@ def digit_ink(digit):
     return np.concatenate(clouds).astype(float)
 
 
-def cases():
-    """Name, cloud, public bounds, mass and what one record is."""
-    return [
-        ("two circles", make_two_circles(4000, random_state=0), (-3, 3.5), 0.2, "one point"),
-        ("ink of the digit 0", digit_ink(0), (0, 7), 0.1, "one dot of ink"),
-        ("ink of the digit 1", digit_ink(1), (0, 7), 0.1, "one dot of ink"),
-    ]
-
-
-def run(args):
-    """Run the command."""
+def _run(args):
     out = output_folder(args.out)
     private = PrivatePersistence(epsilon=args.epsilon, random_state=args.seed)
+    # Each case is a name, a cloud, its public bounds, a mass, and what one record is.
+    cases = [
+        ("two circles", make_two_circles(4000, random_state=0), (-3, 3.5), 0.2, "one point"),
+        ("ink of the digit 0", _digit_ink(0), (0, 7), 0.1, "one dot of ink"),
+        ("ink of the digit 1", _digit_ink(1), (0, 7), 0.1, "one dot of ink"),
+    ]
     print(
         f"{'data':<20}{'n':>7}{'one record':>16}{'epsilon':>9}{'error H0':>10}{'error H1':>10}"
         f"{'longest H1':>12}{'private':>9}"
     )
-    rows = []
-    for name, cloud, bounds, m, unit in cases():
+    drawn = []
+    for name, cloud, bounds, m, unit in cases:
         with slow(f"computing and releasing {name}"):
             functions = DTMFiltration(m=m, bounds=bounds).fit_transform([cloud])
             exact = CubicalPersistence().fit_transform(functions)[0]
@@ -82,12 +69,19 @@ def run(args):
                 random_state=args.seed,
             )
         error = curve.mean()[0]
+        lengths = [np.max(np.diff(diagram), initial=0.0) for diagram in (exact[1], release[1])]
         print(
             f"{name:<20}{len(cloud):>7}{unit:>16}{args.epsilon:>9g}{error[0]:>10.3f}"
-            f"{error[1]:>10.3f}{longest(exact[1]):>12.3f}{longest(release[1]):>9.3f}"
+            f"{error[1]:>10.3f}{lengths[0]:>12.3f}{lengths[1]:>9.3f}"
         )
-        rows.append((name, cloud, functions[0], exact, release, _errors(private)))
-    draw(rows, args.epsilon, out / "demo.png")
+        display = PersistenceDiagramDisplay(
+            release,
+            reference=exact,
+            error_bound=private.error_bound_,
+            noise_floor=private.noise_floor_,
+        )
+        drawn.append((name, cloud, functions[0], display))
+    _draw(drawn, args.epsilon, out / "demo.png")
     print(
         "\nerrors: mean bottleneck distance to the exact diagram over "
         f"{args.releases} releases (not private: it needs the exact diagram)"
@@ -98,26 +92,28 @@ def run(args):
     )
 
 
-def longest(diagram):
-    """Largest persistence of a diagram."""
-    return float(np.max(diagram[:, 1] - diagram[:, 0], initial=0.0))
-
-
-def draw(rows, epsilon, path):
+def _draw(drawn, epsilon, path):
     """Draw the functions and the diagrams, a column per data set."""
-    figure = Figure(figsize=(4.2 * len(rows), 8.2), layout="constrained")
-    axes = figure.subplots(2, len(rows))
-    finite = [d[d[:, 1] < row[2].upper] for row in rows for d in row[3]]
+    figure = Figure(figsize=(4.2 * len(drawn), 8.2), layout="constrained")
+    axes = figure.subplots(2, len(drawn))
+    finite = [d[d[:, 1] < row[2].upper] for row in drawn for d in row[3].reference]
     limit = 1.3 * max(float(d.max()) for d in finite if len(d))
-    for column, (name, cloud, function, exact, release, errors) in enumerate(rows):
-        few = cloud[:: max(1, len(cloud) // 2000)]
-        FiltrationDisplay(function, points=few).plot(ax=axes[0, column], title=name)
-        PersistenceDiagramDisplay(release, reference=exact, upper=limit, **errors).plot(
-            ax=axes[1, column], title=f"private diagram, epsilon = {epsilon:g}"
-        )
+    for column, (name, cloud, function, display) in enumerate(drawn):
+        some = cloud[:: max(1, len(cloud) // _MAX_POINTS_DRAWN)]
+        FiltrationDisplay(function, points=some).plot(ax=axes[0, column], title=name)
+        display.upper = limit
+        display.plot(ax=axes[1, column], title=f"private diagram, epsilon = {epsilon:g}")
     figure.supxlabel(CAPTION, fontsize=9)
     figure.savefig(path, dpi=110)
 
 
-def _errors(private):
-    return {"error_bound": private.error_bound_, "noise_floor": private.noise_floor_}
+DEMO = Command(
+    name="demo",
+    help="privatise diagrams of two circles and of handwritten digits",
+    description="Release private persistence diagrams of simulated points on two circles and "
+    "of the ink of handwritten digits (shipped with scikit-learn), print the guarantee and "
+    "the errors, and write pictures. Both data sets are public, so the exact diagrams are "
+    "shown beside the private ones.",
+    add_arguments=_add_arguments,
+    run=_run,
+)

@@ -1,20 +1,120 @@
-"""Reading graphs from files."""
+"""The command ``graph``: a noisy copy of a graph, and how graphs are read from files."""
 
 import math
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from scipy.io import mmread
 from scipy.sparse import csr_array, load_npz, save_npz
 
-from sklearn_dptda._cli._arguments import add_epsilon, at_least_one
-from sklearn_dptda._cli._output import write_json
-from sklearn_dptda._cli._paid_run import PAYING, add_paying, run_paid
-from sklearn_dptda._cli._read_points import check_is_file, read_points, read_table, zip_members
+from sklearn_dptda._cli._command import Command, add_epsilon, at_least_one
+from sklearn_dptda._cli._paid_run import PAYING_HELP, PaidRelease, add_paying, run_paid
+from sklearn_dptda._cli._read_points import (
+    check_is_file,
+    parsed,
+    read_points,
+    read_table,
+    zip_members,
+)
 from sklearn_dptda.graph import EdgeFlip
 from sklearn_dptda.graph._adjacency import check_adjacency, of_pairs
 
-_MATRICES = {".npy", ".npz", ".mtx"}
+
+class GraphRelease(PaidRelease):
+    """A graph some of whose pairs of nodes are flipped."""
+
+    files = ("graph.json", "graph.npz")
+
+    def __init__(self, args):
+        private = EdgeFlip(
+            epsilon=args.epsilon, directed=args.directed, storage="sparse", random_state=args.seed
+        )
+        super().__init__(args, private)
+
+    def prepare(self):
+        args = self.args
+        self.nodes = read_ids(args.nodes) if isinstance(args.nodes, str) else args.nodes
+        # A record may look like a header: a first row that is not said to be one is a record.
+        adjacency = read_graph(
+            args.graph,
+            nodes=self.nodes,
+            directed=args.directed,
+            columns=args.columns,
+            header=args.header,
+        )
+        self.private.fit(adjacency)
+        return adjacency
+
+    def release(self, adjacency):
+        return self.private.transform(adjacency)
+
+    def describe(self, noisy):
+        pairs = f"{'directed ' * self.args.directed}pairs of {noisy.shape[0]} nodes"
+        probability = self.private.flip_probability_
+        yield f"each of the {pairs} flipped with probability {probability:.4g}"
+
+    def content(self, noisy):
+        return {
+            "n_nodes": noisy.shape[0],
+            "directed": self.args.directed,
+            "flip_probability": self.private.flip_probability_,
+            **({"nodes": self.nodes} if isinstance(self.nodes, list) else {}),
+        }
+
+    def write_file(self, path, noisy):
+        if path.suffix == ".npz":
+            save_npz(path, csr_array(noisy).astype(np.int8))
+        else:
+            super().write_file(path, noisy)
+
+
+def _add_arguments(parser):
+    parser.add_argument("graph", help="NPZ, NPY, MTX: adjacency matrix; CSV, TSV, TXT: edges")
+    parser.add_argument(
+        "--nodes",
+        type=_number_or_file,
+        metavar="NODES",
+        help="public number of nodes, or a file with a public list of their ids, one a line",
+    )
+    parser.add_argument("--directed", action="store_true", help="edges have a direction")
+    parser.add_argument("--columns", nargs=2, help="of a list of edges: columns of their ends")
+    parser.add_argument("--header", action="store_true", help="the first row names the columns")
+    add_epsilon(parser)
+    add_paying(parser)
+
+
+def _number_or_file(text):
+    return at_least_one(text) if text.lstrip("-").isdecimal() else text
+
+
+GRAPH = Command(
+    name="graph",
+    help="release a noisy copy of a graph",
+    description="Release a graph under edge differential privacy, by flipping pairs of nodes. "
+    "One record is one edge, there or not.",
+    epilog=f"""\
+example:
+  python -m sklearn_dptda graph edges.csv --nodes 500 --epsilon 2 -o out
+
+the file:
+  NPZ, NPY, MTX    an adjacency matrix of zeros and ones
+  CSV, TSV, TXT    a line for each edge: two numbers of nodes, from 0 to NODES - 1, or two ids
+                   out of the file that --nodes names
+
+The nodes and their order are public, and so has to be their number, or the list of their ids. It
+is not made from the edges, since a node without an edge is missing there. With epsilon = 2 some
+12 % of all pairs are flipped, so that the noisy graph is dense: half of n squared numbers.
+
+{PAYING_HELP}
+what is written:
+  OUT/graph.npz    the noisy adjacency matrix, for scipy.sparse.load_npz
+  OUT/graph.json   the probability of a flip, and the guarantee. Embeddings take the bias off:
+                   NoisyAdjacency.of(load_npz("graph.npz"), flip_probability)
+""",
+    add_arguments=_add_arguments,
+    run=partial(run_paid, GraphRelease),
+)
 
 
 def read_ids(path):
@@ -31,7 +131,7 @@ def read_ids(path):
     return ids
 
 
-def read_graph(path, nodes=None, directed=False, columns=None, header=None):
+def read_graph(path, nodes=None, directed=False, *, columns=None, header=None):
     """Read an adjacency matrix: a matrix in an NPZ, NPY or MTX file, or a text file of edges.
 
     ``nodes`` is public: their number, or a list of their ids. Lines of edges are pairs of numbers
@@ -40,7 +140,7 @@ def read_graph(path, nodes=None, directed=False, columns=None, header=None):
     n_nodes = len(nodes) if isinstance(nodes, list) else nodes
     path = Path(path)
     check_is_file(path)
-    if path.suffix.lower() in _MATRICES:
+    if path.suffix.lower() in (".npy", ".npz", ".mtx"):
         adjacency = _matrix(path)
     elif nodes is None:
         raise ValueError(
@@ -58,14 +158,14 @@ def read_graph(path, nodes=None, directed=False, columns=None, header=None):
 def _matrix(path):
     suffix = path.suffix.lower()
     sparse = suffix == ".npz" and "format.npy" in zip_members(path)
-    # What SciPy says of a broken file may quote it.
+    # SciPy's errors about a broken file may quote it.
     try:
         if suffix == ".mtx" or sparse:
             return csr_array(load_npz(path) if sparse else mmread(path))
     except Exception:
         raise ValueError(f"{path} is not a matrix as SciPy writes it.") from None
-    # As many columns as nodes.
-    return read_points(path, most_columns=math.inf)
+    # A matrix has as many columns as nodes, which no limit of tables is meant for.
+    return read_points(path, max_columns=math.inf)
 
 
 def _edges(path, nodes, directed, columns, header):
@@ -73,10 +173,13 @@ def _edges(path, nodes, directed, columns, header):
     if table.shape[1] != 2:
         raise ValueError(f"{path} has {table.shape[1]} columns: choose the two ends by --columns.")
     if isinstance(nodes, list):
-        n_nodes, known, pairs = len(nodes), "in the list of --nodes", _looked_up(table, nodes)
+        n_nodes, known = len(nodes), "in the list of --nodes"
+        places = {name: place for place, name in enumerate(nodes)}
+        pairs = np.array([[places.get(str(cell), -1) for cell in row] for row in table])
     else:
         n_nodes, known = nodes, f"whole numbers from 0 to {nodes - 1}"
         pairs = _numbered(table, nodes)
+    # A negative number stands for what is no node.
     if unknown := int((pairs < 0).any(axis=1).sum()):
         raise ValueError(
             f"{path} has ends of edges that are not {known}, in {unknown:,} of {len(pairs):,} "
@@ -94,105 +197,6 @@ def _numbered(table, n_nodes):
     try:
         ends = table.astype(float)
     except (TypeError, ValueError):
-        ends = np.array([[_number(cell) for cell in row] for row in table])
+        ends = np.array([[parsed(cell, default=-1.0) for cell in row] for row in table])
     is_node = (ends == np.rint(ends)) & (ends >= 0) & (ends < n_nodes)
     return np.where(is_node, ends, -1).astype(np.int64)
-
-
-def _number(cell):
-    try:
-        return float(cell)
-    except (TypeError, ValueError):
-        return -1.0
-
-
-def _looked_up(table, ids):
-    """Places of ids in their list, -1 for those that are not in it."""
-    places = {name: place for place, name in enumerate(ids)}
-    return np.array([[places.get(str(cell), -1) for cell in row] for row in table])
-
-
-# ``python -m sklearn_dptda graph``: a noisy copy of the user's own graph.
-
-FILES = ("graph.json", "graph.npz")
-EPILOG = f"""\
-example:
-  python -m sklearn_dptda graph edges.csv --nodes 500 --epsilon 2 -o out
-
-the file:
-  NPZ, NPY, MTX    an adjacency matrix of zeros and ones
-  CSV, TSV, TXT    a line for each edge: two numbers of nodes, from 0 to NODES - 1, or two ids
-                   out of the file that --nodes names
-
-The nodes and their order are public, and so has to be their number, or the list of their ids. It
-is not made from the edges, since a node without an edge is missing there. With epsilon = 2 some
-12 % of all pairs are flipped, so that the noisy graph is dense: half of n squared numbers.
-
-{PAYING}
-what is written:
-  OUT/graph.npz    the noisy adjacency matrix, for scipy.sparse.load_npz
-  OUT/graph.json   the probability of a flip, and the guarantee. Embeddings take the bias off:
-                   NoisyAdjacency.of(load_npz("graph.npz"), flip_probability)
-"""
-
-
-def add_parser(subparsers, formatter):
-    """Add the command to the parser."""
-    parser = subparsers.add_parser(
-        "graph",
-        help="release a noisy copy of a graph",
-        description="Release a graph under edge differential privacy, by flipping pairs of nodes. "
-        "One record is one edge, there or not.",
-        epilog=EPILOG,
-        formatter_class=formatter,
-    )
-    parser.add_argument("graph", help="NPZ, NPY, MTX: adjacency matrix; CSV, TSV, TXT: edges")
-    parser.add_argument(
-        "--nodes",
-        type=_number_or_file,
-        metavar="NODES",
-        help="public number of nodes, or a file with a public list of their ids, one a line",
-    )
-    parser.add_argument("--directed", action="store_true", help="edges have a direction")
-    parser.add_argument("--columns", nargs=2, help="of a list of edges: columns of their ends")
-    parser.add_argument("--header", action="store_true", help="the first row names the columns")
-    add_epsilon(parser)
-    add_paying(parser)
-    parser.set_defaults(run=run)
-
-
-def _number_or_file(text):
-    return at_least_one(text) if text.lstrip("-").isdecimal() else text
-
-
-def run(args):
-    """Run the command."""
-    private = EdgeFlip(
-        args.epsilon, directed=args.directed, storage="sparse", random_state=args.seed
-    )
-
-    def prepare():
-        # A record may look like a header: what is not said to be one is none.
-        if isinstance(args.nodes, str):
-            args.nodes = read_ids(args.nodes)
-        adjacency = read_graph(args.graph, args.nodes, args.directed, args.columns, args.header)
-        private.fit(adjacency)
-        return adjacency
-
-    def describe(noisy):
-        yield private.privacy_guarantee_
-        pairs = f"{'directed ' * args.directed}pairs of {noisy.shape[0]} nodes"
-        yield f"each of the {pairs} flipped with probability {private.flip_probability_:.4g}"
-
-    def write(out, noisy):
-        save_npz(out / "graph.npz", csr_array(noisy).astype(np.int8))
-        write_json(
-            out / "graph.json",
-            private.privacy_guarantee_,
-            n_nodes=noisy.shape[0],
-            directed=args.directed,
-            flip_probability=private.flip_probability_,
-            **({"nodes": args.nodes} if isinstance(args.nodes, list) else {}),
-        )
-
-    run_paid(args, private, FILES, prepare, private.transform, write, describe)

@@ -1,35 +1,48 @@
-"""Parser and entry point."""
+"""The list of commands, their parser, and the entry point."""
 
 import argparse
 import sys
 import warnings
 
 from sklearn_dptda import __version__
-from sklearn_dptda._cli import (
-    _betti_command,
-    _bounds_command,
-    _cluster_command,
-    _demo_command,
-    _diagram_command,
-    _graph_command,
-    _ledger_command,
-    _plan_command,
-    _synthesize_command,
-)
-from sklearn_dptda.privacy import PrivacyBudgetExceeded, PrivacyLedgerError
+from sklearn_dptda._cli._command import Command
+from sklearn_dptda._cli._demo_command import DEMO
+from sklearn_dptda._cli._diagram_commands import BETTI, DIAGRAM
+from sklearn_dptda._cli._graph_command import GRAPH
+from sklearn_dptda._cli._plan_command import PLAN
+from sklearn_dptda._cli._row_commands import BOUNDS, CLUSTER, SYNTHESIZE
+from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded, PrivacyLedgerError
 
-# In the order of the help. A command is a module with ``add_parser``, which names its ``run``.
-COMMANDS = (
-    _demo_command,
-    _plan_command,
-    _diagram_command,
-    _betti_command,
-    _cluster_command,
-    _synthesize_command,
-    _graph_command,
-    _bounds_command,
-    _ledger_command,
+
+def _add_ledger(parser):
+    parser.add_argument("ledger", metavar="PATH", help="file or SQLAlchemy URL of the ledger")
+
+
+def _print_ledger(args):
+    accountant = PrivacyAccountant.open(args.ledger)
+    for spend in accountant.spends():
+        print(
+            f"{spend.number}  {spend.time}  epsilon={spend.epsilon:g}, delta={spend.delta:g}"
+            f"  {spend.estimator}"
+        )
+    total, left = accountant.total(), accountant.remaining()
+    print(
+        f"together: epsilon={total.epsilon:g}, delta={total.delta:g} by {accountant.composition} "
+        f"composition\nleft: epsilon={left.epsilon:g}, delta={left.delta:g}"
+    )
+
+
+LEDGER = Command(
+    name="ledger",
+    help="print what a ledger has paid for, and what is left",
+    description="Print the releases that a ledger has paid for, their loss together, and what "
+    "is left. Nothing is spent. A ledger holds no records.",
+    epilog="example:\n  python -m sklearn_dptda ledger budget.db",
+    add_arguments=_add_ledger,
+    run=_print_ledger,
 )
+# The help lists them in this order.
+COMMANDS = (DEMO, PLAN, DIAGRAM, BETTI, CLUSTER, SYNTHESIZE, GRAPH, BOUNDS, LEDGER)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -49,7 +62,15 @@ def build_parser():
     parser.add_argument("--version", action="version", version=f"sklearn_dptda {__version__}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
     for command in COMMANDS:
-        command.add_parser(subparsers, argparse.RawDescriptionHelpFormatter)
+        subparser = subparsers.add_parser(
+            command.name,
+            help=command.help,
+            description=command.description,
+            epilog=command.epilog,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        command.add_arguments(subparser)
+        subparser.set_defaults(run=command.run)
     return parser
 
 
@@ -70,9 +91,13 @@ def main(argv=None):
     except OSError as error:
         place = "" if error.filename is None else f"{error.filename}: "
         return _refuse(f"{place}{error.strerror or error}")
-    except (ValueError, MemoryError, ImportError) as error:
-        return _refuse(error)
-    except (PrivacyBudgetExceeded, PrivacyLedgerError) as error:
+    except (
+        ValueError,
+        MemoryError,
+        ImportError,
+        PrivacyBudgetExceeded,
+        PrivacyLedgerError,
+    ) as error:
         return _refuse(error)
     return 0
 
@@ -83,5 +108,5 @@ def _refuse(error):
 
 
 def _print_warning(message, category, filename, lineno, file=None, line=None):
-    """One line, without the place in the code."""
+    """Print one line, without the place in the code."""
     print(f"warning: {message}", file=sys.stderr)

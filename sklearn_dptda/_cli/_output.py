@@ -10,6 +10,9 @@ from contextlib import contextmanager
 
 import numpy as np
 
+# What is slow is told after so many seconds, and then at such intervals.
+_FIRST_LINE_SECONDS, _NEXT_LINE_SECONDS = 2.0, 5.0
+
 
 def write_json(path, guarantee, **content):
     """Write the guarantee and what belongs to it."""
@@ -33,16 +36,6 @@ def write_csv(path, header, rows):
         writer.writerows([_plain(cell) for cell in row] for row in rows)
 
 
-def write_persistence(path, dimensions, diagrams):
-    """Write lines of dimension, birth and death, as GUDHI reads and writes them."""
-    lines = [
-        f"{q} {float(birth)!r} {float(death)!r}\n"
-        for q, diagram in zip(dimensions, diagrams, strict=True)
-        for birth, death in diagram
-    ]
-    path.write_text("".join(lines), encoding="utf-8")
-
-
 def finite_or_none(value):
     """A number that JSON can hold."""
     return value if math.isfinite(value) else None
@@ -51,10 +44,6 @@ def finite_or_none(value):
 def _plain(value):
     """A number or an array of NumPy as one of Python."""
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
-
-
-# Until the first line, and between further ones.
-_SECONDS, _AGAIN = 2.0, 5.0
 
 
 @contextmanager
@@ -72,9 +61,9 @@ def slow(what):
 
 def _tell(what, done):
     start = time.monotonic()
-    if done.wait(_SECONDS):
+    if done.wait(_FIRST_LINE_SECONDS):
         return
     print(f"{what} ...", file=sys.stderr, flush=True)
-    while not done.wait(_AGAIN):
+    while not done.wait(_NEXT_LINE_SECONDS):
         elapsed = time.monotonic() - start
         print(f"{what} ... {elapsed:.0f} s", file=sys.stderr, flush=True)

@@ -1,94 +1,29 @@
-"""The budget of one run: a ledger that exists, one that it makes, or a count without a limit."""
+"""What every command that pays does: plan, refuse, read, pay, write, in this order."""
 
 import math
 import os
 import shutil
 import sys
 import tempfile
+from argparse import Namespace
+from collections.abc import Iterable
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, ClassVar
 
-from sklearn_dptda._cli._arguments import output_folder
-from sklearn_dptda._cli._output import slow
+from sklearn_dptda._cli._command import output_folder, table_options
+from sklearn_dptda._cli._output import slow, write_csv, write_json
+from sklearn_dptda._cli._read_points import read_points
 from sklearn_dptda.model_selection import planned_loss
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded, PrivacyLedgerError
 
-NOTHING = "nothing was spent"
+# A disk must have room for so many bytes before a release is paid for: more than the files of most
+# releases take.
+_NEEDED_BYTES = 1 << 20
 
+_NOTHING_SPENT = "nothing was spent"
 
-class WatchedAccountant(PrivacyAccountant):
-    """An accountant that knows what this run has spent, in words."""
-
-    spent = NOTHING
-
-    def spend(self, epsilon, delta=0.0, **line):
-        """Pay, and remember it, also where Ctrl-C comes in between."""
-        before, loss = self.spent, f"epsilon={epsilon:g}, delta={delta:g}"
-        self.spent = f"{loss} may have been spent"
-        try:
-            super().spend(epsilon, delta, **line)
-        except (PrivacyBudgetExceeded, ValueError):
-            self.spent = before
-            raise
-        self.spent = f"{loss} was spent"
-
-
-class Purse:
-    """Where ``--ledger`` and ``--budget`` let a run pay from.
-
-    A ledger that has to be made is made by ``accountant``, after everything that can be wrong has
-    been checked against ``plan_with``, its double in memory.
-    """
-
-    def __init__(self, path, budget):
-        self.path = path
-        if budget is not None and len(budget) > 2:
-            raise ValueError(f"--budget takes EPSILON [DELTA]; got {len(budget)} numbers.")
-        self.budget = None if budget is None else tuple(budget)
-        if path is None and budget is not None:
-            raise ValueError("--budget belongs to a ledger: give --ledger PATH as well.")
-        self._is_new = path is not None and not self._exists()
-        if self._is_new and budget is None:
-            raise ValueError(f"there is no ledger {path}: --budget EPSILON [DELTA] makes one.")
-        self.plan_with = self._open()
-
-    def _exists(self):
-        if "://" not in self.path:
-            return os.path.lexists(self.path)
-        try:
-            PrivacyAccountant.open(self.path)
-        except PrivacyLedgerError:
-            # Of a server that is out of reach the error comes again, and comes out.
-            return self.budget is None
-        return True
-
-    def _open(self):
-        if self.path is None:
-            return WatchedAccountant(math.inf)
-        if self._is_new:
-            return WatchedAccountant(*self.budget)
-        return WatchedAccountant.open(self.path, *(self.budget or ()))
-
-    def accountant(self):
-        """Return who pays."""
-        return WatchedAccountant(*self.budget, path=self.path) if self._is_new else self.plan_with
-
-    def left(self, accountant):
-        """What is left, in words."""
-        if self.path is None:
-            return "no ledger: nobody counts what else is released of these data (--ledger PATH)"
-        loss, place = accountant.remaining(), self.path
-        if accountant.path is None:
-            place += ", which would be made"
-        return f"left in {place}: epsilon={loss.epsilon:g}, delta={loss.delta:g}"
-
-
-# What every command that pays does: plan, refuse, read, pay, write, in this order.
-
-# Bytes that a disk must have room for before a release is paid for.
-_ROOM = 1 << 20
-
-PAYING = """\
+PAYING_HELP = """\
 paying:
   --ledger PATH --budget EPSILON [DELTA]
              makes a ledger that adds up the losses of all runs with --ledger PATH, and
@@ -98,7 +33,7 @@ paying:
 
 
 def add_paying(parser):
-    """Add what commands that pay have in common."""
+    """Add the arguments of all commands that pay."""
     parser.add_argument("--ledger", metavar="PATH", help="ledger that this run is paid from")
     parser.add_argument(
         "--budget",
@@ -122,43 +57,160 @@ def add_paying(parser):
     )
 
 
-def run_paid(args, estimator, files, prepare, release, write, describe):
-    """Run one paid release.
+class PaidRelease:
+    """The release that one run of a command makes, by its arguments.
 
-    ``prepare()`` reads and checks, ``release(data)`` pays and draws, ``write(out, result)`` writes
-    ``files``, ``describe(result)`` yields lines. ``estimator`` is what the plan is made for.
+    ``private`` is the estimator that pays, and ``planned`` the one that the plan is made for. A
+    subclass says in ``files`` what it writes, and in methods how. Whatever ``describe``,
+    ``content``, ``table`` and ``write_file`` let out has to be private or public.
     """
-    purse = Purse(args.ledger, args.budget)
-    plan = planned_loss(estimator, accountant=purse.plan_with)
+
+    files: ClassVar[tuple[str, ...]]
+
+    def __init__(self, args: Namespace, private: Any) -> None:
+        self.args = args
+        self.private = self.planned = private
+
+    def prepare(self) -> Any:
+        """Read and check the records."""
+        return read_points(self.args.points, **table_options(self.args))
+
+    def release(self, data: Any) -> Any:
+        """Pay, and draw the release."""
+        return self.private.fit(data)
+
+    def describe(self, result: Any) -> Iterable[str]:
+        """Lines about the release, after that of its guarantee."""
+        raise NotImplementedError
+
+    def content(self, result: Any) -> dict[str, Any]:
+        """Fields of the JSON file, after the guarantee."""
+        raise NotImplementedError
+
+    def table(self, result: Any) -> tuple[Iterable[str], Iterable[Iterable[Any]]]:
+        """Header and rows of the CSV file."""
+        raise NotImplementedError
+
+    def write(self, folder: Path, result: Any) -> None:
+        """Write all files."""
+        for name in self.files:
+            self.write_file(folder / name, result)
+
+    def write_file(self, path: Path, result: Any) -> None:
+        """Write one of them."""
+        if path.suffix == ".json":
+            write_json(path, self.private.privacy_guarantee_, **self.content(result))
+        else:
+            write_csv(path, *self.table(result))
+
+
+def run_paid(make_release, args):
+    """Make one paid release: ``make_release(args)``."""
+    release = make_release(args)
+    files = release.files
+    budget = RunBudget(args.ledger, args.budget)
+    plan = planned_loss(release.planned, accountant=budget.plan_with)
     if args.dry_run:
-        print(plan, *_outlook(plan, purse), sep="\n")
+        print(plan, budget.left(budget.plan_with), sep="\n")
+        try:
+            plan.check()
+        except (PrivacyBudgetExceeded, ValueError) as error:
+            print(f"it would be refused: {error}")
         return
     _refuse_overwriting(Path(args.out), files, args.force)
     accountant = None
     plan.check()
     try:
         with slow("reading and computing"):
-            data = prepare()
+            data = release.prepare()
         with _reserved(output_folder(args.out), files, args.force) as beside:
-            accountant = purse.accountant()
+            accountant = budget.accountant()
             with accountant, slow("drawing the release"):
-                result = release(data)
+                result = release.release(data)
             try:
                 with slow("writing"):
-                    out = _write(write, beside, result, files)
+                    out = _write(release, beside, result)
             finally:
-                # What was paid for is seen, whatever becomes of the files.
-                print(*describe(result), sep="\n", flush=True)
+                # The release is paid for: it is printed, whatever becomes of the files.
+                lines = release.private.privacy_guarantee_, *release.describe(result)
+                print(*lines, sep="\n", flush=True)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(NOTHING if accountant is None else accountant.spent) from None
+        raise KeyboardInterrupt(
+            _NOTHING_SPENT if accountant is None else accountant.spent
+        ) from None
     except Exception:
-        if accountant is not None and accountant.spent != NOTHING:
+        if accountant is not None and accountant.spent != _NOTHING_SPENT:
             print(f"note: {accountant.spent}, whatever failed afterwards", file=sys.stderr)
         raise
     print(f"written to {', '.join(str(out / name) for name in files)}")
-    print(purse.left(accountant))
+    print(budget.left(accountant))
     if args.seed is not None:
         print("note: a seeded release is for study, and no private one", file=sys.stderr)
+
+
+class WatchedAccountant(PrivacyAccountant):
+    """An accountant that knows what this run has spent, in words."""
+
+    spent = _NOTHING_SPENT
+
+    def spend(self, epsilon, delta=0.0, **line):
+        """Pay, and remember it, also where Ctrl-C comes in between."""
+        before, loss = self.spent, f"epsilon={epsilon:g}, delta={delta:g}"
+        self.spent = f"{loss} may have been spent"
+        try:
+            super().spend(epsilon, delta, **line)
+        except (PrivacyBudgetExceeded, ValueError):
+            self.spent = before
+            raise
+        self.spent = f"{loss} was spent"
+
+
+class RunBudget:
+    """The budget of one run: a ledger that exists, one that it makes, or a count without a limit.
+
+    A ledger that has to be made is made by ``accountant``, after everything that can be wrong has
+    been checked against ``plan_with``, its double in memory.
+    """
+
+    def __init__(self, path, numbers):
+        if numbers is not None and len(numbers) > 2:
+            raise ValueError(f"--budget takes EPSILON [DELTA]; got {len(numbers)} numbers.")
+        if path is None and numbers is not None:
+            raise ValueError("--budget belongs to a ledger: give --ledger PATH as well.")
+        self.path = path
+        self._budget: dict[str, Any] = dict(zip(("epsilon", "delta"), numbers or (), strict=False))
+        self._is_new = path is not None and not self._exists()
+        if self._is_new and not self._budget:
+            raise ValueError(f"there is no ledger {path}: --budget EPSILON [DELTA] makes one.")
+        if path is None:
+            self.plan_with = WatchedAccountant(math.inf)
+        elif self._is_new:
+            self.plan_with = WatchedAccountant(**self._budget)
+        else:
+            self.plan_with = WatchedAccountant.open(path, **self._budget)
+
+    def _exists(self):
+        if "://" not in self.path:
+            return os.path.lexists(self.path)
+        try:
+            PrivacyAccountant.open(self.path)
+        except PrivacyLedgerError:
+            # If a server is out of reach, the error comes again, and comes out.
+            return not self._budget
+        return True
+
+    def accountant(self):
+        """Return the accountant that pays."""
+        return WatchedAccountant(**self._budget, path=self.path) if self._is_new else self.plan_with
+
+    def left(self, accountant):
+        """What is left, in words."""
+        if self.path is None:
+            return "no ledger: nobody counts what else is released of these data (--ledger PATH)"
+        loss, place = accountant.remaining(), self.path
+        if accountant.path is None:
+            place += ", which would be made"
+        return f"left in {place}: epsilon={loss.epsilon:g}, delta={loss.delta:g}"
 
 
 @contextmanager
@@ -178,36 +230,45 @@ def _reserved(out, files, force):
     try:
         # Another run may have written its release since the first look.
         _refuse_overwriting(out, files, force)
-        _check_room(beside)
+        room = beside / "room"
+        try:
+            room.write_bytes(bytes(_NEEDED_BYTES))
+        except OSError as error:
+            raise ValueError(
+                f"--out: {out} has no room for a release ({error.strerror})."
+            ) from None
+        room.unlink()
         yield beside
     finally:
         shutil.rmtree(beside, ignore_errors=True)
 
 
-def _check_room(folder):
-    try:
-        (folder / "room").write_bytes(bytes(_ROOM))
-    except OSError as error:
+def _refuse_overwriting(out, files, force):
+    earlier = [out / name for name in files if (out / name).exists()]
+    blocked = [path for path in earlier if not path.is_file()]
+    if blocked:
+        raise ValueError(f"{blocked[0]} is no file, and would have to be one.")
+    if earlier and not force:
         raise ValueError(
-            f"--out: {folder.parent} has no room for a release ({error.strerror})."
-        ) from None
-    (folder / "room").unlink()
+            f"{earlier[0]} holds an earlier release, which was paid for: --force overwrites it, -o "
+            "chooses another folder."
+        )
 
 
-def _write(write, beside, result, files):
+def _write(release, beside, result):
     """Write all files or none, and return their folder: another one if this one will not do."""
     out = beside.parent
     try:
-        write(beside, result)
-        for name in files:
+        release.write(beside, result)
+        for name in release.files:
             with (beside / name).open("rb+") as file:
                 os.fsync(file.fileno())
-        _move(beside, out, files)
+        _move(beside, out, release.files)
     except Exception as error:
-        # What was paid for must not be lost; what a library says of a full disk is up to it.
+        # The release must not be lost, and libraries raise what they like for a full disk.
         other = Path(tempfile.mkdtemp(prefix="dptda-out-"))
         try:
-            write(other, result)
+            release.write(other, result)
         except BaseException:
             shutil.rmtree(other, ignore_errors=True)
             raise
@@ -230,24 +291,3 @@ def _move(beside, out, files):
             if (beside / f"{name}.old").exists():
                 os.replace(beside / f"{name}.old", out / name)
         raise
-
-
-def _outlook(plan, purse):
-    """What is left, and whether the plan fits."""
-    yield purse.left(purse.plan_with)
-    try:
-        plan.check()
-    except (PrivacyBudgetExceeded, ValueError) as error:
-        yield f"it would be refused: {error}"
-
-
-def _refuse_overwriting(out, files, force):
-    blocked = [name for name in files if (out / name).exists() and not (out / name).is_file()]
-    if blocked:
-        raise ValueError(f"{out / blocked[0]} is no file, and would have to be one.")
-    earlier = [name for name in files if (out / name).exists()]
-    if earlier and not force:
-        raise ValueError(
-            f"{out / earlier[0]} holds an earlier release, which was paid for: --force overwrites "
-            "it, -o chooses another folder."
-        )

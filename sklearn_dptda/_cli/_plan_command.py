@@ -1,6 +1,9 @@
-"""``python -m sklearn_dptda plan``: which epsilon shows a feature, before anything is spent."""
+"""The command ``plan``: which epsilon shows a feature, before anything is spent."""
 
-from sklearn_dptda._cli._arguments import (
+from matplotlib.figure import Figure
+
+from sklearn_dptda._cli._command import (
+    Command,
     add_bounds,
     add_dimensions,
     at_least_one,
@@ -10,45 +13,10 @@ from sklearn_dptda._cli._arguments import (
 from sklearn_dptda._cli._output import slow
 from sklearn_dptda.model_selection import plan_release
 from sklearn_dptda.persistence import PrivatePersistence
-
-EPILOG = """\
-examples:
-  python -m sklearn_dptda plan --n 800 --bounds -1.5 1.5 --loop-radius 1 --spread 0.1
-  python -m sklearn_dptda plan --n 800 --bounds -1.5 1.5 --persistence 0.5 --m 0.2 --feature 0
-
-No file is read and nothing is paid: all numbers are public, and have to be known without a
-look at the records. What is printed last is the command that makes the release.
-
-choosing the numbers:
-  --n            how many points the file has
-  --bounds       as for 'diagram': LOW HIGH, or LOW HIGH for each coordinate
-  --loop-radius  you want to see a loop: points around a circle of this radius. --spread says how
-                 far off the circle they lie (standard deviation), --share which part of all
-                 points is on it. Points that fill the loop hide it.
-  --persistence  or you know how long a feature lives, at the mass --m. Two small groups far
-                 apart make a component (--feature 0) that lives for half of their distance.
-  --dimensions   a diagram of loops alone (--dimensions 1) shows them at a part of the epsilon
-                 that components and loops (0 1) take.
-
-The epsilon is that at which the feature stands out, with the probability --confidence, in any
-diagram of at most --stand-out long features in each dimension. Half of it is often enough, and
-promises nothing. If it is too much: more points, a smaller box, or fewer dimensions.
-
-what is written, if OUT is given:
-  OUT/plan.png   what is seen at which epsilon
-"""
+from sklearn_dptda.plotting import ReleasePlanDisplay
 
 
-def add_parser(subparsers, formatter):
-    """Add the command to the parser."""
-    parser = subparsers.add_parser(
-        "plan",
-        help="choose epsilon, m and the grid of a diagram before anything is spent",
-        description="Print the least epsilon at which a private diagram shows a feature, and the "
-        "command for it. Nothing is read, released or paid.",
-        epilog=EPILOG,
-        formatter_class=formatter,
-    )
+def _add_arguments(parser):
     parser.add_argument("--n", type=at_least_one, required=True, help="number of points")
     add_bounds(parser, required=True)
     what = parser.add_mutually_exclusive_group(required=True)
@@ -72,11 +40,9 @@ def add_parser(subparsers, formatter):
     )
     parser.add_argument("--confidence", type=float, default=0.95, help="(default 0.95)")
     parser.add_argument("-o", "--out", help="folder for the picture")
-    parser.set_defaults(run=run)
 
 
-def run(args):
-    """Run the command."""
+def _run(args):
     with slow("searching for the least epsilon"):
         plan = plan_release(
             args.n,
@@ -101,7 +67,8 @@ def run(args):
     if args.out is not None:
         path = output_folder(args.out) / "plan.png"
         with slow("drawing"):
-            _draw(path, plan)
+            axes = Figure(figsize=(5.4, 3.8), layout="constrained").subplots()
+            ReleasePlanDisplay(plan).plot(ax=axes).figure_.savefig(path, dpi=150)
         print(f"written to {path}")
 
 
@@ -117,10 +84,37 @@ def _next_command(args, plan):
     return " ".join(words)
 
 
-def _draw(path, plan):
-    from matplotlib.figure import Figure
+PLAN = Command(
+    name="plan",
+    help="choose epsilon, m and the grid of a diagram before anything is spent",
+    description="Print the least epsilon at which a private diagram shows a feature, and the "
+    "command for it. Nothing is read, released or paid.",
+    epilog="""\
+examples:
+  python -m sklearn_dptda plan --n 800 --bounds -1.5 1.5 --loop-radius 1 --spread 0.1
+  python -m sklearn_dptda plan --n 800 --bounds -1.5 1.5 --persistence 0.5 --m 0.2 --feature 0
 
-    from sklearn_dptda.plotting import ReleasePlanDisplay
+No file is read and nothing is paid: all numbers are public, and have to be known without a
+look at the records. What is printed last is the command that makes the release.
 
-    axes = Figure(figsize=(5.4, 3.8), layout="constrained").subplots()
-    ReleasePlanDisplay(plan).plot(ax=axes).figure_.savefig(path, dpi=150)
+choosing the numbers:
+  --n            how many points the file has
+  --bounds       as for 'diagram': LOW HIGH, or LOW HIGH for each coordinate
+  --loop-radius  you want to see a loop: points around a circle of this radius. --spread says how
+                 far off the circle they lie (standard deviation), --share which part of all
+                 points is on it. Points that fill the loop hide it.
+  --persistence  or you know how long a feature lives, at the mass --m. Two small groups far
+                 apart make a component (--feature 0) that lives for half of their distance.
+  --dimensions   a diagram of loops alone (--dimensions 1) shows them at a part of the epsilon
+                 that components and loops (0 1) take.
+
+The epsilon is that at which the feature stands out, with the probability --confidence, in any
+diagram of at most --stand-out long features in each dimension. Half of it is often enough, and
+promises nothing. If it is too much: more points, a smaller box, or fewer dimensions.
+
+what is written, if OUT is given:
+  OUT/plan.png   what is seen at which epsilon
+""",
+    add_arguments=_add_arguments,
+    run=_run,
+)

@@ -1,4 +1,4 @@
-"""Reading points from files."""
+"""Tables of points or rows, read from files: errors count rows, and quote none."""
 
 import csv
 import sys
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-# What libraries raise at broken files; zip archives that are encrypted, or compressed in unknown
-# ways: RuntimeError and its children.
+# What libraries raise for broken files. Archives that are encrypted, or compressed in unknown ways,
+# raise RuntimeError and its children.
 _BROKEN = (
     ValueError,
     EOFError,
@@ -25,26 +25,24 @@ _BROKEN = (
 )
 # Words for a number that is missing, in lower case and without dashes and the like.
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "nil", "missing", "unknown", "inf", "infinity"}
-# Columns of which releases are little but noise, and take hours.
-_MOST_COLUMNS = 1000
-# Bytes, and times the size of its file, that a compressed table may become.
-_INFLATED, _RATIO = 1 << 30, 100
-# Columns that an error names one by one.
-_MOST_NAMED = 5
+# Releases of more columns are little but noise, and take hours.
+MAX_COLUMNS = 1000
+# A compressed table may become so many bytes, or so many times the size of its file.
+MAX_INFLATED_BYTES, _MAX_INFLATION = 1 << 30, 100
+# An error names so many columns one by one.
+_MAX_NAMED_COLUMNS = 5
 
 
-def read_points(path, key=None, columns=None, header=None, most_columns=_MOST_COLUMNS):
-    """Read an (n, d) array of numbers from a CSV, TSV, TXT, NPY, NPZ or Parquet file.
-
-    The parameters, and what errors say, are those of :func:`read_table`.
-    """
-    _, table, labels = read_table(path, key, columns, header, most_columns)
+def read_points(path, **options):
+    """Read an (n, d) array of numbers; :func:`read_table` says how."""
+    _, table, labels = read_table(path, **options)
     return as_numbers(path, table, labels)
 
 
-def read_table(path, key=None, columns=None, header=None, most_columns=_MOST_COLUMNS):
+def read_table(path, *, key=None, columns=None, header=None, max_columns=MAX_COLUMNS):
     """Read names of columns, or None, a table of cells, and what errors call its columns.
 
+    The file is CSV, TSV, TXT, NPY, NPZ or Parquet.
     ``key`` chooses one of several arrays of an NPZ file, ``columns`` what to keep, both by name
     or by number from 0. ``header=None`` takes the first row of a text file for names if there is
     neither a number in it nor a word for a missing one. A ``ValueError`` says what is unusable,
@@ -54,7 +52,7 @@ def read_table(path, key=None, columns=None, header=None, most_columns=_MOST_COL
     check_is_file(path)
     suffix = path.suffix.lower()
     readers = {".npy": _npy, ".npz": _npz, ".parquet": _parquet, ".pq": _parquet}
-    # What libraries say of a broken file may quote it.
+    # Errors of libraries about a broken file may quote it.
     try:
         names, table = readers.get(suffix, _text)(path, key, header)
     except UnicodeDecodeError:
@@ -76,9 +74,9 @@ def read_table(path, key=None, columns=None, header=None, most_columns=_MOST_COL
             f"the first column of {path} has no name, as if it numbered the rows: choose "
             f"--columns among the other {len(names) - 1}, by name or number."
         )
-    if table.shape[1] > most_columns:
+    if table.shape[1] > max_columns:
         raise ValueError(
-            f"{path} has {table.shape[1]:,} columns, and at most {most_columns:,} are released: "
+            f"{path} has {table.shape[1]:,} columns, and at most {max_columns:,} are released: "
             "choose --columns, by name or number from 0."
         )
     return names, table, labels
@@ -100,10 +98,11 @@ def as_numbers(path, table, labels):
     except (TypeError, ValueError):
         points = None
     if points is None or not np.isfinite(points).all():
-        counts = [_count_unusable(column) for column in table.T]
-        bad = [(label, *count) for label, count in zip(labels, counts, strict=True) if any(count)]
-        named = "; ".join(_unusable(*column, len(table)) for column in bad[:_MOST_NAMED])
-        more = f"; {len(bad) - _MOST_NAMED} more columns" if len(bad) > _MOST_NAMED else ""
+        unusable = zip(labels, map(_unusable, table.T), strict=True)
+        bad = [f"{label}: {what}" for label, what in unusable if what]
+        named = "; ".join(bad[:_MAX_NAMED_COLUMNS])
+        beyond = len(bad) - _MAX_NAMED_COLUMNS
+        more = f"; {beyond} more columns" if beyond > 0 else ""
         good = len(labels) - len(bad)
         choose = f"choose --columns among the other {good}, by name or number from 0, or "
         raise ValueError(
@@ -114,29 +113,32 @@ def as_numbers(path, table, labels):
     return points
 
 
-def _unusable(label, texts, gaps, n):
-    return f"{label}: " + " and ".join(
-        f"{count:,} of {n:,} rows {what}"
-        for count, what in ((texts, "hold no real number"), (gaps, "have a gap"))
-        if count
-    )
-
-
-def _count_unusable(column):
-    """Cells that are no real numbers, and gaps."""
+def _unusable(column):
+    """How many cells of a column are no real numbers, and how many gaps, in words."""
     if column.dtype.kind in "biuf":
-        return 0, int((~np.isfinite(column)).sum())
-    if column.dtype.kind not in "OUS":
-        return len(column), 0
-    kinds = [_kind(cell) for cell in column.tolist()]
-    return kinds.count("text"), kinds.count("gap")
+        texts, gaps = 0, int((~np.isfinite(column)).sum())
+    elif column.dtype.kind in "OUS":
+        kinds = [_kind(cell) for cell in column.tolist()]
+        texts, gaps = kinds.count("text"), kinds.count("gap")
+    else:
+        texts, gaps = len(column), 0
+    parts = ((texts, "hold no real number"), (gaps, "have a gap"))
+    return " and ".join(f"{n:,} of {len(column):,} rows {what}" for n, what in parts if n)
 
 
 def _kind(cell):
-    try:
-        return "number" if np.isfinite(float(cell)) else "gap"
-    except (TypeError, ValueError):
+    number = parsed(cell)
+    if number is None:
         return "gap" if cell is None or _is_missing(str(cell)) else "text"
+    return "number" if np.isfinite(number) else "gap"
+
+
+def parsed(cell, default=None):
+    """The number in a cell, or the default where there is none."""
+    try:
+        return float(cell)
+    except (TypeError, ValueError):
+        return default
 
 
 def _column(name, names, width):
@@ -160,10 +162,10 @@ def _npy(path, key, header):
 
 def _refuse_inflated(path, declared):
     """Refuse a file that says that it becomes far larger than it is, before it does."""
-    if declared > max(_INFLATED, _RATIO * path.stat().st_size):
+    if declared > max(MAX_INFLATED_BYTES, _MAX_INFLATION * path.stat().st_size):
         raise ValueError(
-            f"{path} would become {declared / 2**30:,.3g} GiB, more than {_RATIO} times its size, "
-            "and is not read. If it is meant to, save it uncompressed, as .npy."
+            f"{path} would become {declared / 2**30:,.3g} GiB, more than {_MAX_INFLATION} times "
+            "its size, and is not read. If it is meant to, save it uncompressed, as .npy."
         )
 
 
@@ -263,16 +265,8 @@ def _is_header(row):
 
 
 def _is_name(cell):
-    return not _is_missing(cell) and not _is_number(cell)
+    return not _is_missing(cell) and parsed(cell) is None
 
 
 def _is_missing(cell):
     return cell.strip(".?*-_# ").lower() in _MISSING
-
-
-def _is_number(cell):
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True

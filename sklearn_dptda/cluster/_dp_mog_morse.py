@@ -1,31 +1,51 @@
-"""A private mixture whose components are merged into clusters of any shape."""
+"""A private mixture whose components are merged into clusters of any shape.
 
+Proof: doc/theory/private_mixtures.md, "Starts, numbers of steps, kinds of covariances".
+"""
+
+from collections.abc import Callable
 from numbers import Integral
 from typing import Literal
 
 import numpy as np
 
 from sklearn_dptda._docs import fill_doc
-from sklearn_dptda._typing import Adjacency, CovarianceType, RandomStateLike, RowBounds
-from sklearn_dptda.cluster._dp_mog import DPMoG
-from sklearn_dptda.cluster._merge_tree import SaddleSearch, morse_linkage
+from sklearn_dptda._typing import (
+    Adjacency,
+    CovarianceType,
+    FloatArray,
+    IntArray,
+    RandomStateLike,
+    RowBounds,
+)
+from sklearn_dptda.cluster._dp_mog import DPMoG, Parameters
+from sklearn_dptda.cluster._merge_tree import MergeTree, SaddleSearch, morse_linkage
 from sklearn_dptda.cluster._mixture_density import mixture_parameters
-from sklearn_dptda.cluster._morse_merging import MergedMixtureMixin
+from sklearn_dptda.cluster._morse_merging import (
+    MERGING_CONSTRAINTS,
+    MergedMixture,
+    PredictMethod,
+    check_number_of_clusters,
+    predict,
+    predict_proba,
+    set_merged,
+)
 from sklearn_dptda.cluster._noisy_steps import USUAL_CENTRES
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.utils._sklearn import Interval
 
 # Components beyond the number of clusters, so that clusters can have any shape.
 _SPARE_COMPONENTS = 4
-# More modes than usual, or modes of which none would be merged, are clusters where they stand out
-# from their passes by so many nats, and weigh no less than this part of their mean.
-_FAR, _LIGHT = 1.0, 0.2
-# Of the model's own noise, to tell how stable the number of clusters is; of large ones, fewer.
-_REDRAWS, _REDRAWS_OF_MANY = 10, 4
+# Where modes are more than usual, or none would be merged: nats by which clusters must stand out
+# from their saddles, and the least weight of a cluster, as a part of the modes' mean weight.
+_MIN_PROMINENCE_NATS, _MIN_WEIGHT_RATIO = 1.0, 0.2
+# How often the mixture's noise is drawn again to tell how stable the number of clusters is: fewer
+# times where there are many components, since merging takes longer.
+_N_REDRAWS, _N_REDRAWS_OF_MANY = 10, 4
 
 
 @fill_doc
-class DPMoGMorse(MergedMixtureMixin, DPMoG):
+class DPMoGMorse(DPMoG):
     """Private clusters of any shape: a private mixture, merged along density saddles.
 
     Parameters
@@ -93,9 +113,10 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
     True
     """
 
+    _merged: MergedMixture
     _parameter_constraints = {
         **DPMoG._parameter_constraints,
-        **MergedMixtureMixin._cut_constraints,
+        **MERGING_CONSTRAINTS,
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
     }
 
@@ -119,7 +140,7 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
         merge_threshold: float | None = None,
         min_cluster_weight: float = 0.0,
         saddle_search: SaddleSearch = "ridgeline",
-        predict_method: Literal["responsibility", "flow"] = "responsibility",
+        predict_method: PredictMethod = "responsibility",
         accountant: PrivacyAccountant | None = None,
         random_state: RandomStateLike = None,
     ) -> None:
@@ -149,33 +170,43 @@ class DPMoGMorse(MergedMixtureMixin, DPMoG):
     def _merges_components(self) -> bool:
         return True
 
-    def _check_parameters(self):
+    def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._check_cut(self._n_start())
+        check_number_of_clusters(self.n_clusters, self.merge_threshold, self._n_start())
 
-    def _keep(self, weights, means, covariances, redraw=None):
-        super()._keep(weights, means, covariances)
-        self._merge(*mixture_parameters(self))
-        if self.n_clusters is None and self.merge_threshold is None and redraw is not None:
-            many = len(weights) > 2 * USUAL_CENTRES
-            trees = (
-                morse_linkage(*redraw(), saddle_search=self.saddle_search)
-                for _ in range(_REDRAWS_OF_MANY if many else _REDRAWS)
-            )
-            numbers = [self._cut(tree).max() + 1 for tree in trees]
-            self.n_clusters_stability_ = float(np.mean(np.array(numbers) == self.n_clusters_))
-
-    def _cut(self, tree):
-        labels = super()._cut(tree)
-        if self.n_clusters is not None or self.merge_threshold is not None:
-            return labels
-        # A gap below the lowest pass is none: cells of a partition have modes without clusters.
-        if tree.n_modes > USUAL_CENTRES or labels.max() + 1 == tree.n_modes:
-            number = tree.cut_by_prominence(_FAR, _LIGHT / tree.n_modes).max() + 1
-            return tree.cut(int(number))
-        return labels
-
-    def _n_start(self):
+    def _n_start(self) -> int | None:
         if self.n_components is not None or self.n_clusters is None:
             return self.n_components
         return self.n_clusters + _SPARE_COMPONENTS
+
+    def _keep(
+        self,
+        weights: FloatArray,
+        means: FloatArray,
+        covariances: FloatArray,
+        redraw: Callable[[], Parameters] | None = None,
+    ) -> None:
+        super()._keep(weights, means, covariances)
+        set_merged(self, self._cut, *mixture_parameters(self))
+        if self.n_clusters is None and self.merge_threshold is None and redraw is not None:
+            n_redraws = _N_REDRAWS if len(weights) <= 2 * USUAL_CENTRES else _N_REDRAWS_OF_MANY
+            labels = [
+                self._cut(morse_linkage(*redraw(), saddle_search=self.saddle_search))
+                for _ in range(n_redraws)
+            ]
+            found_again = [cut.max() + 1 == self.n_clusters_ for cut in labels]
+            self.n_clusters_stability_ = float(np.mean(found_again))
+
+    def _cut(self, tree: MergeTree) -> IntArray:
+        labels = tree.cut(self.n_clusters, self.merge_threshold, self.min_cluster_weight)
+        if self.n_clusters is not None or self.merge_threshold is not None:
+            return labels
+        # A gap below the lowest saddle is none: cells of a partition have modes without clusters.
+        if tree.n_modes > USUAL_CENTRES or labels.max() + 1 == tree.n_modes:
+            min_weight = _MIN_WEIGHT_RATIO / tree.n_modes
+            number = tree.cut_by_prominence(_MIN_PROMINENCE_NATS, min_weight).max() + 1
+            return tree.cut(int(number))
+        return labels
+
+    predict = predict
+    predict_proba = predict_proba

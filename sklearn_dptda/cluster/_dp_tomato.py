@@ -1,4 +1,7 @@
-"""Peaks of a private histogram."""
+"""Peaks of a private histogram.
+
+Proof: doc/theory/private_peaks.md, "Sensitivity".
+"""
 
 import math
 from functools import partial
@@ -9,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_dptda._docs import fill_doc
-from sklearn_dptda._typing import Adjacency, IntArray, RandomStateLike, RowBounds
+from sklearn_dptda._typing import Adjacency, FloatArray, IntArray, RandomStateLike, RowBounds
 from sklearn_dptda.cluster._grid_peaks import background_cells, clearest_peaks, count_clusters
 from sklearn_dptda.privacy import PrivacyAccountant, Sensitivity
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
@@ -17,11 +20,13 @@ from sklearn_dptda.rows._intervals import private_cubes
 from sklearn_dptda.rows._methods import by_rows, fit_predict
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
-# Cells per axis, by dimension.
-_BINS = {1: 128, 2: 32, 3: 24, 4: 8}
-# Of ``bounds_share``, for intervals within bounds that are given; of that, for the number of rows.
-_WITHIN, _NUMBER = 0.5, 0.1
-_MOST_FEATURES, _FEW_CELLS, _MOST_CELLS = 12, 1 << 12, 1 << 18
+# Cells per axis by default, by dimension, and cells in all beyond these dimensions.
+_BINS, _DEFAULT_CELLS = {1: 128, 2: 32, 3: 24, 4: 8}, 1 << 12
+# Share of ``bounds_share`` that is spent on intervals within bounds that are given, and the part of
+# that share for the number of rows.
+_NARROWING_SHARE, _ROW_COUNT_SHARE = 0.5, 0.1
+# Beyond these numbers of columns and of cells, a histogram is more noise than rows and takes long.
+_MAX_FEATURES, _MAX_CELLS = 12, 1 << 18
 
 
 @fill_doc
@@ -30,7 +35,7 @@ class DPToMATo(PrivateRowsEstimator):
 
     The histogram of a grid in private bounds is released with discrete Laplace
     noise. All else is post-processing. Each cell is averaged with near ones that are
-    like it, over a window of its own; sides of a pass of the smoothed counts
+    like it, over a window of its own; sides of a saddle of the smoothed counts
     are two clusters where both stand out from it, against the noise of sampling
     and of privacy. So many clusters are then read off ToMATo's hierarchy.
 
@@ -54,7 +59,7 @@ class DPToMATo(PrivateRowsEstimator):
         Cells of each axis. None: 128, 32, 24 or 8 in one to four dimensions,
         and 4,096 in all beyond.
     threshold : float, default=2.0
-        How many standard deviations both sides of a pass must stand out from
+        How many standard deviations both sides of a saddle must stand out from
         it, to be two clusters where ``n_clusters`` is None; and a cell from the
         background, where ``noise`` is "auto".
     noise : {"auto"}, default=None
@@ -71,8 +76,8 @@ class DPToMATo(PrivateRowsEstimator):
         Edges of the cells.
     diagram_ : ndarray of shape (n_peaks, 2)
         Peaks at the chosen scale, in standard deviations of one count: death is
-        the height of the pass to the rest, and birth is higher by what the
-        weaker side of the pass stands out, the farthest first: row ``i``
+        the height of the saddle to the rest, and birth is higher by what the
+        weaker side of the saddle stands out, the farthest first: row ``i``
         belongs to cluster ``i``, for the first ``n_clusters_``. The highest
         peak dies at the lowest cell.
     n_clusters_ : int
@@ -163,15 +168,15 @@ class DPToMATo(PrivateRowsEstimator):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _check_features(self, n_features):
-        if n_features > _MOST_FEATURES:
+    def _check_features(self, n_features: int) -> None:
+        if n_features > _MAX_FEATURES:
             raise ValueError(
-                f"DPToMATo takes at most {_MOST_FEATURES} columns; got {n_features}. Project them "
+                f"DPToMATo takes at most {_MAX_FEATURES} columns; got {n_features}. Project them "
                 "with PrivatePCA, or use DPMoGMorse."
             )
-        if self._bins(n_features) ** n_features > _MOST_CELLS:
+        if self._bins(n_features) ** n_features > _MAX_CELLS:
             raise ValueError(
-                f"n_bins={self.n_bins} makes more than {_MOST_CELLS} cells in {n_features} "
+                f"n_bins={self.n_bins} makes more than {_MAX_CELLS} cells in {n_features} "
                 "dimensions."
             )
         if self.n_clusters is not None and self.n_clusters > self._bins(n_features) ** n_features:
@@ -179,10 +184,10 @@ class DPToMATo(PrivateRowsEstimator):
                 f"n_clusters={self.n_clusters} is more than the number of cells: raise n_bins."
             )
 
-    def _bins(self, n_features):
+    def _bins(self, n_features: int) -> int:
         if self.n_bins is not None:
             return int(self.n_bins)
-        return _BINS.get(n_features, max(2, int(_FEW_CELLS ** (1 / n_features))))
+        return _BINS.get(n_features, max(2, int(_DEFAULT_CELLS ** (1 / n_features))))
 
     def _find_bounds(self, rows, low, high, budget):
         """Private bounds where there are none, and intervals within those that are given."""
@@ -190,13 +195,13 @@ class DPToMATo(PrivateRowsEstimator):
         low, high, budget = super()._find_bounds(rows, low, high, budget)
         if len(given) == 0:
             return low, high, budget
-        share = _WITHIN * float(self.bounds_share)
-        counts, _ = budget.counts(np.array([rows.n_rows]), 1, _NUMBER * share)
+        share = _NARROWING_SHARE * float(self.bounds_share)
+        counts, _ = budget.counts(np.array([rows.n_rows]), 1, _ROW_COUNT_SHARE * share)
         ends = private_cubes(
             rows.selected(given),
             [[j] for j in range(len(given))],
             (low[given], high[given]),
-            budget.choice_epsilon((1 - _NUMBER) * share / len(given)),
+            budget.choice_epsilon((1 - _ROW_COUNT_SHARE) * share / len(given)),
             self.adjacency,
             max(int(counts[0]), 1),
             budget.noise,
@@ -220,7 +225,7 @@ class DPToMATo(PrivateRowsEstimator):
         tops = best.tops(labels)
         if self.noise == "auto":
             background = background_cells(noisy, variance, float(self.threshold))
-            # Of a cluster its peak at least is left.
+            # At least the peak of a cluster is left of it.
             background[tuple(tops.T)] = False
             labels[background] = -1
         self.counts_, self.scale_ = noisy, best.scale
@@ -241,11 +246,11 @@ class DPToMATo(PrivateRowsEstimator):
         # Intervals within given bounds are found as well.
         return True
 
-    def _mechanism(self):
+    def _mechanism(self) -> str:
         given = "" if self.bounds is None else "exponential mechanism and "
         return f"{given}discrete Laplace mechanism, composed"
 
-    def _released(self):
+    def _released(self) -> str:
         return "a histogram, and the clusters of its peaks"
 
     fit_predict = fit_predict
@@ -273,14 +278,14 @@ class DPToMATo(PrivateRowsEstimator):
         return self.cell_labels_[tuple(cells)]
 
 
-def _histogram(part, bins):
+def _histogram(part: FloatArray, bins: int) -> IntArray:
     """Exact counts of the cells of the cube."""
     cells = np.minimum((0.5 * (part + 1) * bins).astype(np.int64), bins - 1)
     shape = (bins,) * part.shape[1]
     return np.bincount(np.ravel_multi_index(tuple(cells.T), shape), minlength=math.prod(shape))
 
 
-def _variance(scale):
+def _variance(scale: float) -> float:
     """Variance of discrete Laplace noise."""
     if scale == 0:
         return 0.0

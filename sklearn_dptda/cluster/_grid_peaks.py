@@ -1,10 +1,13 @@
-"""Adaptive smoothing of a noisy histogram: cells are averaged with near ones that are like them.
+"""Peaks of a noisy histogram: its smoothing, its background, and which peaks are clusters.
 
-J. Polzehl, V. Spokoiny, "Propagation-separation approach for local likelihood estimation",
-Probability Theory and Related Fields 135, 2006.
+Everything here reads the noisy histogram alone, so that it costs no privacy. The statistics are
+those of ``doc/theory/private_peaks.md``. Cells are smoothed by J. Polzehl, V. Spokoiny,
+"Propagation-separation approach for local likelihood estimation", Probability Theory and Related
+Fields 135, 2006: they are averaged with near ones that are like them.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
@@ -12,31 +15,51 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy.ndimage import gaussian_filter
 
-from sklearn_dptda.cluster._peak_hierarchy import Peaks, find_peaks, places_of, strict
+from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
+from sklearn_dptda.cluster._peak_hierarchy import Peaks, break_ties, find_peaks, indices_of
 
-# Cells of the widest window, and growth of its radius from step to step.
-_MOST_CELLS, _GROWTH = 100, 1.25
-# Beyond it windows hold the cells that share a face.
-_MOST_CORNERS = 4
+# Number of dimensions up to which all cells that touch are neighbours; beyond it, as 3**d grows,
+# those that share a face.
+_MAX_CORNER_DIMENSIONS = 4
+# Anscombe's correction of a count, by which Poisson counts have unit variance on their scale.
+_ANSCOMBE = 0.375
+# Cells of the widest window, and growth of its radius from step to step: what
+# doc/theory/private_peaks.md, "A scale for each cell", was simulated with.
+_MAX_WINDOW_CELLS, _RADIUS_GROWTH = 100, 1.25
 # Likelihood ratio, chi-squared of one degree, from which cells are not averaged: one in forty of
 # equal expectation.
 _UNLIKE = 5.0
-# Anscombe's correction of a count.
-_ANSCOMBE = 0.375
+# Rows live where it is denser than the background by this factor, or there is none.
+_MIN_DENSITY_RATIO = 2
+# Share of an expected count that a thin curve's blocks are sure of: a curve thinner than a cell
+# fills blocks by the length within them, from 2 to 2.8 cells.
+_THIN_CURVE_SHARE = 0.85
+# Scale of a Laplace variable of unit variance: the highest of m is about log(m) scales.
+_UNIT_LAPLACE_SCALE = math.sqrt(0.5)
+# Blocks on one side of a saddle that are looked at, from the highest down, which bounds the time.
+_MAX_BLOCKS = 1024
+# Sides of blocks, in cells, and blocks along an axis of which fewer show hardly a valley. A curve
+# thinner than a cell is whole in some block of two.
+_BLOCK_WIDTHS, _MIN_BLOCKS = (2, 3, 4), 8
+# Standard deviations of smoothing kernels, in cells: areas double. The finest one is only for more
+# clusters than the others leave peaks.
+SCALES, _FINEST_SCALE = (0.7, 1.0, 1.4, 2.0, 2.8), 0.5
 
 
-def stabilise(counts, variance):
+def stabilise(counts: FloatArray | float, variance: float) -> FloatArray:
     """Heights: expected counts on the scale on which one noisy count has unit variance.
 
     A count of expectation ``s`` has variance ``s + variance``, that of sampling and of the noise.
     The transform is Anscombe's with this variance, linear below zero.
+
+    Proof: doc/theory/private_peaks.md, "Heights of unit variance".
     """
     c = variance + _ANSCOMBE
     above = 2 * (np.sqrt(np.maximum(counts, 0) + c) - math.sqrt(c))
     return above + np.minimum(counts, 0) / math.sqrt(c)
 
 
-def expected_counts(heights, variance):
+def expected_counts(heights: FloatArray, variance: float) -> FloatArray:
     """Inverse of :func:`stabilise`."""
     c = variance + _ANSCOMBE
     return np.where(
@@ -44,26 +67,27 @@ def expected_counts(heights, variance):
     )
 
 
-def block_means(noisy, width):
-    """Mean counts of all blocks of so many cells a side."""
-    sides = tuple(range(-noisy.ndim, 0))
-    return sliding_window_view(noisy.astype(float), (width,) * noisy.ndim).mean(axis=sides)
+def adaptive_heights(noisy: IntArray, width: int, variance: float) -> tuple[FloatArray, FloatArray]:
+    """Smoothed heights of all blocks of some cells a side, and how many cells each is a mean of.
 
-
-def adaptive_heights(noisy, width, variance):
-    """Smoothed heights of all blocks, and how many cells each is a mean of.
-
-    Blocks of a width are averaged with those in a window that grows. The weight of another falls
-    with its distance and with the likelihood ratio of what both are by then: windows stop at
-    edges, and fill what is flat. So the scale is the cells' own.
+    Blocks are averaged with those in a window that grows. The weight of another falls with its
+    distance and with the likelihood ratio of what both are by then: windows stop at edges, and
+    fill what is flat. So the scale is the cells' own.
     """
-    blocks, d = block_means(noisy, width), noisy.ndim
+    d = noisy.ndim
+    axes = tuple(range(-d, 0))
+    blocks = sliding_window_view(noisy.astype(float), (width,) * d).mean(axis=axes)
     means, sizes = blocks, np.full(blocks.shape, float(width**d))
     for radius in _radii(d):
         heights = stabilise(means, variance)
         totals, weights, squares = blocks.copy(), np.ones_like(blocks), np.ones_like(blocks)
-        for step, near in _steps(blocks.shape, radius):
-            here, there = _moved(step)
+        for step in _steps(blocks.shape, int(radius)):
+            near = 1 - sum(x * x for x in step) / radius**2
+            if near <= 0:
+                continue
+            # The cells from which a step stays on the grid, and those it leads to.
+            here = tuple(slice(max(0, -x), min(0, -x) or None) for x in step)
+            there = tuple(slice(max(0, x), min(0, x) or None) for x in step)
             ratio = 0.5 * sizes[here] * (heights[here] - heights[there]) ** 2
             weight = near * np.clip(2 - 2 * ratio / _UNLIKE, 0, 1)
             totals[here] += weight * blocks[there]
@@ -76,61 +100,56 @@ def adaptive_heights(noisy, width, variance):
     return stabilise(means, variance), sizes
 
 
-def _radii(n_dims):
-    if n_dims > _MOST_CORNERS:
-        return [_GROWTH]
+def _radii(n_dims: int) -> list[float]:
+    if n_dims > _MAX_CORNER_DIMENSIONS:
+        return [_RADIUS_GROWTH]
     ball = math.pi ** (n_dims / 2) / math.gamma(n_dims / 2 + 1)
-    last = (_MOST_CELLS / ball) ** (1 / n_dims)
-    n_steps = math.ceil(math.log(last, _GROWTH))
-    return [min(_GROWTH**i, last) for i in range(1, n_steps + 1)]
+    last = (_MAX_WINDOW_CELLS / ball) ** (1 / n_dims)
+    n_steps = math.ceil(math.log(last, _RADIUS_GROWTH))
+    return [min(_RADIUS_GROWTH**i, last) for i in range(1, n_steps + 1)]
 
 
-def _steps(shape, radius):
-    """Steps within a radius and the grid, with weights that fall to zero at the radius."""
-    if len(shape) > _MOST_CORNERS:
-        steps = [tuple(side * row) for row in np.eye(len(shape), dtype=int) for side in (-1, 1)]
-    else:
-        sides = [range(-reach, reach + 1) for reach in (min(int(radius), n - 1) for n in shape)]
-        steps = [step for step in product(*sides) if any(step)]
-    for step in steps:
-        square = sum(x * x for x in step) / radius**2
-        if square < 1:
-            yield step, 1 - square
+def _steps(shape: tuple[int, ...], reach: int) -> Iterator[tuple[int, ...]]:
+    """Steps on a grid of up to so many cells along each axis, or those to cells that share a face.
+
+    A step further than the grid is wide would leave it from any cell.
+    """
+    if len(shape) > _MAX_CORNER_DIMENSIONS:
+        return (tuple(side * row) for row in np.eye(len(shape), dtype=int) for side in (-1, 1))
+    sides = [range(-r, r + 1) for r in (min(reach, n - 1) for n in shape)]
+    return (step for step in product(*sides) if any(step))
 
 
-def _moved(step):
-    """Slices of the cells from which a step stays on the grid, and of those it leads to."""
-    here = tuple(slice(max(0, -x), min(0, -x) or None) for x in step)
-    there = tuple(slice(max(0, x), min(0, x) or None) for x in step)
-    return here, there
+def smoothed_heights(
+    noisy: IntArray, scale: float, variance: float
+) -> tuple[FloatArray, FloatArray]:
+    """Heights of Gaussian means of counts, and of how many cells each is a mean."""
+    spike = np.zeros(int(2 * math.ceil(4 * scale) + 3))
+    spike[len(spike) // 2] = 1.0
+    squares = (gaussian_filter(spike, scale, mode="constant") ** 2).sum() ** noisy.ndim
+    means = gaussian_filter(noisy.astype(float), scale, mode="constant")
+    return stabilise(means, variance), np.full(means.shape, 1 / squares)
 
 
-# Background of a noisy histogram: the cells that do not stand out from the empty ones.
-
-# Rows live where it is denser than the background by this factor, or there is none.
-_DENSER = 2
-
-
-def background_cells(noisy, variance, threshold):
+def background_cells(noisy: IntArray, variance: float, threshold: float) -> BoolArray:
     """Whether each cell is background, which stands out from its level by no more than a threshold.
 
     The level is the mean count of the lower of Otsu's two classes of cells. Where rows as a rule
     live at hardly more than it, there is no background.
+
+    Proof: doc/theory/private_peaks.md, "Background".
     """
     heights, sizes = adaptive_heights(noisy, 1, variance)
     level = max(noisy[heights <= _between_classes(heights)].mean(), 0.0)
-    if _count_around_a_row(noisy, variance) < _DENSER * level:
+    counts = noisy.astype(float)
+    # Expected count of the cell of a row drawn at random, without bias by sampling and noise.
+    around_a_row = (counts**2 - counts - variance).sum() / max(counts.sum(), 1.0)
+    if around_a_row < _MIN_DENSITY_RATIO * level:
         return np.zeros(noisy.shape, dtype=bool)
     return (heights - stabilise(level, variance)) * np.sqrt(sizes) <= threshold
 
 
-def _count_around_a_row(noisy, variance):
-    """Expected count of the cell of a row drawn at random, without bias by sampling and noise."""
-    counts = noisy.astype(float)
-    return (counts**2 - counts - variance).sum() / max(counts.sum(), 1.0)
-
-
-def _between_classes(values):
+def _between_classes(values: FloatArray) -> float:
     """Threshold between the two classes whose means explain most of the variance.
 
     N. Otsu, "A threshold selection method from gray-level histograms", IEEE Transactions on
@@ -144,81 +163,6 @@ def _between_classes(values):
     return 0.5 * (rising[last] + rising[last + 1])
 
 
-# How far two sides of a pass stand out from it: the splits of a smoothed histogram.
-
-# A curve thinner than a cell fills blocks by the length within them, from 2 to 2.8 cells.
-_THIN = 0.85
-# Scale of a Laplace variable of unit variance: the highest of m is about log(m) scales.
-_SCALE = math.sqrt(0.5)
-_TINY = np.finfo(float).tiny
-# Nodes of a side that are looked at, from the highest down.
-_ENOUGH = 1024
-
-
-def split_scores(peaks, heights, sizes, variance, fewest):
-    """How many standard deviations the weaker side of each peak's pass stands out.
-
-    A side of a pass, a connected component of what is higher, stands out as far as itself or any
-    split within it. The highest peak has no pass, and stands out infinitely. ``fewest`` cells at
-    least are behind each node, however few of them are averaged.
-    """
-    scores = np.full(len(peaks.into), np.inf)
-    inside = np.full(len(scores), -np.inf)
-    root = np.arange(len(scores))
-    sides = _by_owner(peaks.owners, heights)
-    passes = peaks.diagram[:, 1]
-    at_passes = sizes[places_of(np.maximum(passes, heights.min()), heights)]
-    for peak in np.argsort(-passes)[: len(scores) - 1]:
-        level = passes[peak]
-        size = at_passes[peak]
-        pair = root[peak], root[peaks.into[peak]]
-        scores[peak] = min(
-            max(inside[side], _excess(sides[side], level, size, variance, len(heights), fewest))
-            for side in pair
-        )
-        low, high = pair
-        inside[low] = max(inside[low], inside[high], scores[peak])
-        sides[low] = np.sort(np.r_[sides[low], sides[high]], kind="stable")[-_ENOUGH:]
-        root[root == high] = low
-    return scores
-
-
-def _by_owner(owners, heights):
-    """Rising heights of the highest nodes of each peak."""
-    order = np.lexsort((heights, owners))
-    parts = np.split(heights[order], np.flatnonzero(np.diff(owners[order])) + 1)
-    return [part[-_ENOUGH:] for part in parts]
-
-
-def _excess(rising, level, size, variance, n_cells, fewest):
-    """How many standard deviations the highest nodes are above a pass, at best over their number.
-
-    The standard deviation is that of a mean of so many nodes and of the pass, itself a mean of
-    ``size`` cells, beyond what the highest of all noises does to the mean.
-    """
-    falling = rising[np.searchsorted(rising, level, side="right") :][::-1]
-    n = np.arange(1, len(falling) + 1)
-    counts = expected_counts(np.cumsum(falling) / n, variance)
-    n = np.maximum(n, fewest)
-    lowered = np.where(counts > 0, _THIN * counts, counts)
-    noise = np.sqrt(variance / (np.maximum(counts, 0) + max(variance, _TINY)))
-    gain = stabilise(lowered, variance) - level - _SCALE * math.log(n_cells) * noise / n
-    return np.max(gain / np.sqrt(1 / size + 1 / n))
-
-
-# Peaks of a noisy histogram: how many stand out, and clusters of so many.
-
-_MOST_CORNERS = 4
-# Sides of blocks, in cells. A curve thinner than a cell is whole in some block of two.
-_WIDTHS = (2, 3, 4)
-# Fewer blocks of a width along an axis show hardly a valley.
-_FEWEST_BLOCKS = 8
-# Standard deviations of smoothing kernels, in cells: areas double.
-SCALES = (0.7, 1.0, 1.4, 2.0, 2.8)
-# Only for more clusters than these leave peaks.
-_FINEST = 0.5
-
-
 @dataclass(frozen=True)
 class GridPeaks:
     """Peaks of the heights of the cells of a grid, smoothed at a scale in cells.
@@ -227,17 +171,17 @@ class GridPeaks:
     """
 
     scale: float
-    shape: tuple
-    heights: np.ndarray
+    shape: tuple[int, ...]
+    heights: FloatArray
     peaks: Peaks
-    scores: np.ndarray
+    scores: FloatArray
 
-    def weakest(self, n_clusters):
+    def weakest(self, n_clusters: int) -> float:
         """Score of the last split into so many clusters."""
         ranked = np.sort(self.scores)[::-1]
         return ranked[n_clusters - 1] if n_clusters <= len(ranked) else -np.inf
 
-    def diagram(self):
+    def diagram(self) -> FloatArray:
         """Birth and death of the peaks in the order of scores, which are birth less death.
 
         The highest peak is as long as the highest and the lowest cell are apart.
@@ -248,7 +192,7 @@ class GridPeaks:
         scores[0] = max(self.heights.max() - deaths[0], scores[1:2].max(initial=0.0))
         return np.column_stack([deaths + scores, deaths])
 
-    def cut(self, n_clusters):
+    def cut(self, n_clusters: int) -> IntArray:
         """Cluster of each cell, in the order of the diagram."""
         labels = np.full(len(self.scores), -1)
         labels[np.argsort(-self.scores, kind="stable")[:n_clusters]] = np.arange(n_clusters)
@@ -257,23 +201,65 @@ class GridPeaks:
             labels[peak] = labels[self.peaks.into[peak]]
         return labels[self.peaks.owners].reshape(self.shape)
 
-    def tops(self, labels):
+    def tops(self, labels: IntArray) -> IntArray:
         """Indices of the highest cell of each cluster."""
         highest = np.full(labels.max() + 1, -np.inf)
         np.maximum.at(highest, labels.ravel(), self.heights)
-        return np.column_stack(np.unravel_index(places_of(highest, self.heights), self.shape))
+        return np.column_stack(np.unravel_index(indices_of(highest, self.heights), self.shape))
 
 
-def grid_neighbours(shape):
+def count_clusters(noisy: IntArray, variance: float, threshold: float) -> int:
+    """Number of clusters whose splits exceed a threshold, over the widths that axes have room for.
+
+    The most over the widths: what splits a histogram at one is not undone by another that does
+    not see it.
+
+    Proof: doc/theory/private_peaks.md, "How many clusters".
+    """
+    numbers = []
+    n_bins = noisy.shape[0]
+    for width in [width for width in _BLOCK_WIDTHS if n_bins >= _MIN_BLOCKS * width] or [1]:
+        heights, sizes = adaptive_heights(noisy, width, variance)
+        # Windows that were chosen on the same counts are not trusted beyond a cell for each block.
+        peaks = _grid_peaks(width, heights, sizes, variance, 1)
+        numbers.append(int((peaks.scores > threshold).sum()))
+    return max(numbers)
+
+
+def clearest_peaks(noisy: IntArray, variance: float, n_clusters: int) -> GridPeaks:
+    """Peaks at the scale of Gaussian smoothing that splits off so many clusters most clearly.
+
+    Proof: doc/theory/private_peaks.md, "Which clusters".
+    """
+
+    def peaks_at(scale: float) -> GridPeaks:
+        heights, sizes = smoothed_heights(noisy, scale, variance)
+        return _grid_peaks(scale, heights, sizes, variance, sizes.min())
+
+    found = [peaks_at(scale) for scale in SCALES]
+    if all(len(peaks.scores) < n_clusters for peaks in found):
+        found.append(peaks_at(_FINEST_SCALE))
+    return max(
+        found, key=lambda peaks: (min(len(peaks.scores), n_clusters), peaks.weakest(n_clusters))
+    )
+
+
+def _grid_peaks(
+    scale: float, heights: FloatArray, sizes: FloatArray, variance: float, min_cells: float
+) -> GridPeaks:
+    flat = break_ties(heights.ravel())
+    peaks = find_peaks(grid_neighbours(heights.shape), flat)
+    scores = _split_scores(peaks, flat, sizes.ravel(), variance, min_cells)
+    return GridPeaks(scale, heights.shape, flat, peaks, scores)
+
+
+def grid_neighbours(shape: tuple[int, ...]) -> IntArray:
     """Cells that touch each cell, itself where it lies at the rim; one row for each cell.
 
     Beyond four dimensions, cells that share a face.
     """
     cells = np.indices(shape, dtype=np.int32).reshape(len(shape), -1)
-    if len(shape) <= _MOST_CORNERS:
-        steps = [step for step in product((-1, 0, 1), repeat=len(shape)) if any(step)]
-    else:
-        steps = np.vstack([np.eye(len(shape), dtype=int), -np.eye(len(shape), dtype=int)]).tolist()
+    steps = list(_steps(shape, 1))
     neighbours = np.empty((cells.shape[1], len(steps)), dtype=np.int32)
     limits = np.array(shape, dtype=np.int32)[:, None]
     # One step at a time: all moved cells together would not fit.
@@ -285,47 +271,56 @@ def grid_neighbours(shape):
     return neighbours
 
 
-def count_clusters(noisy, variance, threshold):
-    """Number of clusters whose splits exceed a threshold, over the widths that axes have room for.
+def _split_scores(
+    peaks: Peaks, heights: FloatArray, sizes: FloatArray, variance: float, min_cells: float
+) -> FloatArray:
+    """How many standard deviations the weaker side of each peak's saddle stands out.
 
-    The most over the widths: what splits a histogram at one is not undone by another that does
-    not see it.
+    A side of a saddle, a connected component of what is higher, stands out as far as itself or any
+    split within it. The highest peak has no saddle, and stands out infinitely. ``min_cells`` at
+    least are behind each node, however few of them are averaged.
     """
-    n_bins = noisy.shape[0]
-    widths = [width for width in _WIDTHS if n_bins >= _FEWEST_BLOCKS * width] or [1]
-    # Windows that were chosen on the same counts are not trusted beyond a cell for each block.
-    found = (
-        _peaks(width, *adaptive_heights(noisy, width, variance), variance, 1) for width in widths
-    )
-    return max(int((peaks.scores > threshold).sum()) for peaks in found)
+    scores = np.full(len(peaks.into), np.inf)
+    inside = np.full(len(scores), -np.inf)
+    root = np.arange(len(scores))
+    # Rising heights of the highest nodes of each peak.
+    order = np.lexsort((heights, peaks.owners))
+    parts = np.split(heights[order], np.flatnonzero(np.diff(peaks.owners[order])) + 1)
+    sides = [part[-_MAX_BLOCKS:] for part in parts]
+    saddles = peaks.diagram[:, 1]
+    at_saddles = sizes[indices_of(np.maximum(saddles, heights.min()), heights)]
+    for peak in np.argsort(-saddles)[: len(scores) - 1]:
+        low, high = pair = root[peak], root[peaks.into[peak]]
+        scores[peak] = min(
+            max(
+                inside[side],
+                _excess(
+                    sides[side], saddles[peak], at_saddles[peak], variance, len(heights), min_cells
+                ),
+            )
+            for side in pair
+        )
+        inside[low] = max(inside[low], inside[high], scores[peak])
+        sides[low] = np.sort(np.r_[sides[low], sides[high]], kind="stable")[-_MAX_BLOCKS:]
+        root[root == high] = low
+    return scores
 
 
-def clearest_peaks(noisy, variance, n_clusters):
-    """Peaks at the scale of Gaussian smoothing that splits off so many clusters most clearly."""
-    found = [_smoothed(noisy, scale, variance) for scale in SCALES]
-    if all(len(peaks.scores) < n_clusters for peaks in found):
-        found.append(_smoothed(noisy, _FINEST, variance))
-    return max(
-        found, key=lambda peaks: (min(len(peaks.scores), n_clusters), peaks.weakest(n_clusters))
-    )
+def _excess(
+    rising: FloatArray, level: float, size: float, variance: float, n_cells: int, min_cells: float
+) -> float:
+    """How many standard deviations the highest nodes are above a saddle, at best over their number.
 
-
-def smoothed_heights(noisy, scale, variance):
-    """Heights of Gaussian means of counts, and of how many cells each is a mean."""
-    spike = np.zeros(int(2 * math.ceil(4 * scale) + 3))
-    spike[len(spike) // 2] = 1.0
-    squares = (gaussian_filter(spike, scale, mode="constant") ** 2).sum() ** noisy.ndim
-    means = gaussian_filter(noisy.astype(float), scale, mode="constant")
-    return stabilise(means, variance), np.full(means.shape, 1 / squares)
-
-
-def _smoothed(noisy, scale, variance):
-    heights, sizes = smoothed_heights(noisy, scale, variance)
-    return _peaks(scale, heights, sizes, variance, sizes.min())
-
-
-def _peaks(scale, heights, sizes, variance, fewest):
-    flat = strict(heights.ravel())
-    peaks = find_peaks(grid_neighbours(heights.shape), flat)
-    scores = split_scores(peaks, flat, sizes.ravel(), variance, fewest)
-    return GridPeaks(scale, heights.shape, flat, peaks, scores)
+    The standard deviation is that of a mean of so many nodes and of the saddle, itself a mean of
+    ``size`` cells, beyond what the highest of all noises does to the mean.
+    """
+    falling = rising[np.searchsorted(rising, level, side="right") :][::-1]
+    n = np.arange(1, len(falling) + 1)
+    counts = expected_counts(np.cumsum(falling) / n, variance)
+    n = np.maximum(n, min_cells)
+    lowered = np.where(counts > 0, _THIN_CURVE_SHARE * counts, counts)
+    # Without noise and counts the share of the noise is none, and not undefined.
+    noise = np.sqrt(variance / (np.maximum(counts, 0) + max(variance, np.finfo(float).tiny)))
+    gain = stabilise(lowered, variance) - level
+    gain -= _UNIT_LAPLACE_SCALE * math.log(n_cells) * noise / n
+    return np.max(gain / np.sqrt(1 / size + 1 / n))

@@ -1,4 +1,10 @@
-"""The merge tree of a mixture: modes joined in the order of their barriers."""
+"""The merge tree of a mixture: modes joined in the order of their barriers.
+
+A function of the mixture's parameters alone. What of it is the published algorithm, and what is
+different: ``doc/reproduction.md``.
+
+Proof: doc/theory/private_mixtures.md, "The published flow".
+"""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,16 +12,15 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklearn_dptda._typing import IntArray
-from sklearn_dptda.cluster._barriers import BarrierGraph, add_tops_of_strings, join
-from sklearn_dptda.cluster._critical_points import find_modes
-from sklearn_dptda.cluster._mixture_density import MixtureDensity
+from sklearn_dptda._typing import FloatArray, IntArray
+from sklearn_dptda.cluster._barriers import BarrierGraph
+from sklearn_dptda.cluster._mixture_density import MixtureDensity, find_modes
 from sklearn_dptda.cluster._quadratic_strings import CentreGraph
 from sklearn_dptda.privacy._parameters import quoted
 
-# Modes that strings between modes lead to from each mode.
-_NEIGHBOURS = {"ridgeline": 5, "string": None}
-SEARCHES = {*_NEIGHBOURS, "quadratic_strings"}
+# Number of modes that strings lead to from each mode, by search; None: all.
+_N_STRINGS = {"ridgeline": 5, "string": None}
+SEARCHES = {*_N_STRINGS, "quadratic_strings"}
 SaddleSearch = Literal["ridgeline", "string", "quadratic_strings"]
 
 
@@ -24,7 +29,7 @@ class MergeTree:
     """Modes of a mixture and the barriers between them.
 
     With ``saddle_search="quadratic_strings"`` centres stand for modes, each for
-    its own component, and passes that were not found are infinitely high.
+    its own component, and saddles that were not found are infinitely high.
 
     Attributes
     ----------
@@ -35,27 +40,27 @@ class MergeTree:
     owners : ndarray of shape (n_components,)
         Mode that each component's centre climbs to.
     barriers : ndarray of shape (n_modes, n_modes)
-        Minus the log density at the highest pass of the lowest path between
+        Minus the log density at the highest saddle of the lowest path between
         two modes.
     saddles : ndarray of shape (n_modes - 1, n_features)
-        The passes of the tree, lowest first; NaN where there is none.
+        The saddles of the tree, lowest first; NaN where there is none.
     edges : ndarray of shape (n_modes - 1, 2)
-        The modes that each pass joins.
+        The modes that each saddle joins.
     mode_weights : ndarray of shape (n_modes,)
         Weight of the components that belong to each mode.
     linkage : ndarray of shape (n_modes - 1, 4)
-        SciPy's format; distances are heights of the passes above the highest
+        SciPy's format; distances are heights of the saddles above the highest
         mode, in nats.
     """
 
-    modes: np.ndarray
-    mode_heights: np.ndarray
-    owners: np.ndarray
-    barriers: np.ndarray
-    saddles: np.ndarray
-    edges: np.ndarray
-    mode_weights: np.ndarray
-    linkage: np.ndarray
+    modes: FloatArray
+    mode_heights: FloatArray
+    owners: IntArray
+    barriers: FloatArray
+    saddles: FloatArray
+    edges: IntArray
+    mode_weights: FloatArray
+    linkage: FloatArray
 
     @property
     def n_modes(self) -> int:
@@ -72,12 +77,12 @@ class MergeTree:
         n_clusters : int, default=None
             Number of clusters, at most the number of modes.
         threshold : float, default=None
-            Merge across passes up to this height above the highest mode.
+            Merge across saddles up to this height above the highest mode.
             With neither, the cut is made in the largest gap between
-            successive passes.
+            successive saddles.
         min_weight : float, default=0.0
             Clusters lighter than this are merged first, across their lowest
-            passes.
+            saddles.
 
         Returns
         -------
@@ -85,29 +90,47 @@ class MergeTree:
             Cluster of each mode, numbered by their highest modes.
         """
         labels = np.arange(self.n_modes)
-        # Dust is swept only as long as more clusters remain than were asked for.
-        passes = self._sweep(labels, min_weight, n_clusters or 1)
-        heights = self.linkage[passes, 2]
+        # Light clusters are merged only as long as more remain than were asked for.
+        edges = self._merge_light(labels, min_weight, n_clusters or 1)
+        heights = self.linkage[edges, 2]
         if n_clusters is not None:
-            n_merges = max(len(passes) + 1 - n_clusters, 0)
+            n_merges = max(len(edges) + 1 - n_clusters, 0)
         elif threshold is not None:
             n_merges = int(np.searchsorted(heights, threshold, side="right"))
         else:
-            # The first pass that was not found ends the largest gap.
+            # The first saddle that was not found ends the largest gap.
             known = heights[: 1 + np.isfinite(heights).sum()]
             n_merges = int(np.argmax(np.diff(known, prepend=0.0))) if len(known) else 0
-        for edge in passes[:n_merges]:
-            self._join(labels, edge)
+        for edge in edges[:n_merges]:
+            self._merge(labels, edge)
         return np.unique(labels, return_inverse=True)[1]
 
+    def _merge_light(self, labels: IntArray, min_weight: float, at_least: int) -> list[int]:
+        """Merge light clusters in place, and return the edges that remain."""
+        edges = list(range(self.n_modes - 1))
+        while len(edges) + 1 > at_least:
+            weights = np.bincount(labels, self.mode_weights, minlength=self.n_modes)
+            present = np.unique(labels)
+            lightest = present[np.argmin(weights[present])]
+            if weights[lightest] >= min_weight:
+                break
+            edge = next(e for e in edges if lightest in labels[self.edges[e]])
+            self._merge(labels, edge)
+            edges.remove(edge)
+        return edges
+
+    def _merge(self, labels: IntArray, edge: int) -> None:
+        one, other = labels[self.edges[edge]]
+        labels[labels == max(one, other)] = min(one, other)
+
     def cut_by_prominence(self, nats: float, min_weight: float = 0.0) -> IntArray:
-        """Merge modes across passes that they, or the cluster they head, hardly stand out from.
+        """Merge modes across saddles that they, or the cluster they head, hardly stand out from.
 
         Parameters
         ----------
         nats : float
-            Clusters whose highest mode is no higher above a pass are merged
-            across it, the lowest passes first.
+            Clusters whose highest mode is no higher above a saddle are merged
+            across it, the lowest saddles first.
         min_weight : float, default=0.0
             Clusters lighter than this are merged as well.
 
@@ -117,32 +140,13 @@ class MergeTree:
             Cluster of each mode, numbered by their highest modes.
         """
         labels = np.arange(self.n_modes)
-        passes = self.linkage[:, 2] + self.mode_heights.min()
-        for edge, height in enumerate(passes):
+        for edge, height in enumerate(self.linkage[:, 2] + self.mode_heights.min()):
             # Modes are in the order of their height, and labels those of the highest.
             lower = max(labels[self.edges[edge]])
             weight = self.mode_weights[labels == lower].sum()
             if height - self.mode_heights[lower] < nats or weight < min_weight:
-                self._join(labels, edge)
+                self._merge(labels, edge)
         return np.unique(labels, return_inverse=True)[1]
-
-    def _sweep(self, labels, min_weight, at_least):
-        """Merge light clusters in place, and return the passes that remain."""
-        passes = list(range(self.n_modes - 1))
-        while len(passes) + 1 > at_least:
-            weights = np.bincount(labels, self.mode_weights, minlength=self.n_modes)
-            present = np.unique(labels)
-            lightest = present[np.argmin(weights[present])]
-            if weights[lightest] >= min_weight:
-                break
-            edge = next(e for e in passes if lightest in labels[self.edges[e]])
-            self._join(labels, edge)
-            passes.remove(edge)
-        return passes
-
-    def _join(self, labels, edge):
-        one, other = labels[self.edges[edge]]
-        labels[labels == max(one, other)] = min(one, other)
 
 
 def morse_linkage(
@@ -154,7 +158,7 @@ def morse_linkage(
 ) -> MergeTree:
     """Merge tree of a Gaussian mixture along its density saddles.
 
-    Two modes are joined at the height of the lowest pass between them.
+    Two modes are joined at the height of the lowest saddle between them.
 
     Parameters
     ----------
@@ -187,13 +191,13 @@ def morse_linkage(
 
     A function of the parameters alone: as private as they are.
 
-    .. rubric:: Passes
+    .. rubric:: Saddles
 
-    By the first two searches every pass is a saddle of index one whose two
+    By the first two searches every saddle is of index one, and its two
     descents end at modes. Held against fine grids, barriers agree as long as
     standard deviations differ up to thirtyfold; of more unequal components
     steps of mean shift can leap over narrow basins, and where no saddle is
-    found the top of a ridgeline stands. Passes between modes that no centre
+    found the top of a ridgeline stands. Saddles between modes that no centre
     climbs to count as well, these modes themselves are not reported.
 
     .. rubric:: Quadratic strings
@@ -207,10 +211,10 @@ def morse_linkage(
     (one step, a fiftieth of one of mean shift; to its end it would lead to a
     mode), its metric (the mean of the precisions by responsibility), Newton
     steps that are long (cut to half a unit of the curvature) or do not settle
-    (no pass), and which pairs without a pass are joined first (the densest
+    (no saddle), and which pairs without one are joined first (the densest
     centres). Lengths are those in the cube of the smallest box that holds all
     centres and two standard deviations. Of centres that share a mode all but
-    one are left without a pass, and often components that are more than a
+    one are left without a saddle, and often components that are more than a
     dozen standard deviations apart.
 
     References
@@ -227,44 +231,63 @@ def morse_linkage(
     (3, array([0, 0, 1]))
     """
     density = MixtureDensity(np.asarray(weights), np.asarray(means), np.asarray(covariances))
-    graph, owners = _graph(density, saddle_search)
-    barriers, edges, saddles = join(graph)
-    heights = np.diag(barriers).copy()
-    passes = barriers[tuple(edges.T)] - heights.min()
-    return MergeTree(
-        modes=graph.modes[: len(heights)],
-        mode_heights=heights,
-        owners=owners,
-        barriers=barriers,
-        saddles=saddles,
-        edges=edges,
-        mode_weights=np.bincount(owners, density.weights, minlength=len(heights)),
-        linkage=_linkage(edges, passes),
-    )
-
-
-def _graph(density, saddle_search):
-    """Modes or centres with the barriers between them, and that of each component."""
+    graph: BarrierGraph | CentreGraph
     if saddle_search == "quadratic_strings":
         graph = CentreGraph(density)
-        return graph, graph.owners
-    if saddle_search not in _NEIGHBOURS:
+    elif saddle_search in _N_STRINGS:
+        graph = BarrierGraph(density, *find_modes(density))
+        graph.add_tops_of_strings(_N_STRINGS[saddle_search])
+        graph.refine()
+    else:
         raise ValueError(
             f"saddle_search must be one of {sorted(SEARCHES)}; got {quoted(saddle_search)}."
         )
-    modes, owners = find_modes(density)
-    graph = BarrierGraph(density, modes, owners)
-    add_tops_of_strings(graph, _NEIGHBOURS[saddle_search])
-    graph.refine()
-    return graph, owners
+    barriers, edges, saddles = _joined(graph)
+    heights = np.diag(barriers).copy()
+    mode_weights = np.bincount(graph.owners, density.weights, minlength=graph.n_known)
+    return MergeTree(
+        modes=graph.modes[: graph.n_known],
+        mode_heights=heights,
+        owners=graph.owners,
+        barriers=barriers,
+        saddles=saddles,
+        edges=edges,
+        mode_weights=mode_weights.astype(float),
+        linkage=_linkage(edges, barriers[tuple(edges.T)] - heights.min()),
+    )
 
 
-def _linkage(edges, passes):
-    """SciPy's format of a tree whose edges are sorted by their passes."""
+def _joined(graph: BarrierGraph | CentreGraph) -> tuple[FloatArray, IntArray, FloatArray]:
+    """Barriers, edges and saddles of the tree of the known modes, whatever others lie between."""
+    n = graph.n_known
+    barriers = np.full((n, n), np.inf)
+    np.fill_diagonal(barriers, np.diag(graph.heights)[:n])
+    groups = np.arange(len(graph.modes))
+    edges, saddles = [], []
+    for i, j in sorted(graph.edges(), key=lambda edge: graph.heights[edge]):
+        one, other = groups == groups[i], groups == groups[j]
+        sides = [np.flatnonzero(side[:n]) for side in (one, other)]
+        if len(sides[0]) and len(sides[1]):
+            block = np.ix_(*sides)
+            barriers[block] = barriers.T[block] = graph.heights[i, j]
+            # The highest known mode on its side stands for a mode that no centre climbs to.
+            ends = zip((i, j), sides, strict=True)
+            edges.append(sorted(end if end < n else int(side[0]) for end, side in ends))
+            saddles.append(graph.places.get((i, j), np.full(graph.modes.shape[1], np.nan)))
+        groups[other] = groups[i]
+    return (
+        barriers,
+        np.array(edges, dtype=int).reshape(-1, 2),
+        np.array(saddles).reshape(-1, graph.modes.shape[1]),
+    )
+
+
+def _linkage(edges: IntArray, distances: FloatArray) -> FloatArray:
+    """SciPy's format of a tree whose edges are sorted by their distances."""
     nodes, rows = np.arange(len(edges) + 1), []
-    for edge, height in zip(edges, passes, strict=True):
+    for edge, distance in zip(edges, distances, strict=True):
         members = np.isin(nodes, nodes[edge])
-        # A centre can lie lower in density than a pass.
-        rows.append([*sorted(nodes[edge]), max(height, 0.0), members.sum()])
+        # A centre can lie lower in density than a saddle.
+        rows.append([*sorted(nodes[edge]), max(distance, 0.0), members.sum()])
         nodes[members] = len(edges) + len(rows)
     return np.array(rows, dtype=float).reshape(-1, 4)

@@ -1,6 +1,7 @@
-"""What estimators share whose clusters are merged components."""
+"""Clusters of any shape: the components of a mixture, merged along the saddles of its density."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Literal, Self
 
@@ -14,130 +15,142 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, IntArray
-from sklearn_dptda.cluster._critical_points import basins
 from sklearn_dptda.cluster._dp_mog import DPMoG
-from sklearn_dptda.cluster._merge_tree import SEARCHES, SaddleSearch, morse_linkage
-from sklearn_dptda.cluster._mixture_density import MixtureDensity, mixture_parameters
+from sklearn_dptda.cluster._merge_tree import SEARCHES, MergeTree, SaddleSearch, morse_linkage
+from sklearn_dptda.cluster._mixture_density import MixtureDensity, basins, mixture_parameters
 from sklearn_dptda.cluster._private_kmeans import PrivateKMeans
 from sklearn_dptda.cluster._quadratic_strings import centres_climbed_to
 from sklearn_dptda.privacy._estimator import is_private
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin
 from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
-from sklearn_dptda.rows._methods import FitPredictMixin, by_rows
+from sklearn_dptda.rows._methods import by_rows, fit_predict
 from sklearn_dptda.rows._tables import check_rows
 from sklearn_dptda.utils._frames import parts_elsewhere
 from sklearn_dptda.utils._sklearn import HasMethods, Interval, StrOptions, _fit_context
 
+PredictMethod = Literal["responsibility", "flow"]
+# Constraints on the parameters that say how a mixture is merged.
+MERGING_CONSTRAINTS: dict[str, list[Any]] = {
+    "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
+    "merge_threshold": [Interval(Real, 0, None, closed="left"), None],
+    "min_cluster_weight": [Interval(Real, 0, 1, closed="left")],
+    "saddle_search": [StrOptions(SEARCHES)],
+    "predict_method": [StrOptions({"responsibility", "flow"})],
+}
+# Components of the mixture where no estimator is given.
+_DEFAULT_COMPONENTS = 8
 # Rows that are labelled together, so that memory does not grow with their number.
-_BATCH = 1 << 14
+_BATCH_ROWS = 1 << 14
 
 
-class MergedMixtureMixin(FitPredictMixin):
-    """What estimators share whose clusters are merged components.
+def check_number_of_clusters(
+    n_clusters: int | None, merge_threshold: float | None, n_components: int | None
+) -> None:
+    """Refuse two rules for one cut, and warn of more clusters than components."""
+    if n_clusters is not None and merge_threshold is not None:
+        raise ValueError("n_clusters and merge_threshold exclude each other.")
+    if n_clusters is not None and n_components is not None and n_clusters > n_components:
+        warn_caller(
+            f"n_clusters={n_clusters} is more than n_components={n_components}: there "
+            "cannot be as many clusters.",
+        )
 
-    They have the parameters ``n_clusters``, ``merge_threshold``, ``min_cluster_weight``,
-    ``saddle_search`` and ``predict_method``, and methods ``_mixture``, which returns the density,
-    and ``_rows``, which checks rows.
+
+@dataclass(frozen=True)
+class MergedMixture:
+    """A mixture whose modes are merged into clusters: a function of its parameters, without rows.
+
+    ``of_centres`` says that the modes of the tree are the components' centres, as quadratic strings
+    have it.
     """
 
-    _rows: Callable[[Any], FloatArray]
+    density: MixtureDensity
+    tree: MergeTree
+    mode_labels: IntArray
+    of_centres: bool
 
-    _cut_constraints = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
-        "merge_threshold": [Interval(Real, 0, None, closed="left"), None],
-        "min_cluster_weight": [Interval(Real, 0, 1, closed="left")],
-        "saddle_search": [StrOptions(SEARCHES)],
-        "predict_method": [StrOptions({"responsibility", "flow"})],
-    }
+    @property
+    def component_labels(self) -> IntArray:
+        """Cluster of each component."""
+        return self.mode_labels[self.tree.owners]
 
-    def _check_cut(self, n_components):
-        if self.n_clusters is not None and self.merge_threshold is not None:
-            raise ValueError("n_clusters and merge_threshold exclude each other.")
-        if None not in (self.n_clusters, n_components) and self.n_clusters > n_components:
-            warn_caller(
-                f"n_clusters={self.n_clusters} is more than n_components={n_components}: there "
-                "cannot be as many clusters.",
-            )
-
-    def _merge(self, weights, means, covariances):
-        """Everything that follows from the parameters: no row comes here."""
-        tree = morse_linkage(weights, means, covariances, saddle_search=self.saddle_search)
-        self.modes_, self.saddles_, self.linkage_ = tree.modes, tree.saddles, tree.linkage
-        self.mode_labels_ = self._cut(tree)
-        self.component_labels_ = self.mode_labels_[tree.owners]
-        self.n_clusters_ = int(self.mode_labels_.max()) + 1
-
-    def _cut(self, tree):
-        return tree.cut(self.n_clusters, self.merge_threshold, self.min_cluster_weight)
-
-    @by_rows
-    @fill_doc
-    def predict(self, X: ArrayLike) -> IntArray:
-        """Assign rows to clusters.
-
-        %(one_number_for_each_row)s
-        """
-        check_is_fitted(self)
-        return self._assign(self._rows(X))
-
-    def _assign(self, X):
-        if self.predict_method == "flow":
-            return self._flow(X)
-        return self._probabilities(X).argmax(axis=1)
-
-    @by_rows
-    def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Posterior probability of each cluster.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, `n_clusters_`)
-        """
-        check_is_fitted(self)
-        return self._probabilities(self._rows(X))
-
-    def _probabilities(self, X):
-        density = self._mixture()
-        members = np.eye(self.n_clusters_)[self.component_labels_]
-        out = np.empty((len(X), self.n_clusters_))
-        for rows in gen_batches(len(X), _BATCH):
-            out[rows] = density.responsibilities(np.asarray(X[rows], dtype=float)) @ members
-        return out
-
-    def _flow(self, X):
-        density = self._mixture()
-        if self.saddle_search == "quadratic_strings":
-            labels = np.empty(len(X), dtype=int)
-            for rows in gen_batches(len(X), _BATCH):
-                centres = centres_climbed_to(density, np.asarray(X[rows], dtype=float))
-                labels[rows] = self.component_labels_[centres]
-            return labels
-        # Where a climb stalls on a plateau the likeliest cluster is taken.
-        labels = self._probabilities(X).argmax(axis=1)
-        for rows in gen_batches(len(X), _BATCH):
-            modes = basins(density, np.asarray(X[rows], dtype=float), self.modes_)
-            labels[rows] = np.where(modes < 0, labels[rows], self.mode_labels_[modes])
+    def predict(self, X: FloatArray, method: PredictMethod) -> IntArray:
+        """Cluster of each row: the likeliest, or that of the mode that the row climbs to."""
+        if method == "responsibility":
+            return self.predict_proba(X).argmax(axis=1)
+        labels = np.empty(len(X), dtype=int)
+        for rows in gen_batches(len(X), _BATCH_ROWS):
+            labels[rows] = self._flow(np.asarray(X[rows], dtype=float))
         return labels
 
+    def _flow(self, X: FloatArray) -> IntArray:
+        if self.of_centres:
+            return self.component_labels[centres_climbed_to(self.density, X)]
+        modes = basins(self.density, X, self.tree.modes)
+        # Where a climb stalls on a plateau, the likeliest cluster is taken.
+        likeliest = self.predict_proba(X).argmax(axis=1)
+        return np.where(modes < 0, likeliest, self.mode_labels[modes])
 
-# Sub-clusters of any mixture merged along density saddles.
+    def predict_proba(self, X: FloatArray) -> FloatArray:
+        """Posterior probability of each cluster, of shape (n_samples, n_clusters)."""
+        members = np.eye(self.mode_labels.max() + 1)[self.component_labels]
+        out = np.empty((len(X), members.shape[1]))
+        for rows in gen_batches(len(X), _BATCH_ROWS):
+            shares = self.density.responsibilities(np.asarray(X[rows], dtype=float))
+            out[rows] = shares @ members
+        return out
 
-_DEFAULT_COMPONENTS = 8
+
+def set_merged(estimator: Any, cut: Callable[[MergeTree], IntArray], *parameters: Any) -> None:
+    """Set what an estimator learns from weights, means and covariances, given a cut of the tree."""
+    search = estimator.saddle_search
+    tree = morse_linkage(*parameters, saddle_search=search)
+    merged = MergedMixture(
+        MixtureDensity(*parameters), tree, cut(tree), search == "quadratic_strings"
+    )
+    estimator._merged = merged
+    estimator.modes_, estimator.saddles_ = tree.modes, tree.saddles
+    estimator.linkage_, estimator.mode_labels_ = tree.linkage, merged.mode_labels
+    estimator.component_labels_ = merged.component_labels
+    estimator.n_clusters_ = int(merged.mode_labels.max()) + 1
+
+
+@by_rows
+@fill_doc
+def predict(self: Any, X: ArrayLike) -> IntArray:
+    """Assign rows to clusters.
+
+    %(one_number_for_each_row)s
+    """
+    rows = self._rows(X)
+    labels: IntArray = self._merged.predict(rows, self.predict_method)
+    return labels
+
+
+@by_rows
+def predict_proba(self: Any, X: ArrayLike) -> FloatArray:
+    """Posterior probability of each cluster.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+
+    Returns
+    -------
+    ndarray of shape (n_samples, `n_clusters_`)
+    """
+    rows = self._rows(X)
+    probabilities: FloatArray = self._merged.predict_proba(rows)
+    return probabilities
 
 
 @fill_doc
-class MorseMerging(
-    QuotedParametersMixin, MergedMixtureMixin, MetaEstimatorMixin, ClusterMixin, BaseEstimator
-):
+class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, BaseEstimator):
     """Clusters of any shape from a mixture with more components than clusters.
 
-    Fits a mixture, finds the modes of its density and the passes between
-    them, and joins modes in the order of their passes.
+    Fits a mixture, finds the modes of its density and the saddles between
+    them, and joins modes in the order of their saddles.
 
     Parameters
     ----------
@@ -150,7 +163,7 @@ class MorseMerging(
         Number of clusters. A mixture with fewer modes gives as many clusters
         as modes.
     merge_threshold : float, default=None
-        Join modes across passes up to this height, in nats above the highest
+        Join modes across saddles up to this height, in nats above the highest
         mode. With neither, the tree is cut in its largest gap.
     min_cluster_weight : float, default=0.0
         Clusters with a smaller share of the mixture's weight are merged first.
@@ -172,9 +185,9 @@ class MorseMerging(
         Modes of the density, or with ``"quadratic_strings"`` the centres, the
         highest first.
     saddles_ : ndarray of shape (n_modes - 1, n_features)
-        Passes of the merge tree, the lowest first; NaN where none was found.
+        Saddles of the merge tree, the lowest first; NaN where none was found.
     linkage_ : ndarray of shape (n_modes - 1, 4)
-        The merge tree in SciPy's format; distances are heights of the passes
+        The merge tree in SciPy's format; distances are heights of the saddles
         above the highest mode, in nats.
     mode_labels_ : ndarray of shape (n_modes,)
         Cluster of each mode.
@@ -217,9 +230,10 @@ class MorseMerging(
     True
     """
 
+    _merged: MergedMixture
     _parameter_constraints = {
         "estimator": [HasMethods("fit"), None],
-        **MergedMixtureMixin._cut_constraints,
+        **MERGING_CONSTRAINTS,
     }
 
     def __init__(
@@ -230,7 +244,7 @@ class MorseMerging(
         *,
         min_cluster_weight: float = 0.0,
         saddle_search: SaddleSearch = "ridgeline",
-        predict_method: Literal["responsibility", "flow"] = "responsibility",
+        predict_method: PredictMethod = "responsibility",
     ) -> None:
         self.estimator = estimator
         self.n_clusters = n_clusters
@@ -249,11 +263,11 @@ class MorseMerging(
         Raises
         ------
         ValueError
-            If both ways to cut are given, or if the mixture lacks weights,
-            means or covariances.
+            If both ``n_clusters`` and ``merge_threshold`` are given, or if the
+            mixture lacks weights, means or covariances.
         """
         base = self.estimator
-        # Private ones count rows where they are.
+        # Private mixtures count rows where they are.
         elsewhere = parts_elsewhere(X) is not None and base is not None and is_private(base)
         if not elsewhere:
             X = rows = check_rows(self, X)
@@ -261,24 +275,25 @@ class MorseMerging(
             base = GaussianMixture(min(_DEFAULT_COMPONENTS, len(rows)), random_state=0)
         self._check_base(base)
         sizes = (getattr(base, name, None) for name in ("n_components", "n_clusters"))
-        self._check_cut(next((n for n in sizes if isinstance(n, Integral)), None))
+        n_components = next((int(n) for n in sizes if isinstance(n, Integral)), None)
+        check_number_of_clusters(self.n_clusters, self.merge_threshold, n_components)
         self.estimator_ = clone(base).fit(X, y)
-        self._merge(*mixture_parameters(self.estimator_))
+        set_merged(self, self._cut, *mixture_parameters(self.estimator_))
         if elsewhere:
-            self._take_columns()
+            # Only the mixture has seen number and names of the columns.
+            for name in ("n_features_in_", "feature_names_in_"):
+                self.__dict__.pop(name, None)
+                if hasattr(self.estimator_, name):
+                    setattr(self, name, getattr(self.estimator_, name))
         if not is_private(self.estimator_):
-            self.labels_ = self._assign(rows)
+            self.labels_ = self._merged.predict(rows, self.predict_method)
         return self
 
-    def _take_columns(self):
-        """Number and names of the columns that the mixture has seen."""
-        for name in ("n_features_in_", "feature_names_in_"):
-            vars(self).pop(name, None)
-            if hasattr(self.estimator_, name):
-                setattr(self, name, getattr(self.estimator_, name))
+    def _cut(self, tree: MergeTree) -> IntArray:
+        return tree.cut(self.n_clusters, self.merge_threshold, self.min_cluster_weight)
 
     @staticmethod
-    def _check_base(base):
+    def _check_base(base: Any) -> None:
         """Refuse what will have no mixture, before it pays for what it has."""
         name = type(base).__name__
         if getattr(base, "covariance_share", None) == 0:
@@ -288,28 +303,31 @@ class MorseMerging(
             )
         privacy = getattr(get_tags(base), "privacy", None)
         other = privacy is not None and (privacy.releases != "fit" or privacy.input != "rows")
-        if other or isinstance(base, Pipeline) or _has_no_mixture(base):
+        # Other private estimators of rows release no mixture and no k-means.
+        other |= isinstance(base, PrivateRowsEstimator) and not isinstance(
+            base, DPMoG | PrivateKMeans
+        )
+        if other or isinstance(base, Pipeline):
             raise ValueError(
                 f"estimator {name} is no mixture: one that learns weights_, means_ and "
                 "covariances_ is needed. Nothing was paid."
             )
 
-    def _rows(self, X):
+    fit_predict = fit_predict
+    predict = predict
+    predict_proba = predict_proba
+
+    def _rows(self, X: ArrayLike) -> FloatArray:
+        check_is_fitted(self)
+        # A private mixture clips rows to where no square overflows.
         rows = getattr(self.estimator_, "_rows", None)
-        # A private mixture clips them to where no square overflows.
         return check_rows(self, X, reset=False) if rows is None else rows(X)
 
-    def _mixture(self):
-        return MixtureDensity(*mixture_parameters(self.estimator_))
+    def _mixture(self) -> MixtureDensity:
+        return self._merged.density
 
     def __sklearn_tags__(self):
         """Rows in a table, without sparse input."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = False
         return tags
-
-
-def _has_no_mixture(base: object) -> bool:
-    """Whether a private estimator of rows releases anything but a mixture or k-means."""
-    mixtures = isinstance(base, DPMoG | PrivateKMeans)
-    return isinstance(base, PrivateRowsEstimator) and not mixtures

@@ -1,7 +1,9 @@
 """Neighbours of rows, and the densities that they give."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -9,27 +11,34 @@ from scipy.sparse import coo_array, issparse
 from scipy.spatial import KDTree
 from sklearn.neighbors import KernelDensity, NearestNeighbors
 
-# Beyond it trees of boxes are slower than looking at everything.
-_MOST_FEATURES = 15
+from sklearn_dptda._typing import FloatArray, IntArray
+
+# Indices of the neighbours of each row, in one array where all have the same number.
+Neighbourhoods: TypeAlias = IntArray | list[IntArray]
+# Number of columns up to which a tree of boxes is faster than looking at all rows; it is also the
+# limit of scikit-learn's algorithm="auto".
+_MAX_TREE_FEATURES = 15
 # Rows of a box that is not cut any more: fewer boxes are opened, and all of one looked at.
 _LEAF_SIZE = 40
+# Least and greatest number of neighbours with n_neighbors="sqrt".
+_SQRT_RANGE = 10, 100
 
 
 class Neighbours:
     """Nearest rows among those of a table, in any metric of scikit-learn's."""
 
-    def __init__(self, X, metric, n_jobs):
+    def __init__(self, X: FloatArray, metric: str, n_jobs: int | None) -> None:
         self.n_rows, self.n_jobs = len(X), n_jobs
         # Products of rows far from the origin would lose their differences.
         self._middle = X.mean(axis=0) if metric == "euclidean" else 0.0
         X = X - self._middle
-        if metric == "euclidean" and X.shape[1] <= _MOST_FEATURES:
+        if metric == "euclidean" and X.shape[1] <= _MAX_TREE_FEATURES:
             # Cut in the middle of boxes, not of the rows in them: fewer boxes are opened.
             self._index = KDTree(X, _LEAF_SIZE, balanced_tree=False)
         else:
             self._index = NearestNeighbors(metric=metric, n_jobs=n_jobs).fit(X)
 
-    def nearest(self, X, k):
+    def nearest(self, X: FloatArray, k: int) -> tuple[FloatArray, IntArray]:
         """Distances and indices of the ``k`` nearest rows, the nearest first."""
         k, X = min(k, self.n_rows), X - self._middle
         if not isinstance(self._index, KDTree):
@@ -45,7 +54,7 @@ class Neighbours:
         distances[order], near[order] = self._index.query(X[order], ranks, workers=workers)
         return distances, near
 
-    def within(self, X, radius):
+    def within(self, X: FloatArray, radius: float) -> list[IntArray]:
         """Indices of the rows within a radius, a list of arrays."""
         X = X - self._middle
         if not isinstance(self._index, KDTree):
@@ -61,10 +70,10 @@ class PrecomputedNeighbours:
     Sparse distances are those that are stored, the others being infinite.
     """
 
-    def __init__(self, n_rows):
+    def __init__(self, n_rows: int) -> None:
         self.n_rows = n_rows
 
-    def nearest(self, D, k):
+    def nearest(self, D: Any, k: int) -> tuple[list[FloatArray], list[IntArray]]:
         """Distances and indices, the nearest first, as two lists of arrays: rows may run short."""
         if issparse(D):
             rows = [slice(*D.indptr[i : i + 2]) for i in range(D.shape[0])]
@@ -78,13 +87,13 @@ class PrecomputedNeighbours:
             [j[i].astype(np.int64) for (_, j), i in zip(pairs, chosen, strict=True)],
         )
 
-    def within(self, D, radius):
+    def within(self, D: Any, radius: float) -> list[IntArray]:
         """Indices of the training rows within a radius, a list of arrays."""
         distances, indices = self.nearest(D, self.n_rows)
         return [j[d <= radius] for d, j in zip(distances, indices, strict=True)]
 
 
-def with_diagonal(D):
+def with_diagonal(D: Any) -> Any:
     """Sparse distances with a stored distance of each row from itself."""
     entries = D.tocoo()
     missing = np.setdiff1d(np.arange(D.shape[0]), entries.row[entries.row == entries.col])
@@ -93,10 +102,7 @@ def with_diagonal(D):
     return coo_array((data, places), D.shape).tocsr()
 
 
-_FEWEST, _MOST = 10, 100
-
-
-def make_search(X, metric, n_jobs):
+def make_search(X: Any, metric: str, n_jobs: int | None) -> Neighbours | PrecomputedNeighbours:
     """Search for nearest rows among those of a table, or of a table of distances."""
     if metric == "precomputed":
         return PrecomputedNeighbours(X.shape[0])
@@ -115,45 +121,36 @@ class NeighbourChoice:
     radius: float | None
     n_distances: int | None
 
-    def near(self, X):
+    def near(self, X: Any) -> Neighbourhoods:
         """Indices of the neighbours of each row."""
         if self.radius is not None:
             return self.search.within(X, self.radius)
-        return _first(self.search.nearest(X, self._n_asked())[1], self._n_near())
+        return self.near_and_distances(X)[0]
 
-    def near_and_distances(self, X):
+    def near_and_distances(self, X: Any) -> tuple[Neighbourhoods, Any]:
         """Indices of the neighbours of each row, and distances for its density."""
-        n_asked, n_distances = self._n_asked(), self._n_measured()
+        if self.n_neighbors == "sqrt":
+            n_near = int(np.clip(math.isqrt(self.search.n_rows), *_SQRT_RANGE))
+        else:
+            n_near = int(self.n_neighbors)
+        n_distances = n_near if self.n_distances is None else self.n_distances
+        # The same number is always asked for, since ties depend on it.
+        n_asked = max(n_near if self.radius is None else 0, n_distances)
         distances, near = self.search.nearest(X, n_asked) if n_asked else (None, None)
         if n_distances:
             distances = _first(distances, n_distances)
         if self.radius is not None:
             return self.search.within(X, self.radius), distances
-        return _first(near, self._n_near()), distances
-
-    def _n_near(self):
-        if self.n_neighbors != "sqrt":
-            return int(self.n_neighbors)
-        return min(max(_FEWEST, math.isqrt(self.search.n_rows)), _MOST)
-
-    def _n_measured(self):
-        return self._n_near() if self.n_distances is None else self.n_distances
-
-    def _n_asked(self):
-        """How many neighbours a search is asked for: the same always, since ties depend on it."""
-        return max(self._n_near() if self.radius is None else 0, self._n_measured())
+        return _first(near, n_near), distances
 
 
-def with_themselves(near):
-    """Neighbours of each row, and first of all itself where it is missing."""
-    return [row if i in row else np.r_[i, row] for i, row in enumerate(near)]
-
-
-def _first(rows, k):
+def _first(rows: Any, k: int) -> Any:
     return rows[:, :k] if isinstance(rows, np.ndarray) else [row[:k] for row in rows]
 
 
-def row_densities(X, density, distances, bandwidth, metric):
+def row_densities(
+    X: Any, density: Any, distances: Any, bandwidth: float | str, metric: str
+) -> FloatArray:
     """Density of each row, or its logarithm, by the name of a density or a function of the rows.
 
     ``distances`` to the nearest rows are for the distance to a measure. A ValueError says that
@@ -178,7 +175,7 @@ def row_densities(X, density, distances, bandwidth, metric):
     return logs if density.startswith("log") else np.exp(logs - logs.max())
 
 
-def _log_mean_squares(distances):
+def _log_mean_squares(distances: FloatArray | Sequence[FloatArray]) -> FloatArray:
     """Logarithms of the mean squares of the distances of each row.
 
     Taken in units of the largest, whose square may overflow.

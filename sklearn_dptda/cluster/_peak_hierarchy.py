@@ -5,40 +5,37 @@ from dataclasses import dataclass
 import numpy as np
 from gudhi.clustering.tomato import Tomato
 
+from sklearn_dptda._typing import FloatArray, IntArray
+
 
 @dataclass(frozen=True)
 class Peaks:
     """Peaks in the order of their prominence, and what they merge into.
 
     ``diagram``, of shape (n_peaks, 2): birth and death, the density of the peak and that of the
-    pass to a higher one, ``-inf`` for the highest of a connected component; the most prominent
+    saddle to a higher one, ``-inf`` for the highest of a connected component; the most prominent
     first, components before all others. ``into``: the more prominent peak that each merges into,
     or itself. ``owners``: the peak that each node climbs to. ``children``: merges in the order of
     prominence, in scikit-learn's format: node ``i`` is a peak if smaller than ``n_peaks``, and
     merge ``i - n_peaks`` else.
     """
 
-    diagram: np.ndarray
-    into: np.ndarray
-    owners: np.ndarray
-    children: np.ndarray
+    diagram: FloatArray
+    into: IntArray
+    owners: IntArray
+    children: IntArray
 
     @property
-    def prominences(self):
+    def prominences(self) -> FloatArray:
         """Birth less death."""
         return self.diagram[:, 0] - self.diagram[:, 1]
 
     @property
-    def births(self):
-        """Densities of the peaks."""
-        return self.diagram[:, 0]
-
-    @property
-    def n_components(self):
+    def n_components(self) -> int:
         """Number of connected components."""
         return int(np.isinf(self.prominences).sum())
 
-    def number(self, n_clusters=None, threshold=None):
+    def choose_number(self, n_clusters: int | None = None, threshold: float | None = None) -> int:
         """Number of clusters of a cut, within the number of components and that of peaks.
 
         Peaks of a prominence up to the threshold are merged. Without number and threshold, the cut
@@ -52,13 +49,12 @@ class Peaks:
         if len(finite) == 0:
             return self.n_components
         # Peaks stand out from those below, and the last from no prominence at all; a single
-        # component as high as it is from peak to the lowest pass.
+        # component as high as it is from peak to the lowest saddle.
         highest = self.diagram[:, 0].max() - self.diagram[self.n_components :, 1].min()
-        steps = np.r_[max(highest, finite[0]), finite, 0.0]
-        gaps = -np.diff(steps)
+        gaps = -np.diff(np.r_[max(highest, finite[0]), finite, 0.0])
         return self.n_components + int(np.argmax(gaps))
 
-    def cut(self, n_clusters):
+    def cut(self, n_clusters: int) -> IntArray:
         """Cluster of each peak, numbered by prominence."""
         labels = np.arange(len(self.into))
         for peak in range(n_clusters, len(labels)):
@@ -66,8 +62,8 @@ class Peaks:
         return labels
 
 
-def strict(weights):
-    """Weights without ties: of equal ones the first node's is the highest.
+def break_ties(weights: FloatArray) -> FloatArray:
+    """Weights without ties: the first of equal nodes becomes the highest.
 
     Whoever asks for the highest of some nodes then gets the same answer as the hierarchy. Searches
     list the first of equally near nodes, so that the copies of a row all find the highest of them.
@@ -84,13 +80,13 @@ def strict(weights):
     return without_ties
 
 
-def places_of(wanted, values):
+def indices_of(wanted: FloatArray, values: FloatArray) -> IntArray:
     """Indices of the wanted ones among values without ties."""
     order = np.argsort(values)
     return order[np.searchsorted(values, wanted, sorter=order)]
 
 
-def find_peaks(neighbours, weights):
+def find_peaks(neighbours: IntArray | list[IntArray], weights: FloatArray) -> Peaks:
     """Peaks of weights without ties on a graph, an array or a list of neighbours, by GUDHI."""
     tomato = Tomato(graph_type="manual", density_type="manual").fit(neighbours, weights=weights)
     leaves, children = tomato.leaf_labels_, np.asarray(tomato.children_).reshape(-1, 2)
@@ -99,7 +95,7 @@ def find_peaks(neighbours, weights):
     np.maximum.at(births, leaves, weights)
     deaths = np.full(n_leaves, -np.inf)
     pairs = np.asarray(tomato.diagram_).reshape(-1, 2)
-    deaths[places_of(pairs[:, 0], births)] = pairs[:, 1]
+    deaths[indices_of(pairs[:, 0], births)] = pairs[:, 1]
     into = np.arange(n_leaves)
     # The highest leaf of each node of the merge tree.
     tops = list(range(n_leaves))
@@ -107,17 +103,13 @@ def find_peaks(neighbours, weights):
         low, high = sorted((tops[a], tops[b]), key=births.__getitem__)
         into[low] = high
         tops.append(high)
-    return _by_prominence(births, deaths, into, leaves, children)
-
-
-def _by_prominence(births, deaths, into, leaves, children):
-    n = len(births)
+    # GUDHI numbers leaves as it meets them.
     order = np.lexsort((-births, -(births - deaths)))
     rank = np.argsort(order)
-    renamed = np.r_[rank, np.arange(n, n + len(children))]
+    merges = np.arange(n_leaves, n_leaves + len(children))
     return Peaks(
         diagram=np.column_stack([births, deaths])[order],
         into=rank[into[order]],
         owners=rank[leaves],
-        children=renamed[children],
+        children=np.r_[rank, merges][children],
     )

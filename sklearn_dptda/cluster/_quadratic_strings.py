@@ -4,59 +4,117 @@ Algorithm 3 of J. Byun, Y. Choi, J. Lee, "Improving the utility of differentiall
 through dynamical processing", a variant of the search of D. Lee, J. Lee, Y.-G. Yoon, "A quadratic
 string adapted barrier exploring method for locating transition states", Computer Physics
 Communications 177, 2007.
+
+Lengths are those of the coordinates, as in the paper, whose rows are scaled to ``[-1, 1]^d``. The
+notes of ``morse_linkage`` say what the paper leaves open.
+
+Proof: doc/theory/private_mixtures.md, "The published flow".
 """
 
 import numpy as np
-from scipy.sparse.csgraph import minimum_spanning_tree
 
-from sklearn_dptda.cluster._critical_points import climb
-from sklearn_dptda.cluster._mixture_density import MixtureDensity
+from sklearn_dptda._typing import FloatArray, IntArray
+from sklearn_dptda.cluster._barriers import Edge, spanning_tree
+from sklearn_dptda.cluster._mixture_density import MixtureDensity, climb
 
 # The paper's m, tau_2 and perturbation: points looked at on a string, strings after the segment,
 # and how far to both sides of a transition point its two descents begin.
 _N_POINTS, _N_STRINGS, _NUDGE = 20, 5, 0.05
-# How long a point of a string follows the flow, which the paper does not say. Until it rests it
-# would end at a mode. On ridges between components that are far apart it must be short.
+# Steps of mean shift for which a point of a string follows the flow, which the paper does not say.
+# Until it rests it would end at a mode. On ridges between components that are far apart it must be
+# short.
 _FLOW_TIME = 0.02
-# Newton steps, and their greatest length in units of the curvature; far from a critical point
-# whole steps lead anywhere.
-_N_NEWTON, _REACH, _SOLVED = 100, 0.5, 1e-8
+# Newton steps, their greatest length in units of the curvature, since far from a critical point
+# whole steps lead anywhere, and the length at which they have settled.
+_N_NEWTON, _MAX_NEWTON_LENGTH, _SETTLED = 100, 0.5, 1e-8
+# Standard deviations around the centres that the cube holds.
+_CUBE_MARGIN = 2.0
 
 
-def transitions(density):
+class CentreGraph:
+    """Centres, the densest first, and the lowest transition point found between each two.
+
+    Its attributes are those of ``BarrierGraph``: ``modes`` are centres, and ``owners`` has the one
+    of each component. ``heights`` are infinite and ``places`` missing between centres without a
+    transition point.
+    """
+
+    def __init__(self, density: MixtureDensity) -> None:
+        self.n_known = n = density.n_components
+        heights = density.height(density.means)
+        order = np.argsort(heights, kind="stable")
+        self.owners, self.modes = np.argsort(order), density.means[order]
+        self.heights = np.full((n, n), np.inf)
+        self.places: dict[Edge, FloatArray] = {}
+        np.fill_diagonal(self.heights, heights[order])
+        middle, half = _cube(density)
+        pairs, places = transitions(_scaled(density, middle, half))
+        places = middle + half * places
+        for pair, place, height in zip(
+            self.owners[pairs], places, density.height(places), strict=True
+        ):
+            i, j = sorted(pair.tolist())
+            if height < self.heights[i, j]:
+                self.heights[i, j] = self.heights[j, i] = height
+                self.places[i, j] = place
+
+    def edges(self) -> list[Edge]:
+        """Single linkage, Algorithm 4: pairs without a transition point last, densest first."""
+        pairs = np.triu_indices(self.n_known, 1)
+        ranks = np.zeros((self.n_known, self.n_known))
+        # Zero means no edge to SciPy.
+        ranks[pairs] = 1 + np.argsort(np.argsort(self.heights[pairs], kind="stable"))
+        return spanning_tree(ranks)
+
+
+def centres_climbed_to(density: MixtureDensity, X: FloatArray) -> IntArray:
+    """Index of the centre nearest to the mode of each row, in the cube."""
+    middle, half = _cube(density)
+    return _centres_reached(_scaled(density, middle, half), (X - middle) / half)
+
+
+def _cube(density: MixtureDensity) -> tuple[FloatArray, FloatArray]:
+    """Middle and half widths of the box that holds all centres and two deviations around them.
+
+    It stands for the cube that the paper scales its rows to, which a mixture does not know.
+    """
+    around = _CUBE_MARGIN * np.sqrt(np.einsum("kii->ki", density.covariances))
+    low, high = (density.means - around).min(axis=0), (density.means + around).max(axis=0)
+    return (low + high) / 2, (high - low) / 2
+
+
+def _scaled(density: MixtureDensity, middle: FloatArray, half: FloatArray) -> MixtureDensity:
+    means = (density.means - middle) / half
+    return MixtureDensity(density.weights, means, density.covariances / np.outer(half, half))
+
+
+def transitions(density: MixtureDensity) -> tuple[IntArray, FloatArray]:
     """Pairs of centres, and a transition point between the two of each.
 
-    Lengths are those of the coordinates, as in the paper, whose rows are scaled to ``[-1, 1]^d``. A
-    pair can occur several times, and from two ends at one centre there is no pair. Where the
-    paper is silent: the metric R(x) of its flow (7) is the mean of the precisions by
-    responsibility, for which mean shift is a step of length one; an end belongs to the nearest
-    centre; a string whose Newton steps do not settle gives no point.
+    A pair can occur several times, and from two ends at one centre there is no pair.
     """
-    places, away = _of_index_one(density, _solved(density, _highest_points(density)))
-    ends = centres_reached(density, np.vstack([places + _NUDGE * away, places - _NUDGE * away]))
+    first, last = (density.means[end] for end in np.triu_indices(density.n_components, 1))
+    across = last - first
+    # First the segment; then each parabola has the last point as its vertex. Printed with the first
+    # point in place of the last one, which would repeat one string.
+    vertex = across / 2
+    for _ in range(1 + _N_STRINGS):
+        points = _highest_on_parabola(density, first, across, vertex)
+        points = points + _FLOW_TIME * (density.mean_shift(points) - points)
+        vertex = points - first
+    points = _critical_points(density, points)
+    values, vectors = np.linalg.eigh(density.slopes_and_curvatures(points)[1])
+    index_one = (values < 0).sum(axis=1) == 1
+    places, away = points[index_one], vectors[index_one, :, 0]
+    ends = _centres_reached(density, np.vstack([places + _NUDGE * away, places - _NUDGE * away]))
     pairs = np.sort(ends.reshape(2, -1).T, axis=1)
     apart = pairs[:, 0] != pairs[:, 1]
     return pairs[apart], places[apart]
 
 
-def centres_reached(density, points):
-    """Index of the centre nearest to where the flow from each point ends."""
-    ends = climb(density, points, polish=False)
-    return np.argmin(((ends[:, None] - density.means) ** 2).sum(axis=2), axis=1)
-
-
-def _highest_points(density):
-    """Last point of the strings between each two centres, whose index is not known yet."""
-    first, last = (density.means[end] for end in np.triu_indices(density.n_components, 1))
-    across = last - first
-    found = _flowed(density, _highest_on_parabola(density, first, across, across / 2))
-    for _ in range(_N_STRINGS):
-        # Printed with the first point in place of the last one, which would repeat one string.
-        found = _flowed(density, _highest_on_parabola(density, first, across, found - first))
-    return found
-
-
-def _highest_on_parabola(density, first, across, vertex):
+def _highest_on_parabola(
+    density: MixtureDensity, first: FloatArray, across: FloatArray, vertex: FloatArray
+) -> FloatArray:
     """Highest of the inner points of each parabola through two centres and a vertex.
 
     Centres are ``first`` and ``first + across``; the vertex is relative to ``first``.
@@ -68,15 +126,11 @@ def _highest_on_parabola(density, first, across, vertex):
     return points[top, np.arange(len(first))]
 
 
-def _flowed(density, points):
-    return points + _FLOW_TIME * (density.mean_shift(points) - points)
-
-
-def _solved(density, starts):
+def _critical_points(density: MixtureDensity, starts: FloatArray) -> FloatArray:
     """Zeros of the gradient that Newton steps from each start settle at; others are left out."""
     points, lengths = starts.copy(), np.full(len(starts), np.inf)
     for _ in range(_N_NEWTON):
-        moving = lengths > _SOLVED
+        moving = lengths > _SETTLED
         if not moving.any():
             break
         slopes, curvatures = density.slopes_and_curvatures(points[moving])
@@ -85,78 +139,13 @@ def _solved(density, starts):
         sizes = np.maximum(sizes, 1e-12 * sizes.max(axis=1, keepdims=True))
         along = np.einsum("nij,ni->nj", vectors, slopes) / np.copysign(sizes, values)
         lengths[moving] = far = np.sqrt((along**2 * sizes).sum(axis=1))
-        shorter = np.minimum(1.0, _REACH / np.maximum(far, _SOLVED))
+        shorter = np.minimum(1.0, _MAX_NEWTON_LENGTH / np.maximum(far, _SETTLED))
         points[moving] -= np.einsum("nij,nj->ni", vectors, along) * shorter[:, None]
     # Many strings lead to one point.
-    return np.unique(points[lengths <= _SOLVED].round(9), axis=0)
+    return np.unique(points[lengths <= _SETTLED].round(9), axis=0)
 
 
-def _of_index_one(density, points):
-    """Points where the curvature has one negative eigenvalue, and its vectors of length one."""
-    values, vectors = np.linalg.eigh(density.slopes_and_curvatures(points)[1])
-    one = (values < 0).sum(axis=1) == 1
-    return points[one], vectors[one, :, 0]
-
-
-# Centres of a mixture and transition points between them: the graph of quadratic strings.
-
-# Standard deviations around centres that the cube holds.
-_AROUND = 2.0
-
-
-class CentreGraph:
-    """Centres, the densest first, and the lowest transition point found between each two.
-
-    Its attributes are those of ``BarrierGraph``: ``modes`` are centres, and ``owners`` has the one
-    of each component. ``heights`` are infinite and ``places`` missing between centres without a
-    transition point.
-    """
-
-    def __init__(self, density):
-        self.n_known = n = density.n_components
-        heights = density.height(density.means)
-        order = np.argsort(heights, kind="stable")
-        self.owners, self.modes = np.argsort(order), density.means[order]
-        self.heights = np.full((n, n), np.inf)
-        self.places = np.full((n, n, density.n_features), np.nan)
-        np.fill_diagonal(self.heights, heights[order])
-        middle, half = _cube(density)
-        pairs, places = transitions(_scaled(density, middle, half))
-        places = middle + half * places
-        for edge, place, height in zip(
-            self.owners[pairs], places, density.height(places), strict=True
-        ):
-            for i, j in (edge, edge[::-1]):
-                if height < self.heights[i, j]:
-                    self.heights[i, j], self.places[i, j] = height, place
-
-    def edges(self):
-        """Single linkage, Algorithm 4: pairs without a transition point last, densest first."""
-        pairs = np.array(np.triu_indices(self.n_known, 1))
-        order = np.argsort(self.heights[tuple(pairs)], kind="stable")
-        ranks = np.zeros((self.n_known, self.n_known))
-        # Zero means no edge to SciPy.
-        ranks[tuple(pairs[:, order])] = 1 + np.arange(len(order))
-        tree = minimum_spanning_tree(ranks).tocoo()
-        return sorted((int(i), int(j)) for i, j in zip(tree.row, tree.col, strict=True))
-
-
-def centres_climbed_to(density, X):
-    """Index of the centre nearest to the mode of each row, in the cube."""
-    middle, half = _cube(density)
-    return centres_reached(_scaled(density, middle, half), (X - middle) / half)
-
-
-def _cube(density):
-    """Middle and half widths of the box that holds all centres and two deviations around them.
-
-    It stands for the cube that the paper scales its rows to, which a mixture does not know.
-    """
-    around = _AROUND * np.sqrt(np.einsum("kii->ki", density.covariances))
-    low, high = (density.means - around).min(axis=0), (density.means + around).max(axis=0)
-    return (low + high) / 2, (high - low) / 2
-
-
-def _scaled(density, middle, half):
-    means = (density.means - middle) / half
-    return MixtureDensity(density.weights, means, density.covariances / np.outer(half, half))
+def _centres_reached(density: MixtureDensity, points: FloatArray) -> IntArray:
+    """Index of the centre nearest to where the flow from each point ends."""
+    ends = climb(density, points, polish=False)
+    return np.argmin(((ends[:, None] - density.means) ** 2).sum(axis=2), axis=1)

@@ -11,15 +11,15 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._docs import fill_doc
-from sklearn_dptda._typing import IntArray, SparseLike
+from sklearn_dptda._typing import FloatArray, IntArray, SparseLike
 from sklearn_dptda.cluster._neighbours import (
     NeighbourChoice,
+    Neighbourhoods,
     make_search,
     row_densities,
     with_diagonal,
-    with_themselves,
 )
-from sklearn_dptda.cluster._peak_hierarchy import find_peaks, places_of, strict
+from sklearn_dptda.cluster._peak_hierarchy import break_ties, find_peaks, indices_of
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin
 from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.rows._tables import check_rows
@@ -167,34 +167,34 @@ class ToMATo(QuotedParametersMixin, ClusterMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If both ways to cut are given, or the density does not fit the
-            input.
+            If both ``n_clusters`` and ``merge_threshold`` are given, or the
+            density does not fit the input.
         """
         X = self._validated(X, reset=True)
         self._check_choices(X)
         nodes, members, weights, near = self._landscape(X)
-        self._weights = strict(weights)
+        self._weights = break_ties(weights)
         peaks = find_peaks(near, self._weights)
         self.diagram_, self.children_ = peaks.diagram, peaks.children
         self.n_connected_components_ = peaks.n_components
-        self.n_clusters_ = peaks.number(self.n_clusters, self.merge_threshold)
+        self.n_clusters_ = peaks.choose_number(self.n_clusters, self.merge_threshold)
         self._warn_of_number()
         self._labels = peaks.cut(self.n_clusters_)[peaks.owners]
         self.density_ = self._weights[members]
         # By the rule of predict, also where a row does not find itself.
         self.labels_ = self._densest(near)[members]
-        self.peak_indices_ = nodes[places_of(peaks.births, self._weights)]
+        self.peak_indices_ = nodes[indices_of(peaks.diagram[:, 0], self._weights)]
         return self
 
-    def _landscape(self, X):
+    def _landscape(self, X: Any) -> tuple[IntArray, IntArray, FloatArray, Neighbourhoods]:
         """Nodes of the graph, the node of each row, and density and neighbours of the nodes."""
         everything = np.arange(X.shape[0])
         self._search = make_search(X, self.metric, self.n_jobs)
         near, distances = self._choice().near_and_distances(X)
         weights = row_densities(X, self.density, distances, self.bandwidth, self.metric)
         if self.metric == "precomputed":
-            near = with_themselves(near)
-        elif self.radius is None and not (near == everything[:, None]).any(axis=1).all():
+            near = [row if i in row else np.r_[i, row] for i, row in enumerate(near)]
+        elif self.radius is None and not np.equal(near, everything[:, None]).any(axis=1).all():
             # Rows with more copies than neighbours do not find themselves: copies become one.
             _, nodes, members = np.unique(X, axis=0, return_index=True, return_inverse=True)
             self._search = make_search(X[nodes], self.metric, self.n_jobs)
@@ -219,14 +219,14 @@ class ToMATo(QuotedParametersMixin, ClusterMixin, BaseEstimator):
         X = self._validated(X, reset=False)
         return self._densest(self._choice().near(X))
 
-    def _densest(self, near):
+    def _densest(self, near: Neighbourhoods) -> IntArray:
         """Cluster of the densest of the neighbours, -1 where there are none."""
         if isinstance(near, np.ndarray):
             return self._labels[near[np.arange(len(near)), self._weights[near].argmax(axis=1)]]
         best = [row[self._weights[row].argmax()] if len(row) else -1 for row in near]
         return np.where(np.array(best) < 0, -1, self._labels[best])
 
-    def _validated(self, X, reset):
+    def _validated(self, X: Any, reset: bool) -> Any:
         precomputed = self.metric == "precomputed"
         X = check_rows(self, X, reset=reset, accept_sparse="csr" if precomputed else False)
         if precomputed:
@@ -240,7 +240,7 @@ class ToMATo(QuotedParametersMixin, ClusterMixin, BaseEstimator):
                 X = with_diagonal(X)
         return X
 
-    def _check_choices(self, X):
+    def _check_choices(self, X: Any) -> None:
         if self.n_clusters is not None and self.merge_threshold is not None:
             raise ValueError("n_clusters and merge_threshold exclude each other.")
         if self.metric == "precomputed" and self.density in ("kde", "log_kde"):
@@ -248,12 +248,12 @@ class ToMATo(QuotedParametersMixin, ClusterMixin, BaseEstimator):
         if self.n_clusters is not None and self.n_clusters > X.shape[0]:
             raise ValueError(f"n_clusters={self.n_clusters} is more than the {X.shape[0]} rows.")
 
-    def _choice(self):
+    def _choice(self) -> NeighbourChoice:
         by_distances = self.density in ("dtm", "log_dtm")
         n_distances = self.n_neighbors_density if by_distances else 0
         return NeighbourChoice(self._search, self.n_neighbors, self.radius, n_distances)
 
-    def _warn_of_number(self):
+    def _warn_of_number(self) -> None:
         if self.n_clusters is None or self.n_clusters == self.n_clusters_:
             return
         reason = (

@@ -12,26 +12,12 @@ from sklearn_dptda.datasets._shapes import (
     make_spirals,
     make_two_circles,
 )
-from sklearn_dptda.datasets._tables import (
-    load_emg,
-    load_htru2,
-    load_magic,
-    load_pulsar,
-    load_shuttle,
-    load_sloan,
-    load_usps,
-)
+from sklearn_dptda.datasets._tables import load_table
 from sklearn_dptda.datasets._walkers import load_walkers
 
 __all__ = [
-    "load_emg",
-    "load_htru2",
-    "load_magic",
     "load_polblogs",
-    "load_pulsar",
-    "load_shuttle",
-    "load_sloan",
-    "load_usps",
+    "load_table",
     "load_walkers",
     "make_loops",
     "make_rings",

@@ -1,6 +1,6 @@
 """Data that are not shipped: files of arrays in a local folder.
 
-There is one way to each of them. A loader looks for its file in ``data_home``, else in the folder
+A loader looks for its file in ``data_home``, else in the folder
 that the environment variable ``SKLEARN_DPTDA_DATA`` names, else in scikit-learn's data folder.
 Where there is none, the error names the source, the arrays to save from it, and their checksum.
 The checksum is the sha256 of the numbers alone, array after array in the order that the error
@@ -23,7 +23,7 @@ def data_folder(data_home):
     return Path(data_home or os.environ.get("SKLEARN_DPTDA_DATA") or get_data_home())
 
 
-def read_published(path, contents, source, layout, needed, sha256, n_columns=None):
+def read_published(path, *, contents, source, layout, needed, sha256, n_columns=None):
     """Arrays of a published file by name; an error says how to get a file that is not there.
 
     ``layout`` says how rows and labels are stored; tables ``X...`` must have ``n_columns``.
@@ -69,5 +69,5 @@ def warn_of_other_contents(path, arrays, sha256):
     """Say so where a file does not hold the published numbers."""
     if checksum(arrays) != sha256:
         warn_caller(
-            f"{path} does not hold the published data: the sha256 of its numbers is another one.",
+            f"{path} does not hold the published data: the sha256 of its numbers is another one."
         )

@@ -9,10 +9,6 @@ from sklearn_dptda._typing import PathLike
 from sklearn_dptda.datasets._local_files import data_folder, read_published
 from sklearn_dptda.graph._adjacency import of_pairs
 
-_ARRAYS = ("edges", "y", "classes", "node_names")
-_SOURCE = "polblogs.gml of M. Newman's network data, http://www-personal.umich.edu/~mejn/netdata/"
-_SHA256 = "a9277be7db8e8a662b2e4a667b8f6e7746a7b467d0e27b3f22b7ed9c8f760e1c"
-
 
 @fill_doc
 def load_polblogs(data_home: PathLike | None = None, *, largest_component: bool = True) -> Bunch:
@@ -40,9 +36,15 @@ def load_polblogs(data_home: PathLike | None = None, *, largest_component: bool 
     L. Adamic, N. Glance, "The political blogosphere and the 2004 US election:
     divided they blog", 2005; M. Newman's network data.
     """
-    path = data_folder(data_home) / "polblogs.npz"
-    layout = "links from 0, labels 0 and 1"
-    arrays = read_published(path, "political blogs", _SOURCE, layout, _ARRAYS, _SHA256)
+    arrays = read_published(
+        data_folder(data_home) / "polblogs.npz",
+        contents="political blogs",
+        source="polblogs.gml of M. Newman's network data, "
+        "http://www-personal.umich.edu/~mejn/netdata/",
+        layout="links from 0, labels 0 and 1",
+        needed=("edges", "y", "classes", "node_names"),
+        sha256="a9277be7db8e8a662b2e4a667b8f6e7746a7b467d0e27b3f22b7ed9c8f760e1c",
+    )
     n, (sources, targets) = len(arrays["y"]), arrays["edges"].T
     linked = sources != targets
     A = of_pairs(sources[linked], targets[linked], (n, n), symmetric=True)

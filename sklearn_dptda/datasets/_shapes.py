@@ -1,5 +1,6 @@
-"""Point clouds with a known shape."""
+"""Point clouds with a known shape: circles and loops, and clusters by connection, not closeness."""
 
+import math
 import numbers
 from collections.abc import Sequence
 from typing import Literal
@@ -11,6 +12,11 @@ from sklearn.utils import check_random_state
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, IntArray, LegacyRandomStateLike
 from sklearn_dptda.privacy._parameters import quoted
+
+# Where the arms of a spiral begin; they end at radius 1.
+_INNER_RADIUS = 0.2
+# The length of an arm is computed at so many radii, and interpolated between.
+_N_RADII = 2049
 
 
 def make_two_circles(
@@ -59,9 +65,8 @@ def make_two_circles(
     counts = np.floor(np.cumsum(weights) / np.sum(weights) * n_samples + 0.5).astype(int)
     which = np.searchsorted(counts, np.arange(n_samples), side="right")
     angle = rng.uniform(0, 2 * np.pi, n_samples)
-    directions = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    X = np.asarray(centers, dtype=float)[which] + np.asarray(radii)[which, None] * directions
-    return X + noise * rng.standard_normal(X.shape) if noise else X
+    circles = np.asarray(radii)[which, None] * _directions(angle)
+    return _blur(np.asarray(centers, dtype=float)[which] + circles, noise, rng)
 
 
 def make_loops(
@@ -110,8 +115,7 @@ def make_loops(
     y = np.array([n_loops[i % len(n_loops)] for i in range(n_clouds)])
     X = []
     for loops in y:
-        angle = rng.uniform(0, 2 * np.pi, n_points)
-        ring = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+        ring = _directions(rng.uniform(0, 2 * np.pi, n_points))
         if loops == 0:
             cloud = 1.5 * ring * np.sqrt(rng.uniform(size=(n_points, 1)))
         elif loops == 1:
@@ -123,11 +127,6 @@ def make_loops(
         rotation = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
         X.append(cloud @ rotation.T + noise * rng.standard_normal((n_points, 2)))
     return X, y
-
-
-# Labelled shapes that are clusters by connection, not by closeness to a centre.
-
-INNER_RADIUS = 0.2
 
 
 @fill_doc
@@ -173,12 +172,12 @@ def make_spirals(
     _check_number("n_arms", n_arms, 1, whole=True)
     _check_number("turns", turns, 0, strict=True)
     rng, y = _start(n_samples, n_arms, noise, random_state)
-    # Radii even in arc length, else the inner windings would be dense and the outer ones break.
-    winding = 2 * np.pi * turns / (1 - INNER_RADIUS)
-    grid = np.linspace(INNER_RADIUS, 1, 2049)
+    # Radii are even in arc length, else the inner windings would be dense and the outer ones break.
+    winding = 2 * np.pi * turns / (1 - _INNER_RADIUS)
+    grid = np.linspace(_INNER_RADIUS, 1, _N_RADII)
     length = winding * grid * np.hypot(1, winding * grid) + np.arcsinh(winding * grid)
     radius = np.interp(rng.uniform(length[0], length[-1], n_samples), length, grid)
-    angle = winding * (radius - INNER_RADIUS) + 2 * np.pi * y / n_arms
+    angle = winding * (radius - _INNER_RADIUS) + 2 * np.pi * y / n_arms
     return _blur(radius[:, None] * _directions(angle), noise, rng), y
 
 
@@ -295,7 +294,7 @@ def _check_number(name, value, low, *, whole=False, strict=False):
         not isinstance(value, kind)
         or isinstance(value, bool)
         or not (low < value if strict else low <= value)
-        or not np.isfinite(value)
+        or not math.isfinite(value)
     ):
         raise ValueError(
             f"{name} must be a {'whole' if whole else 'finite'} number "

@@ -17,7 +17,7 @@ from sklearn_dptda.datasets._local_files import (
 )
 
 URL = "https://raw.githubusercontent.com/GUDHI/TDA-tutorial/master/datasets/data_acc"
-# Of the recordings alone, three persons of 100 windows of 200 samples: labels do not count.
+# The checksum of the recordings: three persons of 100 windows of 200 samples, without labels.
 SHA256 = "f3be8882afc3ad7b378f1023027278ccd1869e85ad77f8fd3c886e017581446d"
 FILES = {False: "walkers.npz", True: "walkers_series.npz"}
 SHAPE = (3, 100, 200, 3)
@@ -79,7 +79,7 @@ def load_walkers(
     path = data_folder(data_home) / FILES[series]
     if download and not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)
-        _store(path.parent, _checked(_arrays(_fetch(path))))
+        _download(path)
     if not series:
         persons = read_arrays(path, NAMES, _how_to(path)).values()
         warn_of_other_contents(path, persons, SHA256)
@@ -102,12 +102,30 @@ def _how_to(path):
     )
 
 
-def _fetch(path):
+def _download(path):
+    """Fetch the recordings, check them, and store both files."""
     try:
         with urllib.request.urlopen(URL, timeout=30) as response:
-            return response.read()
+            content = response.read()
     except (urllib.error.URLError, TimeoutError) as error:
         raise FileNotFoundError(_how_to(path)) from error
+    try:
+        parts = _ArrayUnpickler(io.BytesIO(content), encoding="latin1").load()
+        windows = np.stack([np.asarray(part, dtype="<f8") for part in parts[:3]])
+    except (pickle.UnpicklingError, EOFError, TypeError, IndexError) as error:
+        raise ValueError("The download cannot be read: it is damaged or has changed.") from error
+    if windows.shape != SHAPE or checksum([windows]) != SHA256:
+        raise ValueError(
+            "The download does not have the expected checksum: it is damaged or has changed."
+        )
+    clouds = {name: part.reshape(-1, 3) for name, part in zip(NAMES, windows, strict=True)}
+    np.savez_compressed(path.parent / FILES[False], **clouds)
+    np.savez_compressed(
+        path.parent / FILES[True],
+        X=windows.reshape(-1, *SHAPE[2:]),
+        y=np.repeat(np.arange(3), SHAPE[1]),
+        classes=NAMES,
+    )
 
 
 class _ArrayUnpickler(pickle.Unpickler):
@@ -123,30 +141,3 @@ class _ArrayUnpickler(pickle.Unpickler):
         }:
             return super().find_class(module, name)
         raise ValueError("The download is not the file of NumPy arrays that was expected.")
-
-
-def _arrays(content):
-    try:
-        parts = _ArrayUnpickler(io.BytesIO(content), encoding="latin1").load()
-        return np.stack([np.asarray(part, dtype="<f8") for part in parts[:3]])
-    except (pickle.UnpicklingError, EOFError, TypeError, IndexError) as error:
-        raise ValueError("The download cannot be read: it is damaged or has changed.") from error
-
-
-def _checked(windows):
-    if windows.shape != SHAPE or checksum([windows]) != SHA256:
-        raise ValueError(
-            "The download does not have the expected checksum: it is damaged or has changed."
-        )
-    return windows
-
-
-def _store(folder, windows):
-    clouds = {name: part.reshape(-1, 3) for name, part in zip(NAMES, windows, strict=True)}
-    np.savez_compressed(folder / FILES[False], **clouds)
-    np.savez_compressed(
-        folder / FILES[True],
-        X=windows.reshape(-1, *SHAPE[2:]),
-        y=np.repeat(np.arange(3), SHAPE[1]),
-        classes=NAMES,
-    )

@@ -30,7 +30,7 @@ from sklearn_dptda.rows._moments import (
     release_outer_products,
 )
 from sklearn_dptda.rows._rows import Box, Rows
-from sklearn_dptda.utils._reading import without_quotes
+from sklearn_dptda.utils._frames import without_quotes
 from sklearn_dptda.utils._sklearn import Interval
 
 # Shares of what is left, for count and sum, and for the distances, of a stage. Losses of pure noise

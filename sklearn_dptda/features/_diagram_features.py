@@ -1,10 +1,10 @@
-"""Parameters of GUDHI's vectorisers: weights that pickle, ranges that are not set."""
+"""Persistence diagrams to feature matrices, by GUDHI's vectorisers, made safe to pickle."""
 
 import inspect
 import math
 from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from gudhi.representations import PersistenceImage
@@ -19,46 +19,6 @@ from sklearn_dptda.utils._clouds import check_collection
 from sklearn_dptda.utils._distances import as_diagram
 from sklearn_dptda.utils._frames import refuse_dask
 from sklearn_dptda.utils._sklearn import HasMethods, Interval, _fit_context
-
-
-def persistence_weight(point):
-    """Weight of a (birth, persistence) point in a persistence image: its persistence."""
-    return point[1]
-
-
-class DefaultParameter:
-    """A default of another class's constructor, looked up when it is called.
-
-    GUDHI's weights are anonymous functions, which do not pickle; this stands in for one of them
-    and does.
-    """
-
-    def __init__(self, owner, name):
-        self.owner, self.name = owner, name
-
-    def __call__(self, point):
-        """Call the default function."""
-        return inspect.signature(self.owner).parameters[self.name].default(point)
-
-
-def named_defaults(vectorizer):
-    """Stand-ins for the anonymous functions among GUDHI's default parameters."""
-    return {
-        name: DefaultParameter(type(vectorizer), name)
-        for name, value in vectorizer.get_params(deep=False).items()
-        if getattr(value, "__name__", "") == "<lambda>"
-        and getattr(value, "__module__", "").startswith("gudhi.")
-    }
-
-
-def is_unset(value):
-    """Whether a range parameter is still GUDHI's default of NaNs."""
-    if not isinstance(value, list | tuple | np.ndarray):
-        return False
-    return all(isinstance(v, Real) and math.isnan(v) for v in value)
-
-
-# Diagrams to feature matrices, by GUDHI's vectorisers.
 
 
 class DiagramFeatures(QuotedParametersMixin, TransformerMixin, BaseEstimator):
@@ -192,11 +152,12 @@ class DiagramFeatures(QuotedParametersMixin, TransformerMixin, BaseEstimator):
         ]
         return np.array(names, dtype=object)
 
-    def _dimensions(self, width):
+    def _dimensions(self, width: int) -> tuple[int, ...]:
         if self.homology_dimensions is None:
             return tuple(range(width))
-        single = isinstance(self.homology_dimensions, Integral)
-        given = (self.homology_dimensions,) if single else tuple(self.homology_dimensions)
+        given: tuple[Any, ...] = (self.homology_dimensions,)
+        if not isinstance(self.homology_dimensions, int | Integral):
+            given = tuple(self.homology_dimensions)
         if len(given) != width:
             raise ValueError(
                 f"homology_dimensions names {len(given)} dimension(s), but every sample of X has "
@@ -208,10 +169,10 @@ class DiagramFeatures(QuotedParametersMixin, TransformerMixin, BaseEstimator):
             )
         return tuple(int(q) for q in given)
 
-    def _columns(self, samples):
+    def _columns(self, samples: list[Any]) -> list[list[FloatArray]]:
         """One list of checked diagrams per homology dimension."""
         width = len(self.homology_dimensions_)
-        columns = [[] for _ in range(width)]
+        columns: list[list[FloatArray]] = [[] for _ in range(width)]
         for i, sample in enumerate(samples):
             diagrams = [sample] if self.single_ else list(sample)
             if _is_diagram(sample) != self.single_ or len(diagrams) != width:
@@ -220,46 +181,43 @@ class DiagramFeatures(QuotedParametersMixin, TransformerMixin, BaseEstimator):
                 column.append(_checked(diagram, f"X[{i}]"))
         return columns
 
-    def _range(self, columns):
+    def _range(self, columns: list[list[FloatArray]]) -> tuple[float, float]:
         if self.value_range is not None:
+            got = quoted(self.value_range)
             if len(self.value_range) != 2:
-                raise ValueError(
-                    f"value_range must be (low, high); got {quoted(self.value_range)}."
-                )
+                raise ValueError(f"value_range must be (low, high); got {got}.")
             low, high = (float(v) for v in self.value_range)
             if not (math.isfinite(low) and math.isfinite(high) and low < high):
-                raise ValueError(
-                    f"value_range must be finite and increasing; got {quoted(self.value_range)}."
-                )
+                raise ValueError(f"value_range must be finite and increasing; got {got}.")
             return low, high
-        values = np.concatenate([d.ravel() for column in columns for d in column] or [[]])
+        values = np.concatenate([np.empty(0), *(d.ravel() for column in columns for d in column)])
         values = values[np.isfinite(values)]
         if values.size == 0:
             return 0.0, 1.0
         low, high = float(values.min()), float(values.max())
         return (low, high) if low < high else (low, low + 1.0)
 
-    def _fit_one(self, column):
+    def _fit_one(self, column: list[FloatArray]) -> BaseEstimator:
         low, high = self.value_range_
         if self.vectorizer is None:
             vectorizer = PersistenceImage(
-                bandwidth=(high - low) / 20, weight=persistence_weight, resolution=[10, 10]
+                bandwidth=(high - low) / 20, weight=_persistence_weight, resolution=[10, 10]
             )
         else:
             vectorizer = clone(self.vectorizer)
         parameters = vectorizer.get_params(deep=False)
-        changes = named_defaults(vectorizer)
-        if is_unset(parameters.get("im_range")):
+        changes = _named_defaults(vectorizer)
+        if _is_unset(parameters.get("im_range")):
             # Birth and persistence.
             changes["im_range"] = [low, high, 0.0, high - low]
-        if is_unset(parameters.get("sample_range")):
+        if _is_unset(parameters.get("sample_range")):
             changes["sample_range"] = [low, high]
         return vectorizer.set_params(**changes).fit(self._pad(column))
 
-    def _learns_records(self):
+    def _learns_records(self) -> bool:
         return self.value_range is None
 
-    def _pad(self, column):
+    def _pad(self, column: list[FloatArray]) -> list[FloatArray]:
         """Clip diagrams to the range; an empty one becomes one point of no persistence.
 
         Several vectorisers of GUDHI fail on empty diagrams, and none tells a point on the
@@ -269,7 +227,7 @@ class DiagramFeatures(QuotedParametersMixin, TransformerMixin, BaseEstimator):
         ghost = np.array([[low, low]])
         return [np.clip(d, low, high) if len(d) else ghost for d in column]
 
-    def _apply(self, vectorizer, column):
+    def _apply(self, vectorizer: BaseEstimator, column: list[FloatArray]) -> FloatArray:
         # Normalising by a total persistence of zero is no error: such features are zero.
         with np.errstate(invalid="ignore", divide="ignore"):
             features = np.asarray(vectorizer.transform(self._pad(column)))
@@ -278,10 +236,10 @@ class DiagramFeatures(QuotedParametersMixin, TransformerMixin, BaseEstimator):
             features = np.hstack([features.real, features.imag])
         return np.nan_to_num(features.astype(float), nan=0.0)
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         """Swap anonymous defaults of GUDHI for ones that pickle."""
         state = super().__getstate__()
-        changes = {} if self.vectorizer is None else named_defaults(self.vectorizer)
+        changes = {} if self.vectorizer is None else _named_defaults(self.vectorizer)
         if changes:
             state["vectorizer"] = clone(self.vectorizer).set_params(**changes)
         return state
@@ -294,7 +252,44 @@ class DiagramFeatures(QuotedParametersMixin, TransformerMixin, BaseEstimator):
         return tags
 
 
-def _checked(diagram, name):
+def _persistence_weight(point: FloatArray) -> float:
+    """Weight of a (birth, persistence) point in a persistence image: its persistence."""
+    return point[1]
+
+
+class _DefaultParameter:
+    """A default of another class's constructor, looked up when it is called.
+
+    GUDHI's weights are anonymous functions, which do not pickle; this stands in for one of them
+    and does.
+    """
+
+    def __init__(self, owner: type, name: str) -> None:
+        self.owner, self.name = owner, name
+
+    def __call__(self, point: FloatArray) -> float:
+        """Call the default function."""
+        return inspect.signature(self.owner).parameters[self.name].default(point)
+
+
+def _named_defaults(vectorizer: BaseEstimator) -> dict[str, Any]:
+    """Stand-ins for the anonymous functions among GUDHI's default parameters."""
+    return {
+        name: _DefaultParameter(type(vectorizer), name)
+        for name, value in vectorizer.get_params(deep=False).items()
+        if getattr(value, "__name__", "") == "<lambda>"
+        and getattr(value, "__module__", "").startswith("gudhi.")
+    }
+
+
+def _is_unset(value: Any) -> bool:
+    """Whether a range parameter is still GUDHI's default of NaNs."""
+    if not isinstance(value, list | tuple | np.ndarray):
+        return False
+    return all(isinstance(v, Real) and math.isnan(v) for v in value)
+
+
+def _checked(diagram: ArrayLike, name: str) -> FloatArray:
     """A diagram in which everything is born before it dies."""
     diagram = as_diagram(diagram, name)
     if (diagram[:, 1] < diagram[:, 0]).any():
@@ -305,7 +300,7 @@ def _checked(diagram, name):
     return diagram
 
 
-def _is_diagram(sample):
+def _is_diagram(sample: Any) -> bool:
     """Whether a sample is one diagram rather than a list of diagrams."""
     if isinstance(sample, GridFiltration):
         raise ValueError("X holds filtrations: put PrivatePersistence before DiagramFeatures.")

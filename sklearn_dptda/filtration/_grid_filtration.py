@@ -21,8 +21,7 @@ from sklearn_dptda.privacy._parameters import QuotedParametersMixin, quoted
 from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.utils._bounds import bounds_from_data, check_bounds
 from sklearn_dptda.utils._clouds import check_cloud, check_collection, first_places
-from sklearn_dptda.utils._frames import parts_elsewhere
-from sklearn_dptda.utils._reading import without_quotes
+from sklearn_dptda.utils._frames import parts_elsewhere, without_quotes
 from sklearn_dptda.utils._sklearn import Interval, ListOutputMixin, StrOptions, _fit_context
 from sklearn_dptda.utils._tasks import run
 
@@ -185,9 +184,9 @@ class BaseGridFiltration(QuotedParametersMixin, ListOutputMixin, TransformerMixi
         first = clouds[0]
         d = first.n_features if isinstance(first, LatticeHistogram) else first.shape[1]
         shape = _check_resolution(self.resolution, d, self.memory)
-        low, high, remarks = self._box(clouds, d)
+        low, high, guarantee, remarks = self._box(clouds, d)
         self.axes_ = tuple(map(np.linspace, low, high, shape))
-        self.bounds_ = low, high
+        self.bounds_, self.bounds_guarantee_ = (low, high), guarantee
         self._is_public = self.bounds is not None
         self.refinement_ = self.refinement or _DEFAULT_REFINEMENT.get(d, 1)
         self._lattice_shape = tuple((size - 1) * self.refinement_ + 1 for size in shape)
@@ -195,7 +194,7 @@ class BaseGridFiltration(QuotedParametersMixin, ListOutputMixin, TransformerMixi
         cell = (high - low) / (np.array(self._lattice_shape) - 1)
         self._lattice_shift = float(np.linalg.norm(cell)) / 2
         self.n_features_in_ = d
-        if self.bounds_guarantee_ is None:
+        if guarantee is None:
             self._check_scale()
         # Warnings come last: where they are errors, the box is there all the same.
         for remark in remarks:
@@ -229,24 +228,23 @@ class BaseGridFiltration(QuotedParametersMixin, ListOutputMixin, TransformerMixi
 
     def _box(
         self, clouds: list[FloatArray | LatticeHistogram], n_features: int
-    ) -> tuple[FloatArray, FloatArray, list[str]]:
-        """Lower and upper bounds, and what to warn of; keeps the guarantee of a private box."""
-        self.bounds_guarantee_ = None
+    ) -> tuple[FloatArray, FloatArray, PrivacyGuarantee | None, list[str]]:
+        """Lower and upper bounds, the guarantee of a private box, and what to warn of."""
         if self.bounds is not None and not isinstance(self.bounds, PrivateBounds):
-            return *check_bounds(self.bounds, n_features), []
+            return *check_bounds(self.bounds, n_features), None, []
         points = [cloud for cloud in clouds if not isinstance(cloud, LatticeHistogram)]
         if len(points) < len(clouds):
             raise ValueError("bounds must be given where histograms stand for clouds.")
         if self.bounds is None:
-            return *bounds_from_data(points, type(self).__name__), []
+            return *bounds_from_data(points, type(self).__name__), None, []
         if self.bounds.adjacency != "replace-one":
             raise ValueError(
                 "bounds must have adjacency='replace-one': the sizes of clouds are public here."
             )
         box = clone(self.bounds)
         remarks = box._fit_clouds(points)
-        self.bounds_guarantee_, self.clipped_share_ = box.privacy_guarantee_, box.clipped_share_
-        return *box.bounds_, remarks
+        self.clipped_share_ = box.clipped_share_
+        return *box.bounds_, box.privacy_guarantee_, remarks
 
     def _learns_records(self) -> bool:
         return self.bounds is None

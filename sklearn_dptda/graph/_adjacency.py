@@ -7,8 +7,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, csr_array, issparse
 
 from sklearn_dptda._typing import IntArray, SparseLike
-from sklearn_dptda.utils._frames import refuse_dask, refuse_lossy
-from sklearn_dptda.utils._reading import without_quotes
+from sklearn_dptda.utils._frames import refuse_dask, refuse_lossy, without_quotes
 
 
 class NetworkxGraph(Protocol):

@@ -9,8 +9,13 @@ from scipy.sparse import issparse
 
 from sklearn_dptda._typing import FloatArray, Table
 from sklearn_dptda.rows import Box
-from sklearn_dptda.utils._frames import Columns, frame_library, kind_of, refuse_lossy
-from sklearn_dptda.utils._reading import without_quotes
+from sklearn_dptda.utils._frames import (
+    Columns,
+    frame_library,
+    kind_of,
+    refuse_lossy,
+    without_quotes,
+)
 
 # Of an axis whose values are told apart: halvings never get so far.
 _MOST_VALUES = 1 << 32
@@ -23,14 +28,11 @@ class CodedTable:
     columns: Columns
 
     @property
-    def choices(self) -> Mapping[int, list[Any]]:
-        """Public lists of the values of categories, by number of the column."""
-        return self.columns.choices
-
-    @property
     def numeric(self) -> list[int]:
         """Columns that are no categories."""
-        return [place for place in range(len(self.columns.names)) if place not in self.choices]
+        return [
+            place for place in range(len(self.columns.names)) if place not in self.columns.choices
+        ]
 
     def in_types(self, places: list[int], low: FloatArray, high: FloatArray) -> FloatArray:
         """Private bounds of columns of numbers, of whole numbers within their types."""
@@ -48,7 +50,7 @@ class CodedTable:
         """
         ends = np.zeros((2, len(self.columns.names)))
         sizes = np.full(len(self.columns.names), np.inf)
-        for place, values in self.choices.items():
+        for place, values in self.columns.choices.items():
             ends[1, place] = len(values) - 1
         for place, *bounds in zip(self.numeric, low, high, strict=True):
             ends[:, place] = self.columns.limits(place, *bounds)
@@ -57,7 +59,9 @@ class CodedTable:
                 raise ValueError(
                     f"the bounds of column {name!r} have no whole number between them."
                 )
-        whole = [j for j in range(len(sizes)) if j in self.choices or self.columns.is_integer(j)]
+        whole = [
+            j for j in range(len(sizes)) if j in self.columns.choices or self.columns.is_integer(j)
+        ]
         sizes[whole] = ends[1, whole] - ends[0, whole] + 1
         ends[:, whole] += [[-0.5], [0.5]]
         return Box.cornered(*ends), np.where(sizes > _MOST_VALUES, np.inf, sizes)
@@ -66,7 +70,7 @@ class CodedTable:
         """Points of the box as a table of the kind that was given."""
         decoded = []
         for place, values in enumerate(points.T):
-            if place in self.choices:
+            if place in self.columns.choices:
                 decoded.append(self._category(place, values))
             else:
                 ends = box.low[place], box.high[place]
@@ -74,7 +78,7 @@ class CodedTable:
         return self.columns.table(decoded)
 
     def _category(self, place, values):
-        choices = self.choices[place]
+        choices = self.columns.choices[place]
         codes = np.clip(np.rint(values), 0, len(choices) - 1).astype(np.int64)
         return self.columns.values(place, [choices[code] for code in codes])
 

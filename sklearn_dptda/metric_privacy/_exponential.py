@@ -1,78 +1,39 @@
-"""Which candidates the exponential mechanism chooses from: those of a net, or all."""
+"""The exponential mechanism of a metric, on the candidates of a net or on all of them.
+
+Proof: doc/theory/metric_geometry.md, "Some mechanism is as accurate".
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from numbers import Real
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 
 from sklearn_dptda._docs import fill_doc
-from sklearn_dptda._typing import FloatArray, RandomStateLike
-from sklearn_dptda.metric_privacy._choice_mechanism import ChoiceMechanism, check_number
+from sklearn_dptda._typing import FloatArray, IntArray, RandomStateLike
 from sklearn_dptda.metric_privacy._entropic_scale import entropic_scale
 from sklearn_dptda.metric_privacy._finite_laws import floored, weighted_law, worst_cost
 from sklearn_dptda.metric_privacy._finite_metrics import (
     LP_METRICS,
+    Traversal,
     check_distances,
     cross_distances,
 )
-from sklearn_dptda.metric_privacy._packing import Traversal
+from sklearn_dptda.metric_privacy._metric_mechanism import (
+    ROUNDING_OF_SUMS,
+    ChoiceMechanism,
+    check_n_candidates,
+)
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLeakWarning
 from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.rows._tables import check_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
-# Part of the worst cost that must be saved: for less, all candidates serve the others better.
-_WORTH = 0.05
-
-
-def chosen_net(D, alpha, net):
-    """Places of the candidates that can be released at the rate ``alpha / 2``.
-
-    ``net``: ``"all"``, a separation, ``"entropic"`` for the one of the theorem, or ``"auto"`` for
-    the most accurate of the nets of a farthest-first traversal.
-    """
-    if net == "all":
-        return np.arange(len(D))
-    walk = Traversal(D)
-    if net == "auto":
-        return _best_net(D, walk.order, alpha / 2)
-    return np.sort(walk.net(_separation(D, alpha) if net == "entropic" else float(net)))
-
-
-def _separation(D, alpha):
-    """Scale of the theorem: entropic at a third of the rate, or all of a small space.
-
-    What is at least as large has as few points in each ball, so that an upper bound will do.
-    """
-    if 3 / alpha >= 2 * D.max():
-        return float(D.max())
-    return entropic_scale(D, alpha=alpha / 3).upper
-
-
-def _best_net(D, order, rate):
-    """Prefix of the order of which the worst cost is least; all, where that saves little."""
-    costs = prefix_costs(D[:, order], rate)
-    best = int(costs.argmin())
-    if costs[best] >= costs[-1] * (1 - _WORTH):
-        return np.arange(len(D))
-    return np.sort(order[: best + 1])
-
-
-def prefix_costs(to_order, rate):
-    """Worst expected distances of the exponential laws on the first 1, 2, ... columns.
-
-    In logarithms: the first columns may be far from a row, which makes their weights tiny.
-    """
-    logs = -rate * to_order
-    with np.errstate(divide="ignore"):
-        costs = np.logaddexp.accumulate(logs + np.log(to_order), axis=1)
-    return np.exp((costs - np.logaddexp.accumulate(logs, axis=1)).max(axis=0))
-
-
-# The exponential mechanism of a metric, on a public list of candidates.
+# Part of the worst cost that a net must save; for less, all candidates serve the others better.
+# The parameter ``net`` documents it.
+_LEAST_SAVING = 0.05
 
 
 @fill_doc
@@ -151,7 +112,7 @@ class MetricExponentialMechanism(ChoiceMechanism):
     :meth:`fit` holds the law against every pair of candidates. Of a function, or
     of precomputed distances, it looks at every triangle, in time that grows with
     the cube of the number of candidates, and inputs are taken to be as far as the
-    shortest ways by candidates. What a function claims of inputs that are no
+    shortest paths through candidates. What a function claims of inputs that are no
     candidates cannot be checked: where it breaks the triangle inequality, the
     loss in proportion to distance is not kept, that of ``epsilon`` is.
 
@@ -230,7 +191,7 @@ class MetricExponentialMechanism(ChoiceMechanism):
         """
         public = self.candidates is not None
         candidates = self._candidates_of(X, public)
-        check_number(len(candidates))
+        check_n_candidates(len(candidates))
         if self.metric == "precomputed":
             D = check_distances(candidates, "candidates", all_triangles=True)
         else:
@@ -242,34 +203,35 @@ class MetricExponentialMechanism(ChoiceMechanism):
             )
             self.candidates_ = candidates
         self.n_candidates_, self._between = len(candidates), D
-        rate, rounding = self._weigh(), self._rounding(float(D.max()))
-        self._settle(rate, "exponential mechanism of the distance", public, rounding)
+        rate, rounding = self._choose_weights(), self._rounding(float(D.max()))
+        self._promise_law(
+            rate, "exponential mechanism of the distance", public=public, rounding=rounding
+        )
         self.accuracy_ = worst_cost(floored(self._logs(D)), D[:, self._outputs])
         return self
 
-    def _weigh(self):
+    def _choose_weights(self) -> float:
         """Learn the weights of the candidates; the rate at which they are private."""
         D = self._between
         if self.rate == "weighted":
             rate, log_weights = weighted_law(D, self._full_rate(len(D)))
         else:
             rate, log_weights = float(self.alpha) / 2, np.full(len(D), -np.inf)
-            log_weights[chosen_net(D, float(self.alpha), self.net)] = 0.0
+            log_weights[_chosen_net(D, float(self.alpha), self.net)] = 0.0
         self.weights_ = np.exp(log_weights)
         self._outputs = np.flatnonzero(np.isfinite(log_weights))
         self._log_weights = log_weights[self._outputs]
         self._least = D[D > 0].min(initial=np.inf)
         return rate
 
-    def _rounding(self, diameter):
+    def _rounding(self, diameter: float) -> float:
         """What rounded distances of inputs can add to the distance of two of them."""
         if self.metric == "precomputed" or callable(self.metric):
-            # As they are given, and the shortest ways by candidates.
-            return 2.0**-46 * diameter
+            return ROUNDING_OF_SUMS * diameter
         if self._takes_diagrams():
             finite = np.concatenate([np.ravel(diagram) for diagram in self.candidates_])
             finite = finite[np.isfinite(finite)]
-            # Hera takes differences below 1e-10 of the largest coordinate for none.
+            # Hera neglects differences below 1e-10 of the largest coordinate.
             return 2.0**-31 * float(np.abs(finite).max(initial=0.0))
         if self.metric in LP_METRICS:
             low, high = self.candidates_.min(axis=0), self.candidates_.max(axis=0)
@@ -280,7 +242,7 @@ class MetricExponentialMechanism(ChoiceMechanism):
         farthest = {"haversine": np.pi, "canberra": d, "hamming": 1.0, "jaccard": 1.0}
         return 2.0**-50 * (d + 4) * farthest.get(self.metric, 3 * d * diameter)
 
-    def _candidates_of(self, X, public):
+    def _candidates_of(self, X: Any, public: bool) -> Any:
         """The public candidates, checked, and the records against them."""
         if not public:
             if X is None:
@@ -295,9 +257,10 @@ class MetricExponentialMechanism(ChoiceMechanism):
             return self._read(self.candidates if public else X)
         if not public:
             return check_rows(self, X)
-        if len(self.candidates) == 0:
+        candidates: Any = self.candidates
+        if len(candidates) == 0:
             raise ValueError("candidates are empty: there is nothing to release.")
-        candidates = check_array(self.candidates, dtype=np.float64, input_name="candidates")
+        candidates = check_array(candidates, dtype=np.float64, input_name="candidates")
         if X is None:
             self.n_features_in_ = candidates.shape[1]
         elif check_rows(self, X).shape[1] != candidates.shape[1]:
@@ -307,7 +270,7 @@ class MetricExponentialMechanism(ChoiceMechanism):
             )
         return candidates
 
-    def _covered(self, D):
+    def _covered(self, D: FloatArray) -> FloatArray:
         if self.rate != "weighted":
             return super()._covered(D)
         if (D.min(axis=1) > 1e-9 * self._least).any():
@@ -316,4 +279,44 @@ class MetricExponentialMechanism(ChoiceMechanism):
                 'rate="guaranteed".'
             )
         # The law of the candidate itself, whatever rounding or a function says.
-        return self._between[D.argmin(axis=1)]
+        return np.asarray(self._between[D.argmin(axis=1)])
+
+
+def _chosen_net(D: FloatArray, alpha: float, net: str | float) -> IntArray:
+    """Places of the candidates that can be released at the rate ``alpha / 2``."""
+    if net == "all":
+        return np.arange(len(D))
+    walk = Traversal(D)
+    if net == "auto":
+        return _best_net(D, walk.order, alpha / 2)
+    return np.sort(walk.net(_entropic_separation(D, alpha) if net == "entropic" else float(net)))
+
+
+def _entropic_separation(D: FloatArray, alpha: float) -> float:
+    """Scale of Theorem 4.2: entropic at a third of the rate, or all of a small space.
+
+    A larger scale has as few points in each ball, so that an upper bound will do.
+    """
+    if 3 / alpha >= 2 * D.max():
+        return float(D.max())
+    return entropic_scale(D, alpha=alpha / 3).upper
+
+
+def _best_net(D: FloatArray, order: IntArray, rate: float) -> IntArray:
+    """Prefix of the order of which the worst cost is least; all, where that saves little."""
+    costs = prefix_costs(D[:, order], rate)
+    best = int(costs.argmin())
+    if costs[best] >= costs[-1] * (1 - _LEAST_SAVING):
+        return np.arange(len(D))
+    return np.sort(order[: best + 1])
+
+
+def prefix_costs(to_order: FloatArray, rate: float) -> FloatArray:
+    """Worst expected distances of the exponential laws on the first 1, 2, ... columns.
+
+    In logarithms: the first columns may be far from a row, which makes their weights tiny.
+    """
+    logs = -rate * to_order
+    with np.errstate(divide="ignore"):
+        costs = np.logaddexp.accumulate(logs + np.log(to_order), axis=1)
+    return np.exp((costs - np.logaddexp.accumulate(logs, axis=1)).max(axis=0))

@@ -1,41 +1,133 @@
-"""Laws on finitely many outputs: their costs, their draws, weights that lower the cost."""
+"""Laws on finitely many outputs: their draws, costs, privacy parameters and weights.
+
+A law is a matrix with a row for each input and a column for each output, in logarithms.
+
+Proof: doc/theory/metric_privacy.md, "Mechanisms on a public list".
+"""
+
+import secrets
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
-from sklearn_dptda.metric_privacy._finite_metrics import rows_at_a_time
+from sklearn_dptda._typing import FloatArray, RandomStateLike
+from sklearn_dptda.metric_privacy._finite_metrics import check_places, rows_at_a_time
+from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, default_accountant
+from sklearn_dptda.privacy._estimator import FRESH
+from sklearn_dptda.privacy._noise import spawn_seeds
 
-# Bits of a sum of weights, and of what is left of a weight below its unit.
-_HIGH, _LOW = 62, 44
-MOST_OUTPUTS = 1 << 16
-_MASK = np.uint64((1 << _LOW) - 1)
+# The weights of this number of outputs still fit into the integers that are drawn from.
+MAX_OUTPUTS = 1 << 16
+# Bits of the first integer of a weight, of which a sum of weights needs no more, and of the second,
+# which holds what is left below the unit of the first; see ``integer_weights``.
+_HIGH_BITS, _LOW_BITS = 62, 44
+_LOW_MASK = np.uint64((1 << _LOW_BITS) - 1)
+# The parameter of a law on more points than this is bounded over pairs, not found over triples.
+_MAX_POINTS_EXACT_PARAMETER = 500
 
 
-def least(n_outputs):
+@dataclass(frozen=True)
+class FiniteMechanism:
+    """A mechanism on a finite public set: inputs and outputs are its points.
+
+    Attributes
+    ----------
+    log_matrix : ndarray of shape (n_points, n_points)
+        Logarithm of the probability of each output (column) for each input.
+    alpha : float
+        Privacy loss per unit of distance that it keeps.
+    accuracy : float
+        Mean distance of the output, for the input for which it is worst.
+    optimum : float
+        Accuracy of the program before the repair: no private mechanism is
+        better, up to the precision of the solver.
+    diameter : float
+        Largest distance of privacy.
+    """
+
+    log_matrix: FloatArray
+    alpha: float
+    accuracy: float
+    optimum: float
+    diameter: float
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A cache that knew it by its pickle would replay old draws for nothing.
+        return {**vars(self), FRESH: secrets.token_hex(16)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update({name: value for name, value in state.items() if name != FRESH})
+
+    def sample(
+        self,
+        inputs: ArrayLike,
+        *,
+        accountant: PrivacyAccountant | None = None,
+        random_state: RandomStateLike = None,
+    ) -> NDArray[np.int64]:
+        """Pay, and draw an output for each input.
+
+        Parameters
+        ----------
+        inputs : array-like of int of shape (n_samples,)
+            Numbers of points.
+        accountant : PrivacyAccountant, default=None
+            Charged with ``alpha`` times the diameter. None takes the accountant
+            of the surrounding ``with`` block.
+        random_state : int, RandomState instance, Generator or None, default=None
+            None draws from the operating system's entropy.
+
+        Returns
+        -------
+        ndarray of int of shape (n_samples,)
+
+        Raises
+        ------
+        ValueError
+            If the inputs are no numbers of points. Nothing is spent.
+        """
+        inputs = check_places(inputs, len(self.log_matrix))
+        (seed,) = spawn_seeds(random_state, 1)
+        accountant = accountant if accountant is not None else default_accountant()
+        if accountant is not None:
+            accountant.spend(
+                self.alpha * self.diameter,
+                adjacency="replace-one",
+                what="a point of a finite space for each record",
+                estimator="optimal_mechanism",
+                parameters={"alpha": self.alpha},
+            )
+        return draw(self.log_matrix[inputs], NoiseSource(seed))
+
+
+def least_weight(n_outputs: int) -> float:
     """Least weight, in units of the largest: all bits of it must fit."""
     return 2.0 ** -(40 - max(n_outputs.bit_length() - 13, 0))
 
 
-def normalised(logs):
+def normalised(logs: FloatArray) -> FloatArray:
     """Rows that sum to one, in logarithms."""
-    return logs - logsumexp(logs, axis=1, keepdims=True)
+    return np.asarray(logs - logsumexp(logs, axis=1, keepdims=True))
 
 
-def floored(logs):
+def floored(logs: FloatArray) -> FloatArray:
     """Laws that are drawn from: rows sum to one, and nothing is too rare.
 
-    From logarithms of weights, ``-inf`` for what is impossible for all rows. No weight is less
+    Takes logarithms of weights, ``-inf`` for what is impossible for all rows. No weight is less
     than ``2**-40`` of the largest of its row, or a little more for many thousands of outputs. The
     floor moves with the largest weight of a row, as weights do, so that ratios of two rows keep
     their bounds.
     """
     logs = logs - logs.max(axis=1, keepdims=True)
-    logs = np.where(np.isneginf(logs), -np.inf, np.maximum(logs, np.log(least(logs.shape[1]))))
-    return normalised(logs)
+    floor = np.log(least_weight(logs.shape[1]))
+    return normalised(np.where(np.isneginf(logs), -np.inf, np.maximum(logs, floor)))
 
 
-def draw(logs, noise):
-    """One output, of type int64, for each row of logarithms of weights; see :func:`floored`.
+def draw(logs: FloatArray, noise: NoiseSource) -> NDArray[np.int64]:
+    """One output for each row of logarithms of weights; see :func:`floored`.
 
     Weights are floating-point numbers, and are drawn exactly in proportion: two integers hold all
     bits of each, and a uniform integer below their sum decides. What is left to rounding is the
@@ -46,44 +138,50 @@ def draw(logs, noise):
     return np.concatenate([np.empty(0, np.int64), *drawn])
 
 
-def integer_weights(logs):
+def integer_weights(logs: FloatArray) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Integers in proportion to which is drawn: the first times ``2**44``, plus the second."""
     logs = logs - logs.max(axis=1, keepdims=True)
-    weights = np.where(np.isneginf(logs), 0.0, np.maximum(np.exp(logs), least(logs.shape[1])))
-    weights = np.ldexp(weights, _HIGH - logs.shape[1].bit_length())
+    floor = least_weight(logs.shape[1])
+    weights = np.where(np.isneginf(logs), 0.0, np.maximum(np.exp(logs), floor))
+    weights = np.ldexp(weights, _HIGH_BITS - logs.shape[1].bit_length())
     high = np.floor(weights)
     # Exact: what is left of a number of 53 bits has few enough of them.
-    return high.astype(np.uint64), np.ldexp(weights - high, _LOW).astype(np.uint64)
+    return high.astype(np.uint64), np.ldexp(weights - high, _LOW_BITS).astype(np.uint64)
 
 
-def _draw(logs, noise):
+def _draw(logs: FloatArray, noise: NoiseSource) -> NDArray[np.int64]:
     high, low = (np.cumsum(side, axis=1) for side in integer_weights(logs))
-    high, low = high + (low >> np.uint64(_LOW)), low & _MASK
+    high, low = high + (low >> np.uint64(_LOW_BITS)), low & _LOW_MASK
     chosen = np.empty(len(logs), dtype=np.int64)
     missing = np.arange(len(logs))
-    # To a power of two above the sum.
+    # Uniform integers below a power of two above the sum.
     shift = (64 - np.frexp(high[:, -1].astype(float))[1]).astype(np.uint64)
     while len(missing):
         first = noise.words(len(missing)) >> shift[missing]
-        second = noise.words(len(missing)) >> np.uint64(64 - _LOW)
+        second = noise.words(len(missing)) >> np.uint64(64 - _LOW_BITS)
         top, rest = high[missing], low[missing]
         below = (top < first[:, None]) | ((top == first[:, None]) & (rest <= second[:, None]))
-        # Beyond the sum: drawn again.
+        # Draws beyond the sum are repeated.
         inside = ~below[:, -1]
         chosen[missing[inside]] = below[inside].sum(axis=1)
         missing = missing[~inside]
     return chosen
 
 
-# Up to it the parameter of a law is looked for over all triples, above it bounded over pairs.
-MOST_EXACT = 500
+def worst_cost(logs: FloatArray, costs: FloatArray) -> float:
+    """Expected cost of the output, for the point where it is largest; (n_points, n_outputs)."""
+    part = rows_at_a_time(costs.shape[1])
+    return max(
+        float((np.exp(logs[i : i + part]) * costs[i : i + part]).sum(axis=1).max())
+        for i in range(0, len(logs), part)
+    )
 
 
-def log_parameter(logs, D):
-    """Privacy loss per unit of distance of a law, given by logarithms of probabilities.
+def log_parameter(logs: FloatArray, D: FloatArray) -> float:
+    """Privacy loss per unit of distance of a law.
 
-    Rows are points, columns are outputs. ``inf`` where an output is possible for one point only,
-    or two points without distance have different laws.
+    ``inf`` where an output is possible for one point only, or two points without distance have
+    different laws.
     """
     largest = 0.0
     for x in range(len(logs) - 1):
@@ -100,28 +198,29 @@ def log_parameter(logs, D):
     return largest
 
 
-def rated_parameter(log_weights, to_outputs, rate, D):
+def rated_parameter(
+    log_weights: FloatArray, to_outputs: FloatArray, rate: float, D: FloatArray
+) -> float:
     """Privacy loss per unit of ``D`` of the law that is drawn from, or a bound of it.
 
-    The law of weights of outputs times ``exp(-rate * to_outputs)``, distances of shape (n_points,
-    n_outputs). ``D`` includes what rounding adds to distances, where that is granted. Exact for up
-    to 500 points. For more: ``rate``, and what the sums of two points differ by, per unit of their
-    distance. Weights differ by the rate at most, by the triangle inequality, and what they are
-    divided by differs as their sums do.
+    Weights of outputs are multiplied by ``exp(-rate * to_outputs)``, and ``D`` includes what
+    rounding adds to distances. Exact for up to 500 points. For more: ``rate``, by which weights
+    differ at most, plus what their sums differ by.
     """
     logs = log_weights - rate * to_outputs
     law = floored(logs)
-    if len(D) <= MOST_EXACT:
+    if len(D) <= _MAX_POINTS_EXACT_PARAMETER:
         return log_parameter(law, D)
     sums = logs.max(axis=1) - law.max(axis=1)
     return rate + log_parameter(sums[:, None], D)
 
 
-def lowered(log_weights, to_outputs, rate, D, alpha):
+def lowered_rate(
+    log_weights: FloatArray, to_outputs: FloatArray, rate: float, D: FloatArray, alpha: float
+) -> tuple[float, float]:
     """Rate at which a law is private as it is computed, and its privacy parameter.
 
-    The given rate is private in exact arithmetic, and is lowered where rounding matters; see
-    :func:`rated_parameter`.
+    The given rate is private in exact arithmetic, and is lowered where rounding matters.
     """
     for _ in range(60):
         parameter = rated_parameter(log_weights, to_outputs, rate, D)
@@ -131,33 +230,31 @@ def lowered(log_weights, to_outputs, rate, D, alpha):
     raise ValueError("alpha times the distances of candidates is lost in rounding.")
 
 
-def worst_cost(logs, costs):
-    """Expected cost of the output, for the point where it is largest; (n_points, n_outputs)."""
-    part = rows_at_a_time(costs.shape[1])
-    return max(
-        float((np.exp(logs[i : i + part]) * costs[i : i + part]).sum(axis=1).max())
-        for i in range(0, len(logs), part)
-    )
+def raised_rate(
+    log_weights: FloatArray, to_outputs: FloatArray, D: FloatArray, alpha: float
+) -> float:
+    """Largest rate in [alpha / 2, alpha] at which the normalised law is private."""
+    if rated_parameter(log_weights, to_outputs, alpha, D) <= alpha:
+        return alpha
+    low, high = alpha / 2, alpha
+    for _ in range(20):
+        middle = (low + high) / 2
+        private = rated_parameter(log_weights, to_outputs, middle, D) <= alpha
+        low, high = (middle, high) if private else (low, middle)
+    return low
 
 
-def row_weights(D, rate):
+def row_weights(D: FloatArray, rate: float) -> FloatArray:
     """Solution ``w`` of ``exp(-rate * D) w = 1``, the weights of a magnitude."""
-    return np.linalg.solve(np.exp(-rate * D), np.ones(len(D)))
+    return np.asarray(np.linalg.solve(np.exp(-rate * D), np.ones(len(D))))
 
 
-def weighted_law(D, alpha):
+def weighted_law(D: FloatArray, alpha: float) -> tuple[float, FloatArray]:
     """Rate and logarithms of weights of a public set, which is that of inputs and of outputs.
 
     The rate is ``alpha`` if no weight is negative; else the largest found for which the law of the
     positive weights is private, at least ``alpha / 2``. Logarithms are ``-inf`` for points that are
-    never released. With ``K = exp(-alpha D)`` and ``K w = 1``, the rows of ``K diag(w)`` sum to
-    one. Where no weight is negative it is a law, and
-    ``M[x, y] / M[x', y] = exp(alpha (D[x', y] - D[x, y])) <= exp(alpha D[x, x'])``: no factor of
-    two. Any nonnegative weights are private at half the rate.
-
-    T. Leinster, "The magnitude of metric spaces", for the weights; E. ElSalamouny, K.
-    Chatzikokolakis, C. Palamidessi, "Generalized differential privacy: regions of priors that
-    admit robust optimal mechanisms", 2014.
+    never released. The weights are those of T. Leinster, "The magnitude of metric spaces".
     """
     # Copies are one point: only the first of them is released.
     first = np.unique((D <= 0).argmax(axis=1))
@@ -173,16 +270,4 @@ def weighted_law(D, alpha):
         log_weights = np.where(positive, np.log(w), -np.inf)
     if positive[first].all():
         return alpha, log_weights
-    return raised_rate(D[:, positive], log_weights[positive], D, alpha), log_weights
-
-
-def raised_rate(to_outputs, log_weights, D, alpha):
-    """Largest rate in [alpha / 2, alpha] at which the normalised law is private."""
-    if rated_parameter(log_weights, to_outputs, alpha, D) <= alpha:
-        return alpha
-    low, high = alpha / 2, alpha
-    for _ in range(20):
-        middle = (low + high) / 2
-        private = rated_parameter(log_weights, to_outputs, middle, D) <= alpha
-        low, high = (middle, high) if private else (low, middle)
-    return low
+    return raised_rate(log_weights[positive], D[:, positive], D, alpha), log_weights

@@ -1,4 +1,10 @@
-"""Finite metric spaces: their distances, named or given, and their trees."""
+"""Finite metric spaces: distances, trees, nets, and largest sets of separated points.
+
+Proof: doc/theory/metric_privacy.md, "Scales".
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -6,16 +12,22 @@ from scipy.cluster.hierarchy import cophenet, fcluster, linkage
 from scipy.spatial.distance import cdist, squareform
 from sklearn.metrics import pairwise_distances
 
-from sklearn_dptda._typing import FloatArray, IntArray
+from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
 from sklearn_dptda.privacy._parameters import quoted
-from sklearn_dptda.utils._distances import bottleneck_distance, wasserstein_distance
+from sklearn_dptda.utils._distances import bottleneck_distance, farthest_first, wasserstein_distance
 from sklearn_dptda.utils._frames import refuse_dask
 
-# Of the largest distance: what rounding may break a triangle by.
-ROUNDING = 1e-9
-_PART = 1 << 22
-# Points up to which all triangles are checked everywhere, and the number of their corners else.
-_ALL_TRIANGLES, _SOME_TRIANGLES = 600, 200
+# Part of the largest distance by which rounding may break a triangle: thousands of times what a few
+# sums of double precision lose, and far below any distance that somebody measured.
+METRIC_TOLERANCE = 1e-9
+# Numbers that differ by less than this part are equal up to the rounding of some operations.
+ROUNDING = 1e-12
+# All triangles are checked up to this number of points; of more points those with some corners.
+_MAX_POINTS_ALL_TRIANGLES, _N_CORNERS = 600, 200
+# Numbers of a matrix that are worked on together: 32 MiB of double precision.
+_MAX_NUMBERS_AT_A_TIME = 1 << 22
+# Independent sets are searched exactly up to this number of points.
+EXACT_POINTS = 30
 
 
 def check_distances(D: ArrayLike, name: str = "D", *, all_triangles: bool = False) -> FloatArray:
@@ -34,7 +46,7 @@ def check_distances(D: ArrayLike, name: str = "D", *, all_triangles: bool = Fals
     if (D < 0).any():
         i, j = np.argwhere(D < 0)[0]
         raise ValueError(f"{name}[{i}, {j}] is negative: distances are not.")
-    slack = ROUNDING * D.max()
+    slack = METRIC_TOLERANCE * D.max()
     if (np.diagonal(D) > slack).any():
         i = int(np.argmax(np.diagonal(D)))
         raise ValueError(f"{name}[{i}, {i}] is positive: a point has no distance from itself.")
@@ -43,11 +55,10 @@ def check_distances(D: ArrayLike, name: str = "D", *, all_triangles: bool = Fals
         raise ValueError(f"{name} is not symmetric: see the points {i} and {j}.")
     mean: FloatArray = (D + D.T) / 2
     np.fill_diagonal(mean, 0.0)
-    corners = len(mean)
-    if corners > _ALL_TRIANGLES and not all_triangles:
-        corners = _SOME_TRIANGLES
-    # What rounding breaks is mended by the shortest ways, so that all that follows is exact.
-    shortest = _shortest_ways(mean, np.linspace(0, len(mean) - 1, corners).astype(int))
+    check_all = all_triangles or len(mean) <= _MAX_POINTS_ALL_TRIANGLES
+    n_corners = len(mean) if check_all else _N_CORNERS
+    # Shortest paths repair what rounding breaks, so that all that follows is exact.
+    shortest = _shortest_paths(mean, np.linspace(0, len(mean) - 1, n_corners).astype(int))
     if (mean - shortest).max() > slack:
         i, j = np.unravel_index(int((mean - shortest).argmax()), mean.shape)
         middle = int((mean[i] + mean[j]).argmin())
@@ -58,10 +69,10 @@ def check_distances(D: ArrayLike, name: str = "D", *, all_triangles: bool = Fals
     return shortest
 
 
-def _shortest_ways(D, middles):
-    """Lengths of the shortest ways by way of some points.
+def _shortest_paths(D: FloatArray, middles: IntArray) -> FloatArray:
+    """Lengths of the shortest paths through the given points; Floyd and Warshall's recursion.
 
-    SciPy's take distances of at most 1e-8 for missing ones.
+    SciPy's ``shortest_path`` takes distances of at most 1e-8 for missing edges.
     """
     out, by_middle = D.copy(), np.empty_like(D)
     for middle in middles:
@@ -70,12 +81,12 @@ def _shortest_ways(D, middles):
     return out
 
 
-def closed(D, candidates):
-    """Distances of inputs from candidates that cannot lie: the shortest ways by any candidate.
+def metric_closure(D: FloatArray, candidates: FloatArray) -> FloatArray:
+    """Lengths of the shortest paths from inputs to candidates, through any candidate.
 
-    ``D`` has a row for each input, ``candidates`` are their distances from each other. Of a
-    metric it changes nothing; of anything else it makes rows that differ by no more than the
-    candidates are apart, and by a constant.
+    ``D`` has a row for each input, ``candidates`` are their distances from each other. A metric
+    stays as it is. Whatever else ``D`` is, two rows then differ by no more than the candidates
+    are apart, and by a constant.
     """
     out = D.copy()
     for middle, row in enumerate(candidates):
@@ -110,20 +121,19 @@ def check_places(inputs: ArrayLike, n_points: int) -> IntArray:
         places = np.asarray(inputs)
     except ValueError:
         raise ValueError(message) from None
-    if places.ndim != 1 or places.dtype.kind not in "iu":
-        raise ValueError(message)
-    if ((places < 0) | (places >= n_points)).any():
+    are_integers = places.ndim == 1 and places.dtype.kind in "iu"
+    if not are_integers or ((places < 0) | (places >= n_points)).any():
         raise ValueError(message)
     return places.astype(np.int64)
 
 
-def rows_at_a_time(n_columns):
+def rows_at_a_time(n_columns: int) -> int:
     """Rows of a matrix that are worked on together."""
-    return max(_PART // max(n_columns, 1), 1)
+    return max(_MAX_NUMBERS_AT_A_TIME // max(n_columns, 1), 1)
 
 
 DIAGRAM_METRICS = {"bottleneck": bottleneck_distance, "wasserstein": wasserstein_distance}
-# By differences, and not by the faster products, which lose what is close.
+# SciPy computes these from differences; scikit-learn's faster products lose small distances.
 _DIRECT = {
     "euclidean": "euclidean",
     "l2": "euclidean",
@@ -133,13 +143,15 @@ _DIRECT = {
     "chebyshev": "chebyshev",
     "linf": "chebyshev",
 }
-# Of scikit-learn's other ones, those that obey the triangle inequality.
+# The other metrics of scikit-learn that obey the triangle inequality.
 _METRICS = {"minkowski", "canberra", "hamming", "jaccard"}
-# Bringing coordinates nearer to each other brings points nearer.
+# Metrics for which points come nearer where their coordinates do.
 LP_METRICS = {*_DIRECT, "minkowski"}
 
 
-def cross_distances(first, second, metric):
+def cross_distances(
+    first: Any, second: Any, metric: str | Callable[[FloatArray, FloatArray], float]
+) -> FloatArray:
     """Distances, of shape (n_first, n_second), of points or diagrams by a name or a function."""
     if isinstance(metric, str) and metric in DIAGRAM_METRICS:
         distance = DIAGRAM_METRICS[metric]
@@ -157,52 +169,121 @@ def cross_distances(first, second, metric):
     return pairwise_distances(first, second, metric=metric)
 
 
-def _great_circles(first, second):
+def _great_circles(first: FloatArray, second: FloatArray) -> FloatArray:
     """Angles between points of a sphere given by latitude and longitude, in radians.
 
-    By the chords to a point and to its antipode: the usual formula loses half
-    of all digits where points are nearly opposite.
+    Computed from the chords to a point and to its antipode: the haversine formula loses half of
+    all digits where points are nearly opposite.
     """
     if first.shape[1] != 2 or second.shape[1] != 2:
         raise ValueError('metric="haversine" takes two columns: latitude and longitude.')
     first, second = _on_sphere(first), _on_sphere(second)
-    return 2 * np.arctan2(cdist(first, second), cdist(first, -second))
+    return np.asarray(2 * np.arctan2(cdist(first, second), cdist(first, -second)))
 
 
-def _on_sphere(angles):
+def _on_sphere(angles: FloatArray) -> FloatArray:
     latitude, longitude = angles.T
-    return np.column_stack(
-        [
-            np.cos(latitude) * np.cos(longitude),
-            np.cos(latitude) * np.sin(longitude),
-            np.sin(latitude),
-        ]
-    )
+    x, y = np.cos(latitude) * np.cos(longitude), np.cos(latitude) * np.sin(longitude)
+    return np.column_stack([x, y, np.sin(latitude)])
 
 
-def tree_of(D, method):
+def linkage_of(D: FloatArray, method: Literal["single", "complete"]) -> FloatArray | None:
     """Linkage of a matrix of distances; None of one point, which has no tree.
 
-    Clusters of the complete one at a height have no larger a diameter; those of the single one
+    Clusters of complete linkage at a height have no larger a diameter; clusters of single linkage
     are further apart than it.
     """
     return linkage(squareform(D, checks=False), method) if len(D) > 1 else None
 
 
-def cells_of_tree(tree, height):
-    """Number of the cluster at a height of each point, from 0."""
-    return np.zeros(1, dtype=int) if tree is None else fcluster(tree, height, "distance") - 1
+def cells_of_tree(tree: FloatArray | None, height: float) -> IntArray:
+    """Number of the cluster of each point at a height, from 0."""
+    if tree is None:
+        return np.zeros(1, dtype=int)
+    return np.asarray(fcluster(tree, height, "distance") - 1)
 
 
 def subdominant(D: FloatArray) -> FloatArray:
     """Largest ultrametric that is nowhere above the distances."""
     if len(D) < 3:
         return D
-    ultrametric: FloatArray = squareform(cophenet(tree_of(D, "single")))
-    return ultrametric
+    return np.asarray(squareform(cophenet(linkage_of(D, "single"))))
 
 
 def is_ultrametric(D: FloatArray, tree: FloatArray | None = None) -> bool:
     """Whether of any three points the two longest distances are equal."""
     tree = subdominant(D) if tree is None else tree
-    return bool(np.abs(tree - D).max() <= ROUNDING * D.max())
+    return bool(np.abs(tree - D).max() <= METRIC_TOLERANCE * D.max())
+
+
+def bit_mask(chosen: BoolArray) -> int:
+    """Subset of points, given by a truth value for each, as the bits of an integer."""
+    return sum(1 << int(i) for i in np.flatnonzero(chosen))
+
+
+class ExactPacking:
+    """Largest subsets, of subsets of a few points, whose points are further apart than a scale.
+
+    A separated set is an independent set of the graph that joins near points. The search branches
+    on a point of most neighbours, takes points of one neighbour or none, and remembers sizes.
+    """
+
+    def __init__(self, D: FloatArray, scale: float) -> None:
+        near = scale >= D
+        np.fill_diagonal(near, False)
+        self._neighbours = [bit_mask(row) for row in near]
+        self._sizes = {0: 0}
+
+    def size(self, subset: int) -> int:
+        """Size of the largest separated part of a subset, a bit mask of points."""
+        if subset in self._sizes:
+            return self._sizes[subset]
+        taken, rest, pending = 0, subset, subset
+        busiest, degree = None, -1
+        while pending:
+            point = (pending & -pending).bit_length() - 1
+            pending &= pending - 1
+            near = self._neighbours[point] & rest
+            count = near.bit_count()
+            if count <= 1:
+                # Some largest set contains it. Points seen before may have fewer neighbours now.
+                taken, rest = taken + 1, rest & ~(near | 1 << point)
+                pending = rest
+                busiest, degree = None, -1
+            elif count > degree:
+                busiest, degree = point, count
+        if busiest is not None:
+            without = rest & ~(1 << busiest)
+            taken += max(1 + self.size(without & ~self._neighbours[busiest]), self.size(without))
+        self._sizes[subset] = taken
+        return taken
+
+
+class Traversal:
+    """Points in farthest-first ``order``: each prefix is a net.
+
+    ``radii`` are the distances of each point of the order from those before it; the first is
+    ``inf``.
+    """
+
+    def __init__(self, D: FloatArray) -> None:
+        # From a public place in the middle: balls around it cover most.
+        start = int(D.max(axis=1).argmin())
+        self.order, self.radii = farthest_first(D.__getitem__, len(D), start)
+
+    def net(self, scale: float) -> IntArray:
+        """Points that are further apart than the scale, and within it of all others."""
+        return self.order[self.radii > scale]
+
+
+def cells_of_net(D: FloatArray, net: IntArray) -> IntArray:
+    """Cells of points nearest to those of a net, numbered from 0."""
+    _, cells = np.unique(D[:, net].argmin(axis=1), return_inverse=True)
+    return cells
+
+
+def nearest_of_cells(D: FloatArray, cells: IntArray) -> FloatArray:
+    """Distance of each point from each cell, of shape (n_points, n_cells)."""
+    order = np.argsort(cells, kind="stable")
+    starts = np.searchsorted(cells[order], np.arange(cells.max() + 1))
+    return np.asarray(np.minimum.reduceat(D[:, order], starts, axis=1))

@@ -1,4 +1,7 @@
-"""Noise whose density falls with a norm, on a lattice."""
+"""Noise whose density falls with a norm, on a lattice.
+
+Proof: doc/theory/metric_privacy.md, "Noise by a norm".
+"""
 
 import math
 from typing import Literal, Self
@@ -10,18 +13,18 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Bounds, FloatArray, RandomStateLike
 from sklearn_dptda.metric_privacy._metric_mechanism import MetricMechanism
-from sklearn_dptda.privacy import FixedPoint, PrivacyAccountant
+from sklearn_dptda.privacy import FixedPoint, PrivacyAccountant, PrivacyGuarantee
 from sklearn_dptda.privacy._estimator import silent_arithmetic
 from sklearn_dptda.privacy._lattice_noise import lattice_noise
 from sklearn_dptda.rows._tables import check_rows
 from sklearn_dptda.utils._bounds import check_bounds, check_lengths
 from sklearn_dptda.utils._sklearn import StrOptions, _fit_context
 
-_ORDERS = {"l1": 1, "l2": 2, "linf": np.inf}
-# Lattice steps per unit of the noise.
-_BITS = 20
-# Balls of more dimensions are too small a part of their cubes to be hit.
-_MOST_ROUND = 10
+_NORM_ORDERS = {"l1": 1, "l2": 2, "linf": np.inf}
+# Bits of the number of lattice steps in a unit of the noise, 1 / alpha.
+_STEP_BITS = 20
+# Balls of more dimensions are too small a part of their cubes to be hit: a four-hundredth at 10.
+_MAX_DIMS_L2 = 10
 
 
 @fill_doc
@@ -86,7 +89,7 @@ class KNormMechanism(MetricMechanism):
 
     _parameter_constraints = {
         **MetricMechanism._parameter_constraints,
-        "norm": [StrOptions(set(_ORDERS))],
+        "norm": [StrOptions(set(_NORM_ORDERS))],
         "bounds": ["array-like", None],
     }
 
@@ -123,11 +126,11 @@ class KNormMechanism(MetricMechanism):
         X = check_rows(self, X)
         d = X.shape[1]
         check_lengths("1 / alpha", 1 / np.float64(self.alpha))
-        if self.norm == "l2" and d > _MOST_ROUND:
+        if self.norm == "l2" and d > _MAX_DIMS_L2:
             raise ValueError(
-                f"norm='l2' takes at most {_MOST_ROUND} columns; got {d}. Use 'linf' or 'l1'."
+                f"norm='l2' takes at most {_MAX_DIMS_L2} columns; got {d}. Use 'linf' or 'l1'."
             )
-        self._lattice = FixedPoint(math.frexp(1 / self.alpha)[1] - 1 - _BITS)
+        self._lattice = FixedPoint(math.frexp(1 / self.alpha)[1] - 1 - _STEP_BITS)
         self.resolution_ = self._lattice.step
         self._box, diameter = None, math.inf
         if self.bounds is not None:
@@ -136,9 +139,9 @@ class KNormMechanism(MetricMechanism):
                 self._lattice.encode(np.array(self._box))
             except ValueError:
                 raise ValueError("bounds are too wide for alpha.") from None
-            diameter = float(np.linalg.norm(high - low, _ORDERS[self.norm]))
+            diameter = float(np.linalg.norm(high - low, _NORM_ORDERS[self.norm]))
         # Rounding moves two points by a cell, and a norm up to the next whole number.
-        cell = float(np.linalg.norm(np.ones(d), _ORDERS[self.norm]))
+        cell = float(np.linalg.norm(np.ones(d), _NORM_ORDERS[self.norm]))
         slack = (cell + 1) * self.resolution_ * (1 + 1e-9)
         self._promise_metric(
             epsilon=float(self.alpha) * (diameter + slack),
@@ -151,7 +154,7 @@ class KNormMechanism(MetricMechanism):
         )
         return self
 
-    def _guarantee_ahead(self, n_features):
+    def _guarantee_ahead(self, n_features: int | None) -> PrivacyGuarantee:
         if n_features is None:
             raise ValueError("what a release costs depends on the number of columns.")
         return super()._guarantee_ahead(n_features)

@@ -1,20 +1,58 @@
-"""What a release under metric privacy promises."""
+"""What a release under metric privacy promises, and what all its mechanisms share.
+
+A mechanism promises in ``fit``, which learns from public numbers alone, and pays before it draws.
+
+Proof: doc/theory/metric_privacy.md, "Mechanisms on a public list".
+"""
 
 import math
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from numbers import Real
+from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
 
+from sklearn_dptda._typing import FloatArray, IntArray
+from sklearn_dptda.metric_privacy._finite_laws import (
+    MAX_OUTPUTS,
+    draw,
+    floored,
+    least_weight,
+    lowered_rate,
+)
+from sklearn_dptda.metric_privacy._finite_metrics import (
+    DIAGRAM_METRICS,
+    LP_METRICS,
+    cross_distances,
+    metric_closure,
+)
 from sklearn_dptda.privacy import (
     NoiseSource,
     PrivacyAccountant,
     PrivacyGuarantee,
     PrivateEstimatorMixin,
 )
+from sklearn_dptda.privacy._parameters import comparable, quoted
+from sklearn_dptda.rows._tables import check_rows
+from sklearn_dptda.utils._clouds import check_collection, refuse_repeated
+from sklearn_dptda.utils._distances import check_diagram
+from sklearn_dptda.utils._frames import without_quotes
 from sklearn_dptda.utils._sklearn import Interval, ListOutputMixin
+
+# What floats add to a loss, at most: logarithms of weights that are not floored are below 2**10 in
+# size, and few of their roundings meet in a ratio of two probabilities.
+_LOSS_OF_ROUNDING = 2.0**-40
+# Part of the largest distance that rounding adds to distances that are given, or are sums of such:
+# room for 128 roundings of a double.
+ROUNDING_OF_SUMS = 2.0**-46
+# Part of alpha by which the loss that was found may exceed it: the rounding of that check itself.
+_ATTAINED_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -70,10 +108,10 @@ class MetricPrivacyGuarantee(PrivacyGuarantee):
             and not self.seeded
         )
 
-    def _is_kept(self):
-        return self.attained is None or self.attained <= self.alpha * (1 + 1e-9)
+    def _is_kept(self) -> bool:
+        return self.attained is None or self.attained <= self.alpha * (1 + _ATTAINED_TOLERANCE)
 
-    def __str__(self):
+    def __str__(self) -> str:
         end = f", {self.epsilon:g} at most" if math.isfinite(self.epsilon) else ""
         loss = f"alpha * (r + {self.resolution:.2g})" if self.resolution else "alpha * r"
         text = (
@@ -93,10 +131,7 @@ class MetricPrivacyGuarantee(PrivacyGuarantee):
         return text
 
 
-# What all mechanisms under metric privacy share: parameters, promise, payment, seeds.
-
-
-class MetricMechanism(PrivateEstimatorMixin, ListOutputMixin, TransformerMixin, BaseEstimator):
+class MetricMechanism(PrivateEstimatorMixin, TransformerMixin, BaseEstimator):
     """Base of mechanisms: children promise in ``fit``, and pay before they draw."""
 
     _parameter_constraints = {
@@ -107,23 +142,25 @@ class MetricMechanism(PrivateEstimatorMixin, ListOutputMixin, TransformerMixin, 
 
     _not_compared = PrivateEstimatorMixin._not_compared | {"candidates"}
 
-    def __sklearn_tags__(self):
+    set_output = ListOutputMixin.set_output
+
+    def __sklearn_tags__(self) -> Tags:
         """Say that equal input does not give equal output, and that the loss is a metric's."""
         tags = super().__sklearn_tags__()
         tags.non_deterministic, tags.privacy = True, None
         return tags
 
-    def _releasing_method(self):
+    def _releasing_method(self) -> str:
         return "transform"
 
-    def _guarantee_ahead(self, n_features):
+    def _guarantee_ahead(self, n_features: int | None) -> PrivacyGuarantee:
         # Fits learn from public candidates, and from rows of some width alone.
         if getattr(self, "candidates", ()) is None:
             raise ValueError("candidates must be given: what a release costs depends on them.")
         row = None if n_features is None else np.zeros((1, n_features))
         return clone(self).fit(row).privacy_guarantee_
 
-    def _promise_metric(self, **details):
+    def _promise_metric(self, **details: Any) -> None:
         """Promise what the rate and the details say."""
         self._promise(
             MetricPrivacyGuarantee(
@@ -136,8 +173,8 @@ class MetricMechanism(PrivateEstimatorMixin, ListOutputMixin, TransformerMixin, 
         )
 
     @contextmanager
-    def _paid_for(self, n_draws=1):
-        """Pay for so many draws as they were promised, and yield a source of noise."""
+    def _paid_for(self, n_draws: int = 1) -> Iterator[NoiseSource]:
+        """Pay for this number of draws as they were promised, and yield a source of noise."""
         self._check_promise()
         guarantee = self.privacy_guarantee_
         if math.isinf(guarantee.epsilon) and self._payer() is not None:
@@ -147,3 +184,172 @@ class MetricMechanism(PrivateEstimatorMixin, ListOutputMixin, TransformerMixin, 
             )
         with self._paid(replace(guarantee, epsilon=n_draws * guarantee.epsilon)) as (seed,):
             yield NoiseSource(seed)
+
+
+class ChoiceMechanism(MetricMechanism):
+    """Base of mechanisms whose releases are from a public list of candidates.
+
+    Children learn ``candidates_``, ``_between`` (their distances), ``_outputs`` (places of those
+    that can be released) and ``_log_weights`` of these, and call ``_promise_law``.
+    """
+
+    def _full_rate(self, n_candidates: int) -> float:
+        # A floor of probabilities costs this part of the rate at most.
+        return float(self.alpha) * (1 - 4 * n_candidates * least_weight(n_candidates))
+
+    def _promise_law(
+        self, rate: float, mechanism: str, *, public: bool = True, rounding: float = 0.0
+    ) -> None:
+        """Lower the rate until the law is private as it is computed, and promise that."""
+        D, alpha = self._between, float(self.alpha)
+        diameter, spare = float(D.max()), _LOSS_OF_ROUNDING / alpha
+        # What rounding adds to distances is part of the promise, and so of the check; it adds
+        # nothing to the largest distance, which epsilon is for.
+        granted = np.minimum(D + rounding + spare, diameter - spare)
+        self.rate_, self.privacy_parameter_ = lowered_rate(
+            self._log_weights, self._to_outputs(D), rate, np.where(D > 0, granted, 0.0), alpha
+        )
+        self._promise_metric(
+            epsilon=alpha * diameter,
+            unit="one record",
+            mechanism=mechanism,
+            released="a public candidate for each record",
+            public_parameters=public,
+            metric=f"{comparable(self.metric)} distance",
+            diameter=diameter,
+            # Rounded where the law is checked, and where it is drawn from.
+            resolution=rounding + 2 * spare,
+            attained=self.privacy_parameter_,
+        )
+
+    def _to_outputs(self, D: FloatArray) -> FloatArray:
+        """Distances from what can be released, by those from all candidates."""
+        return np.asarray(D[:, self._outputs])
+
+    def _logs(self, D: FloatArray) -> FloatArray:
+        """Logarithms of the weights of outputs."""
+        return np.asarray(self._log_weights - self.rate_ * self._to_outputs(D))
+
+    def _takes_diagrams(self) -> bool:
+        return isinstance(self.metric, str) and self.metric in DIAGRAM_METRICS
+
+    def _read(self, X: Any) -> Any:
+        """Inputs as the metric takes them; errors quote no diagram."""
+        if not self._takes_diagrams():
+            return check_rows(self, X, reset=False)
+        with without_quotes():
+            diagrams = [check_diagram(diagram, "a diagram") for diagram in X]
+        if not diagrams:
+            raise ValueError("X is empty: it must be a list of diagrams.")
+        return diagrams
+
+    @without_quotes("the distance of a record")
+    def _distances(self, X: Any) -> FloatArray:
+        """Distances of inputs from the candidates, as the guarantee needs them."""
+        check_is_fitted(self)
+        if self._takes_diagrams():
+            X = check_collection(X)
+            refuse_repeated(X)
+        X = self._read(X)
+        if self.metric == "precomputed":
+            D = X
+        else:
+            if isinstance(self.metric, str) and self.metric in LP_METRICS:
+                X = np.clip(X, *self._reach)
+            D = cross_distances(X, self.candidates_, self.metric)
+        if not (np.isfinite(D) & (D >= 0)).all():
+            raise ValueError(
+                "X has records whose distances from candidates are negative or not finite."
+            )
+        return self._covered(D)
+
+    def _covered(self, D: FloatArray) -> FloatArray:
+        """Distances that keep the guarantee, whatever the metric claims."""
+        # What is common to all candidates says nothing, and would swallow the digits that do.
+        D = D - D.min(axis=1, keepdims=True)
+        if self.metric == "precomputed" or not isinstance(self.metric, str):
+            return metric_closure(D, self._between)
+        # Rounded or not, no input is nearer to one candidate than to another by more than these
+        # are apart.
+        return np.minimum(D, self._between[D.argmin(axis=1)])
+
+    def transform(self, X: ArrayLike | Iterable[ArrayLike]) -> NDArray[Any] | list[FloatArray]:
+        """Pay, and replace each input by a candidate.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or list of diagrams
+            Each sample is a record. With ``metric="precomputed"`` distances
+            from the candidates, of shape (n_samples, n_candidates).
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features), or list of diagrams
+            With ``metric="precomputed"`` the numbers of the candidates.
+
+        Raises
+        ------
+        ValueError
+            If the input is refused, or a parameter has changed since ``fit``.
+            Nothing is spent.
+        PrivacyBudgetExceeded
+            If the accountant's budget does not cover the release.
+        """
+        D = self._distances(X)
+        with self._paid_for() as noise:
+            return self._candidates(draw(self._logs(D), noise))
+
+    def sample(
+        self, X: ArrayLike | Iterable[ArrayLike], n_samples: int = 1
+    ) -> list[NDArray[Any] | list[FloatArray]]:
+        """Pay for several releases of each input.
+
+        Parameters
+        ----------
+        X : as for :meth:`transform`
+        n_samples : int, default=1
+
+        Returns
+        -------
+        list of length n_samples
+            Of what :meth:`transform` returns; each costs as much.
+        """
+        if not isinstance(n_samples, Integral) or n_samples < 1:
+            raise ValueError(f"n_samples must be a positive integer; got {quoted(n_samples)}.")
+        D = self._distances(X)
+        with self._paid_for(n_samples) as noise:
+            logs = self._logs(D)
+            return [self._candidates(draw(logs, noise)) for _ in range(n_samples)]
+
+    def log_probability(self, X: ArrayLike | Iterable[ArrayLike]) -> FloatArray:
+        """Logarithms of the probabilities of all candidates: *not* private.
+
+        A function of the inputs without noise; for study, and to see what a
+        mechanism would do with public inputs.
+
+        Parameters
+        ----------
+        X : as for :meth:`transform`
+
+        Returns
+        -------
+        ndarray of shape (n_samples, `n_candidates_`)
+        """
+        D = self._distances(X)
+        log_probability = np.full(D.shape, -np.inf)
+        log_probability[:, self._outputs] = floored(self._logs(D))
+        return log_probability
+
+    def _candidates(self, chosen: IntArray) -> NDArray[Any] | list[FloatArray]:
+        places = self._outputs[chosen]
+        if self.metric == "precomputed":
+            return np.asarray(places)
+        if self._takes_diagrams():
+            return [self.candidates_[i] for i in places]
+        return np.asarray(self.candidates_[places])
+
+
+def check_n_candidates(n_candidates: int) -> None:
+    """Refuse more candidates than can be drawn from."""
+    if n_candidates > MAX_OUTPUTS:
+        raise ValueError(f"there are {n_candidates} candidates; at most {MAX_OUTPUTS} are allowed.")

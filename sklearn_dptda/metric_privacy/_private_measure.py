@@ -165,6 +165,8 @@ class PrivateMeasure(PrivateRowsEstimator):
         "marginal_share": [Interval(Real, 0, 1, closed="left"), None],
     }
 
+    _n_seeds = 1
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -270,9 +272,6 @@ class PrivateMeasure(PrivateRowsEstimator):
         self._box_of(table, np.where(np.isnan(low), -1.0, low), np.where(np.isnan(high), 1.0, high))
         return low, high
 
-    def _n_seeds(self) -> int:
-        return 1
-
     def _release(self, rows: Rows, guarantee: PrivacyGuarantee, *seeds: Any) -> list[str]:
         noise, table = NoiseSource(seeds[0]), CodedTable(cast(Columns, rows.columns))
         epsilon = self._of_row(guarantee.epsilon)
@@ -290,8 +289,13 @@ class PrivateMeasure(PrivateRowsEstimator):
             support, widths, weights, lines, n, law = self._smooth(cube, guarantee, noise)
         else:
             public = self.adjacency == "replace-one"
-            share = self._share(table)
-            *released, law = box_measure(cube, sizes, self.depth, share, noise, epsilon, public)
+            part = self.marginal_share
+            if part is None:
+                categories = table.columns.choices and len(table.columns.names) > 1
+                part = _MARGINAL_SHARE if categories else 0.0
+            *released, law = box_measure(
+                cube, sizes, self.depth, float(part), noise, epsilon, public
+            )
             (support, widths, weights, lines), n = released, law.n_rows
         self.bounds_ = low, high
         self.support_, self.widths_, self.weights_ = box.points(support), widths * box.unit, weights
@@ -319,12 +323,6 @@ class PrivateMeasure(PrivateRowsEstimator):
         if self.method == "metric":
             return Box.cornered(low, high), None
         return table.cells(low, high)
-
-    def _share(self, table: CodedTable) -> float:
-        """Share of epsilon for the columns one by one."""
-        if self.marginal_share is not None:
-            return float(self.marginal_share)
-        return _MARGINAL_SHARE if table.choices and len(table.columns.names) > 1 else 0.0
 
     def _guarantee_ahead(self, n_features: int | None) -> PrivacyGuarantee:
         self._check_parameters()

@@ -1,106 +1,69 @@
-"""Laws on classes of near points, one of which stands for all of them.
+"""Mechanisms of trees: where the distance of privacy or that of accuracy is an ultrametric.
 
-Two kinds. *Weighted*: classes of a tree of privacy, at the full rate. *Relaxed*: classes of a tree
-of accuracy, by the distance of privacy from the whole class, at half the rate or as much more as is
-found to be private.
+Laws are on classes of near points, one of which stands for all of them, and are of two kinds.
+*Weighted*: classes of a tree of privacy, at the full rate. *Relaxed*: classes of a tree of
+accuracy, by the distance of privacy from the whole class, at half the rate; *raised*, at as much
+more as is found to be private.
+
+Proof: doc/theory/metric_geometry.md, "Some mechanism is as accurate".
 """
 
-from functools import reduce
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 from numbers import Real
-from typing import Literal, NamedTuple, Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._docs import fill_doc
-from sklearn_dptda._typing import FloatArray, IntArray, RandomStateLike
-from sklearn_dptda.metric_privacy._choice_mechanism import ChoiceMechanism, check_number
+from sklearn_dptda._typing import FloatArray, IntArray, ListLike, RandomStateLike
 from sklearn_dptda.metric_privacy._entropic_scale import entropic_scale
 from sklearn_dptda.metric_privacy._finite_laws import floored, raised_rate, row_weights, worst_cost
 from sklearn_dptda.metric_privacy._finite_metrics import (
+    METRIC_TOLERANCE,
     cells_of_tree,
     check_distances,
     check_pair,
     check_places,
     is_ultrametric,
+    linkage_of,
+    nearest_of_cells,
     subdominant,
-    tree_of,
 )
-from sklearn_dptda.metric_privacy._packing import nearest_of_cells
+from sklearn_dptda.metric_privacy._metric_mechanism import (
+    ROUNDING_OF_SUMS,
+    ChoiceMechanism,
+    check_n_candidates,
+)
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
 
-class ClassLaw(NamedTuple):
-    """A law on classes: what it costs, and all that it is drawn from."""
+@dataclass(frozen=True)
+class ClassLaw:
+    """A law on classes: all that it is drawn from, and the distances of accuracy for its cost."""
 
     kind: str
     radius: float
     rate: float
-    cost: float
     outputs: IntArray
     log_weights: FloatArray
     to_classes: FloatArray
+    D2: FloatArray
+
+    @cached_property
+    def cost(self) -> float:
+        """Mean distance of accuracy of the output, for the point for which it is worst."""
+        logs = floored(self.log_weights - self.rate * self.to_classes)
+        return worst_cost(logs, self.D2[:, self.outputs])
 
 
-def weighted_class_law(D1, D2, radius, rate):
-    """Weights of the classes of an ultrametric of privacy, by which rows sum to one."""
-    cells = _classes(D1, radius)
-    outputs = _representatives(cells, D2)
-    between = D1[np.ix_(outputs, outputs)]
-    try:
-        weights = row_weights(between, rate)
-    except np.linalg.LinAlgError:
-        raise ValueError("alpha times the distances is lost in rounding.") from None
-    log_weights = np.log(np.maximum(weights, np.finfo(float).tiny))
-    return _law("weighted", radius, rate, outputs, log_weights, between[cells], D2)
-
-
-def relaxed_class_law(D1, D2, radius, alpha):
-    """Half the rate of the distance of privacy from classes of an ultrametric of accuracy.
-
-    The mechanism of Theorem 5.1, at any radius. The distance of ``x`` from a class is the least
-    from its points, and changes by at most that of ``x``: ``D1`` keeps all triangles.
-    """
-    cells = _classes(D2, radius)
-    outputs = _representatives(cells, D2)
-    to_classes = nearest_of_cells(D1, cells)
-    return _law("relaxed", radius, alpha / 2, outputs, np.zeros(len(outputs)), to_classes, D2)
-
-
-def raised(law, D1, D2, alpha):
-    """A relaxed law at the largest rate, from half of ``alpha`` on, at which it is private."""
-    rate = raised_rate(law.to_classes, law.log_weights, D1, alpha)
-    return _law("raised", law.radius, rate, law.outputs, law.log_weights, law.to_classes, D2)
-
-
-def cheapest(laws):
-    """The law of the least cost, of several; of equal ones, up to rounding, the first."""
-    return reduce(lambda best, law: law if law.cost < best.cost * (1 - 1e-6) else best, laws)
-
-
-def _law(kind, radius, rate, outputs, log_weights, to_classes, D2):
-    cost = worst_cost(floored(log_weights - rate * to_classes), D2[:, outputs])
-    return ClassLaw(kind, float(radius), rate, cost, outputs, log_weights, to_classes)
-
-
-def _classes(D, radius):
-    """Number of the class of each point; up to rounding, heights of a tree are its radii."""
-    return cells_of_tree(tree_of(D, "single"), radius * (1 + 1e-9))
-
-
-def _representatives(cells, D2):
-    """The point of each class whose farthest one is nearest."""
-    order = np.argsort(cells, kind="stable")
-    members = np.split(order, np.flatnonzero(np.diff(cells[order])) + 1)
-    return np.array([mine[D2[np.ix_(mine, mine)].max(axis=1).argmin()] for mine in members])
-
-
-# Mechanisms of trees: where the distance of privacy or that of accuracy is an ultrametric.
-
-_MECHANISMS = {
+_MECHANISM_NAMES = {
     "weighted": "weighted exponential mechanism of the ultrametric",
     "relaxed": "exponential mechanism of the distance from classes",
     "raised": "exponential mechanism of the distance from classes",
@@ -258,25 +221,25 @@ class UltrametricMechanism(ChoiceMechanism):
             are ultrametric.
         """
         D1, D2 = check_pair(self.candidates, self.accuracy)
-        check_number(len(D1))
+        check_n_candidates(len(D1))
         tree = subdominant(D1)
         on_a_tree = is_ultrametric(D1, tree)
         kinds = self._kinds(is_ultrametric(D2), on_a_tree)
-        # What rounding breaks is mended, so that all that follows is exact.
-        mended = tree if on_a_tree else check_distances(D1, "candidates", all_triangles=True)
-        self._between, D1, D2 = mended, mended, mended if D2 is D1 else D2
+        # What rounding breaks is repaired, so that all that follows is exact.
+        exact = tree if on_a_tree else check_distances(D1, "candidates", all_triangles=True)
+        self._between, D1, D2 = exact, exact, exact if D2 is D1 else D2
         self.n_candidates_ = self.n_features_in_ = len(D1)
-        law = cheapest(self._laws(kinds, D1, D2))
-        self.law_, self.radius_, self.accuracy_ = law.kind, law.radius, law.cost
+        law = _cheapest(self._laws(kinds, D1, D2))
+        self.law_, self.radius_, self.accuracy_ = law.kind, float(law.radius), law.cost
         self.representatives_ = self._outputs = law.outputs
         self._log_weights, self._to_classes = law.log_weights, law.to_classes
         # Sums of distances are rounded, distances of a tree are not.
-        rounding = 0.0 if on_a_tree else 2.0**-46 * float(D1.max())
-        self._settle(law.rate, _MECHANISMS[law.kind], rounding=rounding)
+        rounding = 0.0 if on_a_tree else ROUNDING_OF_SUMS * float(D1.max())
+        self._promise_law(law.rate, _MECHANISM_NAMES[law.kind], rounding=rounding)
         return self
 
-    def _kinds(self, accuracy, privacy):
-        """Laws that are asked for, and allowed by which of the distances are ultrametric."""
+    def _kinds(self, accuracy: bool, privacy: bool) -> list[str]:
+        """Laws that are asked for and that the distances allow: which of them are ultrametric."""
         allowed = {
             "relaxed": accuracy,
             "raised": accuracy,
@@ -286,39 +249,40 @@ class UltrametricMechanism(ChoiceMechanism):
         if not kinds:
             raise ValueError(
                 f"law={quoted(self.law)} with radius={quoted(self.radius)}: the distances are no "
-                "ultrametric: "
-                "of some three points the two longest differ. The relaxed and the raised law take "
-                "an accuracy that is one, the weighted law candidates that are, and no entropic "
-                "scale. For other distances there is MetricExponentialMechanism."
+                "ultrametric: of some three points the two longest differ. The relaxed and the "
+                "raised law take an accuracy that is one, the weighted law candidates that are, "
+                "and no entropic scale. For other distances there is MetricExponentialMechanism."
             )
         return kinds
 
-    def _laws(self, kinds, D1, D2):
+    def _laws(self, kinds: list[str], D1: FloatArray, D2: FloatArray) -> Iterator[ClassLaw]:
         """Laws that are asked for, of each kind at its best radius."""
         alpha = float(self.alpha)
         if "weighted" in kinds:
             rate, radii = self._full_rate(len(D1)), self._radii(D1, D2, D1)
-            yield cheapest(weighted_class_law(D1, D2, radius, rate) for radius in radii)
+            yield _cheapest(_weighted_class_law(D1, D2, radius, rate) for radius in radii)
         if kinds != ["weighted"]:
             radii = self._radii(D1, D2, D2)
-            relaxed = cheapest(relaxed_class_law(D1, D2, radius, alpha) for radius in radii)
+            relaxed = _cheapest(relaxed_class_law(D1, D2, radius, alpha) for radius in radii)
             if "relaxed" in kinds:
                 yield relaxed
             if "raised" in kinds:
-                yield raised(relaxed, D1, D2, alpha)
+                rate = raised_rate(relaxed.log_weights, relaxed.to_classes, D1, alpha)
+                yield replace(relaxed, kind="raised", rate=rate)
 
-    def _radii(self, D1, D2, tree):
+    def _radii(self, D1: FloatArray, D2: FloatArray, tree: FloatArray) -> ListLike:
         if self.radius == "auto":
             heights = np.unique(tree)
             # Levels of a tree that differ by rounding are one.
-            return heights[np.r_[np.diff(heights) > 1e-9 * heights[-1], True]]
+            apart = np.diff(heights) > METRIC_TOLERANCE * heights[-1]
+            return np.asarray(heights[np.r_[apart, True]])
         if self.radius == "entropic":
             return [float(entropic_scale(D1, D2, alpha=float(self.alpha) / 3))]
         return [float(self.radius)]
 
-    def _to_outputs(self, D):
+    def _to_outputs(self, D: FloatArray) -> FloatArray:
         """Distances from classes, by those from points: one of these is zero."""
-        return self._to_classes[D.argmin(axis=1)]
+        return np.asarray(self._to_classes[D.argmin(axis=1)])
 
     def release(self, inputs: ArrayLike) -> IntArray:
         """Pay, and replace points given by their numbers.
@@ -335,14 +299,56 @@ class UltrametricMechanism(ChoiceMechanism):
         inputs = check_places(inputs, self.n_candidates_)
         return self.transform(self._between[inputs])  # type: ignore[return-value]  # never diagrams
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         """Say what input is."""
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = True
         tags.input_tags.two_d_array = False
         return tags
 
-    def _covered(self, D):
+    def _covered(self, D: FloatArray) -> FloatArray:
         if (D.min(axis=1) > 0).any():
             raise ValueError("X has records that are no points of the space.")
-        return self._between[D.argmin(axis=1)]
+        return np.asarray(self._between[D.argmin(axis=1)])
+
+
+def _weighted_class_law(D1: FloatArray, D2: FloatArray, radius: float, rate: float) -> ClassLaw:
+    """Weights of the classes of an ultrametric of privacy, by which rows sum to one."""
+    cells = _classes(D1, radius)
+    outputs = _representatives(cells, D2)
+    between = D1[np.ix_(outputs, outputs)]
+    try:
+        weights = row_weights(between, rate)
+    except np.linalg.LinAlgError:
+        raise ValueError("alpha times the distances is lost in rounding.") from None
+    log_weights = np.log(np.maximum(weights, np.finfo(float).tiny))
+    return ClassLaw("weighted", radius, rate, outputs, log_weights, between[cells], D2)
+
+
+def relaxed_class_law(D1: FloatArray, D2: FloatArray, radius: float, alpha: float) -> ClassLaw:
+    """Half the rate of the distance of privacy from classes of an ultrametric of accuracy.
+
+    The mechanism of Theorem 5.1, at any radius. The distance of ``x`` from a class is the least
+    from its points, and changes by at most that of ``x``: ``D1`` keeps all triangles.
+    """
+    cells = _classes(D2, radius)
+    outputs = _representatives(cells, D2)
+    to_classes, log_weights = nearest_of_cells(D1, cells), np.zeros(len(outputs))
+    return ClassLaw("relaxed", radius, alpha / 2, outputs, log_weights, to_classes, D2)
+
+
+def _cheapest(laws: Iterable[ClassLaw]) -> ClassLaw:
+    """The law of the least cost; of equal ones, up to rounding, the first."""
+    return reduce(lambda best, law: law if law.cost < best.cost * (1 - 1e-6) else best, laws)
+
+
+def _classes(D: FloatArray, radius: float) -> IntArray:
+    """Number of the class of each point; up to rounding, heights of a tree are its radii."""
+    return cells_of_tree(linkage_of(D, "single"), radius * (1 + METRIC_TOLERANCE))
+
+
+def _representatives(cells: IntArray, D2: FloatArray) -> IntArray:
+    """The point of each class whose farthest one is nearest."""
+    order = np.argsort(cells, kind="stable")
+    members = np.split(order, np.flatnonzero(np.diff(cells[order])) + 1)
+    return np.array([mine[D2[np.ix_(mine, mine)].max(axis=1).argmin()] for mine in members])

@@ -1,4 +1,7 @@
-"""The mass of a distance-to-measure, chosen under differential privacy."""
+"""The mass of a distance-to-measure, chosen under differential privacy.
+
+Proof: doc/theory/private_profiles.md, "The mass of the distance-to-measure".
+"""
 
 import math
 from collections.abc import Iterable
@@ -24,8 +27,9 @@ from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils._clouds import check_collection, refuse_repeated
 from sklearn_dptda.utils._sklearn import Interval, _fit_context
 
-# Scores are whole numbers: what one record moves them by.
-_UNIT = 2**20
+# Scores are whole numbers, and one record moves them by this number at most. It is large, so that
+# rounding hardly matters.
+_SCORE_SENSITIVITY = 2**20
 
 
 class PrivateMassSearch(PrivateEstimatorMixin, BaseEstimator):
@@ -165,8 +169,8 @@ class PrivateMassSearch(PrivateEstimatorMixin, BaseEstimator):
         # Whatever can fail by public numbers, fails before the payment.
         functions = [each.transform(clouds) for each in fitted]
         lattices = [[make_lattice(f.sensitivity, f.upper) for f in each] for each in functions]
-        # The cost of a mass moves either way.
-        rate = float(self.epsilon) / (2 * _UNIT)
+        # Costs of masses may rise and fall at once, which halves the rate.
+        rate = float(self.epsilon) / (2 * _SCORE_SENSITIVITY)
         with self._paid(guarantee) as (seed,):
             pairs = zip(functions, lattices, strict=True)
             costs = [-sum(map(self._score, *each)) for each in pairs]
@@ -185,11 +189,12 @@ class PrivateMassSearch(PrivateEstimatorMixin, BaseEstimator):
         """
         numbers = {int(self.homology_dimension): int(self.rank)}
         (lifetimes,) = longest_lifetimes(filtration.values, filtration.upper, numbers, lattice)
-        return int(lifetimes[-1]) * _UNIT // lattice.sensitivity
+        return int(lifetimes[-1]) * _SCORE_SENSITIVITY // lattice.sensitivity
 
     def _fitted_candidates(self, clouds):
         """One filtration for each mass, fitted to public numbers, after all checks of the input."""
-        if self.filtration.bounds is None or isinstance(self.filtration.bounds, PrivateBounds):
+        bounds = getattr(self.filtration, "bounds", None)
+        if bounds is None or isinstance(bounds, PrivateBounds):
             raise ValueError(
                 "filtration must have bounds in numbers; a private box is fitted before, and its "
                 "bounds_ are numbers."
@@ -219,7 +224,7 @@ class PrivateMassSearch(PrivateEstimatorMixin, BaseEstimator):
     @staticmethod
     def _parameters_for_checks() -> dict[str, Any]:
         """What the privacy checks need, whose clouds lie in the unit box."""
-        # Of components, whose scores tell masses apart in clouds as small as theirs.
+        # Scores of components tell masses apart in clouds as small as theirs.
         filtration = DTMFiltration(bounds=(0, 1), resolution=6)
         return {"filtration": filtration, "homology_dimension": 0}
 

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyGuarantee, PrivacyLeakWarning
-from sklearn_dptda.privacy._pipeline_steps import learners_in
+from sklearn_dptda.privacy._estimator import learners_in
 from sklearn_dptda.privacy._warnings import warn_caller
 
 _OF_LABELS = "; and what was learnt from labels, which count as public"

@@ -3,10 +3,11 @@
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
+from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.privacy import (
     PrivacyAccountant,
     PrivacyGuarantee,
@@ -113,7 +114,7 @@ class PlannedLoss:
             If the releases do not fit a budget. Nothing is spent.
         """
         payers = [(payer, releases) for payer, releases in self._by_payer() if payer is not None]
-        # Two programs that take several budgets take them in one order, and never wait in a ring.
+        # All programs take several budgets in one order, so that none waits for another in a ring.
         _pay_in_turn(sorted(payers, key=lambda each: each[0]._ledger.id))
 
     def as_bound(self) -> "PlannedLoss":
@@ -125,7 +126,7 @@ class PlannedLoss:
         return replace(self, accountant=accountant)
 
     def _by_payer(self):
-        payers = {}
+        payers: dict[Any, tuple[PrivacyAccountant | None, list[PlannedRelease]]] = {}
         for release in self.releases:
             payer = release.accountant or self._payer()
             # Two handles of one ledger have one budget.
@@ -138,9 +139,9 @@ class PlannedLoss:
 
     def _rule(self):
         payer = self._payer()
-        if payer is None:
-            return Budget(np.inf, 0.0, "basic").rule()
-        return Budget(payer.epsilon, payer.delta, payer.composition).rule()
+        unlimited = Budget(np.inf, 0.0, "basic")
+        budget = Budget(payer.epsilon, payer.delta, payer.composition) if payer else unlimited
+        return budget.rule()
 
     def __add__(self, other: "PlannedLoss") -> "PlannedLoss":
         """Both, one after the other."""
@@ -201,7 +202,7 @@ def worst(plans):
 
 def _sums(plan):
     """For each payer and adjacency a release, and sums: number, epsilon, delta, zCDP."""
-    sums = {}
+    sums: dict[Any, tuple[PlannedRelease, FloatArray]] = {}
     for release in plan.releases:
         guarantee, charge = release.guarantee, release.guarantee.charge
         key = release.accountant, guarantee.adjacency

@@ -157,7 +157,12 @@ def privacy_utility_curve(
     replicates = run(_errors, tasks, prepared, n_jobs=n_jobs, verbose=verbose)
     errors = np.reshape(replicates, (len(prepared), n_replicates, *replicates[0].shape))
     dimensions = prepared[0][2].homology_dimensions_
-    return PrivacyUtilityCurve(param_name, param_range, errors, dimensions)
+    return PrivacyUtilityCurve(
+        param_name=param_name,
+        param_range=param_range,
+        errors=errors,
+        homology_dimensions=dimensions,
+    )
 
 
 def _prepare(estimator, X, name, value):

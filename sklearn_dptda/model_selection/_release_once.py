@@ -22,9 +22,10 @@ from sklearn_dptda.privacy._release import release
 from sklearn_dptda.privacy._release_key import under
 from sklearn_dptda.utils._frames import frame_library, parts_elsewhere
 
-_NOT_BOUND = {"accountant", "n_jobs", "verbose"}
-_PLAIN = {bool, bytes, complex, float, int, str, type(None)}
-_OF_EVERY_CLASS = {
+# Parameters of our estimators that change nothing about a release.
+_NOT_DIGESTED = {"accountant", "n_jobs", "verbose"}
+_PLAIN_TYPES = {bool, bytes, complex, float, int, str, type(None)}
+_ATTRIBUTES_OF_EVERY_CLASS = {
     "__annotations__",
     "__dict__",
     "__module__",
@@ -32,8 +33,8 @@ _OF_EVERY_CLASS = {
     "__weakref__",
     "_abc_impl",
 }
-_STANDARD = sysconfig.get_paths()["stdlib"]
-_ELSEWHERE = (
+_STANDARD_LIBRARY = sysconfig.get_paths()["stdlib"]
+_ELSEWHERE_MESSAGE = (
     "X must be in memory, since coins are a function of its records: read the part of a task "
     "inside of the task, and pass that."
 )
@@ -120,34 +121,34 @@ def release_once(estimator: BaseEstimator, X: Any, key: ReleaseKey) -> Any:
 
 def _in_memory(X):
     """A copy of records, which is digested and released: what reads them is read once."""
-    if type(X) in _PLAIN or isinstance(X, np.generic):
+    if type(X) in _PLAIN_TYPES or isinstance(X, np.generic):
         return X
     if isinstance(X, list | tuple):
         return [_in_memory(part) for part in X]
     if callable(X) or parts_elsewhere(X) is not None:
-        raise ValueError(_ELSEWHERE)
+        raise ValueError(_ELSEWHERE_MESSAGE)
     if frame_library(X) is not None:
         if hasattr(X, "select_dtypes"):
             _check_items(X.select_dtypes(object).to_numpy().ravel())
         elif "Object" in map(str, X.dtypes):
-            raise ValueError(_ELSEWHERE)
+            raise ValueError(_ELSEWHERE_MESSAGE)
         return X.copy() if hasattr(X, "copy") else X
     if hasattr(X, "__array__"):
-        # What is mapped into memory from a file can change behind an array.
+        # An array that is mapped into memory from a file can change with the file.
         X = np.array(X)
         if X.dtype == object:
             _check_items(X.ravel())
         return X
     graph = hasattr(X, "adjacency") and hasattr(X, "nodes")
     if not (graph or issparse(X) or isinstance(X, GridFiltration | LatticeHistogram)):
-        raise ValueError(_ELSEWHERE)
+        raise ValueError(_ELSEWHERE_MESSAGE)
     return X.copy() if issparse(X) else X
 
 
 def _check_items(items):
     """Refuse objects that turn into numbers, which may read them from elsewhere."""
-    if not all(type(item) in _PLAIN or isinstance(item, np.generic) for item in items):
-        raise ValueError(_ELSEWHERE)
+    if not all(type(item) in _PLAIN_TYPES or isinstance(item, np.generic) for item in items):
+        raise ValueError(_ELSEWHERE_MESSAGE)
 
 
 def _refuse_unrepeatable(estimator):
@@ -193,8 +194,8 @@ class _Describer(pickle.Pickler):
 
     def __init__(self, sink):
         super().__init__(_File(sink), protocol=5)
-        # Without references to what has come before: whether equal texts are one object differs
-        # between processes.
+        # No references to earlier objects: whether equal texts are one object differs between
+        # processes.
         self.fast = True
         self._open = []
 
@@ -207,7 +208,7 @@ class _Describer(pickle.Pickler):
             if release is not None:
                 return _described, (_name(value), release)
         if isinstance(value, type | FunctionType):
-            # Code refers to itself: what is being described is named.
+            # Code may refer to itself: what is being described is only named.
             if any(value is other for other in self._open):
                 return _described, (_name(value),)
             self._open.append(value)
@@ -239,8 +240,8 @@ def _of_estimator(estimator):
     """Class, parameters and fitted state, which `clone` keeps of frozen ones."""
     parameters = estimator.get_params(deep=False)
     state = {name: value for name, value in vars(estimator).items() if name not in parameters}
-    # Of classes of your own, anything may decide.
-    ignored = _NOT_BOUND if _release_of(type(estimator)) else {"accountant"}
+    # In a class of your own, any parameter may decide about the release.
+    ignored = _NOT_DIGESTED if _release_of(type(estimator)) else {"accountant"}
     bound = [
         (name, _ordered(value))
         for part in (parameters, state)
@@ -262,15 +263,18 @@ def _ordered(value):
 
 
 def _of_function(function):
-    for name in _imported(function.__code__):
-        if _release_of_package(name.partition(".")[0]) is None:
+    codes = list(_nested(function.__code__))
+    for step in (step for code in codes for step in dis.get_instructions(code)):
+        # The function imports this module when it is called.
+        name = step.argval if step.opname == "IMPORT_NAME" else None
+        if name is not None and _release_of_package(name.partition(".")[0]) is None:
             raise _Undescribed(
                 f"the function {function.__name__} imports {name} when it is called, which may "
                 "change: import it before."
             )
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
     known = function.__globals__
-    names = sorted(set(_names(function.__code__)))
+    names = sorted({name for code in codes for name in code.co_names})
     read = [(name, _global(known[name], names)) for name in names if name in known]
     return (
         _of_code(function.__code__),
@@ -295,28 +299,19 @@ def _of_code(code):
     return code.co_code, code.co_names, code.co_varnames, code.co_freevars, counts, parts
 
 
-def _names(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
+def _nested(code: CodeType) -> Iterator[CodeType]:
+    """Code, and that of functions and classes within it."""
+    yield code
     for part in code.co_consts:
         if isinstance(part, CodeType):
-            yield from _names(part)
-
-
-def _imported(code):
-    """Names of modules that code imports when it runs."""
-    for step in dis.get_instructions(code):
-        if step.opname == "IMPORT_NAME":
-            yield step.argval
-    for part in code.co_consts:
-        if isinstance(part, CodeType):
-            yield from _imported(part)
+            yield from _nested(part)
 
 
 def _of_class(kind):
     attributes = {
         name: (type(value).__name__, *_functions_of(value))
         for name, value in vars(kind).items()
-        if name not in _OF_EVERY_CLASS
+        if name not in _ATTRIBUTES_OF_EVERY_CLASS
     }
     described = [(name, _ordered(value)) for name, value in sorted(attributes.items())]
     return type(kind), kind.__bases__, described
@@ -341,7 +336,7 @@ def _release_of_package(name):
         return _sources()
     file = getattr(sys.modules.get(name), "__file__", None)
     standard = name in sys.stdlib_module_names and name != "__main__"
-    if standard and (file is None or file.startswith(_STANDARD)):
+    if standard and (file is None or file.startswith(_STANDARD_LIBRARY)):
         return sys.version
     if file is None or not {"site-packages", "dist-packages"} & set(Path(file).parts):
         return None

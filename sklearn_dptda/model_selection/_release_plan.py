@@ -1,4 +1,7 @@
-"""What a private diagram will show, and at what price: a plan made of public numbers."""
+"""What a private diagram will show, and at what price: a plan made of public numbers.
+
+Proof: doc/theory/error_bounds.md, "Planning".
+"""
 
 import math
 from dataclasses import dataclass, field
@@ -13,14 +16,16 @@ from sklearn_dptda.filtration import DTMFiltration
 from sklearn_dptda.persistence import bottleneck_error_bound, noise_floor
 from sklearn_dptda.persistence._cubical import check_dimensions
 
-_NAMES = {0: "component", 1: "loop", 2: "void"}
-_PER_DECADE = 8
+# Names of features, by dimension.
+_FEATURES = {0: "component", 1: "loop", 2: "void"}
+# A curve has so many values from one epsilon to ten times that.
+_EPSILONS_PER_DECADE = 8
 
 
 class Detection:
     """When a feature of a private diagram is flagged: error bounds and noise floors by epsilon."""
 
-    def __init__(self, private, ahead, homology_dimension, confidence, n_features):
+    def __init__(self, private, ahead, *, homology_dimension, confidence, n_features):
         self._private = private
         self._place = check_dimensions(private.homology_dimensions)[0].index(homology_dimension)
         self._off = ahead.approximation_error
@@ -44,7 +49,7 @@ class Detection:
     def shows(self, persistence, epsilon):
         """Whether a feature of this persistence is flagged."""
         error = self._error(self.private_at(epsilon))
-        # Here the error decides alone, and the floor need not be computed.
+        # Beyond these limits the error decides alone, and the floor need not be computed.
         if not 2 * error < persistence < 4 * error:
             return 2 * error < persistence
         return bool(persistence >= threshold(*self.at(epsilon)))
@@ -154,14 +159,15 @@ class ReleasePlan:
         PlanCurve
         """
         if epsilons is None:
-            epsilons = self.epsilon * np.geomspace(0.1, 10, 2 * _PER_DECADE + 1)
+            epsilons = self.epsilon * np.geomspace(0.1, 10, 2 * _EPSILONS_PER_DECADE + 1)
         values = np.asarray(epsilons, dtype=float)
         pairs = [self._detection.at(epsilon) for epsilon in values.tolist()]
         errors, floors = np.array(pairs).T
-        return PlanCurve(values, errors, threshold(errors, floors))
+        thresholds = threshold(errors, floors)
+        return PlanCurve(epsilons=values, error_bounds=errors, thresholds=thresholds)
 
     def __str__(self):
-        name = _NAMES.get(self.homology_dimension, f"class of H{self.homology_dimension}")
+        name = _FEATURES.get(self.homology_dimension, f"class of H{self.homology_dimension}")
         lost = f"of which the grid may take {2 * self.grid_error:.2g}"
         if self.sampling_error:
             lost += f" and sampling {self.sampling_error:.2g}"

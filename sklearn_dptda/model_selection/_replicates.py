@@ -1,4 +1,8 @@
-"""Payments made ahead, all at once, for releases that are drawn elsewhere later."""
+"""Many independent releases, in parallel, reproducible whatever the number of workers.
+
+They are paid for ahead, all at once, where the first one is drawn; the others take their shares
+wherever they are drawn later.
+"""
 
 import threading
 from dataclasses import replace
@@ -20,81 +24,11 @@ from sklearn_dptda.privacy._warnings import PrivacyLedgerError
 from sklearn_dptda.utils._tasks import Failed, first_error, outcomes, tasks_may_repeat
 
 
-class PaidAhead:
-    """Charges that a ledger has counted already, until they are taken or closed.
-
-    Of what covers a release the cheapest is taken. Where ``pay`` is given, nothing is counted yet:
-    it is called once, when the first release has passed all checks and asks for its share.
-    """
-
-    def __init__(self, guarantees, pay=None):
-        self.is_open = True
-        self._pay_all = pay
-        self._left = list(guarantees)
-        self._lock = threading.Lock()
-
-    def take(self, asked, adjacency):
-        """Take what was paid for such a release; PrivacyLedgerError if nothing is left for it."""
-        with self._lock:
-            covering = [
-                (_costs(paid.charge), place)
-                for place, paid in enumerate(self._left)
-                if paid.adjacency == adjacency and _covers(paid.charge, asked)
-            ]
-            if not covering:
-                raise PrivacyLedgerError(
-                    "A release was not among those that were paid for ahead: nothing was released."
-                )
-            self._settle()
-            del self._left[min(covering)[1]]
-
-    @property
-    def is_paid(self):
-        """Whether the ledger has counted the charges."""
-        return self._pay_all is None
-
-    def settle(self):
-        """Pay, if nobody has asked for a share so far."""
-        with self._lock:
-            self._settle()
-
-    def _settle(self):
-        if self._pay_all is not None:
-            self._pay_all()
-            self._pay_all = None
-
-
-class Reservation(PrivacyAccountant):
-    """An accountant of which releases of one task take what was paid for ahead, and nothing else.
-
-    What has left the task, as a pickle or when the task is over, is the accountant itself again.
-    """
-
-    def __init__(self, accountant, paid):
-        self.__dict__.update(vars(accountant))
-        self._paid = paid
-
-    def spend(self, epsilon, delta=0.0, *, rho=None, adjacency="replace-one", **line: Any) -> None:
-        """Take what was paid for, or, when the task is over, pay."""
-        if self._paid.is_open:
-            self._paid.take(Charge(float(epsilon), float(delta), rho), adjacency)
-        else:
-            super().spend(epsilon, delta, rho=rho, adjacency=adjacency, **line)
-
-
-def _costs(charge):
-    return charge.epsilon, charge.delta, charge.concentrated
-
-
-def _covers(paid, asked):
-    return all(has >= costs for has, costs in zip(_costs(paid), _costs(asked), strict=True))
-
-
-# Many independent releases, in parallel, reproducible whatever the number of workers.
-
-
 class _Kept(BaseException):
     """What is common to errors that hold the releases that were finished."""
+
+    # What became of the other releases, in words.
+    _happened: str
 
     def __init__(self, releases: list[Any]) -> None:
         super().__init__(releases)
@@ -252,19 +186,20 @@ def _plan(estimator, X):
 
 def _stays_here(estimator):
     """Whether nothing inside makes processes of its own, which would share what one has paid."""
-    jobs = (v for n, v in estimator.get_params().items() if n.split("__")[-1] == "n_jobs")
-    return all(value in (None, 1) for value in jobs)
+    return all(value in (None, 1) for value in _named(estimator, "n_jobs").values())
 
 
 def _searches_accountants(estimator):
     """Whether candidates of a search bring accountants of their own, which nothing can replace."""
-    grids = [
-        grid
-        for name, value in estimator.get_params().items()
-        if name.split("__")[-1] in ("param_grid", "param_distributions")
-        for grid in (value if isinstance(value, list | tuple) else [value])
-    ]
+    values = _named(estimator, "param_grid", "param_distributions").values()
+    grids = [g for v in values for g in (v if isinstance(v, list | tuple) else [v])]
     return any(name.split("__")[-1] == "accountant" for grid in grids for name in grid)
+
+
+def _named(estimator, *names):
+    """Parameters of these names, of the estimator and of what it holds."""
+    parameters = estimator.get_params().items()
+    return {name: value for name, value in parameters if name.split("__")[-1] in names}
 
 
 def _first(estimator, reserved, pay, X, seed):
@@ -290,18 +225,80 @@ def _release_from(paid, estimator, X, seed):
     copy = seeded_clone(estimator, seed)
     if paid is None:
         return release(copy, X)
-    payers = _payers(copy).items()
-    copy.set_params(**{name: Reservation(payer, paid) for name, payer in payers})
+    # Where an accountant is missing, the default would serve.
+    accountants = _named(copy, "accountant").items()
+    payers = {name: value or default_accountant() for name, value in accountants}
+    copy.set_params(**{name: Reservation(p, paid) for name, p in payers.items() if p is not None})
     try:
-        # What leaves this process pays for itself.
+        # Whatever would leave this process would pay for itself, so all of it runs here.
         with parallel_config(backend="sequential"):
             return release(copy, X)
     finally:
         paid.is_open = False
 
 
-def _payers(estimator):
-    """Accountants by the names of parameters, with the default where it would serve."""
-    names = {n: v for n, v in estimator.get_params().items() if n.split("__")[-1] == "accountant"}
-    payers = {name: value or default_accountant() for name, value in names.items()}
-    return {name: payer for name, payer in payers.items() if payer is not None}
+class PaidAhead:
+    """Charges that a ledger has counted already, until they are taken or closed.
+
+    Of what covers a release the cheapest is taken. Where ``pay`` is given, nothing is counted yet:
+    it is called once, when the first release has passed all checks and asks for its share.
+    """
+
+    def __init__(self, guarantees, pay=None):
+        self.is_open = True
+        self._pay_all = pay
+        self._left = list(guarantees)
+        self._lock = threading.RLock()
+
+    def take(self, asked, adjacency):
+        """Take what was paid for such a release; PrivacyLedgerError if nothing is left for it."""
+        with self._lock:
+            covering = [
+                (_costs(paid.charge), place)
+                for place, paid in enumerate(self._left)
+                if paid.adjacency == adjacency and _covers(paid.charge, asked)
+            ]
+            if not covering:
+                raise PrivacyLedgerError(
+                    "A release was not among those that were paid for ahead: nothing was released."
+                )
+            self.settle()
+            del self._left[min(covering)[1]]
+
+    @property
+    def is_paid(self):
+        """Whether the ledger has counted the charges."""
+        return self._pay_all is None
+
+    def settle(self):
+        """Pay, if nobody has asked for a share so far."""
+        with self._lock:
+            if self._pay_all is not None:
+                self._pay_all()
+                self._pay_all = None
+
+
+class Reservation(PrivacyAccountant):
+    """An accountant of which releases of one task take what was paid for ahead, and nothing else.
+
+    What has left the task, as a pickle or when the task is over, is the accountant itself again.
+    """
+
+    def __init__(self, accountant, paid):
+        self.__dict__.update(vars(accountant))
+        self._paid = paid
+
+    def spend(self, epsilon, delta=0.0, *, rho=None, adjacency="replace-one", **line: Any) -> None:
+        """Take what was paid for, or, when the task is over, pay."""
+        if self._paid.is_open:
+            self._paid.take(Charge(float(epsilon), float(delta), rho), adjacency)
+        else:
+            super().spend(epsilon, delta, rho=rho, adjacency=adjacency, **line)
+
+
+def _costs(charge):
+    return charge.epsilon, charge.delta, charge.concentrated
+
+
+def _covers(paid, asked):
+    return all(has >= costs for has, costs in zip(_costs(paid), _costs(asked), strict=True))

@@ -1,8 +1,8 @@
-"""Exact diagrams of functions on a grid, by GUDHI and by duality."""
+"""Exact persistence diagrams of functions on a grid, by GUDHI and by duality: *not* private."""
 
 from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
-from typing import Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from gudhi.sklearn.cubical_persistence import CubicalPersistence as GudhiCubicalPersistence
@@ -19,11 +19,18 @@ from sklearn_dptda.utils._frames import refuse_lossy
 from sklearn_dptda.utils._sklearn import Interval, ListOutputMixin, _fit_context
 from sklearn_dptda.utils._tasks import run
 
+# What persistence estimators take and return: functions on grids, and one diagram, or one list of
+# diagrams by dimension, for each of them.
+Functions: TypeAlias = Iterable[GridFiltration | ArrayLike]
+Diagrams: TypeAlias = list[FloatArray] | list[list[FloatArray]]
 
-def sublevel_diagrams(values, dimensions, upper):
+
+def sublevel_diagrams(
+    values: FloatArray, dimensions: Iterable[int], upper: float
+) -> list[FloatArray]:
     """Exact persistence diagrams of a function on the nodes of a grid, by birth, then death.
 
-    ``upper`` is the death of the class that never dies, and the cap of all values. Homology of
+    ``upper`` is the death of the essential component, and the cap of all values. Homology of
     dimensions from that of the grid on is empty.
     """
     values = np.minimum(values, upper)
@@ -35,12 +42,12 @@ def sublevel_diagrams(values, dimensions, upper):
     return [_capped(np.asarray(diagram).reshape(-1, 2), upper) for diagram in diagrams]
 
 
-def _planar_diagrams(values):
+def _planar_diagrams(values: FloatArray) -> list[FloatArray]:
     """Diagrams of a function on the nodes of a rectangle, by duality.
 
     Sublevel sets of the nodes are complements of superlevel sets of the dual cells, so by
     Alexander duality the dimensions swap and signs change; GUDHI is 20 times faster on cells. The
-    frame of minus infinity closes the outside; its loop is the component that never dies.
+    frame of minus infinity closes the outside; its loop is the essential component.
     """
     cells = np.pad(-values, 1, constant_values=-np.inf)
     components, loops = _gudhi_diagrams(cells, [0, 1])
@@ -48,26 +55,24 @@ def _planar_diagrams(values):
     return [-np.asarray(loops)[:, ::-1], holes[np.isfinite(holes).all(axis=1)]]
 
 
-def _gudhi_diagrams(values, dimensions, **options):
+def _gudhi_diagrams(values: FloatArray, dimensions: list[int], **options: str) -> list[FloatArray]:
     gudhi = GudhiCubicalPersistence(dimensions, **options).fit([values])
     # One function is one task, which other backends than threads cannot take from GUDHI.
     with parallel_config(backend="sequential"):
         return gudhi.transform([values])[0]
 
 
-def _capped(diagram, upper):
+def _capped(diagram: FloatArray, upper: float) -> FloatArray:
     diagram = np.minimum(diagram, upper)
     diagram = diagram[diagram[:, 1] > diagram[:, 0]]
     return diagram[np.lexsort((diagram[:, 1], diagram[:, 0]))]
 
 
-# What persistence estimators share: reading filtrations and dimensions.
-
-
-def check_dimensions(homology_dimensions):
+def check_dimensions(homology_dimensions: int | Sequence[int]) -> tuple[tuple[int, ...], bool]:
     """Return homology dimensions as a tuple, and whether a single one was given."""
-    single = isinstance(homology_dimensions, Integral)
-    dimensions = (homology_dimensions,) if single else tuple(homology_dimensions)
+    dimensions: tuple[Any, ...] = (homology_dimensions,)
+    if not isinstance(homology_dimensions, int | Integral):
+        dimensions = tuple(homology_dimensions)
     if not dimensions:
         raise ValueError("homology_dimensions is empty.")
     if any(not isinstance(q, Integral) or q < 0 for q in dimensions):
@@ -76,40 +81,19 @@ def check_dimensions(homology_dimensions):
         )
     if len(set(dimensions)) < len(dimensions):
         raise ValueError(f"homology_dimensions has duplicates: {quoted(homology_dimensions)}.")
-    return tuple(int(q) for q in dimensions), single
+    return tuple(int(q) for q in dimensions), isinstance(homology_dimensions, Integral)
 
 
-class BaseGridPersistence(QuotedParametersMixin, TransformerMixin, BaseEstimator):
-    """What persistence estimators share: reading filtrations, shaping the output."""
+def read_function(
+    item: GridFiltration | ArrayLike, name: str, upper: float | None
+) -> tuple[FloatArray, float]:
+    """Values of a filtration or of a bare array, and their bound, infinity if there is none.
 
-    def _read(self, X):
-        """Return a list of (values, sensitivity, upper), sensitivity None if not known."""
-        stated = None if self.upper is None else float(self.upper)
-        read = []
-        for i, item in enumerate(check_collection(X)):
-            if isinstance(item, GridFiltration):
-                # A bound that the caller states applies on top of the one that travels along.
-                upper = item.upper if stated is None else min(stated, item.upper)
-                read.append((item.values, item.sensitivity, upper))
-            else:
-                read.append((_bare_values(item, f"X[{i}]"), None, stated))
-        return read
-
-    def _learns_records(self):
-        return False
-
-    def _shape(self, releases):
-        return [diagrams[0] for diagrams in releases] if self.single_ else releases
-
-    def __sklearn_tags__(self):
-        """Describe the input: filtrations, no tables."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.three_d_array = True
-        return tags
-
-
-def _bare_values(item, name):
+    ``upper`` is a bound that the caller states; it applies on top of the filtration's own.
+    """
+    stated = np.inf if upper is None else float(upper)
+    if isinstance(item, GridFiltration):
+        return item.values, min(stated, item.upper)
     refuse_lossy(item, name)
     try:
         values = np.asarray(item, dtype=float)
@@ -119,13 +103,10 @@ def _bare_values(item, name):
         raise ValueError(f"{name} is empty or no array.")
     if not np.isfinite(values).all():
         raise ValueError(f"{name} contains NaN or infinity.")
-    return values
+    return values, stated
 
 
-# Exact persistence diagrams of functions on a grid.
-
-
-class CubicalPersistence(ListOutputMixin, BaseGridPersistence):
+class CubicalPersistence(ListOutputMixin, QuotedParametersMixin, TransformerMixin, BaseEstimator):
     """Exact persistence diagrams of grid filtrations: *not* private.
 
     The non-private sibling of :class:`PrivatePersistence`; the same numbers as
@@ -136,7 +117,7 @@ class CubicalPersistence(ListOutputMixin, BaseGridPersistence):
     homology_dimensions : int or sequence of int, default=(0, 1)
         Which diagrams to compute.
     upper : float, default=None
-        Cap of the values and death of the class that never dies. None takes
+        Cap of the values and death of the essential component. None takes
         the bound that travels with each filtration, and infinity for a bare
         array.
     n_jobs : int, default=None
@@ -189,7 +170,7 @@ class CubicalPersistence(ListOutputMixin, BaseGridPersistence):
         self.n_jobs = n_jobs
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Iterable[GridFiltration | ArrayLike], y: object = None) -> Self:
+    def fit(self, X: Functions, y: object = None) -> Self:
         """Check the input; nothing is learnt.
 
         Parameters
@@ -205,9 +186,7 @@ class CubicalPersistence(ListOutputMixin, BaseGridPersistence):
         self._read(X)
         return self
 
-    def transform(
-        self, X: Iterable[GridFiltration | ArrayLike]
-    ) -> list[FloatArray] | list[list[FloatArray]]:
+    def transform(self, X: Functions) -> Diagrams:
         """Compute the diagrams.
 
         Parameters
@@ -222,8 +201,20 @@ class CubicalPersistence(ListOutputMixin, BaseGridPersistence):
             filtration. Exact, *not* private.
         """
         check_is_fitted(self)
-        functions = [
-            (values, self.homology_dimensions_, np.inf if upper is None else upper)
-            for values, _, upper in self._read(X)
-        ]
-        return self._shape(run(sublevel_diagrams, functions, n_jobs=self.n_jobs, prefer="threads"))
+        functions = [(values, self.homology_dimensions_, upper) for values, upper in self._read(X)]
+        diagrams = run(sublevel_diagrams, functions, n_jobs=self.n_jobs, prefer="threads")
+        return [each[0] for each in diagrams] if self.single_ else diagrams
+
+    def _read(self, X: Functions) -> list[tuple[FloatArray, float]]:
+        items = enumerate(check_collection(X))
+        return [read_function(item, f"X[{i}]", self.upper) for i, item in items]
+
+    def _learns_records(self) -> bool:
+        return False
+
+    def __sklearn_tags__(self):
+        """Describe the input: filtrations, no tables."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        return tags

@@ -1,120 +1,41 @@
-"""What a fitted private estimator of diagrams says about its errors, in numbers and words."""
+"""What private diagrams show: the errors of a fitted estimator in numbers and words, and flags.
+
+Proof: doc/theory/error_bounds.md, "Bounds of the weights".
+Proof: doc/theory/error_bounds.md, "The noise floor".
+"""
 
 import math
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
-from sklearn_dptda._typing import BoolArray
+from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
 from sklearn_dptda.persistence._error_bounds import (
     bottleneck_error_bound,
     epsilon_for_error,
     noise_floor,
 )
+from sklearn_dptda.persistence._private_functions import GridFunction
 from sklearn_dptda.privacy import NoiseWarning
 from sklearn_dptda.privacy._warnings import warn_caller
 
-# Part of the range that no feature outlives: births are not at zero, nor deaths at its end.
-WHOLE = 0.9
-_NAMES = {0: "component", 1: "loop", 2: "void"}
-
-
-def errors_of_fit(private, X, read):
-    """Error bound and noise floors at 95 %, and both in words; None where they are not known.
-
-    The largest over the filtrations ``X``, of which ``read`` lists values, sensitivities and
-    bounds of the values; only public numbers count. Warns where nothing can be seen.
-    """
-    dimensions = private.homology_dimensions_
-    if math.isinf(private.epsilon):
-        return 0.0, (0.0,) * len(dimensions), "The diagrams are exact."
-    offs = [approximation_error(item) for item in X]
-    public = sorted({(s, u, off) for (_, s, u), off in zip(read, offs, strict=True)})
-    warn_of_lattice(public)
-    if private.mechanism != "exact":
-        return None, None, "A Markov chain that is stopped has no known law, and no error bound."
-    errors, floors = [], np.zeros(len(dimensions))
-    for sensitivity, upper, off in public:
-        short = _short(private, sensitivity, off)
-        errors.append(off + bottleneck_error_bound(private, sensitivity, upper, **short))
-        floors = np.maximum(floors, noise_floor(private, sensitivity, upper, **short))
-    if all(2 * e >= WHOLE * upper for e, (_, upper, _) in zip(errors, public, strict=True)):
-        warn_of_noise("diagrams", private.epsilon, _epsilon_that_shows(private, public))
-    error, floors = max(errors), tuple(floors.tolist())
-    return error, floors, statement(error, floors, dimensions)
-
-
-def approximation_error(item):
-    """By how much the values of a filtration are off; nothing is known of arrays."""
-    return float(getattr(item, "approximation_error", 0.0))
-
-
-def statement(error, floors, dimensions):
-    """Bound and floors as sentences."""
-    names = [_NAMES.get(q, f"class of H{q}") for q in dimensions]
-    empty = "; ".join(
-        f"no {name} that lives longer than {floor:.3g} where there is none"
-        for name, floor in zip(names, floors, strict=True)
-    )
-    if math.isinf(error):
-        return f"No feature is sure to survive. With 95 % probability each, noise shows {empty}."
-    return (
-        f"With 95 % probability all points move by at most {error:.3g}, where no diagram has more "
-        f"than two features that stand out: a {' or '.join(names)} survives that lives longer than "
-        f"{2 * error:.3g}. As likely each, noise shows {empty}."
-    )
-
-
-def _short(private, sensitivity, off):
-    """Class of diagrams that statements are about: what is short on a lattice was no feature."""
-    return {"n_features": min(2, private.max_points), "floor": sensitivity + off}
-
-
-def _epsilon_that_shows(private, public):
-    """Least epsilon at which a quarter of the range is sure to survive, and its length; or None."""
-    needed = []
-    for sensitivity, upper, off in public:
-        short = _short(private, sensitivity, off)
-        if off < upper / 8:
-            epsilon = epsilon_for_error(upper / 8 - off, private, sensitivity, upper, **short)
-            needed.append((epsilon, upper / 4))
-    return min(needed, default=None)
-
-
-def warn_of_noise(what, epsilon, enough):
-    """Warn, before the payment, of a release that is sure to show no feature within its range.
-
-    ``enough`` is an epsilon and the length of features that are shown from there on, or None.
-    """
-    remedy = "Raise m, or take more points."
-    if enough is not None:
-        remedy = (
-            "Raise epsilon, or m, or take more points: a feature of persistence "
-            f"{enough[1]:.3g} is sure to be seen from epsilon={enough[0]:.2g} on."
-        )
-    warn_caller(
-        f"At epsilon={epsilon:g} the noise hides every feature: no feature within the range of the "
-        f"function is sure to be seen in {what}. {remedy}",
-        NoiseWarning,
-    )
-
-
-def warn_of_lattice(public):
-    """Warn where points were moved to a lattice by more than one of them can change values."""
-    sensitivity, _, off = max(public, key=lambda numbers: numbers[2] / numbers[0])
-    if off > sensitivity:
-        warn_caller(
-            f"Points were moved to a lattice: values are off by up to {off:.2g}, which is more "
-            f"than the sensitivity, {sensitivity:.2g}. Take method='exact', or a higher "
-            "refinement.",
-        )
+# Longest persistence that a feature may have, as a share of the range of a function: births are not
+# at zero, nor deaths at its end.
+VISIBLE_SHARE = 0.9
+# Homology classes by dimension; others are named by their number.
+FEATURE_NAMES = {0: "component", 1: "loop", 2: "void"}
+# Sensitivity, upper bound, and error of a lattice: the public numbers of a function.
+_Public = tuple[float, float, float]
 
 
 def beyond_noise(diagram: ArrayLike, error_bound: float, *, dimension: int) -> BoolArray:
     """Which points of a private diagram are no noise.
 
-    Those that persist longer than twice the error bound, and the component
-    that never dies. Where the bound holds, each is near a feature:
+    Those that persist longer than twice the error bound, and the essential
+    component. Where the bound holds, each is near a feature:
     post-processing of the release, at no cost.
 
     Parameters
@@ -126,7 +47,7 @@ def beyond_noise(diagram: ArrayLike, error_bound: float, *, dimension: int) -> B
         :class:`PrivatePersistence`.
     dimension : int
         Homology dimension. In dimension 0 the longest of those that die last
-        is the component that never dies.
+        is the essential component.
 
     Returns
     -------
@@ -147,8 +68,8 @@ def beyond_noise(diagram: ArrayLike, error_bound: float, *, dimension: int) -> B
 def not_empty(diagram: ArrayLike, noise_floor: float, *, dimension: int) -> bool:
     """Whether a private diagram shows that the exact one has something.
 
-    So it is if a point persists longer than the noise floor; the component
-    that never dies does not count. Which point it is, and where, the floor
+    So it is if a point persists longer than the noise floor; the essential
+    component does not count. Which point it is, and where, the floor
     does not say: :func:`beyond_noise` does.
 
     Parameters
@@ -175,9 +96,98 @@ def not_empty(diagram: ArrayLike, noise_floor: float, *, dimension: int) -> bool
     return bool(np.delete(lengths, oldest).max(initial=0.0) > noise_floor)
 
 
-def _lengths(diagram, dimension):
-    """Persistences, and the place of the component that never dies, as a list of one or none."""
+def _lengths(diagram: ArrayLike, dimension: int) -> tuple[FloatArray, IntArray]:
+    """Persistences, and the place of the essential component, as an array of one or none."""
     diagram = np.asarray(diagram, dtype=float).reshape(-1, 2)
     lengths = diagram[:, 1] - diagram[:, 0]
     last = np.lexsort((-lengths, -diagram[:, 1]))[:1]
     return lengths, last if dimension == 0 else last[:0]
+
+
+def errors_of_fit(
+    private: BaseEstimator, functions: Sequence[GridFunction]
+) -> tuple[float | None, tuple[float, ...] | None, str]:
+    """Error bound and noise floors at 95 %, and both in words; None where they are not known.
+
+    The largest over the functions, of which only public numbers count. Warns where nothing can be
+    seen.
+    """
+    dimensions = private.homology_dimensions_
+    if math.isinf(private.epsilon):
+        return 0.0, (0.0,) * len(dimensions), "The diagrams are exact."
+    warn_of_lattice(functions)
+    if private.mechanism != "exact":
+        return None, None, "A Markov chain that is stopped has no known law, and no error bound."
+    public = sorted({function[1:] for function in functions})
+    errors, floors = [], []
+    for sensitivity, upper, off in public:
+        short = _short(private, sensitivity, off)
+        errors.append(off + bottleneck_error_bound(private, sensitivity, upper, **short))
+        floors.append(noise_floor(private, sensitivity, upper, **short))
+    if all(2 * e >= VISIBLE_SHARE * upper for e, (_, upper, _) in zip(errors, public, strict=True)):
+        warn_of_noise("diagrams", private.epsilon, _epsilon_that_shows(private, public))
+    error, highest = max(errors), tuple(map(max, zip(*floors, strict=True)))
+    return error, highest, statement(error, highest, dimensions)
+
+
+def statement(error: float, floors: Sequence[float], dimensions: Sequence[int]) -> str:
+    """Bound and floors as sentences."""
+    names = [FEATURE_NAMES.get(q, f"class of H{q}") for q in dimensions]
+    empty = "; ".join(
+        f"no {name} that lives longer than {floor:.3g} where there is none"
+        for name, floor in zip(names, floors, strict=True)
+    )
+    if math.isinf(error):
+        return f"No feature is sure to survive. With 95 % probability each, noise shows {empty}."
+    return (
+        f"With 95 % probability all points move by at most {error:.3g}, where no diagram has more "
+        f"than two features that stand out: a {' or '.join(names)} survives that lives longer than "
+        f"{2 * error:.3g}. As likely each, noise shows {empty}."
+    )
+
+
+def _short(private: BaseEstimator, sensitivity: float, off: float) -> dict[str, Any]:
+    """Class of diagrams that statements are about: what is short on a lattice was no feature."""
+    return {"n_features": min(2, private.max_points), "floor": sensitivity + off}
+
+
+def _epsilon_that_shows(
+    private: BaseEstimator, public: Iterable[_Public]
+) -> tuple[float, float] | None:
+    """Least epsilon at which a quarter of the range is sure to survive, and its length; or None."""
+    needed = []
+    for sensitivity, upper, off in public:
+        short = _short(private, sensitivity, off)
+        if off < upper / 8:
+            epsilon = epsilon_for_error(upper / 8 - off, private, sensitivity, upper, **short)
+            needed.append((epsilon, upper / 4))
+    return min(needed, default=None)
+
+
+def warn_of_noise(what: str, epsilon: float, enough: tuple[float, float] | None) -> None:
+    """Warn, before the payment, of a release that is sure to show no feature within its range.
+
+    ``enough`` is an epsilon and the length of features that are shown from there on, or None.
+    """
+    remedy = "Raise m, or take more points."
+    if enough is not None:
+        remedy = (
+            "Raise epsilon, or m, or take more points: a feature of persistence "
+            f"{enough[1]:.3g} is sure to be seen from epsilon={enough[0]:.2g} on."
+        )
+    warn_caller(
+        f"At epsilon={epsilon:g} the noise hides every feature: no feature within the range of the "
+        f"function is sure to be seen in {what}. {remedy}",
+        NoiseWarning,
+    )
+
+
+def warn_of_lattice(functions: Sequence[GridFunction]) -> None:
+    """Warn where points were moved to a lattice by more than one of them can change values."""
+    worst = max(functions, key=lambda function: function.approximation_error / function.sensitivity)
+    if worst.approximation_error > worst.sensitivity:
+        warn_caller(
+            "Points were moved to a lattice: values are off by up to "
+            f"{worst.approximation_error:.2g}, which is more than the sensitivity, "
+            f"{worst.sensitivity:.2g}. Take method='exact', or a higher refinement.",
+        )

@@ -1,23 +1,53 @@
 """Exact draws from the exponential mechanism of the bottleneck distance.
 
-The law is ``g(d_B(P, D)) nu(P)`` on a finite set of diagrams, ``nu`` a base
-measure and ``g`` a public table of positive integers that falls by a factor
-of at most ``exp(rate)`` per grid step. Everything is integer arithmetic: no
+The law is ``g(d_B(P, D)) nu(P)`` on a finite set of diagrams ``P`` of the public grid
+``{0, ..., N}``: ``nu`` is a base measure, and ``g`` a public table of positive integers that falls
+by a factor of at most ``exp(rate)`` per grid step. Everything is integer arithmetic: no
 floating-point number takes part in a draw.
+
+A draw takes a level ``r``, then a diagram from ``nu`` restricted to the ball of the diagrams
+within ``r`` of ``D``, by rejection from a superset of the ball that is easy to draw from: its
+*cover*. The file goes down in this order: the table of weights, the sampler, the balls, their
+covers, the areas that covers are made of, the matchings that decide whether a proposal is
+accepted, and the base measure. It is one file because it has one proof.
+
+Proof: doc/theory/exact_sampler.md, "The law".
+Proof: doc/theory/exact_sampler.md, "Drawing".
 """
 
-import heapq
-from bisect import bisect_right
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from functools import lru_cache
-from itertools import accumulate, pairwise
-from math import prod
+from __future__ import annotations
 
-# Bits of the mantissas of the table of weights.
+import heapq
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from functools import cached_property, lru_cache
+from itertools import accumulate, pairwise
+from math import factorial, isqrt, lgamma, log, perm, prod
+from typing import Any, TypeAlias
+
+import numpy as np
+from scipy.ndimage import maximum_filter1d
+
+from sklearn_dptda._typing import IntArray
+from sklearn_dptda.privacy import NoiseSource
+
+# Bits of the mantissas of the table of weights. All roundings go upwards, so that they decide how
+# accurate the law is, and never how private.
 _MANTISSA_BITS = 128
-# Stop splitting blocks once this many tenths of the proposals of a level survive.
+# Blocks are split until this many tenths of the proposals of a level survive, or until twice as
+# many blocks as the second number were made, those that were split included: speed alone.
 _LEVEL_ACCEPTANCE = 8
 _MAX_BLOCKS = 400
+# Largest number of free points for which runs of births are faster than arrays over all births.
+_MOST_POINTS_FOR_RUNS = 16
+# Label of a slot that serves no group.
+FREE = -1
+# Birth and death, and the inclusive corners ``b0, b1, d0, d1`` of a rectangle, in grid units.
+Point: TypeAlias = tuple[int, int]
+Square: TypeAlias = tuple[int, int, int, int]
+Ball: TypeAlias = "DiagramBall | BirthBall"
 
 
 class DecayTable:
@@ -29,7 +59,7 @@ class DecayTable:
     of bits.
     """
 
-    def __init__(self, numerator, denominator, n_levels):
+    def __init__(self, numerator: int, denominator: int, n_levels: int) -> None:
         ratio = _rounded_up_exponential(numerator, denominator)
         mantissas, exponents = [1 << _MANTISSA_BITS], [0]
         while len(mantissas) < n_levels:
@@ -42,7 +72,7 @@ class DecayTable:
         self._exponents = exponents
         self.n_levels = n_levels
 
-    def weight(self, r):
+    def weight(self, r: int) -> int:
         """Weight of level ``r``; zero beyond the last level."""
         if r >= self.n_levels:
             return 0
@@ -50,12 +80,12 @@ class DecayTable:
 
 
 @lru_cache(maxsize=64)
-def decay_table(numerator, denominator, n_levels):
+def decay_table(numerator: int, denominator: int, n_levels: int) -> DecayTable:
     """Return a :class:`DecayTable`, made once for all diagrams that share it."""
     return DecayTable(numerator, denominator, n_levels)
 
 
-def _rounded_up_exponential(numerator, denominator):
+def _rounded_up_exponential(numerator: int, denominator: int) -> int:
     """``exp(-numerator / denominator)`` in units of ``2**-_MANTISSA_BITS``, from above."""
     digits = 2 * _MANTISSA_BITS // 3
     up = Context(prec=digits, rounding=ROUND_CEILING)
@@ -77,14 +107,14 @@ class ExactSampler:
     released.
     """
 
-    def __init__(self, balls, table):
+    def __init__(self, balls: Sequence[Ball], table: DecayTable) -> None:
         self.balls = balls
         self.n_proposals_ = 0
         self._table = table
         self._blocks = self._split(self._first_blocks(table.n_levels - 1))
         self._cumulative = list(accumulate(block.upper for block in self._blocks))
 
-    def draw(self, source):
+    def draw(self, source: NoiseSource) -> list[list[Point]]:
         """Draw one sorted list of (birth, death) per ball, in grid units."""
         while True:
             self.n_proposals_ += 1
@@ -97,7 +127,7 @@ class ExactSampler:
             if parts is not None:
                 return [sorted(part) for part in parts]
 
-    def _draw_level(self, source, block):
+    def _draw_level(self, source: NoiseSource, block: Block) -> int:
         """Draw a level of a block in proportion to the steps of the table."""
         weight = self._table.weight
         floor = weight(block.high + 1)
@@ -106,7 +136,7 @@ class ExactSampler:
         levels = range(block.low, block.high + 1)
         return block.low - 1 + bisect_right(levels, -height, key=lambda r: -weight(r))
 
-    def _first_blocks(self, last):
+    def _first_blocks(self, last: int) -> list[Block]:
         first = max(ball.first_level() for ball in self.balls)
         edges = {first, last, last + 1}
         edges.update(b for ball in self.balls for b in ball.breaks() if first < b < last)
@@ -114,14 +144,13 @@ class ExactSampler:
         while edge < last:
             edges.add(edge)
             edge = max(edge + 1, edge * 13 // 10)
-        edges = sorted(edges)
-        return [self._block(low, nxt - 1) for low, nxt in pairwise(edges)]
+        return [self._block(low, nxt - 1) for low, nxt in pairwise(sorted(edges))]
 
-    def _block(self, low, high):
+    def _block(self, low: int, high: int) -> Block:
         mass = self._table.weight(low) - self._table.weight(high + 1)
         return Block(self.balls, low, high, mass)
 
-    def _split(self, blocks):
+    def _split(self, blocks: list[Block]) -> list[Block]:
         heap = [(-block.waste, i, block) for i, block in enumerate(blocks)]
         heapq.heapify(heap)
         upper = sum(block.upper for block in blocks)
@@ -143,7 +172,7 @@ class ExactSampler:
 class Block:
     """Consecutive levels that share one cover per ball."""
 
-    def __init__(self, balls, low, high, mass):
+    def __init__(self, balls: Sequence[Ball], low: int, high: int, mass: int) -> None:
         self.low = low
         self.high = high
         self.upper = 0
@@ -155,11 +184,11 @@ class Block:
         if low < high:
             self.waste = self.upper - mass * self.volume(low)
 
-    def volume(self, r):
+    def volume(self, r: int) -> int:
         """Weight of the product of the covers at level ``r``."""
         return prod(cover.weight(r) for cover in self.covers)
 
-    def draw(self, source, r):
+    def draw(self, source: NoiseSource, r: int) -> list[list[Point]] | None:
         """Propose one part after the other; None as soon as one is rejected."""
         parts = []
         for cover in self.covers:
@@ -168,3 +197,519 @@ class Block:
                 return None
             parts.append(part)
         return parts
+
+
+class DiagramBall:
+    """Balls around one finite diagram of integers, ``0 <= birth < death <= N``."""
+
+    def __init__(self, diagram: IntArray, measure: BaseMeasure) -> None:
+        order = np.lexsort((diagram[:, 0], diagram[:, 0] - diagram[:, 1]))
+        self.points = diagram[order].astype(np.int64)
+        self.measure = measure
+        # Births minus deaths increase: the longest come first.
+        self._shortness = (self.points[:, 0] - self.points[:, 1]).tolist()
+        self._tuples = [tuple(point) for point in self.points.tolist()]
+
+    def n_long(self, r: int) -> int:
+        """Number of long points: those that cannot be matched to the diagonal within ``r``."""
+        return bisect_left(self._shortness, -2 * r)
+
+    def breaks(self) -> list[int]:
+        """Levels at which the set of long points changes."""
+        longest = self._shortness[: self.measure.max_points + 1]
+        return sorted({(1 - shortness) // 2 for shortness in longest})
+
+    def first_level(self) -> int:
+        """Smallest level whose ball is not empty for want of points."""
+        if len(self.points) <= self.measure.max_points:
+            return 0
+        return (1 - self._shortness[self.measure.max_points]) // 2
+
+    def cover(self, level: int) -> Cover:
+        """Choose a cover that is valid up to ``level``, good at ``level``."""
+        n_forced = self.n_long(level)
+        cover = self._forced(n_forced, level)
+        while n_forced > 0:
+            if not cover.may_gain_by_dropping(self._tuples[n_forced - 1]):
+                break
+            trial = self._forced(n_forced - 1, level)
+            if trial.weight(level) >= cover.weight(level):
+                break
+            cover, n_forced = trial, n_forced - 1
+        return cover
+
+    def _forced(self, n_forced: int, level: int) -> Cover:
+        groups = group_points(self._tuples[:n_forced], level, self.measure)
+        return Cover(self, n_forced, groups, level)
+
+    def _few_free(self, n_forced: int) -> bool:
+        return len(self._tuples) - n_forced <= _MOST_POINTS_FOR_RUNS
+
+    def column_tops(self, n_forced: int, r: int) -> IntArray:
+        """Highest admissible death over each birth, for points that serve no group."""
+        if self._few_free(n_forced):
+            return column_tops_few(self._tuples[n_forced:], r, self.measure.size)
+        deaths = self._tail_deaths.copy()
+        for b, d in self._tuples[n_forced : self.measure.max_points]:
+            deaths[b] = max(deaths[b], d)
+        return column_tops(deaths, r)
+
+    @cached_property
+    def _tail_deaths(self) -> IntArray:
+        """Deaths of the points that are too many to be forced."""
+        deaths = np.zeros(self.measure.size, dtype=np.int64)
+        tail = self.points[self.measure.max_points :]
+        np.maximum.at(deaths, tail[:, 0], tail[:, 1])
+        return deaths
+
+    def free_weight(self, n_forced: int, r: int) -> int:
+        """Weight of what lies below the column tops, an exact integer."""
+        if self._few_free(n_forced):
+            return weight_below_few(self._tuples[n_forced:], r, self.measure)
+        return int(weight_below(self.column_tops(n_forced, r), self.measure)[-1])
+
+
+class BirthBall:
+    """Balls around the birth of the essential component.
+
+    Its death is the public upper bound, so only its birth is drawn: uniform on ``{0, ..., N}``.
+    """
+
+    def __init__(self, birth: int, size: int) -> None:
+        self.birth = int(birth)
+        self.size = size
+
+    def breaks(self) -> list[int]:
+        """No level is special."""
+        return []
+
+    def first_level(self) -> int:
+        """Every ball holds the birth itself."""
+        return 0
+
+    def cover(self, level: int) -> BirthBall:
+        """The ball is its own cover."""
+        return self
+
+    def _interval(self, r: int) -> tuple[int, int]:
+        return max(self.birth - r, 0), min(self.birth + r, self.size)
+
+    def weight(self, r: int) -> int:
+        """Number of births within ``r``."""
+        low, high = self._interval(r)
+        return high - low + 1
+
+    def draw(self, source: NoiseSource, r: int) -> list[Point]:
+        """Draw one birth."""
+        low, high = self._interval(r)
+        return [(low + source.below(high - low + 1), self.size)]
+
+
+class Cover:
+    """A superset of the balls up to one level, as labelled products.
+
+    Each group of forced points is served by as many slots from its region; every other slot is
+    empty or lies below the column tops. Its weight grows with the level.
+    """
+
+    def __init__(
+        self, ball: DiagramBall, n_forced: int, groups: Sequence[Sequence[Point]], level: int
+    ) -> None:
+        self.ball = ball
+        self.n_forced = n_forced
+        self.groups = groups
+        self.level = level
+        # Weights of m points, of which n_forced are labelled, before the areas.
+        self.coefficients = ball.measure.labelled_weights[n_forced]
+        orders = prod(factorial(len(group)) for group in groups)
+        if orders > 1:
+            self.coefficients = [weight // orders for weight in self.coefficients]
+        self._free = ball.free_weight(n_forced, level)
+        self._layout: Layout | None = None
+        self._weights: dict[int, int] = {}
+
+    def layout(self, r: int) -> Layout:
+        """Areas at one level; only the last one is kept, which bounds the memory."""
+        if self._layout is None or self._layout.r != r:
+            self._layout = Layout(self, r)
+        return self._layout
+
+    def weight(self, r: int) -> int:
+        """Weight of the cover at level ``r <= level``, an exact integer."""
+        if r not in self._weights:
+            measure = self.ball.measure
+            free = self._free if r == self.level else self.ball.free_weight(self.n_forced, r)
+            weight = _polynomial(self.coefficients, free)
+            for group in self.groups:
+                squares = [square_around(point, r, measure.size) for point in group]
+                weight *= union_weight(squares, measure) ** len(group)
+            self._weights[r] = weight
+        return self._weights[r]
+
+    def may_gain_by_dropping(self, point: Point) -> bool:
+        """Whether one forced point less could possibly make the cover smaller."""
+        measure = self.ball.measure
+        area = measure.rectangle(*square_around(point, self.level, measure.size))
+        weights, fewer = (measure.labelled_weights[self.n_forced - i] for i in (0, 1))
+        return area * _polynomial(weights, self._free) > _polynomial(fewer, self._free)
+
+    def draw(self, source: NoiseSource, r: int) -> list[Point] | None:
+        """Propose a diagram at level ``r``; None where it has to be rejected.
+
+        Accepted diagrams follow the base measure on the ball.
+        """
+        layout = self.layout(r)
+        n_free = layout.draw_n_free(source)
+        slots = [
+            (region.draw(source), label)
+            for label, region in enumerate(layout.regions)
+            for _ in range(region.size)
+        ]
+        slots += [(layout.draw_free(source), FREE) for _ in range(n_free)]
+        if any(len(layout.options(point)) > 1 for point, _ in slots):
+            # The canonical labelling refers to the order of the slots.
+            source.shuffle(slots)
+        return [point for point, _ in slots] if self.accepts(slots, r) else None
+
+    def accepts(self, slots: Sequence[tuple[Point, int]], r: int) -> bool:
+        """Whether a labelled proposal is the one that stands for its diagram.
+
+        ``slots`` are points and the groups that they serve, or ``FREE``, in order. For each
+        ordered tuple in the ball exactly one labelling is accepted, for each tuple outside none.
+        """
+        layout = self.layout(r)
+        options = [layout.options(point) for point, _ in slots]
+        if any(len(choices) > 1 for choices in options):
+            labels = [label for _, label in slots]
+            if not is_canonical(options, labels, [len(group) for group in self.groups]):
+                return False
+        return self._in_ball(slots, r)
+
+    def _in_ball(self, slots: Sequence[tuple[Point, int]], r: int) -> bool:
+        """Decide by two small matchings whether the proposal is in the ball."""
+        n_long = self.ball.n_long(r)
+        singles = all(len(group) == 1 for group in self.groups)
+        served = singles and n_long == self.n_forced
+        far = [p for p, label in slots if p[1] - p[0] > 2 * r and not (served and label != FREE)]
+        if served and not far:
+            return True
+        points = [p for p, _ in slots]
+        if not served:
+            long = self.ball.points[:n_long].tolist()
+            reachable = [
+                [i for i, (b, d) in enumerate(points) if abs(b - zb) <= r and abs(d - zd) <= r]
+                for zb, zd in long
+            ]
+            if not saturates_few(reachable):
+                return False
+        far = [p for p in points if p[1] - p[0] > 2 * r]
+        if not far:
+            return True
+        gaps = np.abs(np.array(far)[:, None, :] - self.ball.points).max(axis=2)
+        return saturates_few([np.flatnonzero(row <= r).tolist() for row in gaps])
+
+
+class Layout:
+    """What draws from a cover at one level need: regions, tops and cumulative weights."""
+
+    def __init__(self, cover: Cover, r: int) -> None:
+        self.r = r
+        self.measure = cover.ball.measure
+        self.tops = cover.ball.column_tops(cover.n_forced, r)
+        self.regions = [Region(group, r, self.measure) for group in cover.groups]
+        self._cumulative = weight_below(self.tops, self.measure)
+        self._free = int(self._cumulative[-1])
+        terms = (c * self._free**i for i, c in enumerate(cover.coefficients))
+        self._count_table = list(accumulate(terms))
+
+    def draw_n_free(self, source: NoiseSource) -> int:
+        """Draw how many slots serve no group."""
+        return bisect_right(self._count_table, source.below(self._count_table[-1]))
+
+    def draw_free(self, source: NoiseSource) -> Point:
+        """Draw a point below the column tops."""
+        rank = source.below(self._free)
+        b = int(np.searchsorted(self._cumulative, rank, side="right"))
+        return self.measure.draw_in_column(source, b, int(self.tops[b]) - b)
+
+    def options(self, point: Point) -> list[int]:
+        """Which groups a point could serve, and whether it could be free."""
+        b, d = point
+        groups = [i for i, region in enumerate(self.regions) if point in region]
+        return [*groups, FREE] if d <= self.tops[b] else groups
+
+
+class Region:
+    """Union of the squares of radius ``r`` around the points of a group.
+
+    Each point is further than ``r`` from the diagonal.
+    """
+
+    def __init__(self, points: Sequence[Point], r: int, measure: BaseMeasure) -> None:
+        self.size = len(points)
+        self._measure = measure
+        self._squares = [square_around(point, r, measure.size) for point in points]
+        self._weights = [measure.rectangle(*square) for square in self._squares]
+
+    def __contains__(self, point: Point) -> bool:
+        return self._first(point) is not None
+
+    def _first(self, point: Point) -> int | None:
+        b, d = point
+        for i, (b0, b1, d0, d1) in enumerate(self._squares):
+            if b0 <= b <= b1 and d0 <= d <= d1:
+                return i
+        return None
+
+    def draw(self, source: NoiseSource) -> Point:
+        """Draw a point: a square by weight, kept if it is the first that holds the point."""
+        while True:
+            i = 0
+            rank = source.below(sum(self._weights)) if self.size > 1 else 0
+            while rank >= self._weights[i]:
+                rank -= self._weights[i]
+                i += 1
+            point = self._measure.draw_in_rectangle(source, *self._squares[i])
+            if self.size == 1 or self._first(point) == i:
+                return point
+
+
+def _polynomial(coefficients: Sequence[int], x: int) -> int:
+    """Value at an integer, by Horner's scheme."""
+    value = 0
+    for coefficient in reversed(coefficients):
+        value = value * x + coefficient
+    return value
+
+
+def column_tops(deaths: IntArray, r: int) -> IntArray:
+    """Tops over all births, by the highest death at each birth, 0 where there is none."""
+    size = len(deaths)
+    nearby = maximum_filter1d(deaths, 2 * r + 1, mode="constant")
+    raised = np.where(nearby > 0, np.minimum(nearby + r, size), 0)
+    return np.maximum(_diagonal_tops(size, r), raised)
+
+
+def column_tops_few(points: Sequence[Point], r: int, size: int) -> IntArray:
+    """Tops over all births, by runs: fast for a handful of points on a fine grid."""
+    tops = _diagonal_tops(size, r)
+    for start, stop, top in _raised_runs(points, r, size):
+        tops[start:stop] = top
+    return tops
+
+
+def weight_below(tops: IntArray, measure: BaseMeasure) -> IntArray:
+    """Cumulative weights of the columns below their tops."""
+    return np.cumsum(measure.column(np.maximum(tops - np.arange(measure.size), 0)))
+
+
+def weight_below_few(points: Sequence[Point], r: int, measure: BaseMeasure) -> int:
+    """Weight of all columns together, in closed form: no array is as long as the grid."""
+
+    def diagonal(start: int) -> int:
+        """Weight below tops that no point raises, from the birth ``start`` on."""
+        # Heights are 2 r, and from this birth on what the grid leaves.
+        bend = max(measure.size - 2 * r, start)
+        return (bend - start) * measure.column(2 * r) + measure.staircase(measure.size - bend)
+
+    weight = diagonal(0)
+    for start, stop, top in _raised_runs(points, r, measure.size):
+        weight += measure.staircase(top - start) - measure.staircase(top - stop)
+        weight -= diagonal(start) - diagonal(stop)
+    return weight
+
+
+def _diagonal_tops(size: int, r: int) -> IntArray:
+    return np.minimum(np.arange(size) + 2 * r, size)
+
+
+def _raised_runs(points: Sequence[Point], r: int, size: int) -> Iterator[tuple[int, int, int]]:
+    """Runs of births, disjoint, that points raise above the diagonal's tops, and to which top."""
+    raised = [
+        (max(b - r, 0), min(b + r, d - r - 1, size - 1) + 1, min(d + r, size)) for b, d in points
+    ]
+    for start, stop in pairwise(sorted({end for run in raised for end in run[:2]})):
+        tops = [top for first, last, top in raised if first <= start and stop <= last]
+        if tops:
+            yield start, stop, max(tops)
+
+
+def square_around(point: Point, r: int, top: int) -> Square:
+    """Grid points within ``r`` of a point, as inclusive corners ``b0, b1, d0, d1``."""
+    b, d = point
+    return max(b - r, 0), b + r, d - r, min(d + r, top)
+
+
+def union_weight(squares: Sequence[Square], measure: BaseMeasure) -> int:
+    """Weight of the union of squares of one radius, an exact integer: slab by slab of births."""
+    if len(squares) == 1:
+        return measure.rectangle(*squares[0])
+    cuts = sorted({cut for b0, b1, _, _ in squares for cut in (b0, b1 + 1)})
+    by_death = sorted(squares, key=lambda square: square[2:])
+    weight = 0
+    for start, stop in pairwise(cuts):
+        covered = -1
+        for b0, b1, d0, d1 in by_death:
+            if b0 <= start and stop <= b1 + 1 and d1 > covered:
+                weight += measure.rectangle(start, stop - 1, max(d0, covered + 1), d1)
+                covered = d1
+    return weight
+
+
+def group_points(points: Sequence[Point], r: int, measure: BaseMeasure) -> list[tuple[Point, ...]]:
+    """Join points whose squares overlap, where that makes the cover smaller.
+
+    ``j`` points with their own squares of area ``a`` weigh ``a**j``; one group with the union of
+    area ``u`` weighs ``u**j / j!``, because it does not say who serves whom.
+    """
+    ordered = sorted(points, key=lambda z: (z[0] + z[1], z))
+    squares = [square_around(z, r, measure.size) for z in ordered]
+    members: list[list[int]] = []
+    costs: list[float] = []
+    for i, square in enumerate(squares):
+        own = log(measure.rectangle(*square))
+        best, saving, best_cost = None, 1e-9, 0.0
+        for g, group in enumerate(members):
+            if not any(_overlap(square, squares[j]) for j in group):
+                continue
+            size = len(group) + 1
+            union = union_weight([squares[j] for j in (*group, i)], measure)
+            cost = size * log(union) - lgamma(size + 1)
+            if costs[g] + own - cost > saving:
+                best, saving, best_cost = g, costs[g] + own - cost, cost
+        if best is None:
+            members.append([i])
+            costs.append(own)
+        else:
+            members[best].append(i)
+            costs[best] = best_cost
+    return [tuple(ordered[i] for i in group) for group in members]
+
+
+def _overlap(p: Square, q: Square) -> bool:
+    return p[0] <= q[1] and q[0] <= p[1] and p[2] <= q[3] and q[2] <= p[3]
+
+
+def saturates_few(
+    neighbours: Sequence[Sequence[int]], capacities: Mapping[int, int] | None = None
+) -> bool:
+    """Whether every left vertex can be matched, each right vertex within its capacity.
+
+    ``neighbours`` lists the right neighbours of each left vertex, ``capacities`` are 1 where they
+    are missing. For a handful of vertices: by augmenting paths, in a few microseconds.
+    """
+    capacities = capacities or {}
+    taken: dict[int, list[int]] = {}
+
+    def place(left: int, visited: set[int]) -> bool:
+        for right in neighbours[left]:
+            if right in visited:
+                continue
+            visited.add(right)
+            guests = taken.setdefault(right, [])
+            if len(guests) < capacities.get(right, 1):
+                guests.append(left)
+                return True
+            for i, guest in enumerate(guests):
+                if place(guest, visited):
+                    guests[i] = left
+                    return True
+        return False
+
+    return all(place(left, set()) for left in range(len(neighbours)))
+
+
+def is_canonical(
+    options: Sequence[Sequence[int]], labels: Sequence[int], capacities: Sequence[int]
+) -> bool:
+    """Whether ``labels`` is the lexicographically first valid labelling of the slots.
+
+    A labelling gives each slot one of its options, a group or ``FREE``, and fills every group
+    exactly to its capacity. Going through the slots, the given label, which is valid, must be the
+    first option that can still be completed.
+    """
+    left = list(capacities)
+    for slot, (choices, label) in enumerate(zip(options, labels, strict=True)):
+        for choice in choices[: choices.index(label)]:
+            if choice == FREE:
+                remaining = left
+            elif left[choice] > 0:
+                remaining = [room - (g == choice) for g, room in enumerate(left)]
+            else:
+                continue
+            if _completable(options[slot + 1 :], remaining):
+                return False
+        if label != FREE:
+            left[label] -= 1
+    return True
+
+
+def _completable(options: Sequence[Sequence[int]], left: Sequence[int]) -> bool:
+    """Whether the groups can be filled by the slots that remain.
+
+    A matching that fills all groups and one that places all slots without the
+    option ``FREE`` together give one that does both (Mendelsohn and Dulmage).
+    """
+    bound = [[c for c in choices if c != FREE] for choices in options if FREE not in choices]
+    if not saturates_few(bound, dict(enumerate(left))):
+        return False
+    places = [g for g, room in enumerate(left) for _ in range(room)]
+    return saturates_few(
+        [[slot for slot, choices in enumerate(options) if g in choices] for g in places]
+    )
+
+
+@dataclass(frozen=True)
+class BaseMeasure:
+    """Integer weights for the number and the places of diagram points.
+
+    Coordinates are ``0, ..., size``, and ``count_weights`` are ``omega_0, ..., omega_M``. With
+    ``linear`` a point weighs ``d - b`` (twice its distance to the diagonal) rather than 1.
+    """
+
+    size: int
+    count_weights: tuple
+    linear: bool = False
+
+    @property
+    def max_points(self) -> int:
+        """Largest number of points of a diagram."""
+        return len(self.count_weights) - 1
+
+    @cached_property
+    def labelled_weights(self) -> list[list[int]]:
+        """For each ``f``, the weights of ``f, ..., M`` points of which ``f`` have a label each."""
+        omegas = self.count_weights
+        return [[omegas[m] * perm(m, f) for m in range(f, len(omegas))] for f in range(len(omegas))]
+
+    def column(self, height: Any) -> Any:
+        """Weight of the ``height`` lowest points above one birth; arrays will do."""
+        return height * (height + 1) // 2 if self.linear else height
+
+    def staircase(self, height: int) -> int:
+        """Weight of columns of heights ``0, ..., height`` together."""
+        if self.linear:
+            return height * (height + 1) * (height + 2) // 6
+        return height * (height + 1) // 2
+
+    def rectangle(self, b0: int, b1: int, d0: int, d1: int) -> int:
+        """Weight of the rectangle ``[b0, b1] x [d0, d1]``, above the diagonal."""
+        nb, nd = b1 - b0 + 1, d1 - d0 + 1
+        if not self.linear:
+            return nb * nd
+        return (nb * nd * (d0 + d1 - b0 - b1)) // 2
+
+    def draw_in_column(self, source: NoiseSource, b: int, height: int) -> Point:
+        """Draw one of the ``height`` lowest points above ``b``."""
+        if not self.linear:
+            return b, b + 1 + source.below(height)
+        # Rank in a triangle: heights 1, 2, 3, ... weigh 1, 2, 3, ...
+        rank = source.below(height * (height + 1) // 2)
+        return b, b + (isqrt(8 * rank + 1) + 1) // 2
+
+    def draw_in_rectangle(self, source: NoiseSource, b0: int, b1: int, d0: int, d1: int) -> Point:
+        """Draw a point of a rectangle above the diagonal."""
+        while True:
+            b, d = b0 + source.below(b1 - b0 + 1), d0 + source.below(d1 - d0 + 1)
+            if not self.linear or source.below(d1 - b0) < d - b:
+                return b, d

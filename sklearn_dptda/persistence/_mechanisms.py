@@ -1,106 +1,83 @@
-"""The public grid on which private diagrams live."""
+"""The mechanisms behind :class:`PrivatePersistence`: one diagram in, one private diagram out.
+
+Proof: doc/theory/exact_sampler.md, "The law".
+"""
+
+from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import chain, islice
+from math import comb, perm
+from typing import Any, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
-from sklearn_dptda.persistence._base_measure import make_base_measure, spike_of_range
-from sklearn_dptda.persistence._exact_sampler import ExactSampler, decay_table
-from sklearn_dptda.persistence._level_sets import BirthBall, DiagramBall
-from sklearn_dptda.privacy import (
-    NoiseSource,
-    bounded_range_rate,
+from sklearn_dptda._typing import FloatArray, IntArray
+from sklearn_dptda.persistence._exact_sampler import (
+    BaseMeasure,
+    BirthBall,
+    DecayTable,
+    DiagramBall,
+    ExactSampler,
+    Point,
+    decay_table,
 )
+from sklearn_dptda.privacy import NoiseSource, bounded_range_rate
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils._distances import bottleneck_distance
 
-# Part of the entropic scale of one point of a diagram that a step is: finer is slower, and no
-# private mechanism is accurate enough to tell.
-PART_OF_SCALE = 8
-MIN_SIZE, MAX_SIZE = 64, 2**16
-# Share of epsilon that the share of clipped points is released with, where that is asked for.
+BASE_MEASURES = ("uniform", "spike-slab", "poisson")
+# Share of epsilon that pays for the share of clipped points, where that is asked for.
 CLIPPED_SHARE = 0.05
-# Room for the roundings between a value and its grid index.
-MARGIN = 1 + 2.0**-30
+# Steps of the grid in the entropic scale of one point of a diagram, at least. Finer grids are
+# slower, and no private mechanism is accurate enough to tell them apart.
+STEPS_PER_SCALE = 8
+# Steps of the grid from zero to the upper bound, at least and at most: speed.
+MIN_GRID_SIZE, MAX_GRID_SIZE = 64, 2**16
+# The step is longer by this factor, which is more than the roundings between a value and its grid
+# index take.
+_STEP_PADDING = 1 + 2.0**-30
+# The automatic base measure has one point per 200 losses over the whole range, and fills from a
+# 2**20th to a fifth of the slots. Proof of the form, and the measurement of the constants:
+# doc/theory/exact_sampler.md, "The law".
+_LOSS_PER_POINT, _MIN_FILLED_SHARE, _MAX_FILLED_SHARE = 200, 2.0**-20, 0.2
 
 
-@dataclass(frozen=True)
-class DiagramGrid:
-    """Coordinates ``0, step, ..., size * step`` of births and deaths, up to the bound ``upper``.
+def losses_of_draws(private: BaseEstimator, n_dimensions: int) -> tuple[float, float]:
+    """Privacy loss of all diagrams of one cloud, and of each of their draws.
 
-    Diagrams of neighbours are at most ``sensitivity`` steps apart; ``upper`` is the death of the
-    class that never dies.
+    With ``utility="max"`` one draw serves all dimensions, otherwise each has a draw of its own.
     """
-
-    step: float
-    size: int
-    sensitivity: int
-    upper: float
-
-    def integers(self, diagram):
-        """Round a diagram to the grid and drop what falls on the diagonal.
-
-        Rounding is one monotone map of the coordinates: when ``x' <= x + sensitivity * step``,
-        the rounded values obey the same inequality in steps, so rounding costs no privacy.
-        """
-        rounded = self._rounded(np.asarray(diagram, dtype=float).reshape(-1, 2)).astype(np.int64)
-        return rounded[rounded[:, 1] > rounded[:, 0]]
-
-    def integer(self, value):
-        """Round one value to the grid."""
-        return int(self._rounded(value))
-
-    def _rounded(self, values):
-        return np.clip(np.floor(values / self.step + 0.5), 0, self.size)
-
-    def values(self, points):
-        """Turn grid points into a diagram, sorted, without zero persistence."""
-        diagram = np.array(sorted(points), dtype=float).reshape(-1, 2) * self.step
-        diagram = np.minimum(diagram, self.upper)
-        return diagram[diagram[:, 1] > diagram[:, 0]]
+    epsilon = float(private.epsilon) * (1 - CLIPPED_SHARE * private.clipped_share)
+    if private.utility == "max" or math.isinf(epsilon):
+        return epsilon, epsilon
+    return epsilon, bounded_range_rate(epsilon, float(private.delta), n_dimensions)
 
 
-def make_grid(sensitivity, upper, epsilon):
-    """Choose the grid from public numbers: bottleneck sensitivity, bound of the values, loss.
-
-    The step divides the sensitivity, so that this is a whole number of steps and nothing is lost;
-    only where it is less than one step of the finest grid, it counts as one. It is at most a part
-    of the entropic scale of one point, which moves in a plane with the maximum norm:
-    ``4 log(2) / epsilon`` sensitivities (Boedihardjo, Strohmer, Vershynin, "Metric geometry of the
-    privacy-utility tradeoff", Theorem 6.1; what ``normed_scale(2, alpha=epsilon)`` is).
-    """
-    padded = sensitivity * MARGIN
-    # In units of the sensitivity.
-    entropic_scale = 4 * math.log(2) / epsilon
-    steps = max(math.ceil(PART_OF_SCALE / entropic_scale), math.ceil(MIN_SIZE * padded / upper), 1)
-    # So many at most: still whole numbers, so that the sensitivity is not rounded up.
-    steps = min(steps, max(math.floor(MAX_SIZE * padded / upper), 1))
-    step = max(padded / steps, upper / MAX_SIZE * MARGIN)
-    return DiagramGrid(step, math.ceil(upper / step), steps, upper)
-
-
-def epsilon_of_draws(estimator):
-    """Privacy loss of the diagrams of a :class:`PrivatePersistence`, without that of a count."""
-    return float(estimator.epsilon) * (1 - CLIPPED_SHARE * estimator.clipped_share)
-
-
-def rate_of_draw(epsilon, delta, utility, dimensions):
-    """Privacy loss of one draw: all of it, or the share of one dimension of ``dimensions``."""
-    if utility == "max":
-        return float(epsilon)
-    return bounded_range_rate(float(epsilon), float(delta), len(dimensions))
-
-
-# One diagram in, one private diagram out: the mechanisms behind the estimator.
-
-
-def _out_of_range(sensitivity, upper):
-    return ValueError(
-        f"sensitivity={quoted(sensitivity)} and upper={quoted(upper)} are too far apart for "
-        "floating point."
+def mechanism_of(
+    private: BaseEstimator, dimensions: Sequence[int]
+) -> ExactMechanism | MarkovChainMechanism | None:
+    """Mechanism by the parameters of a :class:`PrivatePersistence`; None where it is exact."""
+    if math.isinf(private.epsilon):
+        return None
+    _, rate = losses_of_draws(private, len(dimensions))
+    joint, max_points = private.utility == "max", int(private.max_points)
+    if private.mechanism == "mcmc":
+        return MarkovChainMechanism(rate, joint, max_points, private.n_iter, private.proposal_scale)
+    return ExactMechanism(
+        rate,
+        joint,
+        max_points,
+        base_measure=private.base_measure,
+        spike=private.spike,
+        mean_points=private.mean_points,
+        linear=private.slab == "persistence",
     )
 
 
@@ -120,11 +97,17 @@ class ExactMechanism:
     mean_points: float
     linear: bool
 
-    def release(self, diagrams, dimensions, sensitivity, upper, seed):
+    def release(
+        self,
+        diagrams: Sequence[FloatArray],
+        dimensions: Sequence[int],
+        sensitivity: float,
+        upper: float,
+        seed: Any,
+    ) -> list[FloatArray]:
         """Draw private diagrams by exact ones; ``sensitivity`` and ``upper`` are public."""
-        grid, table = self.prepare(sensitivity, upper)
+        grid, table, measure = self.prepare(sensitivity, upper)
         source = NoiseSource(seed)
-        measure = self.measure(sensitivity, upper)
         balls = [
             _balls(diagram, q, grid, measure)
             for diagram, q in zip(diagrams, dimensions, strict=True)
@@ -133,20 +116,24 @@ class ExactMechanism:
         parts = chain.from_iterable(ExactSampler(group, table).draw(source) for group in common)
         return [grid.values(chain.from_iterable(islice(parts, len(group)))) for group in balls]
 
-    def check(self, sensitivity, upper):
+    def check(self, sensitivity: float, upper: float) -> None:
         """Raise ValueError if these public numbers leave the range of floats."""
         try:
             self.prepare(sensitivity, upper)
         except (OverflowError, ZeroDivisionError):
-            raise _out_of_range(sensitivity, upper) from None
+            raise too_far_apart(sensitivity, upper) from None
 
-    def measure(self, sensitivity, upper):
-        """Make the base measure of one diagram: public."""
-        grid, _ = self.prepare(sensitivity, upper)
-        spike = self.spike
-        if spike == "auto":
+    def prepare(self, sensitivity: float, upper: float) -> LawOfDraw:
+        """Make what a draw depends on besides the diagram: public, and the same for neighbours."""
+        grid = make_grid(sensitivity, upper, self.rate)
+        per_step = Fraction(self.rate) / (2 * grid.sensitivity)
+        # Births can be grid.size apart: the last level must hold every diagram, or supports
+        # would depend on the data.
+        table = decay_table(per_step.numerator, per_step.denominator, grid.size + 1)
+        spike = cast(float, self.spike)
+        if self.spike == "auto":
             spike = spike_of_range(self.rate * upper / sensitivity, self.max_points)
-        return make_base_measure(
+        measure = make_base_measure(
             self.base_measure,
             grid.size,
             self.max_points,
@@ -154,28 +141,142 @@ class ExactMechanism:
             mean=self.mean_points,
             linear=self.linear,
         )
-
-    def prepare(self, sensitivity, upper):
-        """Make the grid and the weights of the levels: public, and the same for neighbours."""
-        grid = make_grid(sensitivity, upper, self.rate)
-        per_step = Fraction(self.rate) / (2 * grid.sensitivity)
-        # Births can be grid.size apart: the last level must hold every diagram, or supports
-        # would depend on the data.
-        table = decay_table(per_step.numerator, per_step.denominator, grid.size + 1)
-        return grid, table
+        return LawOfDraw(grid, table, measure)
 
 
-def _balls(diagram, q, grid, measure):
-    """Balls of one dimension: finite classes, and the one that never dies."""
+def too_far_apart(sensitivity: float, upper: float) -> ValueError:
+    """Error for public numbers whose ratio leaves the range of floats."""
+    return ValueError(
+        f"sensitivity={quoted(sensitivity)} and upper={quoted(upper)} are too far apart for "
+        "floating point."
+    )
+
+
+@dataclass(frozen=True)
+class DiagramGrid:
+    """Coordinates ``0, step, ..., size * step`` of births and deaths, up to the bound ``upper``.
+
+    Diagrams of neighbours are at most ``sensitivity`` steps apart; ``upper`` is the death of the
+    essential component.
+    """
+
+    step: float
+    size: int
+    sensitivity: int
+    upper: float
+
+    def integers(self, diagram: ArrayLike) -> IntArray:
+        """Round a diagram to the grid and drop what falls on the diagonal.
+
+        Rounding is one monotone map of the coordinates: when ``x' <= x + sensitivity * step``,
+        the rounded values obey the same inequality in steps, so rounding costs no privacy.
+        """
+        rounded = self.rounded(np.asarray(diagram, dtype=float).reshape(-1, 2)).astype(np.int64)
+        return rounded[rounded[:, 1] > rounded[:, 0]]
+
+    def rounded(self, values: FloatArray) -> FloatArray:
+        """Nearest places of the grid, in whole steps."""
+        return np.clip(np.floor(values / self.step + 0.5), 0, self.size)
+
+    def values(self, points: Iterable[Point]) -> FloatArray:
+        """Turn grid points into a diagram, sorted, without zero persistence."""
+        diagram = np.array(sorted(points), dtype=float).reshape(-1, 2) * self.step
+        diagram = np.minimum(diagram, self.upper)
+        return diagram[diagram[:, 1] > diagram[:, 0]]
+
+
+class LawOfDraw(NamedTuple):
+    """Grid, weights of the levels, and base measure of one diagram: all public."""
+
+    grid: DiagramGrid
+    table: DecayTable
+    measure: BaseMeasure
+
+
+def make_grid(sensitivity: float, upper: float, epsilon: float) -> DiagramGrid:
+    """Choose the grid from public numbers: bottleneck sensitivity, bound of the values, loss.
+
+    The step divides the sensitivity, so that this is a whole number of steps and nothing is lost;
+    only where it is less than one step of the finest grid, it counts as one. It is at most a part
+    of the entropic scale of one point, which moves in a plane with the maximum norm:
+    ``4 log(2) / epsilon`` sensitivities (Boedihardjo, Strohmer, Vershynin, "Metric geometry of the
+    privacy-utility tradeoff", Theorem 6.1; what ``normed_scale(2, alpha=epsilon)`` is).
+    """
+    padded = sensitivity * _STEP_PADDING
+    # In units of the sensitivity.
+    entropic_scale = 4 * math.log(2) / epsilon
+    steps = max(
+        math.ceil(STEPS_PER_SCALE / entropic_scale), math.ceil(MIN_GRID_SIZE * padded / upper), 1
+    )
+    # At most so many: still whole numbers, so that the sensitivity is not rounded up.
+    steps = min(steps, max(math.floor(MAX_GRID_SIZE * padded / upper), 1))
+    step = max(padded / steps, upper / MAX_GRID_SIZE * _STEP_PADDING)
+    return DiagramGrid(step, math.ceil(upper / step), steps, upper)
+
+
+def spike_of_range(loss: float, max_points: int) -> float:
+    """Probability of an empty slot by a public number: the privacy loss over the whole range.
+
+    A slot is harmless only near the diagonal, within a distance that falls with the loss; so the
+    number of filled ones grows with it.
+    """
+    filled = loss / (_LOSS_PER_POINT * max_points)
+    return 1 - max(min(filled, _MAX_FILLED_SHARE), _MIN_FILLED_SHARE)
+
+
+@lru_cache(maxsize=64)
+def make_base_measure(
+    name: str,
+    size: int,
+    max_points: int,
+    *,
+    spike: float = 0.5,
+    mean: float = 1.0,
+    linear: bool = False,
+) -> BaseMeasure:
+    """Build a base measure from public numbers, once for all diagrams that share it.
+
+    ``"uniform"``: exactly ``max_points`` points. ``"spike-slab"``: each of ``max_points`` slots is
+    empty with probability ``spike``. ``"poisson"``: a Poisson number of points of mean ``mean``,
+    up to ``max_points``. With ``linear`` the density of a point is proportional to its
+    persistence.
+    """
+    area = BaseMeasure(size, (1,), linear).staircase(size)
+    if name == "uniform":
+        weights = [0] * max_points + [1]
+    elif name == "spike-slab":
+        odds_num, odds_den = (spike / (1 - spike)).as_integer_ratio()
+        # Slots that are empty weigh odds * area each; a common factor clears the fraction.
+        weights = [
+            comb(max_points, m) * (odds_num * area) ** (max_points - m) * odds_den**m
+            for m in range(max_points + 1)
+        ]
+    elif name == "poisson":
+        num, den = float(mean).as_integer_ratio()
+        weights = [
+            num**m * (den * area) ** (max_points - m) * perm(max_points, max_points - m)
+            for m in range(max_points + 1)
+        ]
+    else:
+        raise ValueError(
+            f"Unknown base measure {quoted(name)}; known are {', '.join(BASE_MEASURES)}."
+        )
+    return BaseMeasure(size, tuple(weights), linear)
+
+
+def _balls(
+    diagram: FloatArray, q: int, grid: DiagramGrid, measure: BaseMeasure
+) -> list[DiagramBall | BirthBall]:
+    """Balls of one dimension: finite points, and of components the essential one."""
     if q > 0:
         return [DiagramBall(grid.integers(diagram), measure)]
     if len(diagram) == 0:
         # The whole function sits at its upper bound, which is rounded like any birth.
         diagram = np.array([[grid.upper, grid.upper]])
-    # The oldest component is the one that never dies; its death is public.
+    # The oldest component is the essential one; its death is public.
     first = int(np.lexsort((-diagram[:, 1], diagram[:, 0]))[0])
     rest = np.delete(diagram, first, axis=0)
-    birth = grid.integer(diagram[first, 0])
+    birth = int(grid.rounded(diagram[first, 0]))
     return [DiagramBall(grid.integers(rest), measure), BirthBall(birth, grid.size)]
 
 
@@ -195,22 +296,38 @@ class MarkovChainMechanism:
     n_iter: int
     proposal_scale: float
 
-    def check(self, sensitivity, upper):
+    def check(self, sensitivity: float, upper: float) -> None:
         """Raise ValueError if these public numbers leave the range of floats."""
         if not (2 * sensitivity > 0 and math.isfinite(self.rate / (2 * sensitivity))):
-            raise _out_of_range(sensitivity, upper)
+            raise too_far_apart(sensitivity, upper)
 
-    def release(self, diagrams, dimensions, sensitivity, upper, seed):
+    def release(
+        self,
+        diagrams: Sequence[FloatArray],
+        dimensions: Sequence[int],
+        sensitivity: float,
+        upper: float,
+        seed: Any,
+    ) -> list[FloatArray]:
         """Run the chain; see :meth:`ExactMechanism.release`."""
         rng = NoiseSource(seed).generator()
         slope = self.rate / (2 * sensitivity)
         if self.joint:
-            return self._chain(list(diagrams), slope, upper, rng)
+            return self._chain(diagrams, slope, upper, rng)
         return [self._chain([diagram], slope, upper, rng)[0] for diagram in diagrams]
 
-    def _chain(self, diagrams, slope, upper, rng):
+    def _chain(
+        self,
+        diagrams: Sequence[FloatArray],
+        slope: float,
+        upper: float,
+        rng: np.random.Generator,
+    ) -> list[FloatArray]:
+        def cost_of(state: FloatArray) -> float:
+            return max(map(bottleneck_distance, state, diagrams))
+
         state = np.sort(rng.uniform(0, upper, (len(diagrams), self.max_points, 2)), axis=2)
-        cost = self._cost(state, diagrams)
+        cost = cost_of(state)
         for _ in range(self.n_iter):
             proposal = state + self.proposal_scale * rng.standard_normal(state.shape)
             inside = (
@@ -220,31 +337,7 @@ class MarkovChainMechanism:
             )
             if not inside:
                 continue
-            new_cost = self._cost(proposal, diagrams)
+            new_cost = cost_of(proposal)
             if math.log1p(-rng.random()) < slope * (cost - new_cost):
                 state, cost = proposal, new_cost
         return [part[np.lexsort((part[:, 1], part[:, 0]))] for part in state]
-
-    def _cost(self, state, diagrams):
-        return max(
-            bottleneck_distance(part, diagram)
-            for part, diagram in zip(state, diagrams, strict=True)
-        )
-
-
-def mechanism_of(estimator, dimensions):
-    """Mechanism by the parameters of a :class:`PrivatePersistence`; None where it is exact."""
-    if math.isinf(estimator.epsilon):
-        return None
-    epsilon = epsilon_of_draws(estimator)
-    rate = rate_of_draw(epsilon, estimator.delta, estimator.utility, dimensions)
-    common = (rate, estimator.utility == "max", int(estimator.max_points))
-    if estimator.mechanism == "mcmc":
-        return MarkovChainMechanism(*common, estimator.n_iter, estimator.proposal_scale)
-    return ExactMechanism(
-        *common,
-        estimator.base_measure,
-        estimator.spike,
-        estimator.mean_points,
-        estimator.slab == "persistence",
-    )

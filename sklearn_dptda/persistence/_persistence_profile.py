@@ -1,9 +1,12 @@
-"""Profiles of persistences: noise in the maximum norm, and what brings them in order again."""
+"""Profiles: how long the longest features live, under differential privacy.
+
+Proof: doc/theory/private_profiles.md, "The profile".
+"""
 
 import math
-from collections.abc import Iterable, Sequence
-from numbers import Integral, Real
-from typing import Self
+from collections.abc import Mapping, Sequence
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,68 +15,25 @@ from sklearn.isotonic import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._docs import fill_doc
-from sklearn_dptda._typing import FloatArray, RandomStateLike
-from sklearn_dptda.filtration import GridFiltration
-from sklearn_dptda.persistence._error_statement import approximation_error
-from sklearn_dptda.persistence._lifetimes import longest_lifetimes, make_lattice
-from sklearn_dptda.persistence._private_functions import (
-    PrivateGridPersistence,
-    have_public_bounds,
-    pure_guarantee,
+from sklearn_dptda._typing import FloatArray, IntArray, RandomStateLike
+from sklearn_dptda.persistence._cubical import Functions
+from sklearn_dptda.persistence._lifetimes import (
+    LifetimeLattice,
+    PrivateLifetimes,
+    longest_lifetimes,
+    make_lattice,
 )
-from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant
+from sklearn_dptda.persistence._private_functions import GridFunction, pure_guarantee
+from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, PrivacyGuarantee
 from sklearn_dptda.privacy._lattice_noise import lattice_noise
-from sklearn_dptda.utils._clouds import check_collection
-from sklearn_dptda.utils._sklearn import Interval, _fit_context
-from sklearn_dptda.utils._tasks import run, tasks_may_repeat
+from sklearn_dptda.utils._sklearn import Interval
 
-# Rounding the truth down, and rounding in floating point.
+# Steps by which rounding the exact persistences down, and floating point, move a number.
 _ROUNDED_STEPS = 2
 
 
-def noisy_profile(lifetimes, rate, seed):
-    """Add integer vectors of probabilities ``~ exp(-rate * max |z|)`` to one row per dimension."""
-    steps = np.array(lifetimes)
-    return steps + lattice_noise(NoiseSource(seed), rate, (1, steps.size), "linf").reshape(
-        steps.shape
-    )
-
-
-def in_order(profile, upper):
-    """Nearest decreasing rows, within the public bounds: no further from any that is so already."""
-    rows = [isotonic_regression(row, increasing=False) for row in profile]
-    return np.clip(rows, 0.0, upper)
-
-
-def half_width(lattice, rate, size, confidence):
-    """Error that all of ``size`` noisy persistences stay within, with at least this probability.
-
-    A unit cube around an integer vector is within 1/2 of it, so that the tail of the discrete law
-    is at most ``exp(rate)`` times that of the continuous one, whose norm is gamma distributed.
-    """
-    norm = gammainccinv(size, (1 - confidence) * math.exp(-rate))
-    # A thousand times what the inverse may be off by.
-    steps = math.ceil(norm * (1 + 1e-9) / rate - 0.5)
-    return (steps + _ROUNDED_STEPS) * lattice.step
-
-
-# How long the longest features live, under differential privacy.
-
-
-def _release(values, upper, numbers, lattice, rate, seed):
-    """Profile of one filtration; exact without a lattice.
-
-    The border between private and public is the call of ``noisy_profile``.
-    """
-    exact = longest_lifetimes(values, upper, numbers, lattice)
-    if lattice is None:
-        return np.concatenate(exact)
-    profile = noisy_profile(exact, rate, seed)
-    return in_order(lattice.levels.decode(profile), upper).ravel()
-
-
 @fill_doc
-class PersistenceProfile(PrivateGridPersistence):
+class PersistenceProfile(PrivateLifetimes):
     """Persistences of the longest features of each dimension, under differential privacy.
 
     Answers "how long do the longest features live?" with numbers and
@@ -117,9 +77,9 @@ class PersistenceProfile(PrivateGridPersistence):
     Notes
     -----
     Persistence is death minus birth, in the units of the filtration. Of
-    dimension 0 the component that never dies is kept apart: the first number
-    is the persistence of the second component. Where there are fewer features
-    than asked for, exact persistences are zero.
+    dimension 0 the essential component, which never dies, is kept apart: the
+    first number is the persistence of the second component. Where there are
+    fewer features than asked for, exact persistences are zero.
 
     .. rubric:: Privacy
 
@@ -158,9 +118,8 @@ class PersistenceProfile(PrivateGridPersistence):
     """
 
     _parameter_constraints = {
-        **PrivateGridPersistence._parameter_constraints,
+        **PrivateLifetimes._parameter_constraints,
         "n_longest": [Interval(Integral, 1, 100, closed="both")],
-        "confidence": [Interval(Real, 0, 1, closed="neither")],
     }
 
     def __init__(
@@ -187,22 +146,7 @@ class PersistenceProfile(PrivateGridPersistence):
         self.n_jobs = n_jobs
 
     @fill_doc
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Iterable[GridFiltration | ArrayLike], y: object = None) -> Self:
-        """Check parameters and input; nothing is learnt, nothing is released.
-
-        %(fit_functions)s
-        """
-        X = check_collection(X)
-        self._check_epsilon()
-        read = self._read_in_fit(X)
-        self._warn_of_noise(X, read, "profiles")
-        self.half_widths_ = self._public_numbers(X, read)
-        self._promise_for(X, self._guarantee(have_public_bounds(X)))
-        return self
-
-    @fill_doc
-    def transform(self, X: Iterable[GridFiltration | ArrayLike]) -> FloatArray:
+    def transform(self, X: Functions) -> FloatArray:
         """Release private profiles: each call is a new release.
 
         Parameters
@@ -217,22 +161,9 @@ class PersistenceProfile(PrivateGridPersistence):
 
         %(refused_functions)s
         """
-        read = self._read_in_transform(X)
-        lattices = [self._lattice(sensitivity, upper) for _, sensitivity, upper in read]
-        # A private box has been paid for already.
-        guarantee = self._guarantee(self.privacy_guarantee_.public_parameters)
-        with self._paid(guarantee, len(read), may_repeat=tasks_may_repeat(self.n_jobs)) as seeds:
-            clouds = [
-                (values, upper, self._numbers(), lattice, rate, seed)
-                for (values, _, upper), (lattice, rate), seed in zip(
-                    read, lattices, seeds, strict=True
-                )
-            ]
-            return np.array(run(_release, clouds, n_jobs=self.n_jobs))
+        return self._draw(X)
 
-    def confidence_intervals(
-        self, profile: ArrayLike, X: Iterable[GridFiltration | ArrayLike] | None = None
-    ) -> FloatArray:
+    def confidence_intervals(self, profile: ArrayLike, X: Functions | None = None) -> FloatArray:
         """Intervals that hold all exact persistences of a cloud with probability ``confidence``.
 
         Post-processing: nothing is paid.
@@ -277,39 +208,83 @@ class PersistenceProfile(PrivateGridPersistence):
             dtype=object,
         )
 
-    def _size(self):
+    def _size(self) -> int:
         return len(self.homology_dimensions_) * int(self.n_longest)
 
-    def _numbers(self):
-        return dict.fromkeys(self.homology_dimensions_, int(self.n_longest))
+    def _task(self) -> tuple[Any, ...]:
+        return _release, dict.fromkeys(self.homology_dimensions_, int(self.n_longest))
 
-    def _lattice(self, sensitivity, upper):
-        """Lattice of one filtration and rate of its noise per step; None for exact numbers."""
-        if math.isinf(self.epsilon):
-            return None, None
+    def _lattice(self, sensitivity: float, upper: float) -> tuple[LifetimeLattice, float]:
         # Noise of many steps: radii of a few would be rejected over and over.
         lattice = make_lattice(sensitivity, upper, float(self.epsilon) * self._size())
         return lattice, float(self.epsilon) / lattice.sensitivity
 
-    def _public_numbers(self, X, read):
-        """Half widths of the intervals of each filtration."""
-        # Births and deaths of a lattice are both off.
-        off = 2 * np.array([approximation_error(item) for item in X])
+    def _error(self, function: GridFunction) -> float:
+        # Both ends of a persistence are off.
+        off = 2 * function.approximation_error
         if math.isinf(self.epsilon):
             return off
-        return off + [
-            half_width(*self._lattice(sensitivity, upper), self._size(), self.confidence)
-            for _, sensitivity, upper in read
-        ]
+        lattice, rate = self._lattice(function.sensitivity, function.upper)
+        return off + half_width(lattice, rate, self._size(), self.confidence)
 
-    def _least_seen(self, X, read):
+    def _least_seen(self, functions: list[GridFunction]) -> FloatArray:
         # Longer ones have intervals without zero.
-        return 2 * self._public_numbers(X, read)
+        return 2 * self._errors(functions)
 
-    def _guarantee(self, public_bounds):
+    def _set_errors(self, functions: list[GridFunction]) -> None:
+        self._warn_of_noise(functions, "profiles")
+        self.half_widths_ = self._errors(functions)
+
+    def _guarantee(self, public_bounds: bool) -> PrivacyGuarantee:
+        names = ", ".join(self._names())
         return pure_guarantee(
             self,
             "K-norm mechanism of the maximum norm",
-            f"the {self.n_longest} longest persistences per cloud and dimension ({self._names()})",
+            f"the {self.n_longest} longest persistences per cloud and dimension ({names})",
             public_bounds,
         )
+
+
+def _release(
+    numbers: Mapping[int, int],
+    values: FloatArray,
+    upper: float,
+    lattice: LifetimeLattice | None,
+    rate: float,
+    seed: Any,
+) -> FloatArray:
+    """Profile of one filtration; exact without a lattice.
+
+    The border between private and public is the call of ``noisy_profile``.
+    """
+    exact = longest_lifetimes(values, upper, numbers, lattice)
+    if lattice is None:
+        return np.concatenate(exact)
+    profile = noisy_profile(exact, rate, seed)
+    return in_order(lattice.levels.decode(profile), upper).ravel()
+
+
+def noisy_profile(lifetimes: Sequence[NDArray[Any]], rate: float, seed: Any) -> IntArray:
+    """Add integer vectors of probabilities ``~ exp(-rate * max |z|)`` to one row per dimension."""
+    steps = np.array(lifetimes)
+    return steps + lattice_noise(NoiseSource(seed), rate, (1, steps.size), "linf").reshape(
+        steps.shape
+    )
+
+
+def in_order(profile: FloatArray, upper: float) -> FloatArray:
+    """Nearest decreasing rows, within the public bounds: no further from any that is so already."""
+    rows = [isotonic_regression(row, increasing=False) for row in profile]
+    return np.clip(rows, 0.0, upper)
+
+
+def half_width(lattice: LifetimeLattice, rate: float, size: int, confidence: float) -> float:
+    """Error that all of ``size`` noisy persistences stay within, with at least this probability.
+
+    A unit cube around an integer vector is within 1/2 of it, so that the tail of the discrete law
+    is at most ``exp(rate)`` times that of the continuous one, whose norm is gamma distributed.
+    """
+    norm = gammainccinv(size, (1 - confidence) * math.exp(-rate))
+    # A thousand times what the inverse may be off by.
+    steps = math.ceil(norm * (1 + 1e-9) / rate - 0.5)
+    return (steps + _ROUNDED_STEPS) * lattice.step

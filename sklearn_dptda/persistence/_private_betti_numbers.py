@@ -1,145 +1,53 @@
-"""What a private count says, in words."""
+"""Betti numbers: how many features are long, under differential privacy.
+
+Proof: doc/theory/private_profiles.md, "Counts above a threshold".
+"""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from functools import reduce
 from numbers import Integral, Real
-from typing import Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._docs import fill_doc
-from sklearn_dptda._typing import IntArray, RandomStateLike
-from sklearn_dptda.filtration import GridFiltration
-from sklearn_dptda.persistence._error_statement import approximation_error
-from sklearn_dptda.persistence._lifetimes import longest_lifetimes, make_lattice
-from sklearn_dptda.persistence._private_functions import (
-    PrivateGridPersistence,
-    have_public_bounds,
-    pure_guarantee,
+from sklearn_dptda._typing import FloatArray, IntArray, RandomStateLike
+from sklearn_dptda.persistence._cubical import Functions
+from sklearn_dptda.persistence._error_statement import FEATURE_NAMES
+from sklearn_dptda.persistence._lifetimes import (
+    LifetimeLattice,
+    PrivateLifetimes,
+    longest_lifetimes,
+    make_lattice,
 )
-from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, private_choice
+from sklearn_dptda.persistence._private_functions import GridFunction, pure_guarantee
+from sklearn_dptda.privacy import (
+    NoiseSource,
+    PrivacyAccountant,
+    PrivacyGuarantee,
+    private_choice,
+)
 from sklearn_dptda.privacy._parameters import quoted
-from sklearn_dptda.utils._clouds import check_collection
-from sklearn_dptda.utils._sklearn import Interval, _fit_context
-from sklearn_dptda.utils._tasks import run, tasks_may_repeat
+from sklearn_dptda.utils._sklearn import Interval
 
-_NAMES = {0: "component", 1: "loop", 2: "void"}
-_DIGITS = 3
-# Where noise is all that there is.
-NOTHING = "nothing is certain"
-
-
-def threshold_statement(counts, thresholds, margin, most):
-    """Sentence about counts by dimension: how many are surely long, and how many at most."""
-    parts = []
-    for (q, count), threshold in zip(counts.items(), thresholds, strict=True):
-        # Of what never dies there is always one.
-        if threshold > margin and count > (q == 0):
-            low = _rounded(threshold - margin, ROUND_FLOOR)
-            parts.append(f"at least {_several(count, q)} longer than {low}")
-        if count < most:
-            high = _rounded(threshold + margin, ROUND_CEILING)
-            parts.append(f"at most {_several(count, q)} longer than {high}")
-    return "; ".join(parts) or NOTHING
-
-
-def gap_statement(counts, margin, most):
-    """Sentence about counts by dimension: how near their gaps are to the widest."""
-    several = ", ".join(_several(count, q) for q, count in counts.items())
-    oldest = " (of components at least two are counted)" if 0 in counts else ""
-    return (
-        f"{several} stand out: no other gap among the {most + 1} longest is wider by more than "
-        f"{_rounded(margin, ROUND_CEILING)}{oldest}"
-    )
-
-
-def _several(count, q):
-    name = _NAMES.get(q, f"H{q} class")
-    return f"{count} {name if count == 1 else name + ('es' if name.endswith('s') else 's')}"
-
-
-def _rounded(value, direction):
-    """A few digits, rounded so that the sentence stays true."""
-    return f"{Context(prec=_DIGITS, rounding=direction).create_decimal_from_float(value):f}"
-
-
-# How many features outlive a threshold, or stand out: scores of the candidates, private choices.
-#
-# Lifetimes are in decreasing order, and in whole steps wherever a choice is private.
-
-# Score of what neither end rules out: more than any lifetime.
-_FAR = 2**62
-
-
-def threshold_scores(lifetimes, threshold):
-    """Scores of the counts 0, 1, ..., K of K lifetimes, the last of which means K or more.
-
-    How far the threshold is from both ends of the gap between the j-th and the next; negative
-    where it is outside. Each is the least of functions that move by as much as the lifetimes do.
-    """
-    above = np.concatenate([[_FAR], lifetimes - threshold])
-    below = np.concatenate([threshold - lifetimes, [_FAR]])
-    return np.minimum(above, below)
-
-
-def gap_scores(lifetimes):
-    """Scores of the counts 1, ..., K of K + 1 lifetimes: by how much the next one is shorter."""
-    return lifetimes[:-1] - lifetimes[1:]
-
-
-def choose_jointly(scores, rate, seed):
-    """One index for each list of scores, by one choice: a combination scores as its worst part."""
-    joint = reduce(np.minimum.outer, scores)
-    index = private_choice(-joint.ravel(), rate, NoiseSource(seed), bounded_range=False)
-    return [int(i) for i in np.unravel_index(index, joint.shape)]
-
-
-def choose_apart(scores, rate, seed):
-    """One index for each list of scores, by a choice each."""
-    noise = NoiseSource(seed)
-    return [private_choice(-each, rate, noise, bounded_range=False) for each in scores]
-
-
-def missed_score(n_candidates, rate, failure):
-    """By how much the chosen score may be below the best, but for a ``failure`` probability.
-
-    Permute-and-flip takes a candidate that is ``x`` worse only if it comes before the best, and
-    its coin of probability ``exp(-rate * x)`` succeeds.
-    """
-    return math.ceil(math.log(max((n_candidates - 1) / (2 * failure), 1.0)) / rate * (1 + 1e-9))
-
-
-# How many features are long, under differential privacy.
-
-# Of joint choices.
-_MOST_CANDIDATES = 20_000
-# What rounding moves the two ends of two gaps by, in steps.
+# Largest number of combinations of counts that one draw chooses from: time and memory.
+_MAX_CANDIDATES = 20_000
+# Steps by which rounding moves the two ends of two gaps.
 _ROUNDED_STEPS = 4
-
-
-def _release(values, upper, numbers, thresholds, lattice, rate, seed):
-    """Counts of finite classes of one filtration; exact without a lattice.
-
-    The border between private and public are the calls of ``choose_``.
-    """
-    lifetimes = longest_lifetimes(values, upper, numbers, lattice)
-    if thresholds is None:
-        scores = [gap_scores(each) for each in lifetimes]
-        chosen = map(np.argmax, scores) if lattice is None else choose_apart(scores, rate, seed)
-        return [int(index) + 1 for index in chosen]
-    if lattice is None:
-        pairs = zip(lifetimes, thresholds, strict=True)
-        return [int((each > threshold).sum()) for each, threshold in pairs]
-    steps = [round(threshold / lattice.step) for threshold in thresholds]
-    return choose_jointly(list(map(threshold_scores, lifetimes, steps)), rate, seed)
+# Score of a count that one end of a gap does not rule out, in steps: more than any lifetime has.
+_UNBOUNDED_SCORE = 2**62
+# Significant digits of the persistences in a statement.
+_DIGITS = 3
+# Statement where noise is all that there is.
+_NOTHING = "nothing is certain"
 
 
 @fill_doc
-class PrivateBettiNumbers(PrivateGridPersistence):
+class PrivateBettiNumbers(PrivateLifetimes):
     """Numbers of long features, under differential privacy: of components, loops, voids.
 
     Counts the features of a diagram whose persistence exceeds a threshold, by
@@ -190,9 +98,10 @@ class PrivateBettiNumbers(PrivateGridPersistence):
 
     Notes
     -----
-    The component that never dies counts as one: one circle has Betti numbers
-    1 and 1. These are Betti numbers of what is left of the function when
-    shorter features are smoothed away, not of a single sublevel set.
+    The essential component, which never dies, counts as one: one circle has
+    Betti numbers 1 and 1. These are Betti numbers of what is left of the
+    function when shorter features are smoothed away, not of a single sublevel
+    set.
 
     With a threshold, let ``margin`` be its distance from the nearest
     persistence of any of the dimensions. The counts are wrong with a
@@ -235,10 +144,9 @@ class PrivateBettiNumbers(PrivateGridPersistence):
     """
 
     _parameter_constraints = {
-        **PrivateGridPersistence._parameter_constraints,
+        **PrivateLifetimes._parameter_constraints,
         "threshold": [Interval(Real, 0, None, closed="neither"), "array-like", None],
         "max_count": [Interval(Integral, 1, 100, closed="both")],
-        "confidence": [Interval(Real, 0, 1, closed="neither")],
     }
 
     def __init__(
@@ -267,23 +175,7 @@ class PrivateBettiNumbers(PrivateGridPersistence):
         self.n_jobs = n_jobs
 
     @fill_doc
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Iterable[GridFiltration | ArrayLike], y: object = None) -> Self:
-        """Check parameters and input; nothing is learnt, nothing is released.
-
-        %(fit_functions)s
-        """
-        X = check_collection(X)
-        self._check_epsilon()
-        read = self._read_in_fit(X)
-        self._warn_of_noise(X, read, "counts")
-        self._check_counts(read)
-        self.margins_ = self._public_numbers(X, read)
-        self._promise_for(X, self._guarantee(have_public_bounds(X)))
-        return self
-
-    @fill_doc
-    def transform(self, X: Iterable[GridFiltration | ArrayLike]) -> IntArray:
+    def transform(self, X: Functions) -> IntArray:
         """Release private counts: each call is a new release.
 
         Parameters
@@ -297,25 +189,9 @@ class PrivateBettiNumbers(PrivateGridPersistence):
 
         %(refused_functions)s
         """
-        read = self._read_in_transform(X)
-        self._check_counts(read)
-        thresholds = self._thresholds()
-        lattices = [self._lattice(sensitivity, upper) for _, sensitivity, upper in read]
-        # A private box has been paid for already.
-        guarantee = self._guarantee(self.privacy_guarantee_.public_parameters)
-        with self._paid(guarantee, len(read), may_repeat=tasks_may_repeat(self.n_jobs)) as seeds:
-            clouds = [
-                (values, upper, self._numbers(), thresholds, lattice, rate, seed)
-                for (values, _, upper), (lattice, rate), seed in zip(
-                    read, lattices, seeds, strict=True
-                )
-            ]
-            finite = run(_release, clouds, n_jobs=self.n_jobs)
-        return np.array(finite) + [q == 0 for q in self.homology_dimensions_]
+        return self._draw(X) + [q == 0 for q in self.homology_dimensions_]
 
-    def statements(
-        self, counts: ArrayLike, X: Iterable[GridFiltration | ArrayLike] | None = None
-    ) -> list[str]:
+    def statements(self, counts: ArrayLike, X: Functions | None = None) -> list[str]:
         """Say what private counts tell for certain, or almost.
 
         Each sentence holds with probability ``confidence``, whatever the
@@ -358,35 +234,37 @@ class PrivateBettiNumbers(PrivateGridPersistence):
         check_is_fitted(self)
         return np.array([f"betti_{q}" for q in self.homology_dimensions_], dtype=object)
 
-    def _statement(self, row, margin):
+    def _statement(self, row: IntArray, margin: float) -> str:
         counts = dict(zip(self.homology_dimensions_, map(int, row), strict=True))
         thresholds = self._thresholds()
         if math.isinf(margin):
-            return NOTHING
+            return _NOTHING
         if thresholds is None:
             return gap_statement(counts, margin, self.max_count)
         return threshold_statement(counts, thresholds, margin, self.max_count)
 
-    def _check_counts(self, read):
+    def _read(self, X: list[Any]) -> list[GridFunction]:
         """Refuse thresholds that nothing can exceed, and choices among too few or too many."""
+        functions = super()._read(X)
         thresholds = self._thresholds()
         if thresholds is None:
             if self.max_count < 2:
                 raise ValueError("max_count must be at least 2 where threshold is None.")
-            return
-        if self._n_candidates() > _MOST_CANDIDATES:
+            return functions
+        if self._n_candidates() > _MAX_CANDIDATES:
             raise ValueError(
                 f"max_count={self.max_count!r} makes {self._n_candidates()} combinations of "
-                f"counts; at most {_MOST_CANDIDATES} can be chosen from."
+                f"counts; at most {_MAX_CANDIDATES} can be chosen from."
             )
-        for _, _, upper in read:
-            if max(thresholds) >= upper:
-                raise ValueError(
-                    f"threshold={quoted(self.threshold)} must be below upper={upper:g}, the "
-                    "largest value of the function: no feature is longer."
-                )
+        upper = min(function.upper for function in functions)
+        if max(thresholds) >= upper:
+            raise ValueError(
+                f"threshold={quoted(self.threshold)} must be below upper={upper:g}, the "
+                "largest value of the function: no feature is longer."
+            )
+        return functions
 
-    def _thresholds(self):
+    def _thresholds(self) -> list[float] | None:
         """One threshold for each dimension, or None."""
         if self.threshold is None:
             return None
@@ -404,21 +282,21 @@ class PrivateBettiNumbers(PrivateGridPersistence):
             )
         return thresholds.tolist()
 
-    def _numbers(self):
+    def _numbers(self) -> dict[int, int]:
         """Lifetimes of each dimension that the scores need."""
         extra = self.threshold is None
         return {q: int(self.max_count) - (q == 0) + extra for q in self.homology_dimensions_}
 
-    def _n_candidates(self):
+    def _n_candidates(self) -> int:
         """Candidates of one choice: combinations, or the most of any dimension."""
         if self.threshold is None:
             return max(self._numbers().values()) - 1
         return math.prod(number + 1 for number in self._numbers().values())
 
-    def _lattice(self, sensitivity, upper):
-        """Lattice of one filtration and rate of its choices per step; None for exact counts."""
-        if math.isinf(self.epsilon):
-            return None, None
+    def _task(self) -> tuple[Any, ...]:
+        return _release, self._numbers(), self._thresholds()
+
+    def _lattice(self, sensitivity: float, upper: float) -> tuple[LifetimeLattice, float]:
         lattice = make_lattice(sensitivity, upper)
         # Scores move either way: a choice costs twice the rate times what they move by.
         moves = 2 * lattice.sensitivity
@@ -426,31 +304,129 @@ class PrivateBettiNumbers(PrivateGridPersistence):
             moves *= 2 * len(self.homology_dimensions_)
         return lattice, float(self.epsilon) / moves
 
-    def _public_numbers(self, X, read):
-        """Margins of each filtration."""
-        # Births and deaths of a lattice are both off, and so are both ends of two gaps.
-        ends = 2 if self.threshold is not None else 8
-        off = ends * np.array([approximation_error(item) for item in X])
+    def _error(self, function: GridFunction) -> float:
+        # Both ends of a persistence are off, and so are both persistences of two gaps.
+        off = (2 if self.threshold is not None else 8) * function.approximation_error
         if math.isinf(self.epsilon):
             return off
+        lattice, rate = self._lattice(function.sensitivity, function.upper)
         n_choices = len(self.homology_dimensions_) if self.threshold is None else 1
-        failure = (1 - self.confidence) / n_choices
-        margins = []
-        for (_, sensitivity, upper), wrong in zip(read, off, strict=True):
-            lattice, rate = self._lattice(sensitivity, upper)
-            missed = missed_score(self._n_candidates(), rate, failure)
-            margin = (missed + _ROUNDED_STEPS) * lattice.step + wrong
-            margins.append(margin if margin < upper else math.inf)
-        return np.array(margins)
+        missed = missed_score(self._n_candidates(), rate, (1 - self.confidence) / n_choices)
+        margin = (missed + _ROUNDED_STEPS) * lattice.step + off
+        return margin if margin < function.upper else math.inf
 
-    def _least_seen(self, X, read):
-        return max(self._thresholds() or [0.0]) + self._public_numbers(X, read)
+    def _least_seen(self, functions: list[GridFunction]) -> FloatArray:
+        return max(self._thresholds() or [0.0]) + self._errors(functions)
 
-    def _guarantee(self, public_bounds):
+    def _set_errors(self, functions: list[GridFunction]) -> None:
+        self._warn_of_noise(functions, "counts")
+        self.margins_ = self._errors(functions)
+
+    def _guarantee(self, public_bounds: bool) -> PrivacyGuarantee:
         which = "stand out" if self.threshold is None else f"are longer than {self.threshold}"
+        names = ", ".join(self._names())
         return pure_guarantee(
             self,
             "permute-and-flip mechanism",
-            f"how many features per cloud and dimension ({self._names()}) {which}",
+            f"how many features per cloud and dimension ({names}) {which}",
             public_bounds,
         )
+
+
+def _release(
+    numbers: Mapping[int, int],
+    thresholds: Sequence[float] | None,
+    values: FloatArray,
+    upper: float,
+    lattice: LifetimeLattice | None,
+    rate: float,
+    seed: Any,
+) -> list[int]:
+    """Counts of finite classes of one filtration; exact without a lattice.
+
+    The border between private and public are the calls of ``choose_``.
+    """
+    lifetimes = longest_lifetimes(values, upper, numbers, lattice)
+    if thresholds is None:
+        scores = [gap_scores(each) for each in lifetimes]
+        chosen = map(np.argmax, scores) if lattice is None else choose_apart(scores, rate, seed)
+        return [int(index) + 1 for index in chosen]
+    if lattice is None:
+        pairs = zip(lifetimes, thresholds, strict=True)
+        return [int((each > threshold).sum()) for each, threshold in pairs]
+    steps = [round(threshold / lattice.step) for threshold in thresholds]
+    return choose_jointly(list(map(threshold_scores, lifetimes, steps)), rate, seed)
+
+
+def threshold_scores(lifetimes: NDArray[Any], threshold: float) -> NDArray[Any]:
+    """Scores of the counts 0, 1, ..., K of K lifetimes, the last of which means K or more.
+
+    How far the threshold is from both ends of the gap between the j-th and the next; negative
+    where it is outside. Each is the least of functions that move by as much as the lifetimes do.
+    """
+    above = np.concatenate([[_UNBOUNDED_SCORE], lifetimes - threshold])
+    below = np.concatenate([threshold - lifetimes, [_UNBOUNDED_SCORE]])
+    return np.minimum(above, below)
+
+
+def gap_scores(lifetimes: NDArray[Any]) -> NDArray[Any]:
+    """Scores of the counts 1, ..., K of K + 1 lifetimes: by how much the next one is shorter."""
+    return lifetimes[:-1] - lifetimes[1:]
+
+
+def choose_jointly(scores: Sequence[NDArray[Any]], rate: float, seed: Any) -> list[int]:
+    """One index for each list of scores, by one choice: a combination scores as its worst part."""
+    joint = reduce(np.minimum.outer, scores)
+    index = private_choice(-joint.ravel(), rate, NoiseSource(seed), bounded_range=False)
+    return [int(i) for i in np.unravel_index(index, joint.shape)]
+
+
+def choose_apart(scores: Sequence[NDArray[Any]], rate: float, seed: Any) -> list[int]:
+    """One index for each list of scores, by a choice each."""
+    noise = NoiseSource(seed)
+    return [private_choice(-each, rate, noise, bounded_range=False) for each in scores]
+
+
+def missed_score(n_candidates: int, rate: float, failure: float) -> int:
+    """By how much the chosen score may be below the best, but for a ``failure`` probability.
+
+    Permute-and-flip takes a candidate that is ``x`` worse only if it comes before the best, and
+    its coin of probability ``exp(-rate * x)`` succeeds.
+    """
+    return math.ceil(math.log(max((n_candidates - 1) / (2 * failure), 1.0)) / rate * (1 + 1e-9))
+
+
+def threshold_statement(
+    counts: Mapping[int, int], thresholds: Sequence[float], margin: float, most: int
+) -> str:
+    """Sentence about counts by dimension: how many are surely long, and how many at most."""
+    parts = []
+    for (q, count), threshold in zip(counts.items(), thresholds, strict=True):
+        # There is always one essential component.
+        if threshold > margin and count > (q == 0):
+            low = _rounded(threshold - margin, ROUND_FLOOR)
+            parts.append(f"at least {_several(count, q)} longer than {low}")
+        if count < most:
+            high = _rounded(threshold + margin, ROUND_CEILING)
+            parts.append(f"at most {_several(count, q)} longer than {high}")
+    return "; ".join(parts) or _NOTHING
+
+
+def gap_statement(counts: Mapping[int, int], margin: float, most: int) -> str:
+    """Sentence about counts by dimension: how near their gaps are to the widest."""
+    several = ", ".join(_several(count, q) for q, count in counts.items())
+    oldest = " (of components at least two are counted)" if 0 in counts else ""
+    return (
+        f"{several} stand out: no other gap among the {most + 1} longest is wider by more than "
+        f"{_rounded(margin, ROUND_CEILING)}{oldest}"
+    )
+
+
+def _several(count: int, q: int) -> str:
+    name = FEATURE_NAMES.get(q, f"H{q} class")
+    return f"{count} {name if count == 1 else name + ('es' if name.endswith('s') else 's')}"
+
+
+def _rounded(value: float, direction: str) -> str:
+    """A few digits, rounded so that the sentence stays true."""
+    return f"{Context(prec=_DIGITS, rounding=direction).create_decimal_from_float(value):f}"

@@ -1,49 +1,53 @@
-"""Persistence diagrams under differential privacy."""
+"""Persistence diagrams under differential privacy.
 
-from collections.abc import Iterable, Sequence
+Proof: doc/theory/exact_sampler.md, "The law".
+Proof: doc/theory/exact_sampler.md, "The share of clipped points".
+"""
+
+import math
+from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, RandomStateLike
-from sklearn_dptda.filtration import GridFiltration
-from sklearn_dptda.persistence._base_measure import BASE_MEASURES
 from sklearn_dptda.persistence._cubical import (
     CubicalPersistence,
-    check_dimensions,
+    Diagrams,
+    Functions,
     sublevel_diagrams,
 )
 from sklearn_dptda.persistence._error_statement import errors_of_fit
-from sklearn_dptda.persistence._mechanisms import CLIPPED_SHARE, mechanism_of
-from sklearn_dptda.persistence._private_functions import (
-    PrivateGridPersistence,
-    guarantee_of_diagrams,
-    have_public_bounds,
+from sklearn_dptda.persistence._mechanisms import (
+    BASE_MEASURES,
+    CLIPPED_SHARE,
+    MAX_GRID_SIZE,
+    STEPS_PER_SCALE,
+    ExactMechanism,
+    MarkovChainMechanism,
+    losses_of_draws,
+    mechanism_of,
 )
-from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant
+from sklearn_dptda.persistence._private_functions import GridFunction, PrivateGridPersistence
+from sklearn_dptda.privacy import (
+    NoiseSource,
+    PrivacyAccountant,
+    PrivacyGuarantee,
+    bounded_range_rho,
+    pure_rho,
+)
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
 from sklearn_dptda.utils._clouds import check_collection
 from sklearn_dptda.utils._distances import bottleneck_distance
-from sklearn_dptda.utils._sklearn import Interval, ListOutputMixin, StrOptions, _fit_context
+from sklearn_dptda.utils._sklearn import Interval, ListOutputMixin, StrOptions
 from sklearn_dptda.utils._tasks import run, tasks_may_repeat
 
-
-def _release(values, sensitivity, upper, dimensions, mechanism, seed):
-    """Compute the exact diagrams of one filtration, release private ones, drop the former.
-
-    The border between private and public is the last line.
-    """
-    exact = sublevel_diagrams(np.maximum(values, 0.0), dimensions, upper)
-    if mechanism is None:
-        return exact
-    return mechanism.release(exact, dimensions, sensitivity, upper, seed)
-
-
-def _exact_sibling(estimator):
-    return CubicalPersistence(estimator.homology_dimensions, upper=estimator.upper)
+_MECHANISMS = {
+    "exact": "exponential mechanism (exact draw in integer arithmetic)",
+    "mcmc": "exponential mechanism (Markov chain of finite length)",
+}
 
 
 @fill_doc
@@ -229,29 +233,45 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    def _check_loss(self) -> None:
+        # Only the count of clipped points has noise that has to be scaled.
+        if self.clipped_share:
+            self._check_epsilon(1 / CLIPPED_SHARE)
+
+    def _set_errors(self, functions: list[GridFunction]) -> None:
+        errors = errors_of_fit(self, functions)
+        self.error_bound_, self.noise_floor_, self.error_statement_ = errors
+
+    def _guarantee(self, public_bounds: bool) -> PrivacyGuarantee:
+        epsilon, names = float(self.epsilon), self._names()
+        n_draws = 1 if self.utility == "max" else len(names)
+        for_diagrams, rate = losses_of_draws(self, len(names))
+        mechanism = _MECHANISMS[self.mechanism]
+        released = f"one persistence diagram per cloud and dimension ({', '.join(names)})"
+        if self.mechanism == "exact" and math.isfinite(rate):
+            size = MAX_GRID_SIZE // 2
+            least = f"1/{STEPS_PER_SCALE} of the entropic scale or 1/{size} of the range"
+            released += f", in steps of {least}"
+        rho = n_draws * bounded_range_rho(rate)
+        if self.clipped_share:
+            mechanism += ", and the discrete Laplace mechanism"
+            released += ", and the share of its points outside the bounds"
+            rho += pure_rho(CLIPPED_SHARE * epsilon)
+        return PrivacyGuarantee(
+            epsilon=epsilon,
+            delta=0.0 if rate * n_draws <= for_diagrams else float(self.delta),
+            adjacency="replace-one",
+            unit="one point of a cloud",
+            mechanism=mechanism,
+            released=released,
+            seeded=self.random_state is not None,
+            exact=self.mechanism == "exact" or math.isinf(epsilon),
+            public_parameters=public_bounds,
+            rho=rho,
+        )
+
     @fill_doc
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Iterable[GridFiltration | ArrayLike], y: object = None) -> Self:
-        """Check parameters and input; nothing is learnt, nothing is released.
-
-        %(fit_functions)s
-        """
-        self._check_count()
-        X = check_collection(X)
-        read = self._read_in_fit(X)
-        self.error_bound_, self.noise_floor_, self.error_statement_ = errors_of_fit(self, X, read)
-        own = guarantee_of_diagrams(self, self.homology_dimensions_, have_public_bounds(X))
-        self._promise_for(X, own)
-        return self
-
-    def _guarantee_ahead(self, n_features):
-        dimensions, _ = check_dimensions(self.homology_dimensions)
-        return guarantee_of_diagrams(self, dimensions)
-
-    @fill_doc
-    def transform(
-        self, X: Iterable[GridFiltration | ArrayLike]
-    ) -> list[FloatArray] | list[list[FloatArray]]:
+    def transform(self, X: Functions) -> Diagrams:
         """Release private diagrams: each call is a new release.
 
         Parameters
@@ -267,37 +287,28 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
 
         %(refused_functions)s
         """
-        X = check_collection(X)
-        read = self._read_in_transform(X)
+        X, functions = self._read_in_transform(X)
         mechanism = mechanism_of(self, self.homology_dimensions_)
         # Whatever public numbers can make fail, fails before the payment.
         if mechanism is not None:
-            for _, sensitivity, upper in read:
-                mechanism.check(sensitivity, upper)
-        # The box has been paid for already.
-        public = self.privacy_guarantee_.public_parameters
-        own = guarantee_of_diagrams(self, self.homology_dimensions_, public)
-        self._check_count()
-        counted = self._clipped_counts(X)
-        n_seeds = len(read) + len(counted)
+            for function in functions:
+                mechanism.check(function.sensitivity, function.upper)
+        counted = self._clipped_counts(X) if self.clipped_share else []
+        # A private box has been paid for already.
+        own = self._guarantee(self.privacy_guarantee_.public_parameters)
+        n_seeds = len(functions) + len(counted)
         with self._paid(own, n_seeds, may_repeat=tasks_may_repeat(self.n_jobs)) as seeds:
             if self.clipped_share:
-                self.clipped_share_ = self._noisy_shares(counted, seeds[len(read) :])
+                self.clipped_share_ = self._noisy_shares(counted, seeds[len(functions) :])
             clouds = [
-                (*item, self.homology_dimensions_, mechanism, seed)
-                for item, seed in zip(read, seeds, strict=False)
+                (values, sensitivity, upper, self.homology_dimensions_, mechanism, seed)
+                for (values, sensitivity, upper, _), seed in zip(functions, seeds, strict=False)
             ]
-            return self._shape(run(_release, clouds, n_jobs=self.n_jobs))
+            releases = run(_release, clouds, n_jobs=self.n_jobs)
+        return [diagrams[0] for diagrams in releases] if self.single_ else releases
 
-    def _check_count(self):
-        """Refuse losses of which the part for clipped points has no noise that can be scaled."""
-        if self.clipped_share:
-            self._check_epsilon(1 / CLIPPED_SHARE)
-
-    def _clipped_counts(self, X):
-        """Sizes of the clouds and numbers of their points outside the bounds, if they are asked."""
-        if not self.clipped_share:
-            return []
+    def _clipped_counts(self, X: list[Any]) -> list[tuple[int, int]]:
+        """Sizes of the clouds and numbers of their points outside the bounds."""
         if any(getattr(item, "n_clipped", None) is None for item in X):
             raise ValueError(
                 "clipped_share=True takes filtrations that know how many points were outside "
@@ -305,13 +316,13 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
             )
         return [(item.n_points, item.n_clipped) for item in X]
 
-    def _noisy_shares(self, counted, seeds):
+    def _noisy_shares(self, counted: list[tuple[int, int]], seeds: list[Any]) -> FloatArray:
         scale = ROUND_UP / (CLIPPED_SHARE * float(self.epsilon))
         noise = [NoiseSource(seed).discrete_laplace(scale, 1)[0] for seed in seeds]
         noisy = [(count + more) / n for (n, count), more in zip(counted, noise, strict=True)]
         return np.clip(noisy, 0.0, 1.0)
 
-    def score(self, X: Iterable[GridFiltration | ArrayLike], y: object = None) -> float:
+    def score(self, X: Functions, y: object = None) -> float:
         """Minus the mean bottleneck distance to the exact diagrams: *not* private.
 
         Makes a new release of each filtration and compares it with the exact
@@ -334,8 +345,9 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         if self.single_:
             releases = [[diagram] for diagram in releases]
         total = 0.0
-        for (values, _, upper), private in zip(self._read(X), releases, strict=True):
-            exact = sublevel_diagrams(np.maximum(values, 0.0), self.homology_dimensions_, upper)
+        for function, private in zip(self._read(X), releases, strict=True):
+            values = np.maximum(function.values, 0.0)
+            exact = sublevel_diagrams(values, self.homology_dimensions_, function.upper)
             total += sum(map(bottleneck_distance, exact, private))
         return -total / len(releases)
 
@@ -345,3 +357,25 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         tags.privacy.ragged = True
         tags.privacy.exact_sibling = _exact_sibling
         return tags
+
+
+def _release(
+    values: FloatArray,
+    sensitivity: float,
+    upper: float,
+    dimensions: Sequence[int],
+    mechanism: ExactMechanism | MarkovChainMechanism | None,
+    seed: Any,
+) -> list[FloatArray]:
+    """Compute the exact diagrams of one filtration, release private ones, drop the former.
+
+    The border between private and public is the last line.
+    """
+    exact = sublevel_diagrams(np.maximum(values, 0.0), dimensions, upper)
+    if mechanism is None:
+        return exact
+    return mechanism.release(exact, dimensions, sensitivity, upper, seed)
+
+
+def _exact_sibling(estimator: "PrivatePersistence") -> CubicalPersistence:
+    return CubicalPersistence(estimator.homology_dimensions, upper=estimator.upper)

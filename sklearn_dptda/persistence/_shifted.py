@@ -1,189 +1,30 @@
-"""Families of moved diagrams, and the least distance over one of them, by certified search."""
+"""Bottleneck distances up to a shift or a dilation of one diagram, by certified search.
+
+The distance is minimised over a family of moved diagrams by branch and bound: a range of the
+parameter is dropped when a matching shows that none of its diagrams is near enough.
+"""
 
 import heapq
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from itertools import product
 from typing import Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from sklearn_dptda.persistence._matching import saturates_matrix
+from sklearn_dptda._typing import BoolArray, FloatArray
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils._distances import bottleneck_distance, check_diagram, power_of_two
 
-# Below it, rounding decides.
-_FINEST = 1e-12
-
-
-def least_distance(P, Q, kind, tol, already):
-    """Least value, and the parameter where it is; ``already`` is that of the diagrams as given."""
-    finite = [diagram[np.isfinite(diagram[:, 1])] for diagram in (P, Q)]
-    endless = [np.sort(diagram[~np.isfinite(diagram[:, 1]), 0]) for diagram in (P, Q)]
-    if len(endless[0]) != len(endless[1]):
-        return math.inf, math.nan
-    family = kind(*finite, *endless)
-    # Steps of three quarters, and intervals to a quarter of them: less than tol in all.
-    slack = 0.75 * max(tol, _FINEST) * max(family.size, np.finfo(float).tiny)
-    best, at = bottleneck_distance(family.moved(P, already), Q), already
-    for guess in family.guesses():
-        value = bottleneck_distance(family.moved(P, guess), Q)
-        if value < best:
-            best, at = value, guess
-    heap = [(-(high - low), low, high) for low, high in [family.range(best)] if high >= low]
-    while heap and best > slack:
-        _, low, high = heapq.heappop(heap)
-        middle = (low + high) / 2
-        if not family.feasible(low, high, best - slack):
-            continue
-        if family.feasible(middle, middle, best - slack):
-            best, at = _value(family, middle, best - slack, slack), middle
-        # Where floating-point numbers are exhausted, no interval is left to halve.
-        if family.spread(low, high) > slack / 4 and low < middle < high:
-            for part in ((low, middle), (middle, high)):
-                heapq.heappush(heap, (part[0] - part[1], *part))
-    exact = bottleneck_distance(family.moved(P, at), Q)
-    return float(min(best, exact) if exact <= best + slack else best), float(at)
-
-
-def _value(family, at, feasible, slack):
-    """Bottleneck distance at one parameter, known to be feasible at some value."""
-    low, high = 0.0, feasible
-    while high - low > slack / 4:
-        middle = (low + high) / 2
-        low, high = (low, middle) if family.feasible(at, at, middle) else (middle, high)
-    return high
-
-
-class _Family:
-    """Diagrams that one is moved to, and bounds of distances over ranges of them.
-
-    Half lengths ``u_p`` and ``u_q`` are the distances from the diagonal of the finite bars; of
-    bars that never die the sorted births are kept.
-    """
-
-    def __init__(self, P, Q, endless_p, endless_q):
-        self.P, self.Q = P, Q
-        self.endless_p, self.endless_q = endless_p, endless_q
-        self.u_p, self.u_q = (P[:, 1] - P[:, 0]) / 2, (Q[:, 1] - Q[:, 0]) / 2
-
-    def longest(self):
-        """Pairs of the longest bars of either diagram."""
-        return product(*(np.argsort(-u)[:3] for u in (self.u_p, self.u_q)))
-
-    def feasible(self, low, high, value):
-        """Whether a distance of ``value`` is not excluded for parameters in a range."""
-        if value < 0 or self.endless_bound(low, high) > value:
-            return False
-        allowed = self.lower_costs(low, high) <= value
-        rows = self.lower_diagonal(low, high) > value
-        columns = self.u_q > value
-        return saturates_matrix(allowed[rows]) and saturates_matrix(allowed[:, columns].T)
-
-
-def _size(half_lengths, births):
-    """Longest half persistence, or extent of the endless births."""
-    return float(max(half_lengths.max(initial=0.0), np.ptp(births) if len(births) else 0.0))
-
-
-class Shifts(_Family):
-    """The parameter is what is added."""
-
-    def __init__(self, *parts):
-        super().__init__(*parts)
-        middles = [diagram.mean(axis=1) for diagram in (self.P, self.Q)]
-        self.gaps = middles[1] - middles[0][:, None]
-        self.apart = np.abs(self.u_p[:, None] - self.u_q)
-        ends = self.endless_q - self.endless_p
-        self.endless = (ends.max() + ends.min()) / 2 if len(ends) else 0.0
-        self.endless_width = np.ptp(ends) / 2 if len(ends) else -math.inf
-        self.size = max(_size(self.u_p, self.endless_p), _size(self.u_q, self.endless_q))
-
-    @staticmethod
-    def moved(diagram, at):
-        return diagram + at
-
-    @staticmethod
-    def spread(low, high):
-        return high - low
-
-    def guesses(self):
-        """Shifts that put the longest bars, or the endless ones, on each other."""
-        if len(self.endless_p):
-            yield self.endless
-        yield from (self.gaps[i, j] for i, j in self.longest())
-
-    def range(self, best):
-        if len(self.endless_p):
-            reach = max(best - self.endless_width, 0.0)
-            return self.endless - reach, self.endless + reach
-        if self.gaps.size == 0:
-            return 0.0, -1.0
-        return self.gaps.min() - best, self.gaps.max() + best
-
-    def endless_bound(self, low, high):
-        outside = max(low - self.endless, self.endless - high, 0.0)
-        return self.endless_width + outside
-
-    def lower_costs(self, low, high):
-        outside = np.maximum(np.maximum(low - self.gaps, self.gaps - high), 0.0)
-        return self.apart + outside
-
-    def lower_diagonal(self, low, high):
-        return self.u_p
-
-
-class Dilations(_Family):
-    """The parameter is the logarithm of the factor."""
-
-    @property
-    def size(self):
-        return _size(self.u_q, self.endless_q)
-
-    @staticmethod
-    def moved(diagram, at):
-        return diagram * math.exp(at)
-
-    def spread(self, low, high):
-        largest = max(self.P.max(initial=0.0), self.endless_p.max(initial=0.0))
-        return (math.exp(high) - math.exp(low)) * largest
-
-    def guesses(self):
-        """Factors that make the longest bars, or the largest deaths, equal."""
-        for i, j in self.longest():
-            yield math.log(self.u_q[j] / self.u_p[i])
-            yield math.log(self.Q[j, 1] / self.P[i, 1])
-
-    def range(self, best):
-        longest_p, longest_q = self.u_p.max(initial=0.0), self.u_q.max(initial=0.0)
-        last_p, last_q = self.endless_p.max(initial=0.0), self.endless_q.max(initial=0.0)
-        tops = [(best + q) / p for p, q in ((longest_p, longest_q), (last_p, last_q)) if p > 0]
-        if not tops:
-            return 0.0, -1.0
-        highest = math.log(max(min(tops), np.finfo(float).tiny))
-        return highest - 40.0, highest
-
-    def endless_bound(self, low, high):
-        if len(self.endless_p) == 0:
-            return -math.inf
-        return float(_apart(self.endless_p, self.endless_q, low, high).max())
-
-    def lower_costs(self, low, high):
-        return np.maximum(
-            _apart(self.P[:, None, 0], self.Q[:, 0], low, high),
-            _apart(self.P[:, None, 1], self.Q[:, 1], low, high),
-        )
-
-    def lower_diagonal(self, low, high):
-        return math.exp(low) * self.u_p
-
-
-def _apart(p, q, low, high):
-    """Least distance of ``q`` from multiples of ``p``, not negative, by factors of a range."""
-    return np.maximum(np.maximum(math.exp(low) * p - q, q - math.exp(high) * p), 0.0)
-
-
-# Bottleneck distances up to a shift or a dilation of one diagram.
+# Smallest tolerance, relative to the size of the diagrams: below it, rounding decides.
+_MIN_TOLERANCE = 1e-12
+# Range of the logarithms of factors that are searched: a diagram that is e**40 times smaller is
+# below the precision of floating point.
+_LOG_FACTORS = 40.0
 
 
 @overload
@@ -227,8 +68,8 @@ def shift_invariant_bottleneck_distance(
         a change of units; births must be positive then.
     tol : float, default=1e-6
         How far above the least value the result may be, as a part of the
-        longest half persistence, or of the extent of the endless births of a
-        diagram if that is more.
+        longest half persistence, or of the extent of the births of the
+        essential classes of a diagram if that is more.
     return_shift : bool, default=False
         Whether to return what is added to the first diagram, too.
 
@@ -305,8 +146,8 @@ def dilation_dissimilarity(
         Births and deaths, not negative; deaths may be infinite.
     tol : float, default=1e-6
         How far above the least value the result may be, as a part of the
-        longest half persistence of ``second``, or of the extent of its endless
-        births if that is more.
+        longest half persistence of ``second``, or of the extent of the births
+        of its essential classes if that is more.
     return_factor : bool, default=False
         Whether to return what the first diagram is multiplied by, too.
 
@@ -347,7 +188,7 @@ def dilation_dissimilarity(
     return (value * units[1], factor) if return_factor else value * units[1]
 
 
-def _checked(first, second, tol):
+def _checked(first: ArrayLike, second: ArrayLike, tol: float) -> tuple[FloatArray, FloatArray]:
     if not 0 < tol < math.inf:
         raise ValueError(f"tol must be positive and finite; got {quoted(tol)}.")
     P, Q = check_diagram(first, "first"), check_diagram(second, "second")
@@ -357,12 +198,205 @@ def _checked(first, second, tol):
     return P, Q
 
 
-def _middle(diagram):
+def _middle(diagram: FloatArray) -> float:
     values = diagram[np.isfinite(diagram)]
     return float(values.max() + values.min()) / 2 if len(values) else 0.0
 
 
-def _logarithms(diagram, name):
+def _logarithms(diagram: FloatArray, name: str) -> FloatArray:
     if (diagram <= 0).any():
         raise ValueError(f"{name} has births that are not positive: there is no logarithm of them.")
     return np.log(diagram)
+
+
+def least_distance(
+    P: FloatArray, Q: FloatArray, kind: "type[Shifts | Dilations]", tol: float, already: float
+) -> tuple[float, float]:
+    """Least value, and the parameter where it is; ``already`` is that of the diagrams as given."""
+    finite = [diagram[np.isfinite(diagram[:, 1])] for diagram in (P, Q)]
+    essential = [np.sort(diagram[~np.isfinite(diagram[:, 1]), 0]) for diagram in (P, Q)]
+    if len(essential[0]) != len(essential[1]):
+        return math.inf, math.nan
+    family = kind(*finite, *essential)
+    # Steps of three quarters, and intervals to a quarter of them: less than tol in all.
+    slack = 0.75 * max(tol, _MIN_TOLERANCE) * max(family.size(), np.finfo(float).tiny)
+    best, at = bottleneck_distance(family.moved(P, already), Q), already
+    for guess in family.guesses():
+        value = bottleneck_distance(family.moved(P, guess), Q)
+        if value < best:
+            best, at = value, guess
+    heap = [(-(high - low), low, high) for low, high in [family.range(best)] if high >= low]
+    while heap and best > slack:
+        _, low, high = heapq.heappop(heap)
+        middle = (low + high) / 2
+        if not family.feasible(low, high, best - slack):
+            continue
+        if family.feasible(middle, middle, best - slack):
+            best, at = _value(family, middle, best - slack, slack), middle
+        # Where floating-point numbers are exhausted, no interval is left to halve.
+        if family.spread(low, high) > slack / 4 and low < middle < high:
+            for part in ((low, middle), (middle, high)):
+                heapq.heappush(heap, (part[0] - part[1], *part))
+    exact = bottleneck_distance(family.moved(P, at), Q)
+    return float(min(best, exact) if exact <= best + slack else best), float(at)
+
+
+def _value(family: "_Family", at: float, feasible: float, slack: float) -> float:
+    """Bottleneck distance at one parameter, known to be feasible at some value."""
+    low, high = 0.0, feasible
+    while high - low > slack / 4:
+        middle = (low + high) / 2
+        low, high = (low, middle) if family.feasible(at, at, middle) else (middle, high)
+    return high
+
+
+class _Family(ABC):
+    """Diagrams that one is moved to, and bounds of distances over ranges of them.
+
+    Half lengths ``u_p`` and ``u_q`` are the distances from the diagonal of the finite points;
+    ``born_p`` and ``born_q`` are the sorted births of the essential classes.
+    """
+
+    def __init__(self, P: FloatArray, Q: FloatArray, born_p: FloatArray, born_q: FloatArray):
+        self.P, self.Q = P, Q
+        self.born_p, self.born_q = born_p, born_q
+        self.u_p, self.u_q = (P[:, 1] - P[:, 0]) / 2, (Q[:, 1] - Q[:, 0]) / 2
+
+    def longest(self) -> Iterator[tuple[int, int]]:
+        """Pairs of the longest points of either diagram."""
+        return product(*(np.argsort(-u)[:3] for u in (self.u_p, self.u_q)))
+
+    def feasible(self, low: float, high: float, value: float) -> bool:
+        """Whether a distance of ``value`` is not excluded for parameters in a range."""
+        if value < 0 or self.essential_bound(low, high) > value:
+            return False
+        allowed = self.lower_costs(low, high) <= value
+        rows = self.lower_diagonal(low) > value
+        columns = self.u_q > value
+        return saturates_matrix(allowed[rows]) and saturates_matrix(allowed[:, columns].T)
+
+    @abstractmethod
+    def essential_bound(self, low: float, high: float) -> float:
+        """Least distance of the essential births over a range."""
+
+    @abstractmethod
+    def lower_costs(self, low: float, high: float) -> FloatArray:
+        """Least distances of all pairs of finite points over a range."""
+
+    @abstractmethod
+    def lower_diagonal(self, low: float) -> FloatArray:
+        """Least distances of the moved finite points from the diagonal, from a parameter on."""
+
+
+def saturates_matrix(allowed: BoolArray) -> bool:
+    """Whether every row of a Boolean matrix can be matched with a column of its own.
+
+    For hundreds of rows: in compiled code, after 40 microseconds of preparation.
+    """
+    if len(allowed) == 0:
+        return True
+    if len(allowed) > allowed.shape[1] or not allowed.any(axis=1).all():
+        return False
+    matching = maximum_bipartite_matching(csr_array(allowed), perm_type="column")
+    return bool((matching >= 0).all())
+
+
+class Shifts(_Family):
+    """The parameter is what is added."""
+
+    def __init__(self, P: FloatArray, Q: FloatArray, born_p: FloatArray, born_q: FloatArray):
+        super().__init__(P, Q, born_p, born_q)
+        self.gaps = Q.mean(axis=1) - P.mean(axis=1)[:, None]
+        self.apart = np.abs(self.u_p[:, None] - self.u_q)
+        shifts = born_q - born_p
+        self.essential = (shifts.max() + shifts.min()) / 2 if len(shifts) else 0.0
+        self.essential_width = np.ptp(shifts) / 2 if len(shifts) else -math.inf
+
+    def size(self) -> float:
+        return max(_size(self.u_p, self.born_p), _size(self.u_q, self.born_q))
+
+    @staticmethod
+    def moved(diagram: FloatArray, at: float) -> FloatArray:
+        return diagram + at
+
+    @staticmethod
+    def spread(low: float, high: float) -> float:
+        return high - low
+
+    def guesses(self) -> Iterator[float]:
+        """Shifts that put the longest points, or the essential births, on each other."""
+        if len(self.born_p):
+            yield self.essential
+        yield from (self.gaps[i, j] for i, j in self.longest())
+
+    def range(self, best: float) -> tuple[float, float]:
+        if len(self.born_p):
+            reach = max(best - self.essential_width, 0.0)
+            return self.essential - reach, self.essential + reach
+        if self.gaps.size == 0:
+            return 0.0, -1.0
+        return self.gaps.min() - best, self.gaps.max() + best
+
+    def essential_bound(self, low: float, high: float) -> float:
+        return self.essential_width + max(low - self.essential, self.essential - high, 0.0)
+
+    def lower_costs(self, low: float, high: float) -> FloatArray:
+        outside = np.maximum(np.maximum(low - self.gaps, self.gaps - high), 0.0)
+        return self.apart + outside
+
+    def lower_diagonal(self, low: float) -> FloatArray:
+        return self.u_p
+
+
+class Dilations(_Family):
+    """The parameter is the logarithm of the factor."""
+
+    def size(self) -> float:
+        return _size(self.u_q, self.born_q)
+
+    @staticmethod
+    def moved(diagram: FloatArray, at: float) -> FloatArray:
+        return diagram * math.exp(at)
+
+    def spread(self, low: float, high: float) -> float:
+        largest = max(self.P.max(initial=0.0), self.born_p.max(initial=0.0))
+        return (math.exp(high) - math.exp(low)) * largest
+
+    def guesses(self) -> Iterator[float]:
+        """Factors that make the longest points, or the largest deaths, equal."""
+        for i, j in self.longest():
+            yield math.log(self.u_q[j] / self.u_p[i])
+            yield math.log(self.Q[j, 1] / self.P[i, 1])
+
+    def range(self, best: float) -> tuple[float, float]:
+        longest_p, longest_q = self.u_p.max(initial=0.0), self.u_q.max(initial=0.0)
+        last_p, last_q = self.born_p.max(initial=0.0), self.born_q.max(initial=0.0)
+        tops = [(best + q) / p for p, q in ((longest_p, longest_q), (last_p, last_q)) if p > 0]
+        if not tops:
+            return 0.0, -1.0
+        highest = math.log(max(min(tops), np.finfo(float).tiny))
+        return highest - _LOG_FACTORS, highest
+
+    def essential_bound(self, low: float, high: float) -> float:
+        if len(self.born_p) == 0:
+            return -math.inf
+        return float(_apart(self.born_p, self.born_q, low, high).max())
+
+    def lower_costs(self, low: float, high: float) -> FloatArray:
+        return np.maximum(
+            _apart(self.P[:, None, 0], self.Q[:, 0], low, high),
+            _apart(self.P[:, None, 1], self.Q[:, 1], low, high),
+        )
+
+    def lower_diagonal(self, low: float) -> FloatArray:
+        return math.exp(low) * self.u_p
+
+
+def _size(half_lengths: FloatArray, births: FloatArray) -> float:
+    """Longest half persistence, or extent of the essential births."""
+    return float(max(half_lengths.max(initial=0.0), np.ptp(births) if len(births) else 0.0))
+
+
+def _apart(p: FloatArray, q: FloatArray, low: float, high: float) -> FloatArray:
+    """Least distance of ``q`` from multiples of ``p``, not negative, by factors of a range."""
+    return np.maximum(np.maximum(math.exp(low) * p - q, q - math.exp(high) * p), 0.0)

@@ -179,7 +179,7 @@ class DendrogramDisplay(Display):
             xlim=(-0.6, n - 0.4),
             ylim=(low, top),
             xlabel="mode",
-            ylabel="height of the pass above\nthe highest mode (nats)",
+            ylabel="height of the saddle above\nthe highest mode (nats)",
         )
         ax.set_xticks(range(n), [str(mode) for mode in order])
         if n > _CROWDED_MODES:

@@ -273,7 +273,7 @@ class MixtureDensityDisplay(Display):
                 label = None if i else "merge tree"
                 ax.plot(*path.T, ":", color="black", lw=1.5, label=label, zorder=3)
         if len(self.saddles):
-            ax.plot(*self.saddles.T, "x", color="black", ms=7, mew=2, label="pass", zorder=4)
+            ax.plot(*self.saddles.T, "x", color="black", ms=7, mew=2, label="saddle", zorder=4)
         clusters = np.unique(self.mode_labels)
         for k, name in zip(clusters, cluster_names(clusters), strict=True):
             look = cluster_style(k) | {"linestyle": ""}

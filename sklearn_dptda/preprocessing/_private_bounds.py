@@ -23,6 +23,7 @@ from sklearn_dptda.privacy import (
     pure_rho,
 )
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
+from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.rows._estimator import ROW_PARAMETERS, PrivateRowsEstimator, many_clipped
 from sklearn_dptda.rows._intervals import CUBE, private_cubes
 from sklearn_dptda.rows._rows import Rows, count_beyond
@@ -109,6 +110,8 @@ class PrivateBounds(PrivateRowsEstimator):
         "start": ["array-like", None],
     }
 
+    _n_seeds = 1
+
     def __init__(
         self,
         epsilon: float = 0.1,
@@ -150,7 +153,9 @@ class PrivateBounds(PrivateRowsEstimator):
         """
         if parts_elsewhere(X) is not None or self.groups is not None or not _are_clouds(X):
             return super().fit(X)
-        return self._warned(self._fit_clouds(X))
+        for remark in self._fit_clouds(X):
+            warn_caller(remark)
+        return self
 
     def _fit_clouds(self, given: Any) -> list[str]:
         """Release a box around the points of clouds; what to warn of is returned."""
@@ -190,9 +195,6 @@ class PrivateBounds(PrivateRowsEstimator):
     def _public_bounds(self, n_features: int) -> Any:
         """The public start, or None, checked against the number of columns."""
         return None if self.start is None else check_bounds(self.start, n_features, "start")
-
-    def _n_seeds(self) -> int:
-        return 1
 
     def _release(self, rows: Rows, guarantee: PrivacyGuarantee, *seeds: Any) -> list[str]:
         noise, epsilon = NoiseSource(seeds[0]), self._of_row(float(self.epsilon))

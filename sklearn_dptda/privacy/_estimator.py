@@ -3,14 +3,23 @@
 import copy
 import math
 import secrets
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from html import escape
+from types import FrameType
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
+import sklearn.pipeline
 from sklearn.base import BaseEstimator
+from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils import Tags, get_tags
 
 from sklearn_dptda._typing import Adjacency
@@ -23,7 +32,6 @@ from sklearn_dptda.privacy._parameters import (
     quoted,
     validate_quoting,
 )
-from sklearn_dptda.privacy._pipeline_steps import learners_before
 from sklearn_dptda.privacy._release_key import ReleaseKey, Turn, next_turn
 from sklearn_dptda.privacy._warnings import PrivacyLeakWarning, PrivacyLedgerError, warn_caller
 
@@ -77,7 +85,7 @@ class PrivacyTags:
 class PrivateTags(Tags):
     """scikit-learn's tags and those of privacy."""
 
-    privacy: PrivacyTags = field(default_factory=PrivacyTags)
+    privacy: Any = field(default_factory=PrivacyTags)
 
 
 def is_private(estimator: BaseEstimator) -> bool:
@@ -187,7 +195,7 @@ class PrivateEstimatorMixin(BaseEstimator):
     def _releasing_method(self) -> str:
         return get_tags(self).privacy.releases
 
-    def _check_epsilon(self, parts: int = 1) -> None:
+    def _check_epsilon(self, parts: float = 1) -> None:
         """Refuse losses that are finite and beyond what noise of equal parts can be scaled to."""
         least, most = parts * _EPSILON_RANGE[0], _EPSILON_RANGE[1]
         if not (least <= self.epsilon <= most or math.isinf(self.epsilon)):
@@ -328,3 +336,82 @@ def _budget(accountant: PrivacyAccountant | None) -> str:
     except PrivacyLedgerError as error:
         return f"Budget of {total}; its ledger cannot be read: {error}"
     return f"Budget of {total}; left: epsilon={left.epsilon:.6g}, delta={left.delta:.6g}."
+
+
+# MERGED privacy._pipeline_steps: Which steps of a pipeline learn from records without privacy.
+
+
+def learners_in(steps: Iterable[Any], public: bool = False) -> tuple[list[str], bool]:
+    """Names of the steps that learn records without privacy, and whether the output is public.
+
+    ``public`` says so of the input. What follows a release in ``transform`` is post-processing.
+    """
+    names: list[str] = []
+    for step in steps:
+        found, public = _learners(step, public)
+        names += found
+    return names, public
+
+
+def _learners(step: Any, public: bool) -> tuple[list[str], bool]:
+    if step is None or isinstance(step, str):
+        return [], public
+    if isinstance(step, Pipeline):
+        return learners_in([part for _, part in step.steps], public)
+    if isinstance(step, FeatureUnion | ColumnTransformer):
+        listed = getattr(step, "transformers", None) or step.transformer_list
+        parts = [part for _, part, *_ in listed]
+        # What is in no column of the list goes through the remainder.
+        parts.append(getattr(step, "remainder", "drop"))
+        each = [_learners(part, public) for part in parts if part != "drop"]
+        names = [name for found, _ in each for name in found]
+        return names, all(after for _, after in each) and (public or len(each) > 0)
+    if isinstance(step, BaseSearchCV):
+        return _learners(step.estimator, public)
+    if hasattr(step, "_releasing_method"):
+        return [], public or step._releasing_method() == "transform"
+    return [type(step).__name__] * (not public and _learns(step)), public
+
+
+def _learns(step: Any) -> bool:
+    """Whether ``fit`` keeps what records say; estimators of this package know it themselves."""
+    if hasattr(step, "_learns_records"):
+        return bool(step._learns_records())
+    # Constants are the caller's, and a frozen step has learnt before.
+    constant = isinstance(step, SimpleImputer) and step.strategy == "constant"
+    # A public list of categories teaches nothing either, nor does the number of columns.
+    listed = not isinstance(getattr(step, "categories", "auto"), str)
+    quiet = constant or listed or isinstance(step, FrozenEstimator | PolynomialFeatures)
+    return bool(get_tags(step).requires_fit and not quiet)
+
+
+def learners_before(estimator: Any) -> list[str]:
+    """Names of what has learnt records in the pipelines that are fitting this estimator now.
+
+    An estimator does not know its pipeline: the calls that lead here do. Where a step is fitted in
+    a thread or process of its own, nothing is found.
+    """
+    names: list[str] = []
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_filename == sklearn.pipeline.__file__:
+            pipeline = frame.f_locals.get("self")
+            if isinstance(pipeline, Pipeline) and frame.f_code.co_name.startswith("fit"):
+                names = learners_in(_before(pipeline, estimator))[0] + names
+        frame = frame.f_back
+    return names
+
+
+def _before(pipeline: Pipeline, estimator: Any) -> list[Any]:
+    """Steps before the one that is the estimator, or holds it, or a copy where fits are cached."""
+    steps = [part for _, part in pipeline.steps]
+    held = [[part, *_values(part)] for part in steps]
+    for same in (lambda part: part is estimator, lambda part: type(part) is type(estimator)):
+        for place, parts in enumerate(held):
+            if any(map(same, parts)):
+                return steps[:place]
+    return []
+
+
+def _values(part: Any) -> Iterable[Any]:
+    return part.get_params(deep=True).values() if hasattr(part, "get_params") else ()

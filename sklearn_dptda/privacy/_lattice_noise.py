@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
 from sklearn_dptda.privacy._noise import NoiseSource
 
-# Vectors that are drawn at a time, since most of a cube lies outside its ball in many dimensions.
-_VECTORS_PER_BATCH = 1 << 16
+# Vectors that are drawn together, at most.
+_MAX_BATCH = 1 << 16
 
 
 def lattice_noise(
@@ -29,12 +29,16 @@ def lattice_noise(
         # Rounded up: no loss of a last digit.
         return noise.discrete_laplace(ROUND_UP / rate, shape)
     d = shape[1]
+    cubes_per_ball = 1.0
+    if norm == "l2":
+        cubes_per_ball = 2.0**d * math.gamma(d / 2 + 1) / math.pi ** (d / 2)
 
     def in_ball(missing: int) -> NDArray[np.int64]:
-        # Enough for what is kept of the cubes, and little more.
-        wanted = min(int(missing * _cubes_per_ball(norm, d) * 1.1) + 16, _VECTORS_PER_BATCH)
+        # Enough for what is kept of the cube, and little more.
+        wanted = min(int(missing * cubes_per_ball * 1.1) + 16, _MAX_BATCH)
         radii = cube_radii(noise, rate, wanted, d)
-        points = _in_cubes(noise, radii, d)
+        # Uniform integer points of cubes around zero.
+        points = _below(noise, np.repeat(2 * radii + 1, d)).reshape(-1, d) - radii[:, None]
         if norm == "linf":
             return points
         return points[(points.astype(float) ** 2).sum(axis=1) <= radii.astype(float) ** 2]
@@ -51,12 +55,6 @@ def _until(size: int, some: Callable[[int], NDArray[np.int64]]) -> NDArray[np.in
     return np.concatenate(batches)
 
 
-def _cubes_per_ball(norm: str, d: int) -> float:
-    if norm == "linf":
-        return 1.0
-    return 2.0**d * math.gamma(d / 2 + 1) / math.pi ** (d / 2)
-
-
 def cube_radii(noise: NoiseSource, rate: float, size: int, d: int) -> NDArray[np.int64]:
     """Integers ``k`` with probability proportional to ``(2 k + 1)**d * exp(-rate * k)``.
 
@@ -66,9 +64,7 @@ def cube_radii(noise: NoiseSource, rate: float, size: int, d: int) -> NDArray[np
     """
 
     def accepted(missing: int) -> NDArray[np.int64]:
-        k = _geometric(noise, rate, missing)
-        for _ in range(d):
-            k += _geometric(noise, rate, missing)
+        k = np.sum([_geometric(noise, rate, missing) for _ in range(d + 1)], axis=0)
         for i in range(1, d + 1):
             # (2 k + 1) / (2 k + 2 i): exact, by integers.
             k = k[_below(noise, 2 * (k + i)) < 2 * k + 1]
@@ -87,14 +83,8 @@ def _geometric(noise: NoiseSource, rate: float, size: int) -> NDArray[np.int64]:
     return _until(size, not_negative)
 
 
-def _in_cubes(noise: NoiseSource, radii: NDArray[np.int64], d: int) -> NDArray[np.int64]:
-    """Uniform integer points of cubes around zero."""
-    sides = np.repeat(2 * radii + 1, d)
-    return _below(noise, sides).reshape(-1, d) - radii[:, None]
-
-
 def _below(noise: NoiseSource, limits: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Integers uniform from zero to below each limit, exactly, by rejection."""
+    """Integers from zero to below each limit, exactly uniform, by rejection."""
     shift = (64 - np.frexp(limits.astype(float))[1]).astype(np.uint64)
     uniform = np.empty(len(limits), dtype=np.int64)
     missing = np.arange(len(limits))

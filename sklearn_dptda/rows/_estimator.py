@@ -1,7 +1,7 @@
 """The base of estimators that pay once, in ``fit``, and learn from private rows."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, Self
@@ -82,6 +82,9 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         "bounds_share": [Interval(Real, 0, 1, closed="neither")],
     }
 
+    # Seeds of a fit: one for its noise, and one for randomness that is public.
+    _n_seeds = 2
+
     # The road of every fit, from the table to the release.
 
     @fill_doc
@@ -95,7 +98,9 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         if (parts := parts_elsewhere(X)) is not None:
             return self.fit_chunks(parts)
         self._check_parameters()
-        return self._warned(self._pay_and_learn(self._rows_of(X)))
+        for remark in self._pay_and_learn(self._rows_of(X)):
+            warn_caller(remark)
+        return self
 
     @fill_doc
     def fit_chunks(self, chunks: Chunks) -> Self:
@@ -121,7 +126,10 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         """
         self._check_parameters()
         check = partial(self._check_table, ensure_min_samples=0)
-        return self._warned(self._pay_and_learn(open_chunks(self, chunks, check, self._coding())))
+        rows = open_chunks(self, chunks, check, self._coding())
+        for remark in self._pay_and_learn(rows):
+            warn_caller(remark)
+        return self
 
     def _check_parameters(self) -> None:
         """Refuse parameters, before a record is read."""
@@ -136,11 +144,8 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
 
     def _rows_of(self, X: Any) -> Rows:
         """Rows in memory of a table, those of each group beyond the first ones left out."""
-        (table,) = self._first_rows([X])
+        (table,) = first_rows([X], self.groups, self.rows_per_group)
         return Rows.of_array(*self._check_table(table))
-
-    def _first_rows(self, tables: Iterable[Any]) -> Iterator[Any]:
-        return first_rows(tables, self.groups, self.rows_per_group)
 
     def _check_table(self, table: Any, **options: Any) -> tuple[FloatArray, Columns]:
         """Rows and columns; what columns do not allow is refused before other rows are read."""
@@ -163,7 +168,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         error.
         """
         guarantee = self._after_steps(self._guarantee_of(rows, **known))
-        with self._paid(guarantee, self._n_seeds()) as seeds:
+        with self._paid(guarantee, self._n_seeds) as seeds:
             self._forget()
             try:
                 remarks = self._release(rows, guarantee, *seeds)
@@ -173,19 +178,10 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
             self.privacy_guarantee_ = guarantee
         return remarks
 
-    def _n_seeds(self) -> int:
-        """Seeds of a fit: one for its noise, and one for randomness that is public."""
-        return 2
-
     def _forget(self) -> None:
         """Remove what an earlier fit learnt."""
         for name in [n for n in vars(self) if n.endswith("_") and n not in _LEARNT_FROM_COLUMNS]:
             delattr(self, name)
-
-    def _warned(self, remarks: list[str]) -> Self:
-        for remark in remarks:
-            warn_caller(remark)
-        return self
 
     def _of_row(self, loss: float) -> float:
         """Loss of one row, of which all rows of a person lose the whole."""

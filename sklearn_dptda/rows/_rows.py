@@ -9,8 +9,7 @@ import numpy as np
 
 from sklearn_dptda._typing import FloatArray, Parts
 from sklearn_dptda.privacy._estimator import silent_arithmetic
-from sklearn_dptda.utils._frames import Columns
-from sklearn_dptda.utils._reading import without_quotes, without_values
+from sklearn_dptda.utils._frames import Columns, without_quotes, without_values
 
 BATCH = 1 << 15
 # Rows and numbers that are computed with at a time: they fit a cache, and their memory is used

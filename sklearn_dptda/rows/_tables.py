@@ -17,8 +17,14 @@ from sklearn.utils.validation import validate_data
 from sklearn_dptda._typing import Chunks, FloatArray
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.rows._rows import BATCH, CHANGED, Rows, Tally, checksum, slices
-from sklearn_dptda.utils._frames import Columns, frame_library, parts_elsewhere, refuse_lossy
-from sklearn_dptda.utils._reading import NOT_FINITE, without_quotes
+from sklearn_dptda.utils._frames import (
+    NOT_FINITE,
+    Columns,
+    frame_library,
+    parts_elsewhere,
+    refuse_lossy,
+    without_quotes,
+)
 
 # NaN, None and lists are none of these, or differ from themselves.
 _IDS = (str, bytes, Real)
@@ -113,7 +119,8 @@ def open_chunks(
         if len(getattr(chunks, "shape", ())) == 2:
             raise ValueError("chunks is one table: pass it to fit, or as [X].")
         with without_quotes("a chunk"):
-            parts = _Stream(chunks, estimator._first_rows)
+            first = partial(first_rows, groups=estimator.groups, most=estimator.rows_per_group)
+            parts = _Stream(chunks, first)
     elif estimator.groups is not None:
         raise ValueError(_GROUPS_ELSEWHERE)
     head = getattr(parts, "head", None)

@@ -4,6 +4,7 @@ Error bounds and floors of private diagrams, clouds that attain sensitivities, s
 spaces, accuracy bounds and optimal mechanisms, as the papers print them or as they follow.
 """
 
+from sklearn_dptda.metric_privacy._entropic_scale import ScaleBounds, entropic_scale
 from sklearn_dptda.theory._accuracy_bounds import AccuracyBounds, accuracy_bounds
 from sklearn_dptda.theory._closed_form_scales import (
     baire_diametric_scale,
@@ -13,15 +14,20 @@ from sklearn_dptda.theory._closed_form_scales import (
     normed_scale,
 )
 from sklearn_dptda.theory._detection_limit import DetectionLimit, detection_limit
-from sklearn_dptda.theory._doubling_scale import doubling_scale
-from sklearn_dptda.theory._error_floors import bottleneck_error_floor, mean_error_floor
-from sklearn_dptda.theory._optimal_mechanism import optimal_mechanism
-from sklearn_dptda.theory._outer_scale import diametric_scale, outer_scale, packing_number
-from sklearn_dptda.theory._published_errors import (
+from sklearn_dptda.theory._diagram_errors import (
+    bottleneck_error_floor,
+    mean_error_floor,
     published_error_bound,
     published_error_floor,
     sampling_error_bound,
 )
+from sklearn_dptda.theory._finite_scales import (
+    diametric_scale,
+    doubling_scale,
+    outer_scale,
+    packing_number,
+)
+from sklearn_dptda.theory._optimal_mechanism import optimal_mechanism, privacy_parameter
 from sklearn_dptda.theory._worst_cases import (
     cech_midpoint_case,
     cech_worst_case,
@@ -34,6 +40,7 @@ from sklearn_dptda.theory._worst_cases import (
 __all__ = [
     "AccuracyBounds",
     "DetectionLimit",
+    "ScaleBounds",
     "accuracy_bounds",
     "baire_diametric_scale",
     "baire_scale",
@@ -46,6 +53,7 @@ __all__ = [
     "dtm_midpoint_case",
     "dtm_worst_case",
     "dtm_worst_case_loop",
+    "entropic_scale",
     "lipschitz_scale",
     "mean_error_floor",
     "measure_scale",
@@ -53,6 +61,7 @@ __all__ = [
     "optimal_mechanism",
     "outer_scale",
     "packing_number",
+    "privacy_parameter",
     "published_error_bound",
     "published_error_floor",
     "sampling_error_bound",

@@ -1,6 +1,12 @@
-"""Accuracy that some private mechanism attains, by the theorems with their constants."""
+"""Accuracy that no private mechanism beats, and that some mechanism attains, with constants.
+
+Proof: doc/theory/metric_geometry.md, "No mechanism is more accurate".
+Proof: doc/theory/metric_geometry.md, "Some mechanism is as accurate".
+Proof: doc/theory/metric_geometry.md, "Two of the paper's questions".
+"""
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -8,106 +14,26 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_dptda._docs import fill_doc
-from sklearn_dptda.metric_privacy._entropic_scale import entropic_scale
+from sklearn_dptda._typing import FloatArray
+from sklearn_dptda.metric_privacy._entropic_scale import ScaleBounds, entropic_scale
 from sklearn_dptda.metric_privacy._exponential import MetricExponentialMechanism
 from sklearn_dptda.metric_privacy._finite_laws import worst_cost
 from sklearn_dptda.metric_privacy._finite_metrics import (
+    Traversal,
     check_alpha,
     check_pair,
     is_ultrametric,
     rows_at_a_time,
 )
-from sklearn_dptda.metric_privacy._packing import Traversal
-from sklearn_dptda.metric_privacy._scale_bounds import ScaleBounds
 from sklearn_dptda.metric_privacy._ultrametric import UltrametricMechanism
+from sklearn_dptda.theory._finite_scales import diametric_scale
 from sklearn_dptda.theory._optimal_mechanism import solve
-from sklearn_dptda.theory._outer_scale import diametric_scale
 from sklearn_dptda.utils._distances import farthest_first
 
-# Sums of exp(-k / 6) and of k exp(-k / 6) over k = 1, 2, ...
-_SUM = 1 / math.expm1(1 / 6)
-_MOMENT = _SUM * (1 + _SUM)
-# The output is r or more from the class of the input with no more than _TAIL exp(-alpha r / 6).
-_TAIL = math.exp(1 / 3) / -math.expm1(-1 / 6)
-_RELAXED = 7 * _TAIL ** (6 / 7)
-# Sum of exp(k / 3 - 5 (k - 1) / 14) over shells k = 1, 2, ...: as many outputs, as likely and far.
-_SHELLS = math.exp(5 / 14) / math.expm1(1 / 42)
-
-
-def upper_bounds(D1, D2, alpha):
-    """Each bound by its name; a constant output is the trivial branch of Theorem 4.2.
-
-    Those that are named by metrics are proved in the project's theory of metric privacy.
-    """
-    s = entropic_scale(D1, D2, alpha=alpha / 3).upper
-    s_o = diametric_scale(D1, D2, alpha=alpha / 7).upper
-    bounds = {"constant": float(D2.max(axis=1).min())}
-    if D1 is D2:
-        bounds["Lemma 4.1"] = bound_of_net(s, alpha)
-        bounds["one metric"] = 21 * s + _SHELLS * s_o
-    if is_ultrametric(D2):
-        bounds["Theorem 5.1"] = s + _RELAXED * s_o
-    bounds["two metrics"] = bound_of_clusters(s, s_o, len(Traversal(D2).net(s)))
-    return bounds
-
-
-def bound_of_net(s, alpha):
-    """What the exponential mechanism on a net errs, at the entropic scale of ``alpha / 3``."""
-    return 6 * s + math.exp((1 - alpha * s) / 2) * (6 * s * _SUM + _MOMENT / alpha)
-
-
-def bound_of_clusters(s, s_o, n_centres):
-    """What the relaxed law on random clusters errs, around the centres of a net at ``s``."""
-    harmonic = float((1 / np.arange(1, n_centres + 1)).sum())
-    return s * (1 + 2 * harmonic) + math.e * _SHELLS * s_o
-
-
-# Accuracy that no private mechanism beats: by pairs of points and by packings.
-
-# Most points of which all balls are intersected.
-_MOST_MET = 600
-
-
-def by_pairs(D1, D2, alpha):
-    """Largest ``D2 / (1 + exp(alpha D1))``: an output near both of two points is near neither."""
-    decay = np.exp(-alpha * D1)
-    return float((D2 * decay / (1 + decay)).max())
-
-
-def by_packings(D1, D2, alpha):
-    """Largest ``g (1 - 1 / sum over y of exp(-alpha D1[x, y]))`` found, for points ``x``.
-
-    Open balls of accuracy of radius ``g`` around the ``y`` are disjoint. Each holds the output for
-    its own centre with a probability of ``1 - A / g`` at least, and that for ``x`` with
-    ``exp(-alpha D1[x, y])`` times as much. Packings are nets of a farthest-first traversal.
-    """
-    order, radii = farthest_first(meeting_radii(D2).__getitem__, len(D2))
-    sums = np.cumsum(np.exp(-alpha * D1[:, order]), axis=1).max(axis=0)
-    # Of one point, the first of the order, nothing follows.
-    return float((radii[1:] * (1 - 1 / sums[1:])).max(initial=0.0))
-
-
-def meeting_radii(D2):
-    """Radius up to which the open balls around two points are disjoint.
-
-    Half their distance at least, as far as one has to go from both to meet in a third point else,
-    and all of their distance on an ultrametric space.
-    """
-    if is_ultrametric(D2):
-        return D2
-    n = len(D2)
-    if n > _MOST_MET:
-        return D2 / 2
-    part = rows_at_a_time(n * n)
-    return np.concatenate(
-        [np.maximum(D2[i : i + part, None], D2).min(axis=2) for i in range(0, n, part)]
-    )
-
-
-# How accurate a private mechanism can be, and how accurate ours are.
-
 # Programs of more points take more than a few seconds.
-_MOST_SOLVED = 40
+_MAX_POINTS_SOLVED = 40
+# All balls of accuracy are intersected up to this number of points: cubic time.
+_MAX_POINTS_INTERSECTED = 600
 
 
 @dataclass(frozen=True)
@@ -158,7 +84,7 @@ class AccuracyBounds:
         """Largest of what is proved: the optimum where it is known."""
         return self.lower if self.optimum is None else self.optimum
 
-    def __str__(self):
+    def __str__(self) -> str:
         rows = [(f"no mechanism below: {name}", v) for name, v in self.lower_bounds.items()]
         if self.optimum is not None:
             rows.append(("best, linear program", self.optimum))
@@ -242,7 +168,10 @@ def accuracy_bounds(
     alpha = check_alpha(alpha)
     entropic = entropic_scale(D1, D2, alpha=2 * alpha)
     diametric = diametric_scale(D1, D2, alpha=2 * alpha)
-    solved = optimum is True or (optimum == "auto" and len(D1) <= _MOST_SOLVED)
+    best = None
+    if optimum is True or (optimum == "auto" and len(D1) <= _MAX_POINTS_SOLVED):
+        with suppress(RuntimeError):  # where the solver gives up
+            _, best = solve(D1, D2, alpha)
     return AccuracyBounds(
         alpha=alpha,
         entropic=entropic,
@@ -253,21 +182,13 @@ def accuracy_bounds(
             "pairs": by_pairs(D1, D2, alpha),
             "packings": by_packings(D1, D2, alpha),
         },
-        upper_bounds=upper_bounds(D1, D2, alpha),
-        optimum=_solved(D1, D2, alpha) if solved else None,
+        upper_bounds=_upper_bounds(D1, D2, alpha),
+        optimum=best,
         attained=_attained(D1, D2, alpha),
     )
 
 
-def _solved(D1, D2, alpha):
-    """Value of the linear program; None where the solver gives up."""
-    try:
-        return solve(D1, D2, alpha)[1]
-    except RuntimeError:
-        return None
-
-
-def _attained(D1, D2, alpha):
+def _attained(D1: FloatArray, D2: FloatArray, alpha: float) -> dict[str, float]:
     accuracies = {}
     if is_ultrametric(D1) or is_ultrametric(D2):
         accuracies["ultrametric"] = UltrametricMechanism(D1, alpha, accuracy=D2).fit().accuracy_
@@ -275,3 +196,75 @@ def _attained(D1, D2, alpha):
         mechanism = MetricExponentialMechanism(alpha, "precomputed", D1, rate=rate).fit()
         accuracies[rate] = worst_cost(mechanism.log_probability(D1), D2)
     return accuracies
+
+
+def _upper_bounds(D1: FloatArray, D2: FloatArray, alpha: float) -> dict[str, float]:
+    """Each bound by its name; a constant output is the trivial branch of Theorem 4.2."""
+    s = entropic_scale(D1, D2, alpha=alpha / 3).upper
+    s_o = diametric_scale(D1, D2, alpha=alpha / 7).upper
+    bounds = {"constant": float(D2.max(axis=1).min())}
+    if D1 is D2:
+        bounds["Lemma 4.1"] = bound_of_net(s, alpha)
+        bounds["one metric"] = 21 * s + _SHELLS * s_o
+    if is_ultrametric(D2):
+        # The released class is at a distance of r or more from the input with a probability of at
+        # most tail * exp(-alpha r / 6), the sum of a geometric series.
+        tail = math.exp(1 / 3) / -math.expm1(-1 / 6)
+        bounds["Theorem 5.1"] = s + 7 * tail ** (6 / 7) * s_o
+    bounds["two metrics"] = bound_of_clusters(s, s_o, len(Traversal(D2).net(s)))
+    return bounds
+
+
+# Sum of exp(k / 3 - 5 (k - 1) / 14) over shells k = 1, 2, ... of width 1 / alpha around the input:
+# how many outputs they hold, times how likely and how far these are.
+_SHELLS = math.exp(5 / 14) / math.expm1(1 / 42)
+
+
+def bound_of_net(s: float, alpha: float) -> float:
+    """Error of the exponential mechanism on a net, at the entropic scale of ``alpha / 3``."""
+    # Sums of exp(-k / 6) and of k exp(-k / 6) over k = 1, 2, ...
+    sum_0 = 1 / math.expm1(1 / 6)
+    sum_1 = sum_0 * (1 + sum_0)
+    return 6 * s + math.exp((1 - alpha * s) / 2) * (6 * s * sum_0 + sum_1 / alpha)
+
+
+def bound_of_clusters(s: float, s_o: float, n_centres: int) -> float:
+    """Error of the relaxed law on random clusters, around the centres of a net at ``s``."""
+    harmonic = float((1 / np.arange(1, n_centres + 1)).sum())
+    return s * (1 + 2 * harmonic) + math.e * _SHELLS * s_o
+
+
+def by_pairs(D1: FloatArray, D2: FloatArray, alpha: float) -> float:
+    """Largest ``D2 / (1 + exp(alpha D1))``: an output near both of two points is near neither."""
+    decay = np.exp(-alpha * D1)
+    return float((D2 * decay / (1 + decay)).max())
+
+
+def by_packings(D1: FloatArray, D2: FloatArray, alpha: float) -> float:
+    """Largest ``g (1 - 1 / sum over y of exp(-alpha D1[x, y]))`` found, for points ``x``.
+
+    Open balls of accuracy of radius ``g`` around the ``y`` are disjoint. Each holds the output for
+    its own centre with a probability of ``1 - A / g`` at least, and that for ``x`` with
+    ``exp(-alpha D1[x, y])`` times as much. Packings are nets of a farthest-first traversal.
+    """
+    order, radii = farthest_first(meeting_radii(D2).__getitem__, len(D2))
+    sums = np.cumsum(np.exp(-alpha * D1[:, order]), axis=1).max(axis=0)
+    # Nothing follows from one point, the first of the order.
+    return float((radii[1:] * (1 - 1 / sums[1:])).max(initial=0.0))
+
+
+def meeting_radii(D2: FloatArray) -> FloatArray:
+    """Radius up to which the open balls around two points are disjoint.
+
+    At least half their distance; else as far as one has to go from both to meet in a third point,
+    and all of their distance on an ultrametric space.
+    """
+    if is_ultrametric(D2):
+        return D2
+    n = len(D2)
+    if n > _MAX_POINTS_INTERSECTED:
+        return D2 / 2
+    part = rows_at_a_time(n * n)
+    return np.concatenate(
+        [np.maximum(D2[i : i + part, None], D2).min(axis=2) for i in range(0, n, part)]
+    )

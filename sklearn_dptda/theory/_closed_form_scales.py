@@ -1,4 +1,7 @@
-"""Scales of infinite spaces and of words, in closed form."""
+"""Scales of infinite spaces and of words, in closed form.
+
+Proof: doc/theory/metric_geometry.md, "Infinite spaces".
+"""
 
 import math
 from typing import Literal
@@ -7,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_dptda._docs import fill_doc
-from sklearn_dptda.metric_privacy._finite_metrics import check_alpha
-from sklearn_dptda.metric_privacy._scale_bounds import ScaleBounds, exactly
+from sklearn_dptda._typing import FloatArray
+from sklearn_dptda.metric_privacy._entropic_scale import ScaleBounds, exactly
+from sklearn_dptda.metric_privacy._finite_metrics import ROUNDING, check_alpha
 from sklearn_dptda.privacy._parameters import quoted
 
 _NORMS = ("l1", "l2", "linf")
@@ -41,13 +45,9 @@ def normed_scale(
 
     Notes
     -----
-    In the maximum norm a ball of radius ``(k - 1) s / 2`` holds up to
-    ``k ** n_dims`` points that are more than ``s`` apart, and ``k = 2`` is
-    critical: the scale is ``2 log(2) n_dims / alpha``, or the diameter where
-    that is less. In any norm, volumes give at most ``2 n_dims / alpha``, and a
-    ball of radius ``r`` that is all in the space shows ``r exp(-alpha r /
-    n_dims)`` to be too small; two opposite points show ``2 log(2) / alpha``.
-    So the scale is of the order ``min(n_dims / alpha, diameter)``.
+    In the maximum norm it is ``2 log(2) n_dims / alpha``, or the diameter where
+    that is less. In any norm it is of the order ``min(n_dims / alpha, diameter)``,
+    by volumes: :doc:`proof </theory/metric_geometry>`.
 
     References
     ----------
@@ -93,16 +93,9 @@ def measure_scale(n_dims: int, *, alpha: float = 1.0) -> ScaleBounds:
 
     Notes
     -----
-    *Lower.* In each of ``k ** n_dims`` cells of side ``h = 1 / k`` the mass of
-    the cell sits at one of two atoms, ``h / 4`` from its middle and ``h / 2``
-    apart. By Gilbert and Varshamov ``exp(0.13 k ** n_dims)`` of these measures
-    differ in more than a quarter of the cells: they are ``h / 8`` apart, all
-    within ``h / 4`` of the middles. That is more than ``exp(alpha h / 4)`` once
-    ``k ** (n_dims + 1) > 1.92 alpha``. Or two opposite atoms. *Upper.* Lemma
-    A.1 with middles of cells and nearest multiples: ``4 ** (n ** n_dims)``
-    measures have all within ``1 / n``, so that no more are ``2 / n`` apart. That
-    is at most ``exp(alpha / n)``, which balls of radius ``1 / n`` and more may
-    hold, while ``n ** (n_dims + 1) <= alpha / log 4``.
+    Not below ``1 / (8 k)`` for the least ``k`` with ``k ** (n_dims + 1) > 1.92
+    alpha``, and not above ``2 / n`` for ``n ** (n_dims + 1) <= alpha / log 4``:
+    :doc:`proof </theory/metric_geometry>`.
 
     References
     ----------
@@ -135,16 +128,9 @@ def lipschitz_scale(n_dims: int, *, alpha: float = 1.0) -> ScaleBounds:
 
     Notes
     -----
-    *Lower.* Bumps of height ``1 / (2 k)``, upwards or downwards, in each of
-    ``k ** n_dims`` cells: ``2 ** (k ** n_dims)`` functions, ``1 / k`` apart,
-    within ``1 / (2 k)`` of zero; more than ``exp(alpha / (2 k))`` once
-    ``k ** (n_dims + 1) > alpha / (2 log 2)``. Or two opposite functions.
-    *Upper.* Values at the middles of ``m ** n_dims`` cells, rounded down to
-    multiples of ``1 / m``, on a way through all of them from the cell at 0: two
-    possible first values, and at most three next ones. Functions that agree in
-    them are less than ``2 / m`` apart. ``3 ** (m ** n_dims)`` is at most
-    ``exp(alpha / m)``, which balls of radius ``1 / m`` and more may hold, while
-    ``m ** (n_dims + 1) <= alpha / log 3``.
+    Not below ``1 / k`` for the least ``k`` with ``k ** (n_dims + 1) > alpha /
+    (2 log 2)``, and not above ``2 / m`` for ``m ** (n_dims + 1) <= alpha / log
+    3``: :doc:`proof </theory/metric_geometry>`.
 
     References
     ----------
@@ -164,13 +150,13 @@ def lipschitz_scale(n_dims: int, *, alpha: float = 1.0) -> ScaleBounds:
     return _between(1 / k, m, alpha, diameter=2.0)
 
 
-def _between(lower, cells, alpha, diameter):
+def _between(lower: float, cells: int, alpha: float, diameter: float) -> ScaleBounds:
     """Bounds of the scale: not below the one of two opposite points, nor above the diameter."""
     opposite = min(2 * math.log(2) / alpha, diameter)
     return ScaleBounds(max(lower, opposite), min(2 / max(cells, 1), diameter))
 
 
-def _check_dims(n_dims):
+def _check_dims(n_dims: int) -> int:
     if n_dims != int(n_dims) or n_dims < 1:
         raise ValueError(f"n_dims must be a positive integer; got {quoted(n_dims)}.")
     return int(n_dims)
@@ -221,11 +207,10 @@ def baire_scale(
     places = np.arange(1, len(f) + 1)
     # Zero after the last place: all words apart.
     values = np.r_[g, 0.0]
-    for j in range(len(f) + 1, 0, -1):
-        before = places[: j - 1]
-        if ((j - before) * math.log(n_letters) <= alpha * f[: j - 1] * (1 + 1e-12)).all():
-            return exactly(values[j - 1])
-    raise AssertionError("at the largest distance all words are one class.")
+    needed = [(j - places[: j - 1]) * math.log(n_letters) for j in range(1, len(f) + 2)]
+    # At the largest distance, that of the first place, all words are one class.
+    enough = [(n <= alpha * f[: len(n)] * (1 + ROUNDING)).all() for n in needed]
+    return exactly(values[enough][-1])
 
 
 def baire_diametric_scale(
@@ -235,10 +220,8 @@ def baire_diametric_scale(
 
     Parameters
     ----------
-    privacy, accuracy : array-like of shape (n_places,)
-        Distances of two words that first differ at the first, the second, ...
-        place; positive, and falling.
-    alpha : float, default=1.0
+    privacy, accuracy, alpha
+        As in :func:`baire_scale`.
 
     Returns
     -------
@@ -269,7 +252,7 @@ def baire_diametric_scale(
     return exactly((g * np.exp(-alpha * f)).max())
 
 
-def _falling(privacy, accuracy):
+def _falling(privacy: ArrayLike, accuracy: ArrayLike) -> tuple[FloatArray, FloatArray]:
     f, g = (np.asarray(side, dtype=float) for side in (privacy, accuracy))
     if f.ndim != 1 or f.shape != g.shape or len(f) == 0:
         raise ValueError("privacy and accuracy must be lists of distances of the same length.")

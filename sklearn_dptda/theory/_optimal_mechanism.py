@@ -1,4 +1,7 @@
-"""The linear program of the most accurate private law of a small space."""
+"""The most accurate private law of a small space, by a linear program, and its parameter.
+
+Proof: doc/theory/metric_privacy.md, "Mechanisms on a public list".
+"""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -6,70 +9,22 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array, csr_array, hstack, vstack
 
 from sklearn_dptda._docs import fill_doc
-from sklearn_dptda.metric_privacy._finite_laws import floored, log_parameter, normalised, worst_cost
-from sklearn_dptda.metric_privacy._finite_mechanism import FiniteMechanism
-from sklearn_dptda.metric_privacy._finite_metrics import check_alpha, check_pair
+from sklearn_dptda._typing import BoolArray, FloatArray
+from sklearn_dptda.metric_privacy._finite_laws import (
+    FiniteMechanism,
+    floored,
+    log_parameter,
+    normalised,
+    worst_cost,
+)
+from sklearn_dptda.metric_privacy._finite_metrics import ROUNDING, check_alpha, check_pair
 
-
-def solve(D1, D2, alpha):
-    """Solution of the program, as the solver leaves it, of shape (n_points, n_points), and cost.
-
-    Minimises the largest expected distance ``D2``; each row of the solution is a law.
-    """
-    n = len(D1)
-    first, second = np.nonzero(_neighbours(D1))
-    # exp(-alpha d) M[x, y] - M[x', y] <= 0 for each pair and each y.
-    count, y = len(first), np.arange(n)
-    rows = (np.arange(count)[:, None] * n + y).ravel()
-    columns = [(side[:, None] * n + y).ravel() for side in (first, second)]
-    factors = np.repeat(np.exp(-alpha * D1[first, second]), n)
-    data = np.r_[factors, -np.ones(count * n)]
-    private = coo_array(
-        (data, (np.r_[rows, rows], np.r_[columns[0], columns[1]])), (count * n, n * n)
-    )
-    sums = csr_array(np.kron(np.eye(n), np.ones(n)))
-    costs = csr_array((D2.ravel(), np.arange(n * n), np.arange(0, n * n + 1, n)), (n, n * n))
-    A = vstack(
-        [
-            hstack([private, csr_array((count * n, 1))]),
-            hstack([costs, csr_array(-np.ones((n, 1)))]),
-        ]
-    )
-    # Where the solver that HiGHS picks gives up, another one of its own finishes.
-    for method in ("highs", "highs-ds", "highs-ipm"):
-        solution = linprog(
-            np.r_[np.zeros(n * n), 1.0],
-            A_ub=A.tocsr(),
-            b_ub=np.zeros(A.shape[0]),
-            A_eq=hstack([sums, csr_array((n, 1))]).tocsr(),
-            b_eq=np.ones(n),
-            method=method,
-        )
-        if solution.status == 0:
-            return solution.x[:-1].reshape(n, n), float(solution.x[-1])
-    raise RuntimeError(f"the linear program was not solved: {solution.message}")
-
-
-def _neighbours(D):
-    """Pairs without a third point between them."""
-    pairs = D > 0
-    slack = 1e-12 * D.max()
-    for middle in range(len(D)):
-        between = D[:, middle, None] + D[middle] <= D + slack
-        # Of two points that nearly coincide neither is between the other and the rest.
-        proper = (D[:, middle, None] > slack) & (D[middle] > slack)
-        pairs &= ~(between & proper)
-    return pairs | ((D == 0) & ~np.eye(len(D), dtype=bool))
-
-
-# The most accurate private mechanisms of small spaces.
-
-# Most points: programs grow with their cube.
-MOST_POINTS = 60
-# Below it, probabilities of a solution are noise of the solver.
-_TINY = 1e-12
-# Points with no larger a loss between them take the law of the first of them.
-_NEAR = 1e-5
+# Points of a program: its time grows with their cube, and more.
+_MAX_POINTS = 60
+# Probabilities of a solution below this are noise of the solver, which is precise to 1e-9 only.
+_LEAST_PROBABILITY = 1e-12
+# Points with no larger a privacy loss between them take the law of the first of them.
+_NEGLIGIBLE_LOSS = 1e-5
 
 
 @fill_doc
@@ -116,15 +71,16 @@ def optimal_mechanism(
     """
     D1, D2 = check_pair(D1, D2)
     alpha = check_alpha(alpha)
-    if len(D1) > MOST_POINTS:
-        raise ValueError(f"at most {MOST_POINTS} points are allowed; got {len(D1)}.")
+    if len(D1) > _MAX_POINTS:
+        raise ValueError(f"at most {_MAX_POINTS} points are allowed; got {len(D1)}.")
+    # Part of the rate that is kept for the repair.
     part = 1e-6
     M, optimum = solve(D1, D2, alpha * (1 - part))
     # A solver's precision cannot tell apart what privacy hardly lets differ.
-    M = M[(alpha * D1 <= _NEAR).argmax(axis=1)]
+    M = M[(alpha * D1 <= _NEGLIGIBLE_LOSS).argmax(axis=1)]
     # At half the rate, whatever the solution is, sums of rows are as private as their terms.
     while part < 0.6:
-        logs = repaired(M, D1, alpha * (1 - part))
+        logs = _repaired(M, D1, alpha * (1 - part))
         if log_parameter(logs, D1) <= alpha:
             break
         part *= 2
@@ -134,8 +90,99 @@ def optimal_mechanism(
     return FiniteMechanism(logs, alpha, worst_cost(logs, D2), optimum, float(D1.max()))
 
 
-def repaired(M, D1, alpha):
+def _repaired(M: FloatArray, D1: FloatArray, alpha: float) -> FloatArray:
     """Private law next to a solution: the least that is Lipschitz and not below it."""
-    logs = np.log(np.maximum(M, _TINY))
+    logs = np.log(np.maximum(M, _LEAST_PROBABILITY))
     raised = np.array([(logs - alpha * row[:, None]).max(axis=0) for row in D1])
     return floored(normalised(raised))
+
+
+def solve(D1: FloatArray, D2: FloatArray, alpha: float) -> tuple[FloatArray, float]:
+    """Solution of the program, as the solver leaves it, of shape (n_points, n_points), and cost.
+
+    Minimises the largest expected distance ``D2``; each row of the solution is a law.
+    """
+    n = len(D1)
+    first, second = np.nonzero(_neighbours(D1))
+    # exp(-alpha d) M[x, y] - M[x', y] <= 0 for each pair and each y.
+    count, y = len(first), np.arange(n)
+    rows = (np.arange(count)[:, None] * n + y).ravel()
+    columns = [(side[:, None] * n + y).ravel() for side in (first, second)]
+    factors = np.repeat(np.exp(-alpha * D1[first, second]), n)
+    data = np.r_[factors, -np.ones(count * n)]
+    private = coo_array(
+        (data, (np.r_[rows, rows], np.r_[columns[0], columns[1]])), (count * n, n * n)
+    )
+    sums = csr_array(np.kron(np.eye(n), np.ones(n)))
+    costs = csr_array((D2.ravel(), np.arange(n * n), np.arange(0, n * n + 1, n)), (n, n * n))
+    A = vstack(
+        [
+            hstack([private, csr_array((count * n, 1))]),
+            hstack([costs, csr_array(-np.ones((n, 1)))]),
+        ]
+    )
+    # Where the solver that HiGHS picks gives up, another one of its own finishes.
+    for method in ("highs", "highs-ds", "highs-ipm"):
+        solution = linprog(
+            np.r_[np.zeros(n * n), 1.0],
+            A_ub=A.tocsr(),
+            b_ub=np.zeros(A.shape[0]),
+            A_eq=hstack([sums, csr_array((n, 1))]).tocsr(),
+            b_eq=np.ones(n),
+            method=method,
+        )
+        if solution.status == 0:
+            return solution.x[:-1].reshape(n, n), float(solution.x[-1])
+    raise RuntimeError(f"the linear program was not solved: {solution.message}")
+
+
+def _neighbours(D: FloatArray) -> BoolArray:
+    """Pairs without a third point between them."""
+    pairs = D > 0
+    slack = ROUNDING * D.max()
+    for middle in range(len(D)):
+        between = D[:, middle, None] + D[middle] <= D + slack
+        # Neither of two points that nearly coincide is between the other and the rest.
+        proper = (D[:, middle, None] > slack) & (D[middle] > slack)
+        pairs &= ~(between & proper)
+    return pairs | ((D == 0) & ~np.eye(len(D), dtype=bool))
+
+
+def privacy_parameter(M: ArrayLike, D: ArrayLike, *, log: bool = False) -> float:
+    """Privacy loss per unit of distance of a finite mechanism.
+
+    Parameters
+    ----------
+    M : array-like of shape (n_points, n_outputs)
+        Probability of each output for each input, or its logarithm.
+    D : array-like of shape (n_points, n_points)
+        Distances of inputs.
+    log : bool, default=False
+        Whether ``M`` holds logarithms.
+
+    Returns
+    -------
+    float
+        ``inf`` where an output is possible for some inputs only.
+
+    Raises
+    ------
+    ValueError
+        If ``M`` is no matrix of probabilities, or ``D`` no metric.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.theory import privacy_parameter
+    >>> round(privacy_parameter([[0.75, 0.25], [0.25, 0.75]], [[0, 2], [2, 0]]), 6)
+    0.549306
+    """
+    D, _ = check_pair(D)
+    logs = np.asarray(M, dtype=float)
+    if not log:
+        if (logs < 0).any() or np.abs(logs.sum(axis=1) - 1).max() > 1e-6:
+            raise ValueError("M must hold probabilities, and each row sum to one.")
+        with np.errstate(divide="ignore"):
+            logs = np.log(logs)
+    if logs.ndim != 2 or len(logs) != len(D) or np.isnan(logs).any():
+        raise ValueError("M must have a row for each point of D.")
+    return log_parameter(logs, D)

@@ -1,4 +1,8 @@
-"""Clouds that attain the sensitivities, and those of the midpoints."""
+"""Clouds that attain the sensitivities, and those of the paper, with midpoints.
+
+Proof: doc/theory/accuracy.md, "Pairs of clouds for the L1 distance-to-measure".
+Proof: doc/theory/accuracy.md, "Čech and Rips complexes".
+"""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -51,11 +55,7 @@ def cech_worst_case(n: int, low: ArrayLike, high: ArrayLike) -> tuple[FloatArray
     -------
     cloud, neighbour : ndarray of shape (n, d)
     """
-    low, high = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
-    cloud = np.tile(low, (n, 1))
-    neighbour = cloud.copy()
-    neighbour[0] = high
-    return cloud, neighbour
+    return _with_moved(n, 1, low, high, n_low=n, to=high)
 
 
 def dtm_worst_case(
@@ -81,13 +81,18 @@ def dtm_worst_case(
     to show, which it does as soon as ``k >= 4``. The set of possible records
     need not be convex: it needs the two corners alone.
     """
-    low, high = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
-    k = neighbour_count(m, n)
-    cloud = np.tile(high, (n, 1))
-    cloud[:k] = low
-    neighbour = cloud.copy()
-    neighbour[:n_moved] = high
-    return cloud, neighbour
+    return _with_moved(n, n_moved, low, high, n_low=neighbour_count(m, n), to=high)
+
+
+def _with_moved(
+    n: int, n_moved: int, low: ArrayLike, high: ArrayLike, *, n_low: int, to: ArrayLike
+) -> tuple[FloatArray, FloatArray]:
+    """Cloud of ``n_low`` points at ``low`` and the others at ``high``, and with some moved."""
+    cloud = np.tile(np.asarray(high, dtype=float), (n, 1))
+    cloud[:n_low] = low
+    moved = cloud.copy()
+    moved[:n_moved] = to
+    return cloud, moved
 
 
 def dtm_worst_case_loop(n: int, low: ArrayLike, high: ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -111,7 +116,7 @@ def dtm_worst_case_loop(n: int, low: ArrayLike, high: ArrayLike) -> tuple[FloatA
     return cloud, neighbour
 
 
-def _spread_directions(n, d):
+def _spread_directions(n: int, d: int) -> FloatArray:
     """Evenly spread unit vectors: alternating signs, circle, Fibonacci sphere."""
     i = np.arange(n)
     if d == 1:
@@ -121,9 +126,9 @@ def _spread_directions(n, d):
         return np.c_[np.cos(angle), np.sin(angle)]
     if d == 3:
         z = 1 - (2 * i + 1) / n
-        angle = np.pi * (1 + 5**0.5) * i
+        golden = np.pi * (1 + 5**0.5) * i
         ring = np.sqrt(1 - z**2)
-        return np.c_[ring * np.cos(angle), ring * np.sin(angle), z]
+        return np.c_[ring * np.cos(golden), ring * np.sin(golden), z]
     raise ValueError("Only dimensions 1, 2 and 3 are laid out.")
 
 
@@ -180,11 +185,7 @@ def dtm_midpoint_case(
             f"n_moved must be from 1 to n // 2 = {n // 2}, the points at low; got "
             f"{quoted(n_moved)}."
         )
-    cloud = np.tile(high, (n, 1))
-    cloud[: n // 2] = low
-    other = cloud.copy()
-    other[:n_moved] = (low + high) / 2
-    return cloud, other
+    return _with_moved(n, n_moved, low, high, n_low=n // 2, to=(low + high) / 2)
 
 
 def cech_midpoint_case(X: ArrayLike) -> FloatArray:

@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike
 
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.privacy._estimator import silent_arithmetic
-from sklearn_dptda.utils._frames import refuse_dask, refuse_lossy
-from sklearn_dptda.utils._reading import NOT_FINITE, without_quotes
+from sklearn_dptda.utils._frames import NOT_FINITE, refuse_dask, refuse_lossy, without_quotes
 
 
 @silent_arithmetic()

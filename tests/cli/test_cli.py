@@ -159,9 +159,9 @@ def test_arrays_of_an_archive_are_not_named(tmp_path, capsys):
     np.savez(path, Alice=POINTS, Bob=POINTS[:50])
     for key in (None, "Carol", "2", "-1"):
         with pytest.raises(ValueError, match="one of the 2 arrays") as caught:
-            read_points(path, key)
+            read_points(path, key=key)
         assert "Alice" not in str(caught.value)
-    assert len(read_points(path, "Bob")) == len(read_points(path, "1")) == 50
+    assert len(read_points(path, key="Bob")) == len(read_points(path, key="1")) == 50
 
 
 def test_a_first_row_without_a_number_is_not_lost_in_silence(tmp_path, capsys):
@@ -198,9 +198,9 @@ def test_number_of_releases(count, capsys):
 
 
 def test_interrupted(capsys, monkeypatch):
-    def interrupt(args):
+    def interrupt(name):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sklearn_dptda._cli._demo_command.run", interrupt)
+    monkeypatch.setattr("sklearn_dptda._cli._demo_command.output_folder", interrupt)
     assert main(["demo"]) == 130
     assert capsys.readouterr().err == "interrupted\n"

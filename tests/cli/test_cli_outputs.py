@@ -11,7 +11,7 @@ import pytest
 
 import sklearn_dptda
 from sklearn_dptda._cli import main
-from sklearn_dptda._cli._paid_run import _ROOM
+from sklearn_dptda._cli._paid_run import _NEEDED_BYTES
 from sklearn_dptda.privacy import PrivacyAccountant
 
 ROWS = np.random.default_rng(0).uniform(-1, 1, size=(400, 2))
@@ -25,7 +25,7 @@ ENVIRONMENT = {
 }
 # More than fits where the room that is asked for ahead does.
 TOO_MANY = ["--rows", "100000"]
-LIMIT = _ROOM + (_ROOM >> 1)
+LIMIT = _NEEDED_BYTES + (_NEEDED_BYTES >> 1)
 
 
 @pytest.fixture
@@ -116,12 +116,12 @@ def test_a_release_that_another_run_has_begun_is_refused_unpaid(folder, capsys):
 
 
 def test_a_release_that_came_while_rows_were_read_is_not_overwritten(folder, capsys, monkeypatch):
-    def meanwhile(*_):
+    def meanwhile(*_, **__):
         (folder / "out").mkdir()
         (folder / "out" / "clusters.csv").write_text("paid for")
         return ROWS
 
-    monkeypatch.setattr("sklearn_dptda._cli._cluster_command.read_points", meanwhile)
+    monkeypatch.setattr("sklearn_dptda._cli._paid_run.read_points", meanwhile)
     assert main([*CLUSTER, *LEDGER, "-o", "out"]) == 2
     assert "--force overwrites" in capsys.readouterr().err
     assert payments() == 0 and contents(folder / "out") == {"clusters.csv": b"paid for"}
@@ -197,7 +197,7 @@ def test_a_full_disk_leaves_nothing_cut_off_and_what_was_there(folder, little_ro
 @pytest.mark.slow
 def test_a_disk_that_is_full_already_costs_nothing(folder):
     pytest.importorskip("resource")
-    limit = _ROOM - 1
+    limit = _NEEDED_BYTES - 1
     code = f"import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, ({limit},) * 2)\n"
     done = run_with(code, [*SYNTHESIZE, *LEDGER, "-o", "out"])
     assert done.returncode == 2 and payments() == 0 and os.listdir("out") == []

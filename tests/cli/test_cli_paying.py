@@ -17,6 +17,7 @@ from scipy.sparse import coo_array, load_npz, save_npz
 
 import sklearn_dptda
 from sklearn_dptda._cli import main
+from sklearn_dptda._cli._command import Command
 from sklearn_dptda._cli._graph_command import read_graph
 from sklearn_dptda._cli._main import COMMANDS
 from sklearn_dptda._cli._output import slow
@@ -293,8 +294,8 @@ def test_graphs_that_cannot_be_read(folder, capsys):
 @pytest.mark.parametrize(
     ("where", "said"),
     [
-        ("_cluster_command.read_points", "nothing was spent"),
-        ("_cluster_command._write", "epsilon=1, delta=1e-06 was spent"),
+        ("_paid_run.read_points", "nothing was spent"),
+        ("_row_commands.ClusterRelease.content", "epsilon=1, delta=1e-06 was spent"),
     ],
 )
 def test_ctrl_c_says_whether_the_budget_was_spent(where, said, folder, capsys, monkeypatch):
@@ -320,7 +321,7 @@ def test_a_failure_after_the_payment_says_so(folder, capsys, monkeypatch):
     def fail(*_, **__):
         raise OSError(28, "No space left on device", "out/x")
 
-    monkeypatch.setattr("sklearn_dptda._cli._cluster_command.write_json", fail)
+    monkeypatch.setattr("sklearn_dptda._cli._paid_run.write_json", fail)
     assert call("cluster") == 2
     printed = capsys.readouterr()
     assert "2 cluster(s) of weight" in printed.out
@@ -334,8 +335,11 @@ def test_a_failure_after_the_payment_says_so(folder, capsys, monkeypatch):
 def test_a_real_ctrl_c(folder):
     code = (
         "import sys, time\n"
-        "from sklearn_dptda._cli import _bounds_command, main\n"
-        "_bounds_command.read_points = lambda *_: (print('reading', flush=True), time.sleep(60))\n"
+        "from sklearn_dptda._cli import _paid_run, main\n"
+        "def wait(*_, **__):\n"
+        "    print('reading', flush=True)\n"
+        "    time.sleep(60)\n"
+        "_paid_run.read_points = wait\n"
         "sys.exit(main(sys.argv[1:]))\n"
     )
     root = os.path.dirname(os.path.dirname(sklearn_dptda.__file__))
@@ -353,11 +357,11 @@ def test_a_real_ctrl_c(folder):
 
 
 def test_progress_of_what_is_slow(capsys, monkeypatch):
-    monkeypatch.setattr("sklearn_dptda._cli._output._SECONDS", 0.05)
+    monkeypatch.setattr("sklearn_dptda._cli._output._FIRST_LINE_SECONDS", 0.05)
     with slow("counting sheep"):
         time.sleep(0.5)
     assert capsys.readouterr().err == "counting sheep ...\n"
-    monkeypatch.setattr("sklearn_dptda._cli._output._SECONDS", 60.0)
+    monkeypatch.setattr("sklearn_dptda._cli._output._FIRST_LINE_SECONDS", 60.0)
     with slow("counting sheep"):
         pass
     assert capsys.readouterr().err == ""
@@ -421,9 +425,9 @@ def test_help_says_what_a_record_is_and_what_is_released(name, capsys):
 
 
 def test_every_command_is_registered():
-    folder = os.path.dirname(sys.modules["sklearn_dptda._cli"].__file__)
-    files = {name[:-3] for name in os.listdir(folder) if name.endswith("_command.py")}
-    assert {module.__name__.rpartition(".")[2] for module in COMMANDS} == files
+    modules = [m for name, m in sys.modules.items() if name.startswith("sklearn_dptda._cli.")]
+    found = [value for m in modules for value in vars(m).values() if isinstance(value, Command)]
+    assert set(COMMANDS) == set(found) and len(COMMANDS) == len(set(COMMANDS))
 
 
 @pytest.mark.slow
@@ -441,8 +445,7 @@ def test_the_page_of_the_command_line_runs(folder, capsys):
         assert main(line.split()) == 0, capsys.readouterr().err
     assert len(PrivacyAccountant.open("budget.db")) == 3
     named = re.findall(r"^\| `(\w+)` ", page.read_text(), flags=re.MULTILINE)
-    commands = {module.__name__.split("._")[-1].removesuffix("_command") for module in COMMANDS}
-    assert set(named) == commands
+    assert set(named) == {command.name for command in COMMANDS}
 
 
 def test_counts_and_what_they_say(folder, capsys):

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array, save_npz
 import sklearn_dptda
 from sklearn_dptda._cli import main
 from sklearn_dptda._cli._graph_command import read_graph
-from sklearn_dptda._cli._read_points import _INFLATED, _MOST_COLUMNS, read_points
+from sklearn_dptda._cli._read_points import MAX_COLUMNS, MAX_INFLATED_BYTES, read_points
 
 RNG = np.random.default_rng(0)
 
@@ -66,8 +66,8 @@ def test_an_array_under_the_name_of_an_archive(folder, refused):
 @pytest.fixture
 def little(monkeypatch):
     """Less is much."""
-    assert _INFLATED == 1 << 30
-    monkeypatch.setattr("sklearn_dptda._cli._read_points._INFLATED", 1 << 24)
+    assert MAX_INFLATED_BYTES == 1 << 30
+    monkeypatch.setattr("sklearn_dptda._cli._read_points.MAX_INFLATED_BYTES", 1 << 24)
 
 
 @pytest.fixture
@@ -115,14 +115,14 @@ def test_a_million_columns_are_refused(folder, refused):
         assert "choose --columns" in error
     assert read_points("wide.npy", columns=["0", "999999"]).shape == (2, 2)
     # A matrix of a graph has as many columns as nodes.
-    np.save("graph.npy", np.zeros((_MOST_COLUMNS + 1,) * 2))
-    assert read_graph("graph.npy").shape == (_MOST_COLUMNS + 1,) * 2
+    np.save("graph.npy", np.zeros((MAX_COLUMNS + 1,) * 2))
+    assert read_graph("graph.npy").shape == (MAX_COLUMNS + 1,) * 2
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs signals of POSIX")
 def test_ctrl_c_ends_a_release_of_as_many_columns_as_there_may_be(folder):
-    np.save("wide.npy", RNG.normal(size=(200, _MOST_COLUMNS)))
+    np.save("wide.npy", RNG.normal(size=(200, MAX_COLUMNS)))
     root = os.path.dirname(os.path.dirname(sklearn_dptda.__file__))
     command = [sys.executable, "-m", "sklearn_dptda", "cluster", "wide.npy", "--bounds", "-5", "5"]
     run = subprocess.Popen(
@@ -247,8 +247,8 @@ def test_edges_between_ids(folder, refused, capsys):
 
 
 def test_a_plan_says_what_it_is_at(capsys, monkeypatch):
-    monkeypatch.setattr("sklearn_dptda._cli._output._SECONDS", 0.0)
-    monkeypatch.setattr("sklearn_dptda._cli._output._AGAIN", 0.05)
+    monkeypatch.setattr("sklearn_dptda._cli._output._FIRST_LINE_SECONDS", 0.0)
+    monkeypatch.setattr("sklearn_dptda._cli._output._NEXT_LINE_SECONDS", 0.05)
     options = ("--n", "2000", "--bounds", "-1.5", "1.5", "--m", "0.25", "--loop-radius", "1")
     assert main(["plan", *options]) == 0
     lines = capsys.readouterr().err.splitlines()

@@ -31,12 +31,12 @@ def mixture(k, d, seed, spread=3.0):
 def grid_landscape(density, size=500):
     """Nodes of a dense grid, their heights, and the grid's own merges of basins.
 
-    Nodes are added from low to high; a node that touches two basins is a pass.
+    Nodes are added from low to high; a node that touches two basins is a saddle.
     """
     axis = np.linspace(-6, 6, size)
     nodes = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
     heights = density.height(nodes)
-    parent, bottoms, passes = np.full(len(nodes), -1), [], []
+    parent, bottoms, saddles = np.full(len(nodes), -1), [], []
 
     def find(i):
         while parent[i] != i:
@@ -62,10 +62,10 @@ def grid_landscape(density, size=500):
         oldest = min(near, key=lambda i: heights[i])
         for other in near:
             if other != oldest:
-                passes.append((node, heights[other]))
+                saddles.append((node, heights[other]))
             parent[other] = oldest
         parent[node] = oldest
-    return nodes, heights, np.array(bottoms), passes
+    return nodes, heights, np.array(bottoms), saddles
 
 
 def polished(density, start):
@@ -80,11 +80,11 @@ def test_modes_and_barriers_agree_with_a_dense_grid(seed):
     parameters = mixture(5, 2, seed)
     density = MixtureDensity(*parameters)
     tree = morse_linkage(*parameters)
-    nodes, heights, bottoms, passes = grid_landscape(density)
+    nodes, heights, bottoms, saddles = grid_landscape(density)
     # Dips of the grid itself are shallower than its resolution.
-    passes = [(node, low) for node, low in passes if heights[node] - low > 1e-3]
-    assert len(passes) == tree.n_modes - 1
-    expected = sorted(polished(density, nodes[node])[1] for node, _ in passes)
+    saddles = [(node, low) for node, low in saddles if heights[node] - low > 1e-3]
+    assert len(saddles) == tree.n_modes - 1
+    expected = sorted(polished(density, nodes[node])[1] for node, _ in saddles)
     found = np.sort(tree.linkage[:, 2] + tree.mode_heights.min())
     assert found == pytest.approx(expected, abs=1e-6)
     for mode in tree.modes:
@@ -119,8 +119,8 @@ def random_planar_mixture(seed):
     return rng.dirichlet(np.full(k, 3.0)), rng.uniform(-2.5, 2.5, (k, 2)), covariances
 
 
-# The centre of a component that is no mode was taken for a pass.
-CENTRE_NO_PASS = (
+# The centre of a component that is no mode was taken for a saddle.
+CENTRE_NO_SADDLE = (
     np.array([0.1137, 0.2564, 0.1662, 0.1792, 0.2846]),
     np.array([[-1.033, 1.371], [1.642, 2.927], [-1.383, 0.135], [0.908, 1.728], [2.259, -1.088]]),
     np.array(
@@ -148,8 +148,8 @@ def assert_tree_of_saddles(parameters, search="ridgeline"):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("search", ["ridgeline", "string"])
-def test_a_centre_that_is_no_mode_is_no_pass(search):
-    density, tree = assert_tree_of_saddles(CENTRE_NO_PASS, search)
+def test_a_centre_that_is_no_mode_is_no_saddle(search):
+    density, tree = assert_tree_of_saddles(CENTRE_NO_SADDLE, search)
     assert tree.linkage[1, 2] == pytest.approx(1.61507, abs=1e-5)
     found = tree.linkage[:, 2] + tree.mode_heights.min()
     assert found == pytest.approx(heights_on_a_grid(density, tree.modes, 900), abs=2e-3)
@@ -188,8 +188,8 @@ def test_two_equal_components_by_symmetry():
     means = np.array([[-2.0, 0.0], [2.0, 0.0]])
     tree = morse_linkage([0.5, 0.5], means, np.array([np.eye(2)] * 2))
     assert tree.saddles == pytest.approx(np.zeros((1, 2)), abs=1e-9)
-    pass_height = 0.5 * 4 + np.log(2 * np.pi)
-    assert tree.linkage[0, 2] + tree.mode_heights.min() == pytest.approx(pass_height, abs=1e-9)
+    saddle_height = 0.5 * 4 + np.log(2 * np.pi)
+    assert tree.linkage[0, 2] + tree.mode_heights.min() == pytest.approx(saddle_height, abs=1e-9)
 
 
 def test_close_components_share_their_mode():
@@ -206,7 +206,7 @@ def test_tree_is_a_valid_monotone_linkage(k, d):
     if tree.n_modes > 1:
         assert is_valid_linkage(tree.linkage) and is_monotonic(tree.linkage)
         assert np.isfinite(tree.barriers).all()
-        # No pass lies below the modes that it joins.
+        # No saddle lies below the modes that it joins.
         assert (tree.barriers >= np.maximum.outer(tree.mode_heights, tree.mode_heights)).all()
         assert [len(set(tree.cut(c))) for c in range(1, tree.n_modes + 1)] == list(
             range(1, tree.n_modes + 1)
@@ -304,7 +304,7 @@ def test_it_never_sees_the_rows():
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_strings_find_the_same_passes(seed):
+def test_strings_find_the_same_saddles(seed):
     parameters = mixture(6, 2, seed)
     ridge = morse_linkage(*parameters)
     string = morse_linkage(*parameters, saddle_search="string")
@@ -343,7 +343,7 @@ def test_no_barrier_is_above_a_ridgeline(seed):
             assert tree.barriers[i, j] <= top + 1e-6 * max(1.0, abs(top))
 
 
-def test_edges_are_those_of_the_passes():
+def test_edges_are_those_of_the_saddles():
     tree = morse_linkage(*mixture(8, 3, 1))
     heights = [tree.barriers[i, j] for i, j in tree.edges]
     assert np.array(heights) - tree.mode_heights.min() == pytest.approx(tree.linkage[:, 2])
@@ -390,7 +390,7 @@ def test_scikit_learn(estimator, check):
 
 @pytest.mark.parametrize("separation", [20, 60, 100, 200])
 @pytest.mark.parametrize("d", [1, 2])
-def test_clusters_that_are_far_apart_keep_their_pass(separation, d):
+def test_clusters_that_are_far_apart_keep_their_saddle(separation, d):
     rng = np.random.default_rng(separation)
     for _ in range(8):
         means = np.zeros((3, d))
@@ -408,8 +408,8 @@ def test_clusters_that_are_far_apart_keep_their_pass(separation, d):
 
 
 @pytest.mark.parametrize("ratio", [10, pytest.param(30, marks=pytest.mark.slow)])
-def test_passes_between_wide_and_narrow_components(ratio):
-    # On a line every maximum of the height between two modes is a pass.
+def test_saddles_between_wide_and_narrow_components(ratio):
+    # On a line every maximum of the height between two modes is a saddle.
     rng = np.random.default_rng(ratio)
     for _ in range(10):
         k = int(rng.integers(2, 9))

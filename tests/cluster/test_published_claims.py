@@ -86,7 +86,7 @@ def true_delta(d, first, second, rng, epsilon=1.0, claimed=1e-5, n_runs=40_000):
 @pytest.mark.parametrize("d", [1, 2, 10])
 @pytest.mark.parametrize("n_others", [0, 10])
 def test_true_delta_of_the_printed_step(d, n_others, rng):
-    # Of the means of 40,000 runs, whose standard errors are below .002.
+    # Bounds on means of 40,000 runs, whose standard errors are below .002.
     others, corner = np.zeros((n_others, d)), np.ones((1, d))
     first = np.vstack([others, corner])
     assert 0.09 < true_delta(d, first, others, rng) < 0.205

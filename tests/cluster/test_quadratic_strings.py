@@ -13,8 +13,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
 from sklearn_dptda.cluster import DPMoGMorse, MorseMerging, morse_linkage
-from sklearn_dptda.cluster._critical_points import climb
-from sklearn_dptda.cluster._mixture_density import MixtureDensity
+from sklearn_dptda.cluster._mixture_density import MixtureDensity, climb
 from sklearn_dptda.cluster._quadratic_strings import CentreGraph, _highest_on_parabola, transitions
 from sklearn_dptda.plotting import DendrogramDisplay, MixtureDensityDisplay
 
@@ -23,8 +22,8 @@ def quadratic(*parameters):
     return morse_linkage(*parameters, saddle_search="quadratic_strings")
 
 
-def passes(tree):
-    """Heights of the passes themselves: trees differ in what they call the highest mode."""
+def saddle_heights(tree):
+    """Heights of the saddles themselves: trees differ in what they call the highest mode."""
     return tree.linkage[:, 2] + tree.mode_heights.min()
 
 
@@ -65,7 +64,7 @@ def test_the_saddle_of_two_components(weight, distance, d):
         return
     modes = climb(MixtureDensity(*parameters), means)
     expected = saddle_on(MixtureDensity(*parameters), *modes)
-    assert passes(quadratic(*parameters)) == pytest.approx([expected], abs=1e-8)
+    assert saddle_heights(quadratic(*parameters)) == pytest.approx([expected], abs=1e-8)
 
 
 def test_a_symmetric_triangle_has_three_equal_saddles():
@@ -97,7 +96,9 @@ def test_three_separated_components_have_the_saddles_that_other_searches_find(d)
         exact = morse_linkage(*parameters)
         if exact.n_modes == 3:
             n_found += 1
-            assert passes(quadratic(*parameters)) == pytest.approx(passes(exact), abs=1e-8)
+            assert saddle_heights(quadratic(*parameters)) == pytest.approx(
+                saddle_heights(exact), abs=1e-8
+            )
     assert n_found >= 15
 
 
@@ -129,7 +130,7 @@ def test_any_number_of_clusters_is_reached_and_trees_are_monotone(seed):
     assert [len(set(labels)) for labels in cuts] == list(range(k, 0, -1))
     for finer, coarser in itertools.pairwise(cuts):
         assert all(len(set(coarser[finer == label])) == 1 for label in set(finer))
-    # Without a number no pass is crossed that was not found.
+    # Without a number no saddle is crossed that was not found.
     known = np.isfinite(tree.linkage[:, 2]).sum()
     assert len(set(tree.cut())) >= k - known
     assert (
@@ -142,10 +143,10 @@ def test_merging_up_to_a_level_gives_the_components_of_the_graph(seed):
     # Theorem 5.5 and the graph of Proposition 5.2.
     parameters = random_mixture(8, 2, seed)
     graph, tree = CentreGraph(MixtureDensity(*parameters)), quadratic(*parameters)
-    for level in (*passes(tree), np.inf):
+    for level in (*saddle_heights(tree), np.inf):
         finite = np.isfinite(graph.heights) & (graph.heights <= level)
         expected = connected_components(finite, directed=False)[1]
-        # By rounding a level can lie below its own pass.
+        # By rounding a level can lie below its own saddle.
         threshold = min(level - tree.mode_heights.min(), 1e6) + 1e-9
         assert adjusted_rand_score(expected, tree.cut(threshold=threshold)) == 1.0
 
@@ -170,7 +171,7 @@ def test_strings_pass_through_both_centres_and_their_vertex():
     assert fit[0] / 4 + fit[1] / 2 + fit[2] == pytest.approx(first[0] + vertex[0])
 
 
-def test_of_centres_with_one_mode_one_is_left_without_a_pass():
+def test_of_centres_with_one_mode_one_is_left_without_a_saddle():
     # So the agglomeration of centres is not that of modes: Theorem 5.5 speaks of these.
     parameters = round_mixture([0.4, 0.1, 0.5], [[0.0, 0.0], [0.6, 0.0], [6.0, 0.0]])
     tree = quadratic(*parameters)
@@ -226,7 +227,7 @@ def test_estimators_merge_along_quadratic_strings(moons):
     assert private.privacy_guarantee_.epsilon == 10.0
 
 
-def test_trees_with_missing_passes_are_drawn():
+def test_trees_with_missing_saddles_are_drawn():
     pytest.importorskip("matplotlib").use("Agg")
     X, _ = make_blobs(900, centers=3, cluster_std=0.5, random_state=0)
     base = GaussianMixture(6, random_state=0)

@@ -139,7 +139,7 @@ def test_redrawn_moments_have_the_noise_once_more():
 def test_cut_by_prominence():
     tree = morse_linkage([0.5, 0.3, 0.19, 0.01], [[0.0], [3.0], [12.0], [30.0]], np.ones((4, 1, 1)))
     assert tree.cut_by_prominence(0.0).tolist() == [0, 1, 2, 3]
-    # The pass between the first two is shallow; the last one is far away, and light.
+    # The saddle between the first two is shallow; the last one is far away, and light.
     assert tree.cut_by_prominence(1.0).tolist() == [0, 0, 1, 2]
     assert tree.cut_by_prominence(1.0, min_weight=0.05).tolist() == [0, 0, 1, 1]
     assert tree.cut_by_prominence(1e6).tolist() == [0, 0, 0, 0]

@@ -4,26 +4,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sklearn_dptda.datasets import (
-    load_emg,
-    load_htru2,
-    load_magic,
-    load_pulsar,
-    load_shuttle,
-    load_sloan,
-    load_usps,
-)
+from sklearn_dptda.datasets import load_table
 from sklearn_dptda.utils._bounds import check_bounds
 
-LOADERS = {
-    "emg": load_emg,
-    "htru2": load_htru2,
-    "pulsar": load_pulsar,
-    "magic": load_magic,
-    "shuttle": load_shuttle,
-    "sloan": load_sloan,
-    "usps": load_usps,
-}
+NAMES = ("emg", "htru2", "pulsar", "magic", "shuttle", "sloan", "usps")
 DATA = os.environ.get("SKLEARN_DPTDA_DATA")
 
 
@@ -64,19 +48,19 @@ PUBLISHED = {
 
 @pytest.mark.parametrize("name, n_columns, counts, classes", cases(PUBLISHED))
 def test_as_published(name, n_columns, counts, classes):
-    found = LOADERS[name]()
+    found = load_table(name)
     assert found.data.shape == (sum(counts), n_columns) and found.data.dtype == np.float64
     assert np.bincount(found.target).tolist() == counts
     assert found.target_names.tolist() == classes
     assert len(set(found.feature_names)) == n_columns
-    X, y = LOADERS[name](DATA, return_X_y=True)
+    X, y = load_table(name, data_home=DATA, return_X_y=True)
     np.testing.assert_array_equal(X, found.data)
     np.testing.assert_array_equal(y, found.target)
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=needs(n)) for n in LOADERS])
+@pytest.mark.parametrize("name", [pytest.param(n, marks=needs(n)) for n in NAMES])
 def test_bounds_contain_the_data(name):
-    found = LOADERS[name]()
+    found = load_table(name)
     sticks_out = outside(found.data, found.bounds)
     if name == "shuttle":
         # Spikes are cut on purpose; the documentation says how many rows have one.
@@ -98,14 +82,14 @@ def test_bounds_contain_the_data(name):
 def test_names_are_those_of_the_file(name):
     with np.load(Path(DATA, f"{name}.npz"), allow_pickle=False) as archive:
         names = archive["feature_names"].tolist()
-    found = load_sloan(physical=False) if name == "sloan" else LOADERS[name]()
+    found = load_table(name, **({"physical": False} if name == "sloan" else {}))
     assert found.feature_names.tolist() == names
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=needs(n)) for n in ("htru2", "pulsar")])
 def test_pulsar_moments_are_interchanged(name):
     # The documentation says so; excess kurtosis >= skewness ** 2 - 2 holds for any sample.
-    X = LOADERS[name]().data
+    X = load_table(name).data
     for first in (2, 6):
         called_kurtosis, called_skewness = X[:, first], X[:, first + 1]
         assert (called_skewness >= called_kurtosis**2 - 2).all()
@@ -114,7 +98,7 @@ def test_pulsar_moments_are_interchanged(name):
 
 @needs("sloan")
 def test_sloan_columns():
-    some, everything = load_sloan(), load_sloan(physical=False)
+    some, everything = load_table("sloan"), load_table("sloan", physical=False)
     assert some.feature_names.tolist() == ["ra", "dec", "u", "g", "r", "i", "z", "redshift"]
     assert everything.data.shape == (10000, 16)
     assert not outside(everything.data, everything.bounds).any()
@@ -122,12 +106,21 @@ def test_sloan_columns():
     np.testing.assert_array_equal(everything.data[:, where], some.data)
     for part, whole in zip(some.bounds, everything.bounds, strict=True):
         np.testing.assert_array_equal(part, whole[where])
-    assert load_sloan(physical=False, return_X_y=True)[0].shape == (10000, 16)
+    X, _ = load_table("sloan", physical=False, return_X_y=True)
+    np.testing.assert_array_equal(X, everything.data)
+
+
+def test_tables_and_options_that_there_are_not():
+    with pytest.raises(ValueError, match=r"name must be one of emg, htru2, .*; got 'iris'"):
+        load_table("iris")
+    for name in {*NAMES} - {"sloan"}:
+        with pytest.raises(ValueError, match=f"'sloan', not of '{name}'"):
+            load_table(name, physical=True)
 
 
 @needs("usps")
 def test_usps_test_part():
-    found = load_usps()
+    found = load_table("usps")
     assert found.bounds == (-1, 1)
     assert found.data_test.shape == (2007, 256) and found.data_test.dtype == np.float64
     assert not outside(found.data_test, found.bounds).any()
@@ -138,25 +131,25 @@ def test_usps_test_part():
 
 @needs("magic")
 def test_bounds_are_the_callers_own():
-    found = load_magic()
+    found = load_table("magic")
     found.bounds[0][:] = -1e9
-    assert load_magic().bounds[0][0] == 0
+    assert load_table("magic").bounds[0][0] == 0
 
 
-@pytest.mark.parametrize("name", LOADERS)
+@pytest.mark.parametrize("name", NAMES)
 def test_missing_file_says_what_to_do(name, tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError, match=f"{name}.npz") as caught:
-        LOADERS[name](tmp_path)
+        load_table(name, data_home=tmp_path)
     for word in (str(tmp_path), "https://", "data_home", "SKLEARN_DPTDA_DATA", "sha256"):
         assert word in str(caught.value)
     assert not list(tmp_path.iterdir())
     monkeypatch.setenv("SKLEARN_DPTDA_DATA", str(tmp_path / "elsewhere"))
     with pytest.raises(FileNotFoundError, match="elsewhere"):
-        LOADERS[name]()
+        load_table(name)
     monkeypatch.delenv("SKLEARN_DPTDA_DATA")
     monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "sklearn"))
     with pytest.raises(FileNotFoundError, match="sklearn"):
-        LOADERS[name]()
+        load_table(name)
 
 
 def write(folder, name, n_columns, **more):
@@ -172,21 +165,21 @@ def write(folder, name, n_columns, **more):
 def test_own_file(tmp_path, monkeypatch):
     write(tmp_path, "magic", 10)
     with pytest.warns(UserWarning, match=r"magic\.npz does not hold the published data"):
-        found = load_magic(tmp_path)
+        found = load_table("magic", data_home=tmp_path)
     assert found.data.dtype == np.float64 and found.target.tolist() == [0, 1, 1]
     monkeypatch.setenv("SKLEARN_DPTDA_DATA", str(tmp_path))
     with pytest.warns(UserWarning, match="sha256"):
-        again, _ = load_magic(return_X_y=True)
+        again, _ = load_table("magic", return_X_y=True)
     np.testing.assert_array_equal(again, found.data)
 
 
 def test_wrong_file(tmp_path):
     write(tmp_path, "magic", 9)
     with pytest.raises(ValueError, match="10 columns"):
-        load_magic(tmp_path)
+        load_table("magic", data_home=tmp_path)
     write(tmp_path, "magic", 10, y=None)
     with pytest.raises(ValueError, match="lacks the arrays y"):
-        load_magic(tmp_path)
+        load_table("magic", data_home=tmp_path)
     write(tmp_path, "usps", 256)
     with pytest.raises(ValueError, match="X_test, y_test"):
-        load_usps(tmp_path)
+        load_table("usps", data_home=tmp_path)

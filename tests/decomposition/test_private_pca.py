@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda.cluster import DPMoG, DPToMATo, MorseMerging
-from sklearn_dptda.datasets import load_usps
+from sklearn_dptda.datasets import load_table
 from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.decomposition import _private_pca as _private_covariance
 from sklearn_dptda.decomposition._private_pca import _without_noise
@@ -241,7 +241,7 @@ def test_frames_have_names():
 @pytest.mark.parametrize(("epsilon", "least"), [(2.0, 0.47), (5.0, 0.52)])
 def test_digits_from_pixels(epsilon, least):
     # k-means on eight exact components has 0.52.
-    X, y = load_usps(return_X_y=True)
+    X, y = load_table("usps", return_X_y=True)
     scores = []
     for seed in range(5):
         model = make_pipeline(

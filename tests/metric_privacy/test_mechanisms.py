@@ -16,10 +16,8 @@ from sklearn_dptda.metric_privacy import (
     KNormMechanism,
     MetricExponentialMechanism,
     UltrametricMechanism,
-    entropic_scale,
-    privacy_parameter,
 )
-from sklearn_dptda.metric_privacy._finite_laws import draw, floored, least
+from sklearn_dptda.metric_privacy._finite_laws import draw, floored, least_weight
 from sklearn_dptda.metric_privacy._finite_metrics import cross_distances
 from sklearn_dptda.persistence import bottleneck_distance, wasserstein_distance
 from sklearn_dptda.plotting import AccuracyBoundsDisplay
@@ -29,7 +27,13 @@ from sklearn_dptda.privacy import (
     PrivacyBudgetExceeded,
     PrivacyLeakWarning,
 )
-from sklearn_dptda.theory import accuracy_bounds, diametric_scale, optimal_mechanism
+from sklearn_dptda.theory import (
+    accuracy_bounds,
+    diametric_scale,
+    entropic_scale,
+    optimal_mechanism,
+    privacy_parameter,
+)
 from sklearn_dptda.theory._optimal_mechanism import solve
 
 from ._spaces import HALVES, KNOWN, line, many_spaces, random_graph, sphere, square, words
@@ -194,7 +198,7 @@ def test_draws_of_any_number_of_outputs(n_outputs):
     logs[:, 0] = -1e6
     assert (draw(logs, NoiseSource(0)) == n_outputs // 2).sum() >= n - 1
     assert (
-        np.exp(floored(logs)).min() >= 0.5 * least(n_outputs)
+        np.exp(floored(logs)).min() >= 0.5 * least_weight(n_outputs)
         or n_outputs == 1
         or np.isinf(logs).any()
     )

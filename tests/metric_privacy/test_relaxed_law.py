@@ -6,17 +6,18 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from sklearn_dptda.metric_privacy import (
-    MetricExponentialMechanism,
-    UltrametricMechanism,
-    entropic_scale,
-    privacy_parameter,
-)
+from sklearn_dptda.metric_privacy import MetricExponentialMechanism, UltrametricMechanism
 from sklearn_dptda.metric_privacy._finite_laws import floored
 from sklearn_dptda.metric_privacy._finite_metrics import subdominant
 from sklearn_dptda.metric_privacy._ultrametric import relaxed_class_law
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded
-from sklearn_dptda.theory import diametric_scale, optimal_mechanism, packing_number
+from sklearn_dptda.theory import (
+    diametric_scale,
+    entropic_scale,
+    optimal_mechanism,
+    packing_number,
+    privacy_parameter,
+)
 
 from ._audits import exact_parameter
 from ._spaces import HALVES, KNOWN, line, random_graph, random_points, words

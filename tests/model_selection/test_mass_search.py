@@ -10,7 +10,7 @@ from sklearn_dptda import DTMFiltration, PersistenceProfile, PrivacyAccountant
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.filtration import LatticeHistogram
 from sklearn_dptda.model_selection import PrivateMassSearch
-from sklearn_dptda.model_selection._mass_search import _UNIT
+from sklearn_dptda.model_selection._mass_search import _SCORE_SENSITIVITY
 from sklearn_dptda.persistence._lifetimes import make_lattice
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy.neighbours import cloud_neighbours
@@ -32,7 +32,7 @@ def scores(search, clouds):
                 for each in functions
             ]
         )
-        / _UNIT
+        / _SCORE_SENSITIVITY
     )
 
 

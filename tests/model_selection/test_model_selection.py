@@ -15,10 +15,11 @@ from sklearn_dptda.cluster import DPLloyd
 from sklearn_dptda.model_selection import (
     IncompleteReleases,
     InterruptedReleases,
+    PlannedLoss,
+    PlannedRelease,
     privacy_utility_curve,
     release_replicates,
 )
-from sklearn_dptda.model_selection._planned_releases import PlannedLoss, PlannedRelease
 from sklearn_dptda.plotting import PrivacyUtilityDisplay
 from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, PrivacyBudgetExceeded
 from sklearn_dptda.privacy._noise import spawn_seeds

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, cross_validate
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from sklearn_dptda.model_selection import _paying_calls, planned_loss
+from sklearn_dptda.model_selection import _dry_run, planned_loss
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee, PrivateEstimatorMixin
 
 # Nests are of any steps: here it counts what they pay.
@@ -139,8 +139,8 @@ def test_random_nests_pay_as_planned(seed):
 @pytest.mark.slow
 def test_random_nests_cover_what_can_be_forgotten(monkeypatch):
     """A plan that forgets one kind of call is caught by many of the nests."""
-    methods = dict(_paying_calls._METHODS)
+    methods = dict(_dry_run._METHODS)
     for forgotten in ({"transform": ()}, {"fit_transform": ("fit",)}):
-        monkeypatch.setattr(_paying_calls, "_METHODS", {**methods, **forgotten})
+        monkeypatch.setattr(_dry_run, "_METHODS", {**methods, **forgotten})
         caught = sum(a != b for a, b in map(planned_and_paid, range(30)))
         assert caught > 5

@@ -34,7 +34,7 @@ def test_scores_of_counts_by_hand():
     scores = threshold_scores(np.array([9, 7, 2]), 5)
     assert scores.tolist() == [-4, -2, 2, -3]
     assert gap_scores(np.array([9, 7, 2])).tolist() == [2, 5]
-    # Nothing to count but what never dies.
+    # Nothing to count but the essential component.
     assert len(threshold_scores(np.array([], dtype=int), 5)) == 1
 
 

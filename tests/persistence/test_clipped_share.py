@@ -16,7 +16,7 @@ from sklearn_dptda import (
 )
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.model_selection import planned_loss
-from sklearn_dptda.persistence._private_functions import CLIPPED_SHARE
+from sklearn_dptda.persistence._mechanisms import CLIPPED_SHARE
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import (
     NoiseSource,

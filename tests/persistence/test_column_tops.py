@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from sklearn_dptda.persistence._base_measure import make_base_measure
-from sklearn_dptda.persistence._covers import (
+from sklearn_dptda.persistence._exact_sampler import (
     column_tops,
     column_tops_few,
     weight_below,
     weight_below_few,
 )
+from sklearn_dptda.persistence._mechanisms import make_base_measure
 
 from ._oracles import random_diagram
 

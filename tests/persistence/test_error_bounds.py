@@ -19,7 +19,6 @@ from sklearn_dptda.persistence import (
     noise_floor,
     not_empty,
 )
-from sklearn_dptda.persistence._base_measure import make_base_measure
 from sklearn_dptda.persistence._error_bounds import (
     BirthVolumes,
     DiagramVolumes,
@@ -27,7 +26,7 @@ from sklearn_dptda.persistence._error_bounds import (
     noise_level,
 )
 from sklearn_dptda.persistence._exact_sampler import decay_table
-from sklearn_dptda.persistence._mechanisms import mechanism_of
+from sklearn_dptda.persistence._mechanisms import make_base_measure, mechanism_of
 from sklearn_dptda.privacy import NoiseWarning, PrivacyAccountant
 
 SIZE = 6
@@ -138,7 +137,7 @@ def longest(P):
 def test_levels_become_lengths(monkeypatch):
     # Values that are furthest from the grid: half a step is moved before the draw.
     private, sensitivity, upper, level = PrivatePersistence(1.0), 0.05, 2.7, 7
-    grid, _ = mechanism_of(private, (0, 1)).prepare(sensitivity, upper)
+    grid, *_ = mechanism_of(private, (0, 1)).prepare(sensitivity, upper)
     asked = []
 
     def answer(*arguments):
@@ -166,7 +165,7 @@ def test_levels_become_lengths(monkeypatch):
         if isinstance(part, DiagramVolumes):
             assert part.floor * grid.step >= sensitivity + 0.5 * grid.step
     assert not any(part.most for part, *_ in parts)
-    # Of components one never dies; its birth is drawn as well.
+    # One component is essential; its birth is drawn as well.
     for q in (0, 1):
         bottleneck_error_bound(PrivatePersistence(homology_dimensions=q), sensitivity, upper)
         (group,) = asked[-1][0]
@@ -320,6 +319,11 @@ def test_bad_numbers_are_named(options, message):
         epsilon_for_error(0.1, PrivatePersistence(), **public)
 
 
+def test_parameters_that_no_fit_has_checked_are_named():
+    with pytest.raises(ValueError, match="Unknown base measure 'gamma'"):
+        bottleneck_error_bound(PrivatePersistence(base_measure="gamma"), 0.01, 1.0)
+
+
 def test_more_features_than_points_have_no_bound():
     private = PrivatePersistence(5.0, max_points=2)
     assert math.isinf(bottleneck_error_bound(private, 0.001, 1.0, n_features=3))
@@ -346,7 +350,7 @@ def test_points_beyond_noise():
     assert beyond_noise(loops, 0.5, dimension=1).tolist() == [False] * 3
     assert beyond_noise(loops, 0.05, dimension=1).tolist() == [True, True, False]
     assert not_empty(loops, 0.7, dimension=1) and not not_empty(loops, 0.9, dimension=1)
-    # Of the components one never dies.
+    # One of the components is essential.
     components = [[0.5, 0.7], [0.1, 2.0], [0.6, 1.2]]
     assert beyond_noise(components, 5.0, dimension=0).tolist() == [False, True, False]
     assert beyond_noise(components, 0.2, dimension=0).tolist() == [False, True, True]

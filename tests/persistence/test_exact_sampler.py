@@ -8,9 +8,13 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from sklearn_dptda.persistence._base_measure import make_base_measure
-from sklearn_dptda.persistence._exact_sampler import ExactSampler, decay_table
-from sklearn_dptda.persistence._level_sets import BirthBall, DiagramBall
+from sklearn_dptda.persistence._exact_sampler import (
+    BirthBall,
+    DiagramBall,
+    ExactSampler,
+    decay_table,
+)
+from sklearn_dptda.persistence._mechanisms import make_base_measure
 from sklearn_dptda.privacy import NoiseSource
 
 from ._oracles import law, level, random_diagram, states

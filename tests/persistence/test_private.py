@@ -302,10 +302,10 @@ def test_rounding_never_widens_the_sensitivity(rng):
         grid = make_grid(sensitivity, upper, 10 ** rng.uniform(-3, 2))
         x = rng.uniform(0, upper, 50)
         y = np.minimum(x + sensitivity, upper)
-        shifts = [grid.integer(b) - grid.integer(a) for a, b in zip(x, y, strict=True)]
+        shifts = [grid.rounded(b) - grid.rounded(a) for a, b in zip(x, y, strict=True)]
         assert min(shifts) >= 0 and max(shifts) <= grid.sensitivity
         # The top rounds like every other value.
-        assert grid.integer(upper) - grid.integer(upper - sensitivity) <= grid.sensitivity
+        assert grid.rounded(upper) - grid.rounded(upper - sensitivity) <= grid.sensitivity
         assert math.isclose(grid.step * grid.sensitivity, sensitivity, rel_tol=0.1) or (
             grid.size >= 2**16
         )

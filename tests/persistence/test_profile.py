@@ -276,7 +276,7 @@ def test_numbers_are_those_of_the_diagrams(filtration):
     (h0, h1), *_ = CubicalPersistence().fit_transform([filtration])
     profile = PersistenceProfile(np.inf, 3).fit_transform([filtration])[0]
     lives = [np.sort(d[:, 1] - d[:, 0])[::-1] for d in (h0, h1)]
-    # The component that never dies is apart.
+    # The essential component is kept apart.
     np.testing.assert_array_equal(profile[:3], np.pad(lives[0][1:4], (0, 3))[:3])
     np.testing.assert_array_equal(profile[3:], np.pad(lives[1][:3], (0, 3))[:3])
 

@@ -7,8 +7,7 @@ import pytest
 
 from sklearn_dptda import bottleneck_distance
 from sklearn_dptda.persistence import dilation_dissimilarity, shift_invariant_bottleneck_distance
-from sklearn_dptda.persistence._matching import saturates_matrix
-from sklearn_dptda.persistence._shifted import Dilations, Shifts
+from sklearn_dptda.persistence._shifted import Dilations, Shifts, saturates_matrix
 
 INF = math.inf
 PAIR = np.array([[1.0, 3.0], [0.5, 1.0]])
@@ -40,7 +39,7 @@ def test_a_diagram_and_its_double():
     assert found == pytest.approx((0.0, 2.0), abs=1e-5)
 
 
-def test_numbers_of_endless_points_must_agree():
+def test_numbers_of_essential_points_must_agree():
     for function in (shift_invariant_bottleneck_distance, dilation_dissimilarity):
         assert function([[0, INF]], [[0, 1]]) == INF
 
@@ -153,8 +152,8 @@ def test_units_of_the_first_diagram_do_not_matter(scale, rng):
     assert value == pytest.approx(expected, abs=2e-6)
     assert dilation_dissimilarity(scale * P, scale * Q) == pytest.approx(scale * expected, rel=1e-5)
     assert bottleneck_distance(other * scale * P, Q) == pytest.approx(value, abs=2e-6)
-    endless = [[1.0, np.inf], [3.0, np.inf]], [[4.0, np.inf], [1.0, np.inf]]
-    assert dilation_dissimilarity(scale * np.array(endless[0]), endless[1]) == pytest.approx(
+    essential = [[1.0, np.inf], [3.0, np.inf]], [[4.0, np.inf], [1.0, np.inf]]
+    assert dilation_dissimilarity(scale * np.array(essential[0]), essential[1]) == pytest.approx(
         0.25, abs=1e-5
     )
 

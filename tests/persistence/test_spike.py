@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from sklearn_dptda.persistence import PrivatePersistence
-from sklearn_dptda.persistence._base_measure import spike_of_range
-from sklearn_dptda.persistence._mechanisms import mechanism_of
+from sklearn_dptda.persistence._mechanisms import mechanism_of, spike_of_range
 
 
 def test_rule():
@@ -35,6 +34,6 @@ def test_nothing_stays_nothing(epsilon):
 def test_the_loss_over_the_range_decides():
     for scale in (1.0, 1e-6, 1e6):
         private = PrivatePersistence(1.0, sensitivity=0.01 * scale, upper=scale)
-        measure = mechanism_of(private, (0, 1)).measure(0.01 * scale, scale)
+        measure = mechanism_of(private, (0, 1)).prepare(0.01 * scale, scale).measure
         odds = measure.count_weights[0] / measure.count_weights[1]
         assert odds * 10 / measure.staircase(measure.size) == pytest.approx(0.95 / 0.05)

@@ -17,7 +17,7 @@ from sklearn_dptda.plotting import DendrogramDisplay, MixtureDensityDisplay
 from sklearn_dptda.plotting._style import cluster_style
 
 BOX = ([-1.5, -1.0], [2.5, 1.5])
-# Passes at 1 between modes 0 and 1, and at 3 between those and mode 2.
+# Saddles at 1 between modes 0 and 1, and at 3 between those and mode 2.
 CHAIN = [[0, 1, 1.0, 2], [2, 3, 3.0, 3]]
 
 
@@ -93,7 +93,7 @@ def test_branches_start_at_their_modes_and_end_at_their_passes():
     bars = [line.get_ydata() for line in lines_of(ax) if line.get_label() != "_cut"]
     assert {tuple(y) for y in bars if len(y) == 2 and y[0] == y[1]} >= {(1.0, 1.0), (3.0, 3.0)}
     assert ax.get_ylabel().replace("\n", " ") == (
-        "height of the pass above the highest mode (nats)"
+        "height of the saddle above the highest mode (nats)"
     )
 
 
@@ -129,8 +129,8 @@ def test_a_given_cut_is_drawn_where_it_is_and_makes_the_labels():
 def test_labels_that_a_cut_makes_are_numbered_by_their_first_modes():
     X = [[0.0], [6.0], [10.0], [16.0]]
     tree = morse_linkage([0.4, 0.3, 0.2, 0.1], X, np.ones((4, 1, 1)))
-    for passes, n_clusters in [(1, 3), (2, 2)]:
-        cut = tree.linkage[passes - 1 : passes + 1, 2].mean()
+    for saddles, n_clusters in [(1, 3), (2, 2)]:
+        cut = tree.linkage[saddles - 1 : saddles + 1, 2].mean()
         labels = DendrogramDisplay(tree.linkage, cut=cut).labels
         assert labels.tolist() == tree.cut(n_clusters).tolist()
 
@@ -173,15 +173,15 @@ def test_tree_of_an_estimator(name, request):
     estimator = request.getfixturevalue(name)
     display = DendrogramDisplay.from_estimator(estimator, title="tree")
     ax = display.ax_
-    n, passes = len(estimator.modes_), estimator.linkage_[:, 2]
+    n, saddles = len(estimator.modes_), estimator.linkage_[:, 2]
     assert display.figure_ is ax.figure and ax.get_title() == "tree"
     # One branch per node of the tree.
     assert len(segments(ax)) == 2 * n - 1
     lows = sorted(low for _, low, _ in segments(ax))
     heights = estimator._mixture().height(estimator.modes_)
-    np.testing.assert_allclose(lows, np.sort(np.r_[heights - heights.min(), passes]))
+    np.testing.assert_allclose(lows, np.sort(np.r_[heights - heights.min(), saddles]))
     assert all(low < high for _, low, high in segments(ax))
-    assert passes[-2] < cut_line(ax).get_ydata()[0] < passes[-1]
+    assert saddles[-2] < cut_line(ax).get_ydata()[0] < saddles[-1]
     assert sorted(int(t.get_text()) for t in ax.get_xticklabels()) == list(range(n))
     assert legend_of(ax) == ["cluster 0", "cluster 1"]
 
@@ -260,13 +260,13 @@ def test_density_of_an_estimator(merged):
         "boundary",
         "component (1 sd)",
         "merge tree",
-        "pass",
+        "saddle",
         "cluster 0",
         "cluster 1",
     ]
     assert ax.get_title() == "moons" and ax.get_xlabel() == "feature 0"
-    (passes,) = lines_of(ax, label="pass")
-    np.testing.assert_array_equal(passes.get_xydata(), merged.saddles_)
+    (saddles,) = lines_of(ax, label="saddle")
+    np.testing.assert_array_equal(saddles.get_xydata(), merged.saddles_)
     for k in range(2):
         (marks,) = lines_of(ax, label=f"cluster {k}")
         np.testing.assert_array_equal(marks.get_xydata(), merged.modes_[merged.mode_labels_ == k])
@@ -361,7 +361,7 @@ def test_what_is_not_wanted_is_not_drawn(merged):
         show_regions=False,
         colorbar=False,
     ).ax_
-    assert legend_of(ax) == ["pass", "cluster 0", "cluster 1"]
+    assert legend_of(ax) == ["saddle", "cluster 0", "cluster 1"]
     assert not boundaries(ax) and len(ax.figure.axes) == 1 and len(lines_of(ax)) == 3
 
 

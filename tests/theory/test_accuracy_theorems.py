@@ -3,21 +3,29 @@
 import numpy as np
 import pytest
 
-from sklearn_dptda.metric_privacy import (
-    MetricExponentialMechanism,
-    entropic_scale,
-    privacy_parameter,
-)
+from sklearn_dptda.metric_privacy import MetricExponentialMechanism
 from sklearn_dptda.metric_privacy._exponential import prefix_costs
 from sklearn_dptda.metric_privacy._finite_laws import floored, worst_cost
-from sklearn_dptda.metric_privacy._finite_metrics import subdominant
-from sklearn_dptda.metric_privacy._packing import Traversal
-from sklearn_dptda.theory import accuracy_bounds, optimal_mechanism
+from sklearn_dptda.metric_privacy._finite_metrics import Traversal, subdominant
+from sklearn_dptda.theory import (
+    accuracy_bounds,
+    entropic_scale,
+    optimal_mechanism,
+    privacy_parameter,
+)
 from sklearn_dptda.theory._accuracy_bounds import bound_of_net, by_packings, by_pairs, meeting_radii
 from sklearn_dptda.theory._optimal_mechanism import solve
-
-from ._audits import exact_parameter
-from ._spaces import KNOWN, line, many_spaces, random_graph, random_points, sphere, square, star
+from tests.metric_privacy._audits import exact_parameter
+from tests.metric_privacy._spaces import (
+    KNOWN,
+    line,
+    many_spaces,
+    random_graph,
+    random_points,
+    sphere,
+    square,
+    star,
+)
 
 ALPHAS = (1.0, 4.0, 16.0)
 

@@ -1,7 +1,16 @@
-"""Published bounds of the errors of private diagrams, and of sampling."""
+"""Errors of private diagrams: floors of every mechanism, bounds of the published one, sampling.
+
+Proof: doc/theory/accuracy.md, "Every mechanism, from below".
+Proof: doc/theory/accuracy.md, "The published law, from above".
+"""
 
 import math
+from bisect import bisect_left
+from typing import Any
 
+import numpy as np
+
+from sklearn_dptda._docs import fill_doc
 from sklearn_dptda.filtration._dtm import neighbour_count
 from sklearn_dptda.privacy._parameters import (
     check_confidence,
@@ -11,10 +20,147 @@ from sklearn_dptda.privacy._parameters import (
     quoted,
 )
 
-# Floats are off by less, relatively: results are moved to the safe side by it.
-_SLACK = 1e-12
+# Results are moved to the safe side by this part, which is more than floats lose.
+_SAFETY = 1e-12
+# The widths of windows whose misses are summed for a mean error; wider ones add nothing.
+_MAX_WIDTHS, _MAX_LOSS_OF_WIDTHS = 2**20, 40
 
 
+@fill_doc
+def bottleneck_error_floor(
+    epsilon: float, sensitivity: float, upper: float, *, confidence: float = 0.95
+) -> float:
+    """Bottleneck distance that no private release of components stays below.
+
+    Whatever the mechanism, if it is ``epsilon``-private under replacement of
+    one point, some cloud's release is at least this far from its exact
+    diagram, with a probability of at least ``1 - confidence``. So no mechanism
+    has a smaller error bound at this confidence that holds for all clouds.
+    Further homology dimensions add to the error, or leave it.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy loss of a release.
+    sensitivity : float
+        Sup-norm change of the L1 distance-to-measure when one point is
+        replaced: ``c / k``, with ``k = ceil(m n)`` of at most half the points
+        and distances capped at ``c``, or ``diameter / k`` without a cap.
+    upper : float
+        Public bound of the function: the smaller of the cap and half the
+        diameter of the convex set that holds the cloud.
+    confidence : float, default=0.95
+        Probability up to which the error is below the floor.
+
+    Returns
+    -------
+    float
+        In the units of the function.
+
+    %(out_of_range)s
+
+    See Also
+    --------
+    bottleneck_error_bound : What our mechanism keeps to, at the same confidence.
+    published_error_floor : The floor of the paper's proof.
+
+    Notes
+    -----
+    The clouds are those of :func:`~sklearn_dptda.theory.dtm_worst_case`:
+    one component is born ``j`` sensitivities above zero, ``j = 0, 1, ...``
+    points moved. For a large range the floor is that of the private release
+    of a count, which geometric noise attains. The function is that of the
+    whole box, or of a grid that has its corners and its center.
+
+    References
+    ----------
+    The statement is ours. That errors cannot fall faster than ``1 / (n
+    epsilon)`` is T. Kang, S. Kim, J. Sohn, J. Awan, "Differentially private
+    topological data analysis", Theorem 18.
+
+    Examples
+    --------
+    >>> from sklearn_dptda import PrivatePersistence
+    >>> from sklearn_dptda.persistence import bottleneck_error_bound
+    >>> from sklearn_dptda.theory import bottleneck_error_floor
+    >>> public = {"sensitivity": 0.0034, "upper": 2.75}
+    >>> round(bottleneck_error_floor(1.0, **public), 4)
+    0.0085
+    >>> round(bottleneck_error_bound(PrivatePersistence(1.0), **public), 4)
+    0.2714
+    """
+    check_loss(epsilon)
+    check_positive(sensitivity=sensitivity, upper=upper)
+    check_confidence(confidence)
+    if math.isinf(epsilon):
+        return 0.0
+    steps, miss = math.floor(upper / sensitivity), (1 - confidence) * (1 + _SAFETY)
+    widths = range(1, steps // 2 + 1)
+    by_chain = bisect_left(
+        widths, True, key=lambda w: _missed(epsilon, w, steps - 2 * w + 1) < miss
+    )
+    odds = math.log(confidence / (1 - confidence)) * (1 - _SAFETY)
+    by_pair = max(math.floor(min(odds / epsilon, steps // 2)), 0)
+    return float(max(by_chain, by_pair) * sensitivity / 2)
+
+
+@fill_doc
+def mean_error_floor(epsilon: float, sensitivity: float, upper: float) -> float:
+    """Mean bottleneck distance that no private release of components stays below.
+
+    Whatever the mechanism, if it is ``epsilon``-private under replacement of
+    one point, the mean distance of the release to the exact diagram is at
+    least this for some cloud.
+
+    Parameters
+    ----------
+    epsilon, sensitivity, upper
+        As in :func:`bottleneck_error_floor`.
+
+    Returns
+    -------
+    float
+        In the units of the function; about ``sensitivity / epsilon`` where
+        that is well above ``sensitivity`` and well below ``upper``.
+
+    %(out_of_range)s
+
+    Examples
+    --------
+    >>> from sklearn_dptda.theory import mean_error_floor
+    >>> round(mean_error_floor(1.0, sensitivity=0.0034, upper=2.75), 4)
+    0.0024
+    """
+    check_loss(epsilon)
+    check_positive(sensitivity=sensitivity, upper=upper)
+    if math.isinf(epsilon):
+        return 0.0
+    steps = math.floor(upper / sensitivity)
+    # Clouds that are K points apart: what is best lies near 1.28 / epsilon.
+    pairs = (min(max(round(x / epsilon), 1), steps // 2) for x in (1.2, 1.28, 1.36))
+    # One of two outputs is taken for the other with this probability, at least.
+    by_pair = max(K * (math.exp(-epsilon * K) / (1 + math.exp(-epsilon * K))) for K in pairs)
+    # A chain whose clouds keep their distances up to a width.
+    widest = min(steps // 2, round(min(_MAX_LOSS_OF_WIDTHS / epsilon, _MAX_WIDTHS)))
+    widths = (2**i for i in range(widest.bit_length()))
+    # In sensitivities: the sum over widths of the probability to miss by half a width.
+    by_width = (_missed(epsilon, np.arange(1, w + 1), steps - 2 * w + 1) for w in widths)
+    by_chain = max((missed.sum() / 2 for missed in by_width), default=0.0)
+    return float(max(by_pair, by_chain) * sensitivity * (1 - _SAFETY))
+
+
+def _missed(epsilon: float, w: Any, n_clouds: Any) -> Any:
+    """Probability to miss by ``w / 2`` sensitivities, at least, over a chain of clouds.
+
+    The mean with a weight of one for each cloud; the two ends also weigh for what is beyond them.
+    Geometric noise attains it on an infinite chain. Widths are numbers or arrays.
+    """
+    infinite = 2 * np.exp(-epsilon * (w - w // 2)) / (1 + np.exp(-epsilon * (w % 2)))
+    beyond = math.exp(-epsilon) / -math.expm1(-epsilon)
+    return infinite * np.maximum(n_clouds - 2 * w, 0) / (n_clouds + 2 * beyond)
+
+
+@fill_doc
 def published_error_bound(
     epsilon: float,
     n: int,
@@ -67,10 +213,7 @@ def published_error_bound(
     float
         In the units of the data.
 
-    Raises
-    ------
-    ValueError
-        If a number is out of range.
+    %(out_of_range)s
 
     See Also
     --------
@@ -78,7 +221,7 @@ def published_error_bound(
 
     Notes
     -----
-    This is what the proof of Proposition 15 gives once it is mended. To the
+    This is what the proof of Proposition 15 gives once it is repaired. To the
     best diagrams that a release can have, the paper's ``OPT``, the distance is
     at most ``approximation`` more.
 
@@ -104,9 +247,10 @@ def published_error_bound(
     size = n_places**max_points if ordered else math.comb(n_places + max_points, max_points)
     spread = n_dimensions * math.log(size) - math.log1p(-confidence)
     delta = n_dimensions * diameter / (m * n)
-    return (2 * delta / epsilon * spread + approximation) * (1 + _SLACK)
+    return (2 * delta / epsilon * spread + approximation) * (1 + _SAFETY)
 
 
+@fill_doc
 def published_error_floor(
     epsilon: float, n: int, m: float, diameter: float, *, confidence: float = 0.95
 ) -> float:
@@ -120,14 +264,9 @@ def published_error_floor(
 
     Parameters
     ----------
-    epsilon : float
-        Privacy loss of a release.
-    n : int
-        Number of points.
-    m : float
-        Mass, in (0, 1], of no more than ``n // 2`` points.
-    diameter : float
-        Of the convex set that holds the points.
+    epsilon, n, m, diameter
+        As in :func:`published_error_bound`; a mass of no more than ``n // 2``
+        points, and a convex set.
     confidence : float, default=0.95
         Probability up to which the error is below the floor. The paper takes
         ``K = floor(1 / epsilon)``, which is ``e / (1 + e) = 0.731``.
@@ -138,10 +277,7 @@ def published_error_floor(
         In the units of the data; at most ``diameter / 8``, and 0 where a
         single point is too many.
 
-    Raises
-    ------
-    ValueError
-        If a number is out of range.
+    %(out_of_range)s
 
     See Also
     --------
@@ -162,12 +298,12 @@ def published_error_floor(
     k = neighbour_count(m, n)
     if k > n // 2:
         raise ValueError(f"m must be of at most n // 2 = {n // 2} points; got m={m!r}, {k} of {n}.")
-    odds = math.log(confidence / (1 - confidence)) * (1 - _SLACK)
+    odds = math.log(confidence / (1 - confidence)) * (1 - _SAFETY)
     K = max(math.floor(min(odds / epsilon, n // 2)), 0)
     return min(K / k, 0.5) * diameter / 4
 
 
-def _check_public(epsilon, n, m, diameter, confidence):
+def _check_public(epsilon: float, n: int, m: float, diameter: float, confidence: float) -> None:
     check_loss(epsilon)
     check_from_one(n=n)
     if not 0 < m <= 1:
@@ -176,6 +312,7 @@ def _check_public(epsilon, n, m, diameter, confidence):
     check_confidence(confidence)
 
 
+@fill_doc
 def sampling_error_bound(
     n: int, m: float, diameter: float, n_nodes: int, *, confidence: float = 0.95
 ) -> float:
@@ -204,10 +341,7 @@ def sampling_error_bound(
     float
         In the units of the data.
 
-    Raises
-    ------
-    ValueError
-        If a number is out of range.
+    %(out_of_range)s
 
     Notes
     -----

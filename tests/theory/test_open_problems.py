@@ -5,15 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from sklearn_dptda.metric_privacy import entropic_scale
 from sklearn_dptda.metric_privacy._finite_laws import floored
-from sklearn_dptda.metric_privacy._packing import Traversal, nearest_of_cells
-from sklearn_dptda.theory import diametric_scale, packing_number
+from sklearn_dptda.metric_privacy._finite_metrics import Traversal, nearest_of_cells
+from sklearn_dptda.theory import diametric_scale, entropic_scale, packing_number
 from sklearn_dptda.theory._accuracy_bounds import bound_of_clusters
 from sklearn_dptda.theory._optimal_mechanism import solve
-
-from ._audits import exact_parameter
-from ._spaces import KNOWN, line, many_spaces, random_graph, random_points, star
+from tests.metric_privacy._audits import exact_parameter
+from tests.metric_privacy._spaces import KNOWN, line, many_spaces, random_graph, random_points, star
 
 ALPHAS = (1.0, 6.0, 20.0)
 SHELLS = sum(math.exp(k / 3 - 5 * (k - 1) / 14) for k in range(1, 3000))

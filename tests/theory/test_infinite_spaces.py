@@ -6,19 +6,18 @@ import math
 import numpy as np
 import pytest
 
-from sklearn_dptda.metric_privacy import entropic_scale
 from sklearn_dptda.theory import (
     baire_diametric_scale,
     baire_scale,
     diametric_scale,
     doubling_scale,
+    entropic_scale,
     lipschitz_scale,
     measure_scale,
     normed_scale,
 )
-from sklearn_dptda.theory._doubling_scale import _doubling_bounds
-
-from ._spaces import PAIRS, line, many_spaces, words
+from sklearn_dptda.theory._finite_scales import _doubling_bounds
+from tests.metric_privacy._spaces import PAIRS, line, many_spaces, words
 
 
 def snake(n, d):

@@ -1,13 +1,24 @@
-"""Arguments that commands share."""
+"""What a command is, and the arguments that commands share."""
 
 import argparse
 import os
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from sklearn_dptda._cli._read_points import read_points
-from sklearn_dptda.filtration import DTMFiltration
+
+@dataclass(frozen=True)
+class Command:
+    """A command: its words in the help, its arguments, and what it does with them."""
+
+    name: str
+    help: str
+    description: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], None]
+    epilog: str | None = None
 
 
 def at_least_one(text):
@@ -17,8 +28,7 @@ def at_least_one(text):
     return int(text)
 
 
-def finite_loss(text):
-    """Turn an argument into a privacy loss: positive and finite."""
+def _finite_loss(text):
     try:
         number = float(text)
     except ValueError:
@@ -31,7 +41,7 @@ def finite_loss(text):
 def add_epsilon(parser, default=1.0):
     """Add the privacy loss of one run."""
     text = f"privacy loss of this run (default {default:g})"
-    parser.add_argument("--epsilon", type=finite_loss, default=default, help=text)
+    parser.add_argument("--epsilon", type=_finite_loss, default=default, help=text)
 
 
 def add_adjacency(parser, default="add-remove"):
@@ -57,7 +67,12 @@ def add_table(parser, what="one row per record"):
     )
 
 
-def add_bounds(parser, required=False, missing="", name="--bounds"):
+def table_options(args):
+    """How to read the file of rows, by the keywords of the functions that read it."""
+    return {"key": args.key, "columns": args.columns, "header": args.header}
+
+
+def add_bounds(parser, *, required=False, missing="", name="--bounds"):
     """Add a public box."""
     parser.add_argument(
         name,
@@ -79,27 +94,8 @@ def parse_bounds(numbers, name="--bounds"):
     return pairs[:, 0], pairs[:, 1]
 
 
-def output_folder(name):
-    """Make the folder for the results, or say why it cannot be written, before anything is paid."""
-    out = Path(name)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ValueError(f"--out: cannot make the folder {out} ({error.strerror}).") from None
-    if not os.access(out, os.W_OK | os.X_OK):
-        raise ValueError(f"--out: the folder {out} cannot be written to.")
-    return out
-
-
-def add_function(parser):
-    """Add the parameters of a distance-to-measure, and which of its features are wanted."""
-    parser.add_argument("--m", type=float, default=0.1, help="mass, in (0, 1] (default 0.1)")
-    add_dimensions(parser)
-    parser.add_argument("--resolution", type=int, help="grid nodes per axis")
-
-
 def add_dimensions(parser):
-    """Add which diagrams are wanted, and of which distances."""
+    """Add which diagrams are wanted, and the cap of the distances."""
     parser.add_argument(
         "--dimensions",
         nargs="+",
@@ -111,19 +107,13 @@ def add_dimensions(parser):
     parser.add_argument("--max-distance", type=float, help="public cap of distances")
 
 
-def make_filtration(args):
-    """Make the distance-to-measure of these parameters."""
-    return DTMFiltration(
-        m=args.m,
-        bounds=parse_bounds(args.bounds),
-        resolution=args.resolution,
-        max_distance=args.max_distance,
-    )
-
-
-def fitted_functions(args, filtration, private):
-    """Read points and compute their function; both estimators check what they get."""
-    points = read_points(args.points, args.key, args.columns, args.header)
-    functions = filtration.fit_transform([points])
-    private.fit(functions)
-    return functions
+def output_folder(name):
+    """Make the folder for the results, or say why it cannot be written, before anything is paid."""
+    out = Path(name)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"--out: cannot make the folder {out} ({error.strerror}).") from None
+    if not os.access(out, os.W_OK | os.X_OK):
+        raise ValueError(f"--out: the folder {out} cannot be written to.")
+    return out

@@ -1,0 +1,297 @@
+"""The commands ``diagram`` and ``betti``: what a distance-to-measure shows of a file of points."""
+
+from functools import partial
+from typing import NamedTuple
+
+from matplotlib.figure import Figure
+from sklearn.pipeline import make_pipeline
+
+from sklearn_dptda._cli._command import (
+    Command,
+    add_bounds,
+    add_dimensions,
+    add_epsilon,
+    add_table,
+    parse_bounds,
+)
+from sklearn_dptda._cli._output import finite_or_none
+from sklearn_dptda._cli._paid_run import PAYING_HELP, PaidRelease, add_paying, run_paid
+from sklearn_dptda._typing import BoolArray, FloatArray
+from sklearn_dptda.filtration import DTMFiltration, GridFiltration
+from sklearn_dptda.persistence import (
+    PrivateBettiNumbers,
+    PrivatePersistence,
+    beyond_noise,
+    not_empty,
+)
+from sklearn_dptda.plotting import PersistenceDiagramDisplay
+
+# The JSON file explains the fields that are easily taken for each other.
+_MEANING = {
+    "beyond_noise": "for each point of a diagram: it persists longer than twice the error bound, "
+    "so that it is near a feature of the exact diagram, or it is the component that never dies, "
+    "which every cloud has, also one whose points are all outside the bounds",
+    "not_empty": "for each dimension: some point persists longer than the noise floor, so that the "
+    "exact diagram has a feature there; the component that never dies does not count",
+    "clipped_share": "private share of the points outside the bounds, where --clipped-share asks "
+    "for it: near one, the diagrams say nothing of the points",
+}
+
+
+def _add_function(parser):
+    """Add the arguments of both commands: points, and the parameters of their function."""
+    add_table(parser, "one row per point")
+    add_bounds(parser, required=True)
+    add_epsilon(parser)
+    parser.add_argument("--m", type=float, default=0.1, help="mass, in (0, 1] (default 0.1)")
+    add_dimensions(parser)
+    parser.add_argument("--resolution", type=int, help="grid nodes per axis")
+
+
+class _FunctionRelease(PaidRelease):
+    """A release of the distance-to-measure of points."""
+
+    def __init__(self, args, private):
+        super().__init__(args, private)
+        self.filtration = DTMFiltration(
+            m=args.m,
+            bounds=parse_bounds(args.bounds),
+            resolution=args.resolution,
+            max_distance=args.max_distance,
+        )
+        self.planned = make_pipeline(self.filtration, private)
+
+    def prepare(self):
+        # Both estimators check their input before anything is paid.
+        functions = self.filtration.fit_transform([super().prepare()])
+        self.private.fit(functions)
+        return functions
+
+    def by_dimension(self, values):
+        """One value for each homology dimension, by its name."""
+        names = (f"H{q}" for q in self.private.homology_dimensions_)
+        return dict(zip(names, values, strict=True))
+
+
+class _Diagrams(NamedTuple):
+    """The function of a cloud, its private diagrams, and what can be said of them."""
+
+    function: GridFiltration
+    diagrams: list[FloatArray]
+    # Both have an entry for each diagram: which of its points are beyond noise, and whether it has
+    # more than the component that never dies.
+    beyond_noise: list[BoolArray]
+    not_empty: list[bool]
+
+
+class DiagramRelease(_FunctionRelease):
+    """One private diagram for each dimension."""
+
+    files = ("diagram.json", "diagram.csv", "diagram.pers", "diagram.png")
+
+    def __init__(self, args):
+        private = PrivatePersistence(
+            epsilon=args.epsilon,
+            homology_dimensions=args.dimensions,
+            max_points=args.max_points,
+            clipped_share=args.clipped_share,
+            random_state=args.seed,
+        )
+        super().__init__(args, private)
+
+    def release(self, functions):
+        private = self.private
+        diagrams = private.transform(functions)[0]
+        by_dimension = list(
+            zip(private.homology_dimensions_, diagrams, private.noise_floor_, strict=True)
+        )
+        return _Diagrams(
+            functions[0],
+            diagrams,
+            [beyond_noise(d, private.error_bound_, dimension=q) for q, d, _ in by_dimension],
+            [not_empty(d, floor, dimension=q) for q, d, floor in by_dimension],
+        )
+
+    def describe(self, result):
+        yield self.private.error_statement_
+        if self.private.clipped_share:
+            yield f"share of the points outside the bounds: {self.private.clipped_share_[0]:.2g}"
+        parts = self.by_dimension(zip(*result[1:], strict=True))
+        for name, (diagram, flags, any_feature) in parts.items():
+            more = ", not empty" if any_feature else ""
+            yield f"{name}: {len(diagram)} point(s), {flags.sum()} beyond noise{more}"
+            for (birth, death), real in zip(diagram, flags, strict=True):
+                lives = f"  born {birth:.4g}, died {death:.4g}, persistence {death - birth:.4g}"
+                yield lives if real else f"{lives}, may be noise"
+
+    def content(self, result):
+        private, function = self.private, result.function
+        content = {
+            "parameters": {
+                "statistic": function.statistic,
+                "n_points": function.n_points,
+                "bounds": list(self.filtration.bounds_),
+                "resolution": list(function.shape),
+                "sensitivity": function.sensitivity,
+                "upper": function.upper,
+                "max_points": private.max_points,
+            },
+            "diagrams": self.by_dimension(result.diagrams),
+            "beyond_noise": self.by_dimension(result.beyond_noise),
+            "not_empty": self.by_dimension(result.not_empty),
+            "error_bound": finite_or_none(private.error_bound_),
+            "noise_floor": [finite_or_none(floor) for floor in private.noise_floor_],
+            "errors": private.error_statement_,
+            "meaning": _MEANING,
+        }
+        if private.clipped_share:
+            content["clipped_share"] = private.clipped_share_[0]
+        return content
+
+    def _points(self, result):
+        """Dimension, birth, death and flag of each point."""
+        parts = self.private.homology_dimensions_, result.diagrams, result.beyond_noise
+        for q, diagram, flags in zip(*parts, strict=True):
+            for (birth, death), real in zip(diagram, flags, strict=True):
+                yield q, float(birth), float(death), int(real)
+
+    def table(self, result):
+        return ("dimension", "birth", "death", "beyond_noise"), self._points(result)
+
+    def write_file(self, path, result):
+        if path.suffix == ".pers":
+            # Lines as GUDHI reads them.
+            lines = (f"{q} {birth!r} {death!r}\n" for q, birth, death, _ in self._points(result))
+            path.write_text("".join(lines), encoding="utf-8")
+        elif path.suffix == ".png":
+            self._draw(path, result.function, result.diagrams)
+        else:
+            super().write_file(path, result)
+
+    def _draw(self, path, function, diagrams):
+        axes = Figure(figsize=(4.6, 4.6), layout="constrained").subplots()
+        display = PersistenceDiagramDisplay(
+            diagrams,
+            homology_dimensions=self.private.homology_dimensions_,
+            upper=function.upper,
+            error_bound=self.private.error_bound_,
+            noise_floor=self.private.noise_floor_,
+        ).plot(ax=axes, title=f"private diagram, epsilon = {self.private.epsilon:g}")
+        display.figure_.savefig(path, dpi=150)
+
+
+def _add_diagram(parser):
+    _add_function(parser)
+    parser.add_argument("--max-points", type=int, default=10, help="per diagram (default 10)")
+    parser.add_argument(
+        "--clipped-share",
+        action="store_true",
+        help="release the share of the points outside the bounds as well, for a twentieth of "
+        "epsilon",
+    )
+    add_paying(parser)
+
+
+DIAGRAM = Command(
+    name="diagram",
+    help="release private persistence diagrams of a file of points",
+    description="Release the persistence diagrams of a point cloud under differential "
+    "privacy. One record is one row, replaced by another; the number of rows is public.",
+    epilog=f"""\
+example:
+  python -m sklearn_dptda diagram points.csv --bounds -3 3.5 --epsilon 1 --m 0.1 -o out
+
+choosing the numbers:
+  --bounds   a box that you know without looking at the data: sensor range, map, form.
+             Two numbers hold for every coordinate; or give two per coordinate:
+             --bounds -180 180 -90 90. Points outside are clipped to the box.
+             The noise is proportional to its size.
+  --epsilon  the privacy loss: 0.1 strong, 1 usual, 10 weak. Each run spends it anew.
+  --m        the share of the points that each value looks at. Larger is less noisy,
+             and blurs what is smaller than this share of the points.
+
+{PAYING_HELP}
+what is written:
+  OUT/diagram.json   the private diagrams, the parameters and the guarantee
+  OUT/diagram.csv    dimension, birth, death, and whether the point is beyond noise
+  OUT/diagram.pers   the same for gudhi.read_persistence_intervals_in_dimension
+  OUT/diagram.png    a picture of the same diagrams
+""",
+    add_arguments=_add_diagram,
+    run=partial(run_paid, DiagramRelease),
+)
+
+
+class BettiRelease(_FunctionRelease):
+    """One private count of long-lived features for each dimension."""
+
+    files = ("betti.json", "betti.csv")
+
+    def __init__(self, args):
+        threshold = args.threshold
+        private = PrivateBettiNumbers(
+            epsilon=args.epsilon,
+            threshold=threshold[0] if threshold and len(threshold) == 1 else threshold,
+            homology_dimensions=args.dimensions,
+            max_count=args.max_count,
+            random_state=args.seed,
+        )
+        super().__init__(args, private)
+
+    def release(self, functions):
+        return self.private.transform(functions)
+
+    def describe(self, counts):
+        for name, count in self.by_dimension(counts[0]).items():
+            yield f"{name}: {count:g}{' or more' if count == self.private.max_count else ''}"
+        yield self.private.statements(counts)[0]
+
+    def content(self, counts):
+        private = self.private
+        return {
+            "parameters": {"threshold": private.threshold, "max_count": private.max_count},
+            "counts": self.by_dimension(map(int, counts[0])),
+            "statement": private.statements(counts)[0],
+        }
+
+    def table(self, counts):
+        dimensions = self.private.homology_dimensions_
+        return ("dimension", "count"), zip(dimensions, map(int, counts[0]), strict=True)
+
+
+def _add_betti(parser):
+    _add_function(parser)
+    parser.add_argument(
+        "--threshold",
+        nargs="+",
+        type=float,
+        metavar="LENGTH",
+        help="persistence above which a feature counts: one, or one per dimension",
+    )
+    parser.add_argument("--max-count", type=int, default=5, help="this or more (default 5)")
+    add_paying(parser)
+
+
+BETTI = Command(
+    name="betti",
+    help="release how many components and loops a file of points has",
+    description="Release the numbers of long-lived components and loops of a point cloud "
+    "under differential privacy. One record is one row, replaced by another; the number of "
+    "rows is public.",
+    epilog=f"""\
+example:
+  python -m sklearn_dptda betti points.csv --bounds -3 3.5 --epsilon 0.3 --m 0.2 --threshold 0.2
+
+A count needs about a quarter of the epsilon of a diagram. It says how many features of the
+distance-to-measure live longer than the threshold, death minus birth, in the units of the
+coordinates; choose it from what a feature means to you, not from the data. Without a threshold
+the features before the widest gap are counted, which takes two to three times the epsilon.
+
+{PAYING_HELP}
+what is written:
+  OUT/betti.json   the counts, what they say with 95 % probability, and the guarantee
+  OUT/betti.csv    dimension, count
+""",
+    add_arguments=_add_betti,
+    run=partial(run_paid, BettiRelease),
+)

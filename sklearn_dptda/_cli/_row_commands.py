@@ -1,0 +1,379 @@
+"""The commands ``cluster``, ``synthesize`` and ``bounds``: releases of a table of rows."""
+
+import math
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from sklearn_dptda._cli._command import (
+    Command,
+    add_adjacency,
+    add_bounds,
+    add_epsilon,
+    add_table,
+    at_least_one,
+    parse_bounds,
+    table_options,
+)
+from sklearn_dptda._cli._paid_run import PAYING_HELP, PaidRelease, add_paying, run_paid
+from sklearn_dptda._cli._read_points import as_numbers, read_table
+from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG, DPMoGMorse, DPTree
+from sklearn_dptda.metric_privacy import PrivateMeasure
+from sklearn_dptda.preprocessing import PrivateBounds
+
+KINDS = {"morse": DPMoGMorse, "mixture": DPMoG, "kmeans": DPLloyd, "tree": DPTree, "cube": DPCube}
+# Private bounds of more columns than the first number, which need more rows than the second, are
+# refused.
+_MAX_COLUMNS_UNCHECKED, _MAX_ROWS_NEEDED = 32, 5000
+
+
+class ClusterRelease(PaidRelease):
+    """Weights, means and shapes of clusters."""
+
+    files = ("clusters.json", "clusters.csv")
+
+    def __init__(self, args):
+        name = "n_components" if args.kind == "mixture" else "n_clusters"
+        private = KINDS[args.kind](
+            epsilon=args.epsilon,
+            delta=args.delta,
+            bounds=parse_bounds(args.bounds),
+            adjacency=args.adjacency,
+            random_state=args.seed,
+            **({} if args.n_clusters is None else {name: args.n_clusters}),
+        )
+        super().__init__(args, private)
+
+    def prepare(self):
+        rows = super().prepare()
+        width = rows.shape[1]
+        # A number of rows that is private must not decide: only one that is public does.
+        is_public = self.args.adjacency == "replace-one"
+        enough = max(len(rows) if is_public else 0, _MAX_ROWS_NEEDED)
+        needed = self.private._rows_for_bounds(width)
+        if width > _MAX_COLUMNS_UNCHECKED and needed > enough:
+            advice = "If there are so many rows, and their number is public, say --adjacency "
+            raise ValueError(
+                f"private bounds of {width} columns at --epsilon {self.args.epsilon:g} take some "
+                f"{math.ceil(needed):,} rows, and are noise with fewer: give --bounds, which cost "
+                "nothing, fewer --columns, or a larger --epsilon."
+                f"{'' if is_public else f' {advice}replace-one.'}"
+            )
+        return rows
+
+    def _components(self):
+        """Cluster and mean of each component."""
+        private = self.private
+        means = private.means_ if hasattr(private, "means_") else private.cluster_centers_
+        return getattr(private, "component_labels_", np.arange(len(means))), means
+
+    def describe(self, private):
+        labels, _ = self._components()
+        weights = [private.weights_[labels == label].sum() for label in np.unique(labels)]
+        yield f"{len(weights)} cluster(s) of weight {', '.join(f'{w:.3g}' for w in weights)}"
+        yield f"share of rows beyond the bounds: {private.clipped_share_:.2g}"
+
+    def content(self, private):
+        labels, means = self._components()
+        shapes = {
+            name: getattr(private, f"{name}_")
+            for name in ("covariances", "covariance_type", "n_clusters_stability")
+            if hasattr(private, f"{name}_")
+        }
+        return {
+            "kind": self.args.kind,
+            "weights": private.weights_,
+            "means": means,
+            "clusters": labels,
+            **shapes,
+            "bounds": list(private.bounds_),
+            "clipped_share": private.clipped_share_,
+        }
+
+    def table(self, private):
+        labels, means = self._components()
+        header = ["component", "cluster", "weight", *(f"mean_{j}" for j in range(means.shape[1]))]
+        return header, zip(range(len(means)), labels, private.weights_, *means.T, strict=True)
+
+
+def _add_cluster(parser):
+    add_table(parser)
+    parser.add_argument("--kind", choices=list(KINDS), default="morse", help="(default morse)")
+    parser.add_argument("--n-clusters", type=at_least_one, help="number of clusters")
+    add_epsilon(parser)
+    parser.add_argument(
+        "--delta", type=float, default=1e-6, help="failure probability (default 1e-6)"
+    )
+    add_bounds(parser, missing="; missing: found privately")
+    add_adjacency(parser)
+    add_paying(parser)
+
+
+CLUSTER = Command(
+    name="cluster",
+    help="release private clusters of a file of rows",
+    description="Release weights, means and shapes of clusters under differential privacy. "
+    "One record is one row.",
+    epilog=f"""\
+example:
+  python -m sklearn_dptda cluster rows.csv --n-clusters 3 --epsilon 1 --bounds -10 10 -o out
+
+choosing the kind:
+  morse      a mixture whose components are merged into clusters of any shape; finds
+             the number of clusters itself where --n-clusters is missing
+  mixture    Gaussian components, as many as --n-clusters
+  kmeans, tree, cube
+             round clusters; pure differential privacy with --delta 0
+
+bounds:
+  A box known without looking at the rows. What is not known is found privately, from a
+  part of epsilon, and released as well.
+
+{PAYING_HELP}
+what is written:
+  OUT/clusters.json  weights, means, covariances where the kind has them, bounds, the share
+                     of rows beyond them, and the guarantee
+  OUT/clusters.csv   a line for each component: its cluster, weight and mean
+  Labels of the rows are not written: they are not private. Whoever has a row assigns it to
+  the cluster that is likeliest or nearest, and keeps the answer as safe as the row.
+""",
+    add_arguments=_add_cluster,
+    run=partial(run_paid, ClusterRelease),
+)
+
+
+class SynthesizeRelease(PaidRelease):
+    """Synthetic rows, drawn from a private measure on a box."""
+
+    files = ("synthetic.csv", "synthetic.json")
+
+    def __init__(self, args):
+        if args.bounds is not None and args.column_bounds:
+            raise ValueError(
+                "--bounds is of all columns, --column-bounds of some: give one of them."
+            )
+        self.categories = dict(map(_parse_categories, args.categories))
+        self.intervals = {name: _parse_interval(name, ends) for name, *ends in args.column_bounds}
+        private = PrivateMeasure(
+            epsilon=args.epsilon,
+            bounds=parse_bounds(args.bounds),
+            adjacency=args.adjacency,
+            random_state=args.seed,
+        )
+        super().__init__(args, private)
+
+    def prepare(self):
+        args = self.args
+        names, table, labels = read_table(args.points, **table_options(args))
+        parquet = Path(args.points).suffix.lower() in (".parquet", ".pq")
+        if names is not None and args.header is None and not parquet:
+            raise ValueError(
+                "the first row may name the columns, or be a record: say --header, since names are "
+                "written, or --no-header."
+            )
+        names = names or [f"x{j}" for j in range(table.shape[1])]
+        places = {name: j for j, name in enumerate(names)} | {
+            str(j): j for j in range(len(names)) if str(j) not in names
+        }
+        by_place = partial(_by_place, places)
+        choices = by_place("--categories", self.categories)
+        integers = by_place("--integers", dict.fromkeys(args.integers))
+        if not choices.keys().isdisjoint(integers):
+            raise ValueError("--integers names a column of --categories.")
+        if self.intervals:
+            self.private.set_params(bounds=by_place("--column-bounds", self.intervals))
+        if choices:
+            self.private.set_params(categories=choices)
+        return names, _typed(args.points, table, labels, choices), integers
+
+    def release(self, data):
+        names, rows, integers = data
+        drawn = self.private.fit(rows).sample(self.args.rows, random_state=self.args.seed)
+        for j in integers:
+            drawn[:, j] = np.rint(drawn[:, j].astype(float))
+        return names, drawn, integers
+
+    def describe(self, result):
+        yield f"{len(result[1])} synthetic rows"
+
+    def content(self, result):
+        names, rows, _ = result
+        return {
+            "n_rows": len(rows),
+            "private_number_of_rows": self.private.n_samples_,
+            "columns": names,
+            "bounds": list(self.private.bounds_),
+        }
+
+    def table(self, result):
+        names, rows, integers = result
+        columns = [
+            [int(value) for value in column] if j in integers else column.tolist()
+            for j, column in enumerate(rows.T)
+        ]
+        return names, zip(*columns, strict=True)
+
+
+def _typed(path, table, labels, choices):
+    """Texts of categories, floats elsewhere."""
+    numeric = [j for j in range(table.shape[1]) if j not in choices]
+    numbers = as_numbers(path, table[:, numeric], [labels[j] for j in numeric])
+    if not choices:
+        return numbers
+    typed = np.empty(table.shape, dtype=object)
+    typed[:, numeric] = numbers
+    for j in choices:
+        typed[:, j] = [str(cell) for cell in table[:, j]]
+        if other := sum(cell not in choices[j] for cell in typed[:, j]):
+            raise ValueError(
+                f"{path}, {labels[j]}: {other:,} of {len(table):,} rows hold a value that is not "
+                "in its list of categories. Add to --categories what is public, such as a value "
+                "for all others, or change these cells."
+            )
+    return typed
+
+
+def _by_place(places, option, values):
+    unknown = [name for name in values if name not in places]
+    if unknown:
+        raise ValueError(f"{option}: there is no column {unknown[0]!r} among the {len(places)}.")
+    return {places[name]: value for name, value in values.items()}
+
+
+def _parse_categories(text):
+    name, equals, values = text.partition("=")
+    listed = [value.strip() for value in values.split(",")]
+    if not (name and equals and all(listed) and len(set(listed)) == len(listed)):
+        raise ValueError(f"--categories takes NAME=A,B,C with different values; got {text!r}.")
+    return name, listed
+
+
+def _parse_interval(name, ends):
+    try:
+        low, high = map(float, ends)
+    except ValueError:
+        raise ValueError(f"--column-bounds {name}: LOW and HIGH must be numbers.") from None
+    return low, high
+
+
+def _add_synthesize(parser):
+    add_table(parser)
+    parser.add_argument(
+        "--categories", nargs="+", default=[], metavar="NAME=A,B,C", help="columns of categories"
+    )
+    add_bounds(parser)
+    parser.add_argument(
+        "--column-bounds",
+        nargs=3,
+        action="append",
+        default=[],
+        metavar=("NAME", "LOW", "HIGH"),
+        help="public interval of one column; again for others",
+    )
+    parser.add_argument("--integers", nargs="+", default=[], metavar="NAME", help="whole numbers")
+    parser.add_argument(
+        "--rows", type=at_least_one, help="synthetic rows (default: about as many, privately)"
+    )
+    add_epsilon(parser)
+    add_adjacency(parser)
+    add_paying(parser)
+
+
+SYNTHESIZE = Command(
+    name="synthesize",
+    help="release synthetic rows in place of a file of rows",
+    description="Release a measure on a box under differential privacy, and draw synthetic "
+    "rows from it. One record is one row.",
+    epilog=f"""\
+example:
+  python -m sklearn_dptda synthesize people.csv --header --column-bounds age 0 120 \\
+      --integers age --categories job=cook,nurse,smith smokes=no,yes --epsilon 1 -o out
+
+columns:
+  --categories     lists of values that are known without looking at the rows: a code
+                   book, the answers of a form. Order matters little. A value that is not
+                   on its list is refused.
+  --bounds         LOW HIGH for all columns of numbers, or for each of them
+  --column-bounds  the same for one column, by name; what is missing is found privately,
+                   from a fifth of epsilon
+  --integers       columns whose synthetic numbers are rounded
+  --header         the first row names the columns; names are written, so they are public
+
+{PAYING_HELP}
+what is written:
+  OUT/synthetic.csv   rows of the same columns. Whatever is computed from them costs nothing.
+  OUT/synthetic.json  their number, the bounds, and the guarantee
+""",
+    add_arguments=_add_synthesize,
+    run=partial(run_paid, SynthesizeRelease),
+)
+
+
+class BoundsRelease(PaidRelease):
+    """A box around rows, and the share of the rows beyond it."""
+
+    files = ("bounds.json", "bounds.csv")
+
+    def __init__(self, args):
+        private = PrivateBounds(
+            epsilon=args.epsilon,
+            shape=args.shape,
+            start=parse_bounds(args.start, "--start"),
+            adjacency=args.adjacency,
+            random_state=args.seed,
+        )
+        super().__init__(args, private)
+
+    def describe(self, private):
+        low, high = (end.tolist() for end in private.bounds_)
+        yield " ".join(["--bounds", *(f"{a!r} {b!r}" for a, b in zip(low, high, strict=True))])
+        yield f"share of rows beyond them: {private.clipped_share_:.2g}"
+
+    def content(self, private):
+        return {
+            "shape": private.shape,
+            "bounds": list(private.bounds_),
+            "clipped_share": private.clipped_share_,
+        }
+
+    def table(self, private):
+        low, high = private.bounds_
+        return ("column", "low", "high"), zip(range(len(low)), low, high, strict=True)
+
+
+def _add_bounds_command(parser):
+    add_table(parser)
+    add_epsilon(parser, 0.1)
+    parser.add_argument("--shape", choices=["cube", "box"], default="cube", help="(default cube)")
+    add_bounds(parser, name="--start", missing=" to look in")
+    add_adjacency(parser, "replace-one")
+    add_paying(parser)
+
+
+BOUNDS = Command(
+    name="bounds",
+    help="release a private box around a file of rows",
+    description="Release a box around rows, and the share of the rows beyond it, under "
+    "differential privacy. One record is one row.",
+    epilog=f"""\
+example:
+  python -m sklearn_dptda bounds rows.csv --epsilon 0.1 --start -1000 1000 -o out
+
+Bounds that you know from the meaning of the columns cost nothing and are better. cluster and
+synthesize find bounds that are missing themselves; this command is for diagram, which takes
+the numbers that are printed as its --bounds. Its loss adds to that of the diagram.
+
+choosing the numbers:
+  --start    a wide public box in which to look; without it, powers of two are searched first
+  --shape    cube: one side for all columns, as diagrams need; box: an interval for each
+  Fewer than some 200 / epsilon rows leave the box wide.
+
+{PAYING_HELP}
+what is written:
+  OUT/bounds.json    the box, the share of the rows beyond it, and the guarantee
+  OUT/bounds.csv     column, low, high
+""",
+    add_arguments=_add_bounds_command,
+    run=partial(run_paid, BoundsRelease),
+)
