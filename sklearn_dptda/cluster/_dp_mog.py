@@ -228,7 +228,8 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
             n_components = self._n_start() or USUAL_CENTRES
             clusters, covariances = fit_raw_mixture(rows, n_components, n_steps, budget)
             return self._keep_in_units(clusters, covariances)
-        data, merged = standardise(rows, budget), self._merges_components()
+        merged = self._merges_components()
+        data = standardise(rows, budget)
         share, left = RULES.kmeans_share, 1 - RULES.kmeans_share
         start = moved_centres(
             data, self._n_start(), int(self.kmeans_steps), share=share, rng=rng, merged=merged
@@ -267,10 +268,11 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
             return clusters.weights, self._box.points(means), self._box.covariances(covariances)
 
         scale = 1.0 if data is None else data.scale
+        parameters = in_units(clusters, covariances)
         self.weights_noise_, self.within_noise_ = clusters.sd_weights, clusters.within_noise
         self.means_noise_ = self._box.unit * scale * clusters.sd_centres
         redraw = None if redrawn is None else lambda: in_units(*redrawn().components())
-        self._keep(*in_units(clusters, covariances), redraw=redraw)
+        self._keep(*parameters, redraw=redraw)
 
     def _keep(
         self,

@@ -6,7 +6,7 @@ Proof: doc/theory/private_peaks.md, "Sensitivity".
 import math
 from functools import partial
 from numbers import Integral, Real
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,10 +14,11 @@ from numpy.typing import ArrayLike
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, FloatArray, IntArray, RandomStateLike, RowBounds
 from sklearn_dptda.cluster._grid_peaks import background_cells, clearest_peaks, count_clusters
-from sklearn_dptda.privacy import PrivacyAccountant, Sensitivity
+from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee, Sensitivity
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
 from sklearn_dptda.rows._intervals import private_cubes
 from sklearn_dptda.rows._methods import by_rows, fit_predict
+from sklearn_dptda.rows._rows import Rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
 # Cells per axis by default, by dimension, and cells in all beyond these dimensions.
@@ -234,13 +235,16 @@ class DPToMATo(PrivateRowsEstimator):
         self.edges_ = list(np.broadcast_to(edges, (bins + 1, d)).T.copy())
         self.cluster_centers_ = box.points((2 * tops + 1) / bins - 1)
 
-    def _remarks(self) -> list[str]:
-        if self.n_clusters is None or self.n_clusters_ >= self.n_clusters:
-            return []
-        return [
-            f"n_clusters={self.n_clusters}, but the private histogram has fewer peaks: there "
-            f"are {self.n_clusters_} clusters. Raise n_bins or epsilon."
-        ]
+    def _release(
+        self, rows: Rows, guarantee: PrivacyGuarantee, seed: Any, public_seed: Any = None
+    ) -> list[str]:
+        remarks = super()._release(rows, guarantee, seed, public_seed)
+        if self.n_clusters is not None and self.n_clusters_ < self.n_clusters:
+            remarks.append(
+                f"n_clusters={self.n_clusters}, but the private histogram has fewer peaks: there "
+                f"are {self.n_clusters_} clusters. Raise n_bins or epsilon."
+            )
+        return remarks
 
     def _finds_bounds(self, some_are_missing: bool) -> bool:
         # Intervals within given bounds are found as well.

@@ -471,7 +471,7 @@ def mixture_steps(
     for _ in range(n_steps - 1):
         made = step(share / 2 / (n_steps - 1))
         centres, covariances, differing = made.parameters()
-        density = MixtureDensity(made.counts, centres, covariances)
+        density = MixtureDensity(made.moments.floored_counts, centres, covariances)
         if kind == "auto" and differing < RULES.differing:
             now = "tied"
     return step(share if n_steps == 1 else share / 2)

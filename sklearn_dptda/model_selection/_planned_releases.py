@@ -14,7 +14,7 @@ from sklearn_dptda.privacy import (
     PrivacyLoss,
     default_accountant,
 )
-from sklearn_dptda.privacy._composition_rules import Budget, Sums
+from sklearn_dptda.privacy._guarantee import Budget, Sums
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from sklearn_dptda._typing import RandomStateLike
 from sklearn_dptda.model_selection._dry_run import planned_loss
 from sklearn_dptda.privacy import ReleaseKey, default_accountant
 from sklearn_dptda.privacy._accountant import PrivacyAccountant
-from sklearn_dptda.privacy._composition_rules import Charge
+from sklearn_dptda.privacy._guarantee import Charge
 from sklearn_dptda.privacy._noise import spawn_seeds
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._release import release, seeded_clone

@@ -18,13 +18,12 @@ from sklearn_dptda.privacy._calibration import (
     zcdp_rho,
 )
 from sklearn_dptda.privacy._choice import private_choice
-from sklearn_dptda.privacy._composition_rules import PrivacyLoss
 from sklearn_dptda.privacy._estimator import (
     PrivacyTags,
     PrivateEstimatorMixin,
 )
 from sklearn_dptda.privacy._fixed_point import FixedPoint, Sensitivity
-from sklearn_dptda.privacy._guarantee import PrivacyGuarantee
+from sklearn_dptda.privacy._guarantee import PrivacyGuarantee, PrivacyLoss
 from sklearn_dptda.privacy._noise import NoiseSource
 from sklearn_dptda.privacy._release_key import ReleaseKey
 from sklearn_dptda.privacy._spend_history import SpendHistory

@@ -11,8 +11,14 @@ from numbers import Real
 from typing import Any, Literal, Self
 
 from sklearn_dptda._typing import Adjacency, PathLike
-from sklearn_dptda.privacy._composition_rules import COMPOSITIONS, Budget, Charge, PrivacyLoss
-from sklearn_dptda.privacy._guarantee import PrivacyGuarantee, check_adjacency
+from sklearn_dptda.privacy._guarantee import (
+    COMPOSITIONS,
+    Budget,
+    Charge,
+    PrivacyGuarantee,
+    PrivacyLoss,
+    check_adjacency,
+)
 from sklearn_dptda.privacy._ledger import Ledger, Payment
 from sklearn_dptda.privacy._ledger_stores import MemoryStore, make_store, process_lock
 from sklearn_dptda.privacy._parameters import quoted

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklearn_dptda._typing import IntArray
-from sklearn_dptda.privacy._draws import KeyedDraws, SecureDraws
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
-from sklearn_dptda.privacy._noise import NoiseSource
+from sklearn_dptda.privacy._noise import KeyedDraws, NoiseSource, SecureDraws
 from sklearn_dptda.privacy._parameters import quoted
 
 # The least weight of a candidate, in units of the largest one: 2**-199.

@@ -24,8 +24,14 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple, Self, get_type_hints
 
 from sklearn_dptda._typing import Adjacency
-from sklearn_dptda.privacy._composition_rules import COMPOSITIONS, Budget, Charge, Sums
-from sklearn_dptda.privacy._guarantee import ADJACENCIES, PrivacyGuarantee
+from sklearn_dptda.privacy._guarantee import (
+    ADJACENCIES,
+    COMPOSITIONS,
+    Budget,
+    Charge,
+    PrivacyGuarantee,
+    Sums,
+)
 from sklearn_dptda.privacy._ledger_stores import (
     Execute,
     MemoryStore,

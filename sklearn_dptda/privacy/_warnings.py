@@ -8,7 +8,7 @@ from types import ModuleType
 import joblib
 import sklearn
 
-from sklearn_dptda.privacy._composition_rules import PrivacyLoss
+from sklearn_dptda.privacy._guarantee import PrivacyLoss
 
 
 def code_of(*packages: ModuleType) -> tuple[str, ...]:

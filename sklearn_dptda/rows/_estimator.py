@@ -144,15 +144,17 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
 
     def _rows_of(self, X: Any) -> Rows:
         """Rows in memory of a table, those of each group beyond the first ones left out."""
-        (table,) = first_rows([X], self.groups, self.rows_per_group)
-        return Rows.of_array(*self._check_table(table))
+        if self.groups is not None:
+            (X,) = first_rows([X], self.groups, self.rows_per_group)
+        return Rows.of_array(*self._check_table(X))
 
     def _check_table(self, table: Any, **options: Any) -> tuple[FloatArray, Columns]:
         """Rows and columns; what columns do not allow is refused before other rows are read."""
         rows = check_rows(self, table, **options)
+        columns = Columns.of(table, rows.shape[1])
         self._check_features(rows.shape[1])
         self._public_bounds(rows.shape[1])
-        return rows, Columns.of(table, rows.shape[1])
+        return rows, columns
 
     def _coding(self) -> Callable[[Any], tuple[Any, Mapping[int, list[Any]]]]:
         """What turns a chunk into a table of numbers and public lists of what they stand for."""
@@ -207,15 +209,16 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
 
     def _guarantee(self, finds_bounds: bool) -> PrivacyGuarantee:
         bounds = "bounds, " if finds_bounds else ""
+        unit, mechanism, (_, rho) = self._unit(), self._mechanism(), self._loss()
         return PrivacyGuarantee(
             epsilon=float(self.epsilon),
             delta=0.0 if math.isinf(self.epsilon) else self._delta(),
             adjacency=self.adjacency,
-            unit=self._unit(),
-            mechanism=self._mechanism(),
+            unit=unit,
+            mechanism=mechanism,
             released=f"{bounds}the share of rows beyond the bounds, {self._released()}",
             seeded=self.random_state is not None,
-            rho=self._loss()[1],
+            rho=rho,
         )
 
     def _release(
@@ -224,16 +227,13 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         """Set what the fit releases, and return remarks on it; all of this is paid for."""
         low, high = self._public_bounds(rows.n_features)
         n_private, budget = int(np.isnan(low).sum()), self._budget(seed)
+        rng = public_generator(public_seed)
         low, high, budget = self._find_bounds(rows, low, high, budget)
         budget, remarks = self._count_clipped(rows, low, high, budget, n_private)
         box = Box.centred(low, high, self._has_one_unit())
-        self._learn(rows.map(box.to_cube), budget, public_generator(public_seed), box)
+        self._learn(rows.map(box.to_cube), budget, rng, box)
         self.bounds_ = low, high
-        return remarks + self._remarks()
-
-    def _remarks(self) -> list[str]:
-        """What the released attributes show to be other than was asked for, to warn of."""
-        return []
+        return remarks
 
     def _learn(self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box) -> None:
         """Learn from rows of the cube; ``rng`` is public, ``box`` takes cubes to units of rows."""

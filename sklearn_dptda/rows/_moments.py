@@ -371,10 +371,11 @@ class FitBudget(ABC):
     def counts(self, counts: IntArray, touched: int, share: float) -> tuple[FloatArray, float]:
         """Counts with noise, and its standard deviation; one row is in ``touched`` of the cells."""
         scale = self.scale_of_counts(touched, share)
+        deviation = self.deviation(scale)
         # Steps of one at most: counts are whole multiples of them, and rounding moves nothing.
         lattice = FixedPoint(min(FixedPoint.for_scale(max(scale, FINEST_SCALE)).exponent, 0))
-        noise = self.draw(scale / lattice.step, counts.shape)
-        return lattice.decode(lattice.encode(counts) + noise), self.deviation(scale)
+        steps = lattice.encode(counts)
+        return lattice.decode(steps + self.draw(scale / lattice.step, counts.shape)), deviation
 
     def scale_of_counts(self, touched: int, share: float) -> float:
         """Scale of the noise of counts, of which one row is in ``touched``."""

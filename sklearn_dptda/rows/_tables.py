@@ -81,8 +81,8 @@ def check_rows(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> FloatA
     Returns it as float64; ValueError if it is refused, NaN and infinity included. A column that
     says whose a row is, by the estimator's ``groups``, is no feature.
     """
+    X = without_column(X, getattr(estimator, "groups", None))
     with without_quotes():
-        X = without_column(X, getattr(estimator, "groups", None))
         refuse_lossy(X, complex_too=False)
         rows: FloatArray = validate_data(estimator, X, dtype=np.float64, **options)
     if not np.isfinite(rows.data if issparse(rows) else rows).all():

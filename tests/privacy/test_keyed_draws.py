@@ -32,7 +32,7 @@ from sklearn_dptda.privacy import (
     ReleaseKey,
     private_choice,
 )
-from sklearn_dptda.privacy._draws import KeyedDraws
+from sklearn_dptda.privacy._noise import KeyedDraws
 from sklearn_dptda.privacy._parameters import public_parameters
 from sklearn_dptda.privacy._release_key import next_turn, under
 

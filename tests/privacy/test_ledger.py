@@ -19,7 +19,7 @@ from sklearn_dptda.privacy import (
     PrivacyLedgerError,
     _ledger_stores,
 )
-from sklearn_dptda.privacy._composition_rules import Budget
+from sklearn_dptda.privacy._guarantee import Budget
 from sklearn_dptda.privacy._ledger import (
     _CREATE_SPEND,
     CREATE_BUDGET,

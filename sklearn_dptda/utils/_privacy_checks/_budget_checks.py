@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded
-from sklearn_dptda.privacy._composition_rules import Charge
+from sklearn_dptda.privacy._guarantee import Charge
 from sklearn_dptda.privacy._release import as_arrays, release, releases_in_transform, state
 from sklearn_dptda.privacy.neighbours import NeighbourPair
 from sklearn_dptda.utils._privacy_checks._check_tools import equal, refusal, watched_noise
