@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import sklearn_dptda
+from tests.test_house import FLOORS
 
 PACKAGE = Path(sklearn_dptda.__file__).parent
 ROOT = Path(__file__).parent.parent
@@ -136,3 +137,49 @@ def test_sections_that_state_nothing_exist():
 )
 def test_wrong_pointers_are_caught(source, expected):
     assert wrong_proofs(source, {"a.md": {"One", "A long one"}}) == expected
+
+
+def wrong_steps(page, package, root):
+    """Files that a page names and that do not exist, and names that are not defined in theirs."""
+    wrong = [
+        path
+        for path in re.findall(r"`([\w/]+\.(?:py|md|rst))`", page)
+        if not (package / path).is_file() and not (root / path).is_file()
+    ]
+    for path, names in re.findall(r"^\| `([\w/]+\.py)` \| ([^|]+) \|", page, flags=re.MULTILINE):
+        if path in wrong:
+            continue
+        source = (package / path).read_text(encoding="utf-8")
+        wrong += [
+            f"{path}: {name}"
+            for name in re.findall(r"`(\w+)`", names)
+            if not re.search(rf"^ *(?:def|class) {name}\b", source, flags=re.MULTILINE)
+        ]
+    return wrong
+
+
+def test_steps_of_a_release_are_those_of_the_code():
+    page = (DOC / "step_by_step.md").read_text(encoding="utf-8")
+    assert len(re.findall(r"^\| `", page, flags=re.MULTILINE)) > 30
+    assert wrong_steps(page, PACKAGE, ROOT) == []
+
+
+@pytest.mark.parametrize(
+    "page, expected",
+    [
+        ("`rows/_rows.py` and `tests/test_pointers.py`", []),
+        ("`rows/_gone.py`", ["rows/_gone.py"]),
+        ("| `rows/_rows.py` | `Rows`, `gone` | sums |", ["rows/_rows.py: gone"]),
+    ],
+)
+def test_wrong_steps_are_caught(page, expected):
+    assert wrong_steps(page, PACKAGE, ROOT) == expected
+
+
+def test_the_map_for_contributors_is_that_of_the_house():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (drawn,) = re.findall(r"^```\n(__main__ .*?)```", text, flags=re.MULTILINE | re.DOTALL)
+    floors = [re.match(r"\w+(, \w+)*", line)[0].split(", ") for line in drawn.splitlines()]
+    assert [set(names) for names in reversed(floors)] == list(FLOORS)
+    for name in set().union(*FLOORS) - {PACKAGE.name}:
+        assert (PACKAGE / name).is_dir() or (PACKAGE / f"{name}.py").is_file()
