@@ -23,7 +23,6 @@ from sklearn_dptda.cluster._merge_tree import MergeTree, SaddleSearch, morse_lin
 from sklearn_dptda.cluster._mixture_density import mixture_parameters
 from sklearn_dptda.cluster._morse_merging import (
     MERGING_CONSTRAINTS,
-    MergedMixture,
     PredictMethod,
     check_number_of_clusters,
     predict,
@@ -113,7 +112,6 @@ class DPMoGMorse(DPMoG):
     True
     """
 
-    _merged: MergedMixture
     _parameter_constraints = {
         **DPMoG._parameter_constraints,
         **MERGING_CONSTRAINTS,

@@ -59,21 +59,27 @@ def check_number_of_clusters(
 
 @dataclass(frozen=True)
 class MergedMixture:
-    """A mixture whose modes are merged into clusters: a function of its parameters, without rows.
+    """A mixture whose modes are merged into clusters, with the cluster of each mode and component.
 
-    ``of_centres`` says that the modes of the tree are the components' centres, as quadratic strings
-    have it.
+    ``of_centres`` says that the modes are the components' centres, as quadratic strings have it.
     """
 
     density: MixtureDensity
-    tree: MergeTree
+    modes: FloatArray
     mode_labels: IntArray
+    component_labels: IntArray
     of_centres: bool
 
-    @property
-    def component_labels(self) -> IntArray:
-        """Cluster of each component."""
-        return self.mode_labels[self.tree.owners]
+    @classmethod
+    def of(cls, estimator: Any) -> Self:
+        """What a fitted estimator has released."""
+        return cls(
+            estimator._mixture(),
+            estimator.modes_,
+            estimator.mode_labels_,
+            estimator.component_labels_,
+            estimator.saddle_search == "quadratic_strings",
+        )
 
     def predict(self, X: FloatArray, method: PredictMethod) -> IntArray:
         """Cluster of each row: the likeliest, or that of the mode that the row climbs to."""
@@ -87,7 +93,7 @@ class MergedMixture:
     def _flow(self, X: FloatArray) -> IntArray:
         if self.of_centres:
             return self.component_labels[centres_climbed_to(self.density, X)]
-        modes = basins(self.density, X, self.tree.modes)
+        modes = basins(self.density, X, self.modes)
         # Where a climb stalls on a plateau, the likeliest cluster is taken.
         likeliest = self.predict_proba(X).argmax(axis=1)
         return np.where(modes < 0, likeliest, self.mode_labels[modes])
@@ -104,16 +110,12 @@ class MergedMixture:
 
 def set_merged(estimator: Any, cut: Callable[[MergeTree], IntArray], *parameters: Any) -> None:
     """Set what an estimator learns from weights, means and covariances, given a cut of the tree."""
-    search = estimator.saddle_search
-    tree = morse_linkage(*parameters, saddle_search=search)
-    merged = MergedMixture(
-        MixtureDensity(*parameters), tree, cut(tree), search == "quadratic_strings"
-    )
-    estimator._merged = merged
+    tree = morse_linkage(*parameters, saddle_search=estimator.saddle_search)
+    labels = cut(tree)
     estimator.modes_, estimator.saddles_ = tree.modes, tree.saddles
-    estimator.linkage_, estimator.mode_labels_ = tree.linkage, merged.mode_labels
-    estimator.component_labels_ = merged.component_labels
-    estimator.n_clusters_ = int(merged.mode_labels.max()) + 1
+    estimator.linkage_, estimator.mode_labels_ = tree.linkage, labels
+    estimator.component_labels_ = labels[tree.owners]
+    estimator.n_clusters_ = int(labels.max()) + 1
 
 
 @by_rows
@@ -124,8 +126,7 @@ def predict(self: Any, X: ArrayLike) -> IntArray:
     %(one_number_for_each_row)s
     """
     rows = self._rows(X)
-    labels: IntArray = self._merged.predict(rows, self.predict_method)
-    return labels
+    return MergedMixture.of(self).predict(rows, self.predict_method)
 
 
 @by_rows
@@ -141,8 +142,7 @@ def predict_proba(self: Any, X: ArrayLike) -> FloatArray:
     ndarray of shape (n_samples, `n_clusters_`)
     """
     rows = self._rows(X)
-    probabilities: FloatArray = self._merged.predict_proba(rows)
-    return probabilities
+    return MergedMixture.of(self).predict_proba(rows)
 
 
 @fill_doc
@@ -230,7 +230,6 @@ class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, Base
     True
     """
 
-    _merged: MergedMixture
     _parameter_constraints = {
         "estimator": [HasMethods("fit"), None],
         **MERGING_CONSTRAINTS,
@@ -286,7 +285,7 @@ class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, Base
                 if hasattr(self.estimator_, name):
                     setattr(self, name, getattr(self.estimator_, name))
         if not is_private(self.estimator_):
-            self.labels_ = self._merged.predict(rows, self.predict_method)
+            self.labels_ = MergedMixture.of(self).predict(rows, self.predict_method)
         return self
 
     def _cut(self, tree: MergeTree) -> IntArray:
@@ -324,7 +323,7 @@ class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, Base
         return check_rows(self, X, reset=False) if rows is None else rows(X)
 
     def _mixture(self) -> MixtureDensity:
-        return self._merged.density
+        return MixtureDensity(*mixture_parameters(self.estimator_))
 
     def __sklearn_tags__(self):
         """Rows in a table, without sparse input."""

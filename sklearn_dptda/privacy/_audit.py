@@ -26,7 +26,7 @@ from sklearn_dptda.privacy._noise import spawn_seeds
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._release import as_arrays, release, seeded_clone
 
-# Thresholds tried per score: more find no better event in 10,000 runs.
+# Thresholds tried per score.
 _N_THRESHOLDS = 200
 # Rows kept of an array of varying size.
 _N_ROWS = 3
@@ -37,9 +37,9 @@ _LARGEST_SUMMARY = 1e300
 
 _Summary: TypeAlias = Callable[[Any], ArrayLike]
 _Runner: TypeAlias = Callable[[Any, object, int | None], Any]
-# From releases to rows of numbers.
+# Turns releases into rows of numbers.
 _Summarise: TypeAlias = Callable[[Sequence[Any]], FloatArray]
-# From counts on the likelier side and on the other to lower bounds.
+# Turns counts, on the likelier side and on the other, into lower bounds.
 _Bound: TypeAlias = Callable[[ArrayLike, ArrayLike], FloatArray]
 
 

@@ -23,7 +23,7 @@ from scipy.special import gammaln, log_ndtr
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.privacy._parameters import quoted
 
-# Relative step to the private side of a root: SciPy's roots and integrals are good to 1e-11.
+# Relative step to the private side of a root: SciPy is asked for roots and integrals to 1e-11.
 _ROOT_MARGIN = 1e-9
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from sklearn_dptda._typing import FloatArray
 
-# Draws of one task of a thread; starting a thread takes as long as some thousands of draws.
+# Draws of one task of a thread: fewer are not worth a thread.
 _DRAWS_PER_TASK = 1 << 14
 # Below this scale the law of a seeded Gaussian fits a table of less than 600 probabilities.
 _LARGEST_TABLE_SCALE = 32.0

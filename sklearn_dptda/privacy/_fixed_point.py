@@ -15,12 +15,12 @@ from sklearn_dptda._typing import Adjacency, FloatArray
 from sklearn_dptda.privacy._guarantee import check_adjacency
 from sklearn_dptda.privacy._parameters import quoted
 
-# Factors that pay for the roundings of a short computation in floating point: up to eight
+# Factors that pay for the roundings of a short computation in floating point: five or so
 # operations, each off by at most 2**-53 of its result.
 ROUND_UP = 1 + 2.0**-50
 ROUND_DOWN = 1 - 2.0**-50
-# Steps of the lattice per scale of noise are 2**30 to 2**31: delta grows by 2e-20 per coordinate
-# (doc/theory/noise_and_calibration.md, "Integer noise"), and sums of 2**31 scales fit 62 bits.
+# A scale of noise has 2**30 to 2**31 steps of the lattice, so that delta grows by some 1e-19 per
+# coordinate (doc/theory/noise_and_calibration.md, "Integer noise") and sums fit 62 bits.
 _STEPS_PER_SCALE_BITS = 30
 # Larger sums of steps are refused: noise added to them must not leave 64-bit integers.
 _LARGEST_STEPS = 1 << 62

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-# Characters of the longest text that is quoted: names of choices are shorter.
+# Characters of the longest text that is quoted, such as the name of a method.
 _LONGEST_TEXT = 40
 # Numbers of the longest tuple that is quoted, such as (low, high).
 _LONGEST_TUPLE = 3

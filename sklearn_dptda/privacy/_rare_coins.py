@@ -1,6 +1,6 @@
 """Positions of successes among many independent coins, exactly and without drawing each.
 
-Proof: doc/theory/graphs.md, "Graphs under edge privacy".
+Proof: doc/theory/graphs.md, "Drawing them".
 """
 
 import math

@@ -15,7 +15,7 @@ from sklearn_dptda.privacy._fixed_point import ROUND_UP
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._warnings import warn_caller
 
-# Least and largest length whose square, cube and parts are floats of full precision.
+# Least and largest length: their squares, counts and parts are numbers of full precision.
 _LENGTH_RANGE = (1e-90, 1e90)
 # Least width in units of the ends: parts of it, down to 2**-14, are still whole steps of the ends.
 _LEAST_RELATIVE_WIDTH = 2.0**-36
