@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 import sklearn_dptda
-from tests.test_house import FLOORS
 
 PACKAGE = Path(sklearn_dptda.__file__).parent
 ROOT = Path(__file__).parent.parent
@@ -174,12 +173,3 @@ def test_steps_of_a_release_are_those_of_the_code():
 )
 def test_wrong_steps_are_caught(page, expected):
     assert wrong_steps(page, PACKAGE, ROOT) == expected
-
-
-def test_the_map_for_contributors_is_that_of_the_house():
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    (drawn,) = re.findall(r"^```\n(__main__ .*?)```", text, flags=re.MULTILINE | re.DOTALL)
-    floors = [re.match(r"\w+(, \w+)*", line)[0].split(", ") for line in drawn.splitlines()]
-    assert [set(names) for names in reversed(floors)] == list(FLOORS)
-    for name in set().union(*FLOORS) - {PACKAGE.name}:
-        assert (PACKAGE / name).is_dir() or (PACKAGE / f"{name}.py").is_file()
