@@ -100,17 +100,6 @@ def test_relative_links_lead_somewhere(page):
         assert target.exists(), f"{page.name}: {link}"
 
 
-def test_pointers_from_code_to_proofs_lead_to_headings():
-    found = set()
-    for path in Path(sklearn_dptda.__file__).parent.rglob("*.py"):
-        text = " ".join(path.read_text(encoding="utf-8").split())
-        found |= set(re.findall(r'Proof: doc/theory/(\w+\.md), "([^"]+)"\.', text))
-    assert len(found) >= 10
-    for page, heading in found:
-        lines = (DOC / "theory" / page).read_text(encoding="utf-8").splitlines()
-        assert heading in {line.lstrip("# ") for line in lines if line.startswith("#")}, page
-
-
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
 def test_scripts_and_benchmarks_that_are_named_exist(page):
     text = page.read_text(encoding="utf-8")

@@ -88,7 +88,7 @@ ax.legend(loc="lower right")
 
 # %%
 # Figure 2: saddles between centres, and the tree
-# ----------------------------------------------
+# -----------------------------------------------
 # By Algorithms 3 and 4. Heights in the tree are above the densest centre.
 tree = morse_linkage(WEIGHTS, MEANS, COVARIANCES, saddle_search="quadratic_strings")
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.5), layout="constrained")

@@ -1,4 +1,7 @@
-"""A private tree of boxes, split in halves where the noisy counts are large."""
+"""A private tree of boxes, split in halves where the noisy counts are large.
+
+Proof: doc/theory/private_mixtures.md, "The tree of `DPTree`".
+"""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""Private choice of centres among candidates, by swaps."""
+"""Private choice of centres among candidates, by swaps.
+
+Proof: doc/theory/private_mixtures.md, "The choices of `DPCube`".
+"""
 
 import math
 from dataclasses import dataclass

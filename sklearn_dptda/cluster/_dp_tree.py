@@ -1,4 +1,7 @@
-"""K-means of a private coreset from a tree of boxes."""
+"""K-means of a private coreset from a tree of boxes.
+
+Proof: doc/theory/private_mixtures.md, "The tree of `DPTree`".
+"""
 
 from numbers import Integral
 

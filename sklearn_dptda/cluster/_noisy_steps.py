@@ -1,6 +1,8 @@
 """Noisy steps of k-means and of mixtures, from standardised rows to clusters with covariances.
 
 Proof: doc/theory/private_mixtures.md, "Starts, numbers of steps, kinds of covariances".
+Proof: doc/theory/private_mixtures.md, "The noise in what comes out".
+Proof: doc/theory/private_mixtures.md, "What is public".
 """
 
 import math

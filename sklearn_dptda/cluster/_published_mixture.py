@@ -1,6 +1,7 @@
 """Algorithm 2 of Byun, Choi and Lee: a private mixture by raw moments in the box.
 
 Proof: doc/theory/private_mixtures.md, "Why not the published covariance step".
+Proof: doc/theory/private_mixtures.md, "What the noise of the published mixture covers".
 """
 
 from functools import partial

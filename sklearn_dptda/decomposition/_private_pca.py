@@ -3,6 +3,10 @@
 In each stage a noisy sum gives a centre, and a histogram of the distances from it a ball; where
 that is small beside the last one, the next stage looks there. The noise of a sum is relative to the
 ball, and hardly more in many columns; how many stages there are follows from what they release.
+
+Proof: doc/theory/private_components.md, "Centre and ball".
+Proof: doc/theory/private_components.md, "What is read off".
+Proof: doc/theory/private_components.md, "Projected rows".
 """
 
 import math

@@ -229,7 +229,10 @@ class BaseGridFiltration(QuotedParametersMixin, ListOutputMixin, TransformerMixi
     def _box(
         self, clouds: list[FloatArray | LatticeHistogram], n_features: int
     ) -> tuple[FloatArray, FloatArray, PrivacyGuarantee | None, list[str]]:
-        """Lower and upper bounds, the guarantee of a private box, and what to warn of."""
+        """Lower and upper bounds, the guarantee of a private box, and what to warn of.
+
+        Proof: doc/theory/private_bounds.md, "Composition".
+        """
         if self.bounds is not None and not isinstance(self.bounds, PrivateBounds):
             return *check_bounds(self.bounds, n_features), None, []
         points = [cloud for cloud in clouds if not isinstance(cloud, LatticeHistogram)]

@@ -1,4 +1,7 @@
-"""Random graphs with a latent shape."""
+"""Random graphs with a latent shape.
+
+Proof: doc/theory/graphs.md, "Flipped dot product graphs".
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Literal

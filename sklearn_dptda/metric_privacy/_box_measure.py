@@ -1,4 +1,8 @@
-"""How far a released measure is from that of its rows, from its noise and itself alone."""
+"""How far a released measure is from that of its rows, from its noise and itself alone.
+
+Proof: doc/theory/metric_privacy.md, "Measures".
+Proof: doc/theory/metric_privacy.md, "How far a released measure is off".
+"""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""Private measures by noisy integrals against smooth functions on the unit cube."""
+"""Private measures by noisy integrals against smooth functions on the unit cube.
+
+Proof: doc/theory/metric_privacy.md, "Measures".
+"""
 
 import math
 from itertools import product

@@ -1,4 +1,7 @@
-"""Exact persistence diagrams of functions on a grid, by GUDHI and by duality: *not* private."""
+"""Exact persistence diagrams of functions on a grid, by GUDHI and by duality: *not* private.
+
+Proof: doc/theory/sensitivity.md, "Diagrams".
+"""
 
 from collections.abc import Iterable, Sequence
 from numbers import Integral, Real

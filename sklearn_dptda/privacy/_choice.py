@@ -98,6 +98,8 @@ def choose_member(
 ) -> tuple[int, int]:
     """Draw from groups of candidates of equal cost, by the exponential mechanism.
 
+    Proof: doc/theory/private_bounds.md, "Drawing from more candidates than can be listed".
+
     Parameters
     ----------
     costs, sizes : list of int

@@ -366,7 +366,10 @@ def _is_paid(execute: Execute, payment: Payment) -> bool:
 def _check_charges(
     state: State, charges: Sequence[tuple[Charge, int]], adjacencies: set[Adjacency]
 ) -> Sums:
-    """Refuse (charge, count) pairs that cannot be added; return their sums."""
+    """Refuse (charge, count) pairs that cannot be added; return their sums.
+
+    Proof: doc/theory/noise_and_calibration.md, "Adjacency".
+    """
     rule = state.budget.rule()
     for charge, _ in charges:
         rule.check(charge)

@@ -1,6 +1,8 @@
 """Rows to cells and clipped residuals, by arithmetic that rounds each row by itself.
 
 One record more must not move what another one contributes, not even in its last bit.
+
+Proof: doc/theory/private_mixtures.md, "Rounding".
 """
 
 from collections.abc import Callable, Iterable, Iterator

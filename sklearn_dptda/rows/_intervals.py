@@ -4,13 +4,15 @@
 each column, by powers of two; its cells, looked at closer as long as few of them hold the rows; its
 distances from their mean, by parts of octaves. The interval is as wide as the extremes of a normal
 column are, extrapolated from the quantiles that the noise leaves visible.
-Proof: doc/theory/private_mixtures.md, "What is public".
+Proof: doc/theory/private_bounds.md, "Columns of a table".
 
 :func:`private_cubes` draws once from the exponential mechanism over cubes, or intervals of single
 columns, of all sizes. Costs are whole numbers: minus the points inside, plus a public price for
 each level of size. One point more, one less, or one replaced moves each cost by at most one, since
 each point is in a cell of its own, whatever is rounded.
+Proof: doc/theory/private_bounds.md, "The candidates".
 Proof: doc/theory/private_bounds.md, "Cost and sensitivity".
+Proof: doc/theory/private_bounds.md, "Drawing from more candidates than can be listed".
 """
 
 import math

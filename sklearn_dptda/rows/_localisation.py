@@ -1,4 +1,7 @@
-"""Runs of noisy counts that stand out from their noise."""
+"""Runs of noisy counts that stand out from their noise.
+
+Proof: doc/theory/private_mixtures.md, "Localisation: why the width of the box hardly matters".
+"""
 
 import math
 from functools import partial

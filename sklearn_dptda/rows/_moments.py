@@ -2,6 +2,7 @@
 
 Proof: doc/theory/private_mixtures.md, "Gaussian noise: L2".
 Proof: doc/theory/private_mixtures.md, "Laplace noise: L1".
+Proof: doc/theory/private_mixtures.md, "Rounding".
 """
 
 import math
@@ -494,6 +495,7 @@ def release_outer_products(
 
     A symmetric matrix. Residuals are rounded towards zero before they are multiplied, so that they
     stay in the ball, and the sensitivity is what it was.
+    Proof: doc/theory/private_components.md, "The sum of outer products".
     """
     d, (off, on) = rows.n_features, entry_noise(budget, share)
     bits = _BITS - max(0, math.ceil(math.log2(max(on, _LARGEST_SCALE) / _LARGEST_SCALE) / 2))

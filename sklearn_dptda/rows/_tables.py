@@ -35,6 +35,7 @@ def first_rows(tables: Iterable[Any], groups: str | None, most: int) -> Iterator
 
     Which rows of a person are kept follows from that person's rows alone: one person more or less
     is at most ``most`` rows more or less.
+    Proof: doc/theory/noise_and_calibration.md, "People with several rows".
     """
     if groups is None:
         yield from tables

@@ -1,6 +1,7 @@
 """Packing numbers of finite spaces, and their outer, diametric and doubling scales.
 
 Proof: doc/theory/metric_privacy.md, "Scales".
+Proof: doc/theory/metric_geometry.md, "Where the text slips".
 """
 
 from itertools import pairwise

@@ -2,6 +2,7 @@
 
 Proof: doc/theory/accuracy.md, "Pairs of clouds for the L1 distance-to-measure".
 Proof: doc/theory/accuracy.md, "Čech and Rips complexes".
+Proof: doc/theory/sensitivity.md, "Diagrams".
 """
 
 import numpy as np
