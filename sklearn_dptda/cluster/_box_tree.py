@@ -14,12 +14,12 @@ from sklearn_dptda.rows._moments import MomentWeights
 _COUNT_WEIGHTS = MomentWeights(1.0)
 # Boxes are not split below this part of the root: at the rim they hold what lies beyond.
 _LEAST_SIDE = 2.0**-12
-# Half-widths of the root, in standard deviations of its axes.
-_ROOT = 2.5
-# Boxes are split if they have more than this many standard deviations of noise ...
-_SIGNAL = 6.0
-# ... and than this part of a cluster of average size.
-_PART = 0.1
+# Half width of the root box, in standard deviations of its axes.
+_ROOT_HALF_WIDTH = 2.5
+# Boxes are split if they hold more rows than this many standard deviations of noise, and more than
+# this part of a cluster of average size.
+_SPLIT_DEVIATIONS = 6.0
+_SPLIT_PART = 0.1
 
 
 @dataclass
@@ -93,7 +93,7 @@ def grow(rows, directions, half_widths, n_clusters, depth, budget, share):
     ``half_widths`` of the root box are in standard deviations of the axes; ``n_clusters`` says how
     small boxes have to be.
     """
-    tree = BoxTree.root(directions, _ROOT * np.asarray(half_widths))
+    tree = BoxTree.root(directions, _ROOT_HALF_WIDTH * np.asarray(half_widths))
     for _ in range(depth):
         leaves = tree.leaves
         moments = budget.release(
@@ -104,7 +104,7 @@ def grow(rows, directions, half_widths, n_clusters, depth, budget, share):
             share=share / depth,
         )
         total = max(float(moments.counts.sum()), 1.0)
-        enough = max(_SIGNAL * moments.sd_count, _PART * total / n_clusters)
+        enough = max(_SPLIT_DEVIATIONS * moments.sd_count, _SPLIT_PART * total / n_clusters)
         tree.split(leaves[moments.counts >= enough])
     return tree
 
@@ -116,4 +116,4 @@ def _no_residuals(part, cells):
 
 def default_depth(n_clusters):
     """Levels that make some ten boxes for each cluster, and two to spare."""
-    return math.ceil(math.log2(n_clusters / _PART)) + 2
+    return math.ceil(math.log2(n_clusters / _SPLIT_PART)) + 2

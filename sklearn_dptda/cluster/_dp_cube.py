@@ -28,7 +28,7 @@ from sklearn_dptda.rows._moments import FitBudget, MomentWeights, by_cell
 from sklearn_dptda.rows._rows import Box, Rows, batch_size, slices
 from sklearn_dptda.utils._sklearn import Interval
 
-# Steps of the radius, and so the largest cost of one record, in whole numbers.
+# Whole steps of the radius, whose square is the largest cost of one record.
 _STEPS = 1 << 10
 LARGEST_COST = _STEPS**2
 # Cells of all axes together that rows are counted in, and of each at least: sides of some tenths of
@@ -159,13 +159,12 @@ def search(candidates, rows, start, n_swaps, budget, share):
     return sets[budget.choose(set_costs(candidates, rows, sets), LARGEST_COST, each)]
 
 
-# K-means by private candidates, private swaps and recovery.
-
-# Shares of what standardising and the covariances leave: tree, swaps, recovery.
+# Shares for tree, swaps and recovery, of what standardising and covariances leave.
 _SHARES = (0.25 / 0.95, 0.35 / 0.95, 0.35 / 0.95)
 _RECOVERY_WEIGHTS = MomentWeights(0.4, 0.6)
-# In root mean square radii: where a record's cost and its residual are cut off.
+# Where a record's cost and its residual are cut off, in root mean square radii of the rows.
 _COST_RADIUS, _RECOVERY_RADIUS = 1.5, 1.4
+# Axes of the projection by default: boxes of more axes hold too few rows.
 _MOST_AXES = 6
 
 

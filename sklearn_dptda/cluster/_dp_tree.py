@@ -19,9 +19,10 @@ from sklearn_dptda.rows._moments import FitBudget, MomentWeights
 from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.utils._sklearn import Interval
 
-# Of what centre, scale and covariances leave: for the tree; the rest is for the leaves.
+# Share for the tree, of what standardising and covariances leave; the leaves have the rest.
 _TREE_SHARE = 0.4
-# Standard deviations of its noise up to which a count is taken for noise altogether.
+# Standard deviations of its noise up to which a count of a leaf may be noise altogether, since
+# leaves are kept for their counts (doc/theory/private_mixtures.md).
 _DOUBTFUL = 6.0
 _LEAF_WEIGHTS = MomentWeights(0.5, 0.5)
 

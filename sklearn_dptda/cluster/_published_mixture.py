@@ -13,7 +13,7 @@ from sklearn_dptda.cluster._noisy_steps import NoisyStep, packed_points
 from sklearn_dptda.rows._assignments import clip_norm, hard_assignment
 from sklearn_dptda.rows._moments import KEPT, MomentWeights, clip_eigenvalues
 
-# In the cube: variances below it are noise.
+# Variances in the cube below this one are noise.
 _RAW_FLOOR = 1e-3
 # The published algorithm states no start: one public start, the same in every fit.
 _RAW_START = 0

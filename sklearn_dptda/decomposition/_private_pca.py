@@ -37,13 +37,15 @@ from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.utils._frames import without_quotes
 from sklearn_dptda.utils._sklearn import Interval
 
-# Shares of what is left, for count and sum, and for the distances, of a stage. Losses of pure noise
-# add without squares.
-_SHARES = {"l2": (0.1, 0.01), "l1": (0.15, 0.03)}
+# Shares of what is left of the budget, for count and sum and for the distances of a stage, by the
+# norm of the noise. Pure losses add without squares.
+_STAGE_SHARES = {"l2": (0.1, 0.01), "l1": (0.15, 0.03)}
 _MEAN_WEIGHTS = MomentWeights(0.1, 0.9)
 _MOST_STAGES = 4
-# Shares of the rows that may lie outside of the next stage's ball, and of the last one.
+# Shares of the rows that may lie outside of the next stage's ball, and of the last one, into which
+# they are drawn.
 _OUTSIDE, _DRAWN_IN = 0.02, 0.5
+# Cells of an octave of distances.
 _PER_OCTAVE = 8
 
 
@@ -84,7 +86,7 @@ def noisy_covariance(rows, budget):
 
 def _mean_in_ball(rows, centre, ball, budget):
     """Mean of rows in a ball, its noise, the number of all, and what is left of the budget."""
-    share, reach = _SHARES[budget.norm][0], in_norm(ball, rows.n_features, budget.norm)
+    share, reach = _STAGE_SHARES[budget.norm][0], in_norm(ball, rows.n_features, budget.norm)
     assign = one_cell(centre, reach, budget.norm)
     moments = budget.release(rows, assign, 1, weights=_MEAN_WEIGHTS, share=share)
     n = moments.floored_counts[0]
@@ -94,7 +96,7 @@ def _mean_in_ball(rows, centre, ball, budget):
 
 def _distances(rows, centre, reach, budget):
     """From a number of rows to the distance that so many are beyond, and the rest of the budget."""
-    share = _SHARES[budget.norm][1]
+    share = _STAGE_SHARES[budget.norm][1]
     count = partial(of_distances, centre=centre, reach=reach, per_octave=_PER_OCTAVE)
     counts, sd = budget.counts(rows.sum(count), 1, share)
 
@@ -109,8 +111,6 @@ def _distances(rows, centre, reach, budget):
 def _drawn_in(part, centre, radius, norm):
     return clip_norm(part - centre, radius, norm)
 
-
-# Principal components under differential privacy.
 
 # Standard deviations above what noise reaches on average; Gaussian noise is beyond them with a
 # probability of exp(-9 / 2) at most.

@@ -13,7 +13,8 @@ from scipy.stats import gamma
 
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
 
-# Of the largest rate at which the noise has exponential moments: near the best for any tree.
+# Rate of the exponential moments of the noise, as a part of the largest one at which they exist:
+# near the best for any tree.
 _RATE = 0.7
 # Steps that a scale of noise is cut into, at least, and scales beyond which there is nothing.
 _FINE, _FAR = 64, 200
@@ -233,20 +234,18 @@ def level_widths(axes, sizes):
     return np.array(widths)
 
 
-# Private measures by counts of ever smaller boxes of the unit cube.
-
 # Deepest tree that is chosen without being asked for: noise of more boxes takes minutes.
 MOST_LEVELS = 18
-# Of the budget: the number of rows, which the depth follows.
+# Share of epsilon for a private number of rows, from which the depth follows.
 _SIZE_SHARE = 0.05
-# Of what cumulative masses in floating point tell apart.
+# Masses below it are lost in cumulative sums of floats.
 _LEAST_MASS = 1e-12
 
 
 def box_measure(rows, sizes, depth, marginal_share, noise, epsilon, size_is_public):
     """Centres, widths and masses of the smallest boxes, marginals, and the noise of the masses.
 
-    Of rows of [0, 1]**d; a depth of None is chosen. Marginals, of which there are none
+    Rows are in [0, 1]**d; a depth of None is chosen. Marginals, of which there are none
     without a share of ``epsilon``, are pairs of ends of cells and cumulative masses. A private size
     is paid for with a part of ``epsilon``, for one point more or less; a public one is for one
     that is replaced.

@@ -17,7 +17,7 @@ from sklearn_dptda.utils._frames import (
     without_quotes,
 )
 
-# Of an axis whose values are told apart: halvings never get so far.
+# Axes with more values than this are continuous: halvings never get so far.
 _MOST_VALUES = 1 << 32
 
 

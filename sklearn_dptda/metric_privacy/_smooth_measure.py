@@ -20,6 +20,7 @@ from sklearn_dptda.rows._rows import BATCH, slices
 MOST_NODES = 5000
 # Cells of a line.
 MOST_CELLS = 1 << 16
+# Rates that noise can be scaled to in 64-bit integers.
 _ALPHAS = (1e-6, 1e9)
 # Bits of the two words of a number that is summed, and what stands for one.
 _WORD = 32
@@ -108,7 +109,7 @@ def integrals(points, m):
     """
     x = np.minimum(points[:, 0] * m, m)
     cell = np.minimum(x.astype(np.int64), m - 1)
-    # Of its own cell a point gives what lies beyond it, of all later ones everything.
+    # A point adds the part of its own cell that lies beyond it, and the whole of all later cells.
     own = _exact_sums(cell, cell + 1 - x, m)
     later = np.r_[0, np.cumsum(np.bincount(cell, minlength=m))[:-1]]
     return ((own + later.astype(object) * _WHOLE) / (_WHOLE * int(m) * len(points))).astype(float)

@@ -469,7 +469,7 @@ def default_accountant() -> PrivacyAccountant | None:
     if around := _around():
         return around[-1].accountant
     with process_lock:
-        # Of each thread and task the innermost block counts.
+        # The innermost block of each thread and task counts.
         others = {(block.thread, block.task): block for block in _OPEN}.values()
     if not others:
         return None

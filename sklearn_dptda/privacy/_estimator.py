@@ -338,9 +338,6 @@ def _budget(accountant: PrivacyAccountant | None) -> str:
     return f"Budget of {total}; left: epsilon={left.epsilon:.6g}, delta={left.delta:.6g}."
 
 
-# MERGED privacy._pipeline_steps: Which steps of a pipeline learn from records without privacy.
-
-
 def learners_in(steps: Iterable[Any], public: bool = False) -> tuple[list[str], bool]:
     """Names of the steps that learn records without privacy, and whether the output is public.
 

@@ -1,27 +1,71 @@
-"""Runs of noisy counts that stand out from their noise.
+"""Where rows are in the cube: runs of noisy counts, and a private ball however wide the box is.
 
+In each stage a joint histogram of all columns gives a centre, and one of the distances from it a
+radius; where the ball is small beside what was looked at, the next stage looks there. How many
+stages there are follows from what they release, and what they spend is known before each: the sum
+of the shares is a filter.
 Proof: doc/theory/private_mixtures.md, "Localisation: why the width of the box hardly matters".
 """
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 
+from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.rows._assignments import euclidean
+from sklearn_dptda.rows._moments import FitBudget
+from sklearn_dptda.rows._rows import Rows
 
-# Standard deviations of noise above which a run of cells, and a first run, stand out.
-_GROWN, _FIRST = 3.0, 4.5
+
+@dataclass(frozen=True)
+class _Rules:
+    """Public numbers of runs and of balls, measured in doc/measured/clusters.md."""
+
+    # Standard deviations of noise above which a first run of cells stands out, and above which
+    # neighbouring cells are taken into it.
+    first_run: float = 4.5
+    grown_run: float = 3.0
+    # Shares of the budget for the columns and for the distances of one stage, by the norm of the
+    # noise. Pure losses add without squares: it takes more of them to be heard.
+    shares: Mapping[str, tuple[float, float]] = field(
+        default_factory=lambda: {"l2": (0.015, 0.005), "l1": (0.04, 0.015)}
+    )
+    most_stages: int = 5
+    # Cells of a column; cells of an octave of distances, and octaves.
+    cells: int = 64
+    cells_per_octave: int = 4
+    octaves: int = 8
+    # Standard deviations of noise above which a tail stands out. A tail of noise alone does so
+    # with a probability of 1e-3 at most, by the union over cells.
+    tail: float = 4.0
+    # Share of the rows that may lie outside of the ball.
+    outside: float = 0.02
+    # Share of the rows that noise may hide where the ball is not smaller than this part of the
+    # cube's own ball.
+    hidden: float = 0.1
+    gain: float = 1 / 3
+    # Part of the cube's own ball from which on its cells have resolved the centre.
+    resolved: float = 1 / 8
+    # The next stage looks at a cube that is wider than the ball by this factor: rows beyond it are
+    # missing only where the noise hid them.
+    room: float = 1.1
 
 
-def standing_out(counts, sd, grown=_GROWN):
+_RULES = _Rules()
+
+
+def standing_out(counts: FloatArray, sd: float, grown: float = _RULES.grown_run) -> tuple[int, int]:
     """Cells from the shortest dyadic run that stands out, grown by neighbouring runs that do."""
     sums, n = np.r_[0.0, np.cumsum(counts)], len(counts)
     length = 1
     while length < n:
         runs = sums[length:] - sums[:-length]
         start = int(runs.argmax())
-        if runs[start] > _FIRST * sd * math.sqrt(length):
+        if runs[start] > _RULES.first_run * sd * math.sqrt(length):
             break
         length *= 2
     else:
@@ -38,7 +82,7 @@ def standing_out(counts, sd, grown=_GROWN):
     return start, stop
 
 
-def mean_place(counts, sd):
+def mean_place(counts: FloatArray, sd: float) -> float:
     """Mean of the run that stands out, from -1 to 1."""
     start, stop = standing_out(counts, sd)
     middles = (2 * np.arange(start, stop) + 1) / len(counts) - 1
@@ -47,38 +91,12 @@ def mean_place(counts, sd):
     return float(np.clip(mean, 2 * start / len(counts) - 1, 2 * stop / len(counts) - 1))
 
 
-# Where rows are in the cube: a private ball around them, however wide the box is.
-#
-# In each stage a joint histogram of all columns gives a centre, and one of the distances from it
-# a radius; where the ball is small beside what was looked at, the next stage looks there. How
-# many stages there are follows from what they release, and what they spend is known before each:
-# the sum of the shares is a filter.
-
-# Of the budget, for the columns and for the distances of one stage. Losses of pure noise add
-# without squares: it takes more of them to be heard.
-_SHARES = {"l2": (0.015, 0.005), "l1": (0.04, 0.015)}
-_MOST_STAGES = 5
-_CELLS, _PER_OCTAVE, _OCTAVES = 64, 4, 8
-# Standard deviations of noise above which a tail stands out. A tail of noise alone does so with a
-# probability of 1e-3 at most, by the union over cells.
-_TAIL = 4.0
-# Share of the rows that may lie outside of the ball.
-_OUTSIDE = 0.02
-# Share of the rows that noise may hide where the ball is less than three times smaller than the
-# cube's own.
-_HIDDEN, _GAIN = 0.1, 1 / 3
-# Part of the cube's own ball from which on its 64 cells have resolved the centre.
-_RESOLVED = 1 / 8
-# Beyond what is looked at rows are only missing where the noise hid them.
-_ROOM = 1.1
-
-
-def localise(rows, budget):
+def localise(rows: Rows, budget: FitBudget) -> tuple[FloatArray, float, float]:
     """Centre and radius of a ball around rows of the cube, and the share that they have cost."""
     d = rows.n_features
-    for_columns, for_distances = _SHARES[budget.norm]
+    for_columns, for_distances = _RULES.shares[budget.norm]
     centre, half, spent = np.zeros(d), 1.0, 0.0
-    for _ in range(_MOST_STAGES):
+    for _ in range(_RULES.most_stages):
         counts = rows.sum(partial(of_columns, centre=centre, half=half))
         counts, sd = budget.counts(counts, d, for_columns)
         centre = centre + half * np.array([mean_place(column, sd) for column in counts])
@@ -86,44 +104,51 @@ def localise(rows, budget):
         counts = rows.sum(partial(of_distances, centre=centre, reach=reach))
         counts, sd = budget.counts(counts, 1, for_distances)
         spent += for_columns + for_distances
-        radius = reach * outer(counts, sd, _OUTSIDE * max(counts.sum(), 1.0))
+        radius = reach * outer(counts, sd, _RULES.outside * max(counts.sum(), 1.0))
         if not radius <= reach / 2 or (half == 1.0 and _in_doubt(counts, sd, radius / d**0.5)):
             # All noise, or nearly all of the cube: its own ball holds every row.
             return np.zeros(d), d**0.5, spent
-        if radius > _RESOLVED * d**0.5 * half:
+        if radius > _RULES.resolved * d**0.5 * half:
             break
-        half = min(half, _ROOM * radius)
+        half = min(half, _RULES.room * radius)
     return centre, radius, spent
 
 
-def of_columns(part, centre, half):
+def of_columns(part: FloatArray, centre: FloatArray, half: Any) -> IntArray:
     """Counts of the cells of each column; the cells at the ends hold what lies beyond."""
-    cells = np.floor((part - (centre - half)) * (_CELLS / (2 * half)))
-    return counts_by_column(np.clip(cells, 0, _CELLS - 1).astype(np.int64), _CELLS)
+    cells = np.floor((part - (centre - half)) * (_RULES.cells / (2 * half)))
+    return counts_by_column(np.clip(cells, 0, _RULES.cells - 1).astype(np.int64), _RULES.cells)
 
 
-def counts_by_column(cells, n_cells):
+def counts_by_column(cells: IntArray, n_cells: int) -> IntArray:
     """How many rows are in each cell, of shape (n_columns, n_cells)."""
     return np.array([np.bincount(column, minlength=n_cells) for column in cells.T])
 
 
-def of_distances(part, centre, reach, per_octave=_PER_OCTAVE):
+def of_distances(
+    part: FloatArray,
+    centre: FloatArray,
+    reach: float,
+    per_octave: int = _RULES.cells_per_octave,
+) -> IntArray:
     """Counts of parts of octaves of the distances, from the largest down."""
-    n_cells = per_octave * _OCTAVES
+    n_cells = per_octave * _RULES.octaves
     # Comparisons, not logarithms: these may be rounded otherwise at another place of an array.
     ends = 2.0 ** (-np.arange(n_cells - 1, 0, -1) / per_octave)
     cells = n_cells - 1 - np.searchsorted(ends, euclidean(part - centre) / reach)
     return np.bincount(cells, minlength=n_cells)
 
 
-def outer(counts, sd, least, per_octave=_PER_OCTAVE):
+def outer(
+    counts: FloatArray, sd: float, least: float, per_octave: int = _RULES.cells_per_octave
+) -> float:
     """Part of the reach beyond which so few rows lie at most; NaN where all is noise."""
     n_cells = np.arange(1, len(counts) + 1)
-    kept = np.cumsum(counts) > np.maximum(least, _TAIL * sd * np.sqrt(n_cells))
+    kept = np.cumsum(counts) > np.maximum(least, _RULES.tail * sd * np.sqrt(n_cells))
     return 2.0 ** (-int(kept.argmax()) / per_octave) if kept.any() else math.nan
 
 
-def _in_doubt(counts, sd, part):
+def _in_doubt(counts: FloatArray, sd: float, part: float) -> bool:
     """Whether noise can hide a tenth of the rows, and a ball of this part gains little anyway."""
-    hidden = _TAIL * sd * math.sqrt(2 * _PER_OCTAVE)
-    return part > _GAIN and hidden > _HIDDEN * max(counts.sum(), 1.0)
+    hidden = _RULES.tail * sd * math.sqrt(2 * _RULES.cells_per_octave)
+    return part > _RULES.gain and hidden > _RULES.hidden * max(counts.sum(), 1.0)

@@ -182,7 +182,7 @@ def checksum(X):
     factors = _mixed(np.arange(1, X.shape[1] + 1, dtype=np.uint64)) | 1
     total = 0
     for piece in slices(X.view(np.uint64), batch_size(X.shape[1])):
-        # Of round numbers the upper bits alone are in use.
+        # Round numbers use their upper bits alone.
         total += int(_mixed((piece ^ (piece >> 32)) @ factors).sum())
     return total % 2**64
 
