@@ -461,7 +461,7 @@ class PrivateMeasure(PrivateRowsEstimator):
         return tags
 
 
-def marginal_distance(first, second):
+def marginal_distance(first: Any, second: Any) -> float:
     """Sum of the Wasserstein distances of the marginals of two releases."""
     columns = zip(first["support_"].T, second["support_"].T, strict=True)
     return sum(

@@ -12,6 +12,7 @@ from gudhi.sklearn.cubical_persistence import CubicalPersistence as GudhiCubical
 from joblib import parallel_config
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import FloatArray
@@ -215,7 +216,7 @@ class CubicalPersistence(ListOutputMixin, QuotedParametersMixin, TransformerMixi
     def _learns_records(self) -> bool:
         return False
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         """Describe the input: filtrations, no tables."""
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._docs import fill_doc
@@ -148,7 +149,7 @@ class PrivateGridPersistence(PrivateEstimatorMixin, TransformerMixin, BaseEstima
         effective_n_jobs(self.n_jobs)
         return X, functions
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         """Describe the input and the release."""
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False

@@ -10,6 +10,7 @@ from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
+from sklearn.utils import Tags
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, RandomStateLike
@@ -351,7 +352,7 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
             total += sum(map(bottleneck_distance, exact, private))
         return -total / len(releases)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         """Describe the release."""
         tags = super().__sklearn_tags__()
         tags.privacy.ragged = True

@@ -30,7 +30,7 @@ def by_rows(method: _T) -> _T:
 
     @wraps(method)
     @silent_arithmetic()
-    def of_rows(self, X):
+    def of_rows(self: Any, X: Any) -> Any:
         parts = parts_elsewhere(X)
         if parts is None:
             return method(self, X)
@@ -49,7 +49,7 @@ def by_rows(method: _T) -> _T:
     return of_rows  # type: ignore[return-value]
 
 
-def refuse_unmapped(estimator, X, name):
+def refuse_unmapped(estimator: Any, X: Any, name: str) -> None:
     """Refuse rows elsewhere that a method cannot be mapped over; ``fit_...``: before it pays."""
     parts = parts_elsewhere(X)
     if parts is not None and not isinstance(parts, DaskParts):
@@ -98,7 +98,7 @@ def fit_predict(self: Any, X: ArrayLike, y: object = None) -> IntArray:
 
 
 @silent_arithmetic()
-def sum_by_rows(estimator, X, name):
+def sum_by_rows(estimator: Any, X: Any, name: str) -> tuple[int, Any]:
     """Number of rows, and the sum of what a method makes of each of them, where they are."""
     check_is_fitted(estimator)
     parts = parts_elsewhere(X)
@@ -120,17 +120,17 @@ class _Fitted:
     """
 
     kind: type
-    state: dict
+    state: dict[str, Any]
 
     @classmethod
-    def of(cls, value):
+    def of(cls, value: Any) -> Any:
         """The same of an estimator, and of those that it holds; other values as they are."""
         if not isinstance(value, BaseEstimator):
             return value
         state = {name: cls.of(held) for name, held in vars(value).items()}
         return cls(type(value), state | dict.fromkeys(_NOT_SHIPPED & state.keys()))
 
-    def made(self):
+    def made(self) -> Any:
         """An estimator that can do what the fitted one can do with rows."""
         made: Any = object.__new__(self.kind)
         for name, held in self.state.items():
@@ -138,21 +138,21 @@ class _Fitted:
         return made
 
 
-def _makes_frames(estimator):
-    return _get_output_config("transform", estimator)["dense"] != "default"
+def _makes_frames(estimator: Any) -> bool:
+    return bool(_get_output_config("transform", estimator)["dense"] != "default")
 
 
-def _called(part, fitted, name):
+def _called(part: Any, fitted: "_Fitted", name: str) -> Any:
     method = getattr(fitted.made(), name)
     # Filters leave parts without rows.
     return method(part) if len(part) else method(_one_row(part))[:0]
 
 
-def _one_row(table):
+def _one_row(table: Any) -> Any:
     zero = np.zeros((1, table.shape[1]))
     return type(table)(zero, columns=table.columns) if hasattr(table, "columns") else zero
 
 
-def _summed(part, each):
+def _summed(part: Any, each: Callable[[Any], Any]) -> Tally:
     values = each(part)
     return Tally(len(values), values.sum())

@@ -1,6 +1,6 @@
 """Rows in batches, whole or in parts elsewhere, and the box that they are scaled to."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self, cast
@@ -38,7 +38,7 @@ class Tally:
     checksum: int = 0
 
     @classmethod
-    def of(cls, count, part):
+    def of(cls, count: Callable[[Any], "Tally"], part: Any) -> "Tally":
         """What ``count`` makes of a part, or its refusal."""
         try:
             with silent_arithmetic():
@@ -46,27 +46,27 @@ class Tally:
         except Exception as error:
             return cls(0, None, without_values(error, _PART))
 
-    def __add__(self, other):
+    def __add__(self, other: object) -> "Tally":
         if not isinstance(other, Tally):
             return self if other == 0 else NotImplemented
         return Tally.of(self._with, other)
 
     __radd__ = __add__
 
-    def _with(self, other):
+    def _with(self, other: "Tally") -> "Tally":
         refused = self.refused or other.refused
         total = None if refused else _added(self.total, other.total)
         checksum = (self.checksum + other.checksum) % 2**64
         return Tally(self.n_rows + other.n_rows, total, refused, checksum)
 
-    def checked(self):
+    def checked(self) -> "Tally":
         """The same, unless parts were refused."""
         if self.refused is not None:
             raise self.refused
         return self
 
 
-def _added(first, second):
+def _added(first: Any, second: Any) -> Any:
     """Sum of two totals, item by item for tuples; None of no rows."""
     if first is None or second is None:
         return second if first is None else first
@@ -80,16 +80,17 @@ class _Pass:
     """Sum of ``count`` over the batches of a part, which ``functions`` have gone over before."""
 
     batches: Callable[[Any], Iterable[Any]]
-    functions: tuple
+    functions: tuple[Callable[[FloatArray], FloatArray], ...]
     count: Callable[[Any], Any]
     size: int
     may_change: bool
 
-    def __call__(self, part):
+    def __call__(self, part: Any) -> Tally:
         return Tally.of(self._sum, part)
 
-    def _sum(self, part):
-        n_rows, total, seen = 0, None, 0
+    def _sum(self, part: Any) -> Tally:
+        total: Any = None
+        n_rows = seen = 0
         for batch in self.batches(part):
             n_rows += len(batch)
             if self.may_change:
@@ -115,20 +116,20 @@ class Rows:
     n_features: int
     columns: Columns | None = None
     checksum: int | None = None
-    functions: tuple = ()
+    functions: tuple[Callable[[FloatArray], FloatArray], ...] = ()
 
     @classmethod
-    def of_array(cls, X, columns=None):
+    def of_array(cls, X: FloatArray, columns: Columns | None = None) -> Self:
         """Rows of one array."""
         return cls.of_arrays([X], columns)
 
     @classmethod
-    def of_arrays(cls, arrays, columns=None):
+    def of_arrays(cls, arrays: list[FloatArray], columns: Columns | None = None) -> Self:
         """Rows of several arrays."""
         batches = [batch for X in arrays for batch in slices(X, BATCH)]
         return cls(_Held(batches), iter, sum(map(len, arrays)), arrays[0].shape[1], columns)
 
-    def sum(self, count, width=1, n_cells=1):
+    def sum(self, count: Callable[[FloatArray], Any], width: int = 1, n_cells: int = 1) -> Any:
         """Sum what ``count`` makes of batches of rows, each row of them by itself.
 
         Arrays, tuples of them, or what adds up by ``+``: exact, in whatever order. ``count`` is
@@ -146,18 +147,18 @@ class Rows:
             raise ValueError(CHANGED)
         return tally.total
 
-    def map(self, function):
+    def map(self, function: Callable[[FloatArray], FloatArray]) -> Self:
         """Rows after a function that treats each row by itself, and keeps their number."""
         if isinstance(self.parts, _Held):
             return replace(self, parts=_Held([function(batch) for batch in self.parts.batches]))
         return replace(self, functions=(*self.functions, function))
 
-    def as_array(self):
+    def as_array(self) -> FloatArray:
         """Rows in memory, together."""
         held = cast(_Held, self.parts)
         return np.concatenate(held.batches)
 
-    def selected(self, chosen):
+    def selected(self, chosen: Any) -> Self:
         """Some of the columns, by their indices."""
         return replace(self.map(partial(_columns, chosen=chosen)), n_features=len(chosen))
 
@@ -166,45 +167,47 @@ class Rows:
 class _Held:
     """Batches in memory, as one part: what is mapped once is not mapped again."""
 
-    batches: list
+    batches: list[FloatArray]
 
-    def map_reduce(self, function):
+    def map_reduce(self, function: Callable[[list[FloatArray]], Any]) -> Any:
         return function(self.batches)
 
 
-def _columns(X, chosen):
+def _columns(X: FloatArray, chosen: Any) -> FloatArray:
     return X[:, chosen]
 
 
-def checksum(X):
+def checksum(X: FloatArray) -> int:
     """Sum of a hash of each row, modulo 2**64: the same in whatever order and parts they come."""
     # Rows are hashed whole: a sum over columns would not see values that change places.
     factors = _mixed(np.arange(1, X.shape[1] + 1, dtype=np.uint64)) | 1
     total = 0
-    for piece in slices(X.view(np.uint64), batch_size(X.shape[1])):
+    words: Any = X.view(np.uint64)
+    piece: Any
+    for piece in slices(words, batch_size(X.shape[1])):
         # Round numbers use their upper bits alone.
         total += int(_mixed((piece ^ (piece >> 32)) @ factors).sum())
     return total % 2**64
 
 
-def _mixed(h):
+def _mixed(h: Any) -> Any:
     """Integers in which each bit depends on all of them, as in SplitMix64."""
     h = (h ^ (h >> 30)) * 0xBF58476D1CE4E5B9
     h = (h ^ (h >> 27)) * 0x94D049BB133111EB
     return h ^ (h >> 31)
 
 
-def count_beyond(X, low, high):
+def count_beyond(X: FloatArray, low: FloatArray, high: FloatArray) -> int:
     """Number of rows beyond bounds."""
     return int(((low > X) | (high < X)).any(axis=1).sum())
 
 
-def batch_size(width):
+def batch_size(width: int) -> int:
     """Rows of a batch for computations that need ``width`` numbers for each."""
     return max(1, min(_PIECE, _NUMBERS // max(width, 1)))
 
 
-def slices(X, size):
+def slices(X: FloatArray, size: int) -> Iterator[FloatArray]:
     """Pieces of at most ``size`` rows."""
     return (X[start : start + size] for start in range(0, len(X), size))
 
@@ -226,7 +229,7 @@ class Box:
     unit: FloatArray
     least: float
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not ((self.unit > _WIDTHS[0]) & (self.unit < _WIDTHS[1])).all():
             raise ValueError("bounds are too wide or too narrow for floating-point numbers.")
 
