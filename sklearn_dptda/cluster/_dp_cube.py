@@ -1,4 +1,4 @@
-"""Private choice of centres among candidates, by swaps.
+"""K-means by candidates from a private partition, private swaps, and noisy means.
 
 Proof: doc/theory/private_mixtures.md, "The choices of `DPCube`".
 """

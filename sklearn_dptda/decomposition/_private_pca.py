@@ -1,4 +1,4 @@
-"""Mean and covariance of rows of any width, released about a private ball.
+"""Private principal components, from a mean and a covariance released about a private ball.
 
 In each stage a noisy sum gives a centre, and a histogram of the distances from it a ball; where
 that is small beside the last one, the next stage looks there. The noise of a sum is relative to the

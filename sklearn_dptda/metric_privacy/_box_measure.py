@@ -1,4 +1,6 @@
-"""How far a released measure is from that of its rows, from its noise and itself alone.
+"""Private measures by noisy counts of ever smaller boxes, and how far a release is from its rows.
+
+The distance is bounded from the noise and the release alone.
 
 Proof: doc/theory/metric_privacy.md, "Measures".
 Proof: doc/theory/metric_privacy.md, "How far a released measure is off".
