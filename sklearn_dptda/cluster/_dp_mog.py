@@ -40,7 +40,7 @@ from sklearn_dptda.cluster._noisy_steps import (
     standardise,
     steps_and_floor,
 )
-from sklearn_dptda.cluster._published_mixture import fit_raw_mixture
+from sklearn_dptda.cluster._published_mixture import fit_paper_mixture
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
 from sklearn_dptda.rows._methods import by_rows, fit_predict, sum_by_rows
@@ -52,12 +52,12 @@ from sklearn_dptda.utils._sklearn import Interval, StrOptions
 # Weights, means and covariances of a mixture.
 Parameters: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
 # Mixture steps of the published algorithm, where their number is not given.
-_RAW_STEPS = 2
+_PAPER_STEPS = 2
 
 
 @fill_doc
 class DPMoG(DensityMixin, PrivateRowsEstimator):
-    """Gaussian mixture under differential privacy, by hard assignment.
+    """Gaussian mixture under differential privacy, by noisy k-means and mixture steps.
 
     A noisy centre and scale of all rows, cells whose k-means clusters are
     initial centres, k-means steps, and mixture steps with covariances. Each
@@ -223,10 +223,10 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
     def _learn(self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box) -> None:
         self._columns, self._box = cast(Columns, rows.columns), box
         if self.method == "paper":
-            last = _RAW_STEPS if self.mixture_steps == "auto" else int(self.mixture_steps)
+            last = _PAPER_STEPS if self.mixture_steps == "auto" else int(self.mixture_steps)
             n_steps = int(self.kmeans_steps) + last
             n_components = self._n_start() or USUAL_CENTRES
-            clusters, covariances = fit_raw_mixture(rows, n_components, n_steps, budget)
+            clusters, covariances = fit_paper_mixture(rows, n_components, n_steps, budget)
             return self._keep_in_units(clusters, covariances)
         merged = self._merges_components()
         data = standardise(rows, budget)
@@ -281,14 +281,15 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         covariances: FloatArray,
         redraw: Callable[[], Parameters] | None = None,
     ) -> None:
-        """Keep private parameters; ``redraw`` makes others, after as much noise once more."""
+        """Keep private parameters; ``redraw``, for children, makes others after more noise."""
         self.weights_, self.means_ = weights, means
         self.covariances_ = compact(covariances, self.covariance_type)
 
     def _has_one_unit(self) -> bool:
         return self.covariance_type == "spherical"
 
-    def _n_start(self):
+    def _n_start(self) -> int | None:
+        """Components that the steps start from; None: to be found."""
         return self.n_components
 
     def _released(self) -> str:

@@ -197,7 +197,7 @@ class DPToMATo(PrivateRowsEstimator):
         if len(given) == 0:
             return low, high, budget
         share = _NARROWING_SHARE * float(self.bounds_share)
-        counts, _ = budget.counts(np.array([rows.n_rows]), 1, _ROW_COUNT_SHARE * share)
+        counts, _ = budget.noisy_counts(np.array([rows.n_rows]), 1, _ROW_COUNT_SHARE * share)
         ends = private_cubes(
             rows.selected(given),
             [[j] for j in range(len(given))],

@@ -40,7 +40,7 @@ from sklearn_dptda.utils._distances import farthest_first
 
 @dataclass(frozen=True)
 class _Rules:
-    """Public numbers of the steps, measured in doc/measured/clusters.md.
+    """Public numbers of the steps, chosen together on the tables of doc/measured/clusters.md.
 
     Radii are in root mean square radii of the standardised rows.
     """
@@ -70,11 +70,11 @@ class _Rules:
     most_cells_to_count: int = 512
     # Centres to spare where clusters were counted and are to be merged.
     spare: int = 4
-    # Clusters of cells are far apart where a length in single linkage is so many times the next.
-    # So many cells for each of the usual clusters say something; that share of them can be
-    # clusters, and at most so many.
+    # Clusters of cells are far apart where a length of single linkage is this many times the next.
     clear_ratio: float = 1.3
+    # That is asked only with so many cells for each of the usual clusters.
     cells_per_cluster: int = 3
+    # Largest number of clusters that may be found: as a share of the cells, and in all.
     clustered_share: float = 0.9
     most_found: int = 128
     # Least eigenvalues of covariances, as a share of the mean pooled variance: where components
@@ -90,7 +90,7 @@ class _Rules:
     merged_steps: int = 2
     # Covariances of which less than this part of their differences is no noise are made one.
     differing: float = 0.5
-    # Share of k-means steps, of what standardising leaves; mixture steps have the rest.
+    # Share of k-means steps, 9/19 of what standardising leaves; mixture steps have the rest.
     kmeans_share: float = 0.45 / 0.95
 
 
@@ -352,9 +352,10 @@ def moved_centres(
 ) -> NoisyStep:
     """Centres after so many k-means steps: the last one.
 
-    Where noise allows for cells, the first three steps move cells, whose clusters are the initial
-    centres of the others; else these are far apart. With ``n=None`` their number is that of
-    clusters of cells far apart, if that is clear, or 8. Centres to be ``merged`` start on both
+    Where noise allows for cells, the first ``RULES.start_steps`` steps move cells, whose clusters
+    are the initial centres of the others; else these are far apart. With ``n=None`` their number
+    is that of clusters of cells far apart, if that is clear, and some to spare where they are to
+    be merged; else ``USUAL_CENTRES``. Centres to be ``merged`` start on both
     sides along the principal axes, if these are enough, whatever their signs are: components in
     the tails, which merging cuts off, come from there.
     """

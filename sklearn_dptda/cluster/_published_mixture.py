@@ -14,14 +14,14 @@ from sklearn_dptda.rows._assignments import clip_norm, hard_assignment
 from sklearn_dptda.rows._moments import KEPT, MomentWeights, clip_eigenvalues
 
 # Variances in the cube below this one are noise.
-_RAW_FLOOR = 1e-3
+_LEAST_VARIANCE = 1e-3
 # The published algorithm states no start: one public start, the same in every fit.
-_RAW_START = 0
+_START_SEED = 0
 # Components of less than this part of an average one have died, also without noise.
 _DEAD = 0.02
 
 
-def fit_raw_mixture(rows, n_components, n_steps, budget):
+def fit_paper_mixture(rows, n_components, n_steps, budget):
     """Fit a mixture by raw moments in the cube: Algorithm 2 of Byun, Choi and Lee.
 
     The printed covariance step sums squares about noisy means and has no bounded sensitivity. Here
@@ -33,7 +33,7 @@ def fit_raw_mixture(rows, n_components, n_steps, budget):
     d = rows.n_features
     # Unit weights of raw moments, in units of the ball around the cube.
     weights = MomentWeights(1.0, d, d**2)
-    centres = d**0.5 * packed_points(n_components, d, np.random.default_rng(_RAW_START))
+    centres = d**0.5 * packed_points(n_components, d, np.random.default_rng(_START_SEED))
     centres = np.clip(centres, -1.0, 1.0)
     covariances = np.tile(np.eye(d) / 3, (n_components, 1, 1))
     counts = np.ones(n_components)
@@ -52,7 +52,7 @@ def fit_raw_mixture(rows, n_components, n_steps, budget):
         second_moments = d * moments.second_moments / counts[:, None, None]
         covariances = second_moments - centres[:, :, None] * centres[:, None, :]
         # No variance in the cube is above one.
-        covariances = clip_eigenvalues(covariances, _RAW_FLOOR, 1.0)
+        covariances = clip_eigenvalues(covariances, _LEAST_VARIANCE, 1.0)
         if step < n_steps - 1:
             counts, centres, covariances = _split_dead(moments, counts, centres, covariances)
     kept = np.flatnonzero(moments.above_noise(counts))

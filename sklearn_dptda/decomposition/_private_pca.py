@@ -98,7 +98,7 @@ def _distances(rows, centre, reach, budget):
     """From a number of rows to the distance that so many are beyond, and the rest of the budget."""
     share = _STAGE_SHARES[budget.norm][1]
     count = partial(of_distances, centre=centre, reach=reach, per_octave=_PER_OCTAVE)
-    counts, sd = budget.counts(rows.sum(count), 1, share)
+    counts, sd = budget.noisy_counts(rows.sum(count), 1, share)
 
     def beyond(least):
         part = outer(counts, sd, least, _PER_OCTAVE)

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn_dptda._typing import RandomStateLike
 from sklearn_dptda.filtration import DTMFiltration, LatticeHistogram
 from sklearn_dptda.persistence._lifetimes import longest_lifetimes, make_lattice
-from sklearn_dptda.persistence._private_functions import pure_guarantee
+from sklearn_dptda.persistence._private_grid_persistence import pure_guarantee
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import (
     NoiseSource,

@@ -18,7 +18,7 @@ from sklearn_dptda.persistence._error_bounds import (
     epsilon_for_error,
     noise_floor,
 )
-from sklearn_dptda.persistence._private_functions import GridFunction
+from sklearn_dptda.persistence._private_grid_persistence import GridFunction
 from sklearn_dptda.privacy import NoiseWarning
 from sklearn_dptda.privacy._warnings import warn_caller
 

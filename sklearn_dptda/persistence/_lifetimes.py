@@ -22,7 +22,7 @@ from sklearn_dptda.persistence._error_statement import (
     warn_of_noise,
 )
 from sklearn_dptda.persistence._mechanisms import too_far_apart
-from sklearn_dptda.persistence._private_functions import GridFunction, PrivateGridPersistence
+from sklearn_dptda.persistence._private_grid_persistence import GridFunction, PrivateGridPersistence
 from sklearn_dptda.privacy import FixedPoint
 from sklearn_dptda.utils._clouds import check_collection
 from sklearn_dptda.utils._frames import refuse_dask

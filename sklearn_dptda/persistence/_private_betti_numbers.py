@@ -24,7 +24,7 @@ from sklearn_dptda.persistence._lifetimes import (
     longest_lifetimes,
     make_lattice,
 )
-from sklearn_dptda.persistence._private_functions import GridFunction, pure_guarantee
+from sklearn_dptda.persistence._private_grid_persistence import GridFunction, pure_guarantee
 from sklearn_dptda.privacy import (
     NoiseSource,
     PrivacyAccountant,

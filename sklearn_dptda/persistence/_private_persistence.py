@@ -31,7 +31,7 @@ from sklearn_dptda.persistence._mechanisms import (
     losses_of_draws,
     mechanism_of,
 )
-from sklearn_dptda.persistence._private_functions import GridFunction, PrivateGridPersistence
+from sklearn_dptda.persistence._private_grid_persistence import GridFunction, PrivateGridPersistence
 from sklearn_dptda.privacy import (
     NoiseSource,
     PrivacyAccountant,

@@ -32,13 +32,13 @@ from sklearn_dptda.utils._bounds import bounds_by_column
 from sklearn_dptda.utils._frames import Columns, parts_elsewhere
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
-# Share of the budget that counts the rows beyond the bounds, by the norm of the noise: the noise
-# is a few rows in ten thousand (doc/measured/clusters.md).
-_CLIPPED_SHARES = {"l2": 0.005, "l1": 0.015}
+# Share of a fit's budget for counting the rows beyond the bounds, by the norm of the noise. At an
+# epsilon of 1 the noise is some 60 rows ("l2", delta=1e-6) or 94 ("l1"), more after private bounds.
+_SHARES_OF_CLIPPED_COUNT = {"l2": 0.005, "l1": 0.015}
 # A fit warns when more than this part of the rows is beyond the bounds ...
 _MANY_CLIPPED = 0.05
-# ... by more standard deviations of noise than are ever seen: Laplace noise is beyond them once in
-# 20,000 fits, Gaussian noise never.
+# ... by more standard deviations of noise than are ever seen: Laplace noise is above them once in
+# 40,000 fits, Gaussian noise never.
 _CERTAIN_DEVIATIONS = 7.0
 # Rows to be assigned are clipped at this many widths of the box: no centre is nearer than another
 # from there on, and no square overflows.
@@ -65,10 +65,10 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
     """Base of estimators that pay once, in ``fit``, and learn from private rows.
 
     :meth:`fit` and :meth:`fit_chunks` check parameters and rows, pay for what
-    ``_guarantee_of`` promises, and call ``_release``. Children that override these two
-    make any release of rows. Those that do not are given rows of the cube
-    ``[-1, 1]**d`` and a budget, in ``_learn``, and say in ``_released`` what comes out of them:
-    bounds that are missing are found, and rows beyond the bounds are counted, before.
+    ``_guarantee_of`` promises, and call ``_release``. Children override ``_learn``
+    and ``_released``: they are given rows of the cube ``[-1, 1]**d`` and what is left of the
+    budget, after missing bounds were found and rows beyond the bounds were counted. Only releases
+    of another kind, such as a box or a measure, override ``_guarantee_of`` and ``_release``.
 
     With ``groups``, a record is a person: a release that costs ``_of_row(loss)`` for one row more
     or less costs ``loss`` for the at most ``rows_per_group`` rows of a person.
@@ -266,7 +266,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         kind = LaplaceBudget if self._delta() == 0 else GaussianBudget
         return kind(self._of_row(self._loss()[0]), self.adjacency, NoiseSource(seed))
 
-    # Bounds.
+    # Bounds: public, missing, and the rows beyond them.
 
     def _public_bounds(self, n_features: int) -> tuple[FloatArray, FloatArray]:
         """Bounds of columns, NaN where they are private; a box that no number fits is refused."""
@@ -293,7 +293,10 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         return low, high, budget.rest(spent)
 
     def _rows_for_bounds(self, n_features: int) -> float:
-        """Rows with fewer of which private bounds are hardly more than noise; 0 of public ones."""
+        """Rows below which private bounds are hardly more than noise; 0 where bounds are public.
+
+        The command line asks before it pays.
+        """
         n_private = int(np.isnan(self._public_bounds(n_features)[0]).sum())
         if n_private == 0:
             return 0.0
@@ -304,8 +307,8 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
     ) -> tuple[FitBudget, list[str]]:
         """Release the share of the rows beyond the bounds: what is left, and a remark on many."""
         outside = rows.sum(partial(count_beyond, low=low, high=high))
-        share = _CLIPPED_SHARES[budget.norm]
-        noisy, deviation = budget.counts(np.array([rows.n_rows - outside, outside]), 1, share)
+        share = _SHARES_OF_CLIPPED_COUNT[budget.norm]
+        noisy, deviation = budget.noisy_counts(np.array([rows.n_rows - outside, outside]), 1, share)
         n = max(noisy.sum(), 1.0)
         self.clipped_share_ = float(np.clip(noisy[1] / n, 0.0, 1.0))
         if not many_clipped(noisy[1], deviation, n):
@@ -320,6 +323,8 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
             f"{self.clipped_share_:.0%} of the rows lie beyond the bounds and are clipped to "
             f"them: give {remedy}."
         ]
+
+    # What children may override besides, and rows after the fit.
 
     def _has_one_unit(self) -> bool:
         """Whether all columns are divided by the same number, as isotropic shapes need."""

@@ -103,12 +103,12 @@ def private_box(
             a_max=2.0**_BOX.largest_exponent,
         )
     )
-    counts, sd = budget.counts(rows.sum(_of_sizes), d, _BOX.sizes * share)
+    counts, sd = budget.noisy_counts(rows.sum(_of_sizes), d, _BOX.sizes * share)
     largest = np.array([_largest(column, sd) for column in counts])
     middle, n_looks = _middle(rows, largest, budget, _BOX.look * share)
     reach = largest + np.abs(middle)
     counts = rows.sum(partial(_of_distances, middle=middle, reach=reach))
-    counts, sd = budget.counts(counts, d, _BOX.distances * share)
+    counts, sd = budget.noisy_counts(counts, d, _BOX.distances * share)
     ends = np.array([_ends(column, sd, counts.sum() / d) for column in counts])
     low, high = middle + reach * ends[:, 0], middle + reach * ends[:, 1]
     return (
@@ -134,7 +134,7 @@ def _middle(
         n_looks += 1
         look = partial(of_columns, centre=centre[active], half=half[active])
         counts = rows.selected(active).sum(look)
-        counts, sd = budget.counts(counts, len(active), share)
+        counts, sd = budget.noisy_counts(counts, len(active), share)
         again = []
         for column, j in zip(counts, active, strict=True):
             # Cells at the ends hold what is not looked at any more.

@@ -98,11 +98,11 @@ def localise(rows: Rows, budget: FitBudget) -> tuple[FloatArray, float, float]:
     centre, half, spent = np.zeros(d), 1.0, 0.0
     for _ in range(_RULES.most_stages):
         counts = rows.sum(partial(of_columns, centre=centre, half=half))
-        counts, sd = budget.counts(counts, d, for_columns)
+        counts, sd = budget.noisy_counts(counts, d, for_columns)
         centre = centre + half * np.array([mean_place(column, sd) for column in counts])
         reach = 2 * d**0.5 * half
         counts = rows.sum(partial(of_distances, centre=centre, reach=reach))
-        counts, sd = budget.counts(counts, 1, for_distances)
+        counts, sd = budget.noisy_counts(counts, 1, for_distances)
         spent += for_columns + for_distances
         radius = reach * outer(counts, sd, _RULES.outside * max(counts.sum(), 1.0))
         if not radius <= reach / 2 or (half == 1.0 and _in_doubt(counts, sd, radius / d**0.5)):

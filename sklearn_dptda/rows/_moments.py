@@ -32,13 +32,15 @@ FINEST_SCALE = 4.0
 # Residuals are multiplied in this many bits: products of 2**17 rows stay below 2**53, where floats
 # hold integers, and sums of 2**27 rows within 64 bits.
 _BITS = 18
-# Noise stays below a scale of 2**52: above this scale rows take fewer bits.
+# Above this scale of noise, rows take fewer bits, so that noise in squared steps stays within 64.
 _LARGEST_SCALE = 2.0**14
-# Least variance of the pooled covariance, times the dimension, in squared clipping radii.
+# Least variance of the pooled covariance, times the dimension, in squared clipping radii: matrices
+# stay invertible.
 _LEAST_VARIANCE = 1e-3
+# Divisors are at least this, so that nothing is divided by zero.
 _TINY = 1e-300
 # Standard deviations of the noise of a count up to which a cell may have no rows at all: noise
-# alone is above them once in 740 cells.
+# alone is above them once in 740 cells if it is Gaussian, once in 139 if it is Laplace.
 KEPT = 3.0
 
 
@@ -175,7 +177,7 @@ class Moments:
         # As many entries have noise as the kind of second moments has.
         noise = np.where(self.second_moments == 0, 0.0, noise)
         size = np.sqrt((noise**2).sum(axis=(1, 2), keepdims=True))
-        scale = np.sqrt(self.var_second_moment) / np.maximum(size, 1e-300)
+        scale = np.sqrt(self.var_second_moment) / np.maximum(size, _TINY)
         return replace(
             self,
             counts=self.counts + self.sd_count * rng.standard_normal(self.counts.shape),
@@ -289,7 +291,9 @@ class SecondMoments:
 class FitBudget(ABC):
     """What all releases of one fit may lose together; each takes a share of it.
 
-    ``total`` is in the terms of the kind of noise; ``inf`` takes none.
+    ``total`` is the parameter mu of Gaussian noise, or the epsilon of Laplace noise; ``inf`` takes
+    none. Nothing checks that shares add up to at most 1: the proof of whoever takes them does.
+    After ``rest(spent)`` shares are of what is left.
     """
 
     total: float
@@ -369,7 +373,9 @@ class FitBudget(ABC):
             var_trace=trace,
         )
 
-    def counts(self, counts: IntArray, touched: int, share: float) -> tuple[FloatArray, float]:
+    def noisy_counts(
+        self, counts: IntArray, touched: int, share: float
+    ) -> tuple[FloatArray, float]:
         """Counts with noise, and its standard deviation; one row is in ``touched`` of the cells."""
         scale = self.scale_of_counts(touched, share)
         deviation = self.deviation(scale)

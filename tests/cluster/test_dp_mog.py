@@ -48,8 +48,8 @@ def spy_on_localisation(monkeypatch, record):
         record(value / budget.scale(sensitivity, share))
         return noisy(budget, counts, touched, share)
 
-    noisy = FitBudget.counts
-    monkeypatch.setattr(FitBudget, "counts", spy)
+    noisy = FitBudget.noisy_counts
+    monkeypatch.setattr(FitBudget, "noisy_counts", spy)
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])

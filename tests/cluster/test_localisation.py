@@ -50,7 +50,7 @@ def test_noise_has_the_declared_scale(norm, adjacency):
     # 64,000 draws: the standard deviation is known to 1.5 % at a false-alarm rate of 1e-6.
     budget = seeded(norm, 0, adjacency=adjacency)
     counts = np.zeros((1000, 64), dtype=np.int64)
-    noisy, sd = budget.counts(counts, 3, 0.1)
+    noisy, sd = budget.noisy_counts(counts, 3, 0.1)
     moves = 3 if adjacency == "add-remove" else 6
     scale = moves / (5.0 * 0.1) if norm == "l1" else math.sqrt(moves) / math.sqrt(0.1)
     expected = math.sqrt(2) * scale if norm == "l1" else scale
@@ -70,7 +70,7 @@ def test_counts_are_on_the_lattice_of_their_noise(norm, total, monkeypatch):
         lambda self, values: steps.setdefault(self.step, encode(self, values)),
     )
     counts = np.arange(64)[None]
-    seeded(norm, 0, total=total).counts(counts, 64, 0.01)
+    seeded(norm, 0, total=total).noisy_counts(counts, 64, 0.01)
     ((step, encoded),) = steps.items()
     assert np.array_equal(encoded * step, counts)
 

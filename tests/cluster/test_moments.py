@@ -242,7 +242,7 @@ def test_noise_of_counts_covers_all_that_one_row_moves(adjacency, norm):
         assert loss == pytest.approx({"l1": 0.25, "l2": 0.5}[norm] * 0.5)
     # However much the noise, counts are not rounded.
     counts = np.array([0, 1, 2, 12_345_677])
-    found, _ = Coarse(1.0, adjacency, None).counts(counts, 1, 1.0)
+    found, _ = Coarse(1.0, adjacency, None).noisy_counts(counts, 1, 1.0)
     assert np.array_equal(found, counts)
 
 

@@ -181,9 +181,9 @@ def test_intervals_within_a_box_spend_their_share(adjacency, monkeypatch):
             spent.append(budget.total)
         return honest_scale(budget, sensitivity, share)
 
-    honest_counts, honest_choice = FitBudget.counts, _intervals.choose_member
+    honest_counts, honest_choice = FitBudget.noisy_counts, _intervals.choose_member
     honest_scale = LaplaceBudget.scale
-    monkeypatch.setattr(FitBudget, "counts", counts)
+    monkeypatch.setattr(FitBudget, "noisy_counts", counts)
     monkeypatch.setattr(_intervals, "choose_member", choice)
     monkeypatch.setattr(LaplaceBudget, "scale", scale)
     X, _ = make_blobs(500, centers=3, random_state=0)
@@ -211,8 +211,8 @@ def test_bounds_end_to_end(kind, monkeypatch):
 
     assert not audit().refutes(2.0)
     # Of so many histograms none costs the whole: the twin has a fiftieth of the noise.
-    honest = FitBudget.counts
+    honest = FitBudget.noisy_counts
     monkeypatch.setattr(
-        FitBudget, "counts", lambda self, c, t, share: honest(self, c, t, 50**2 * share)
+        FitBudget, "noisy_counts", lambda self, c, t, share: honest(self, c, t, 50**2 * share)
     )
     assert audit().refutes(2.0)

@@ -117,7 +117,8 @@ class PrivateGridPersistence(PrivateEstimatorMixin, TransformerMixin, BaseEstima
                     "yourself, from public knowledge."
                 )
             functions.append(GridFunction(values, sensitivity, upper, error))
-        # What is always empty is not sold; components and loops are offered of anything.
+        # Dimensions that functions of so few coordinates never have are refused, but for components
+        # and loops.
         highest = max(self.homology_dimensions_)
         if highest >= max(2, *(function.values.ndim for function in functions)):
             raise ValueError(
