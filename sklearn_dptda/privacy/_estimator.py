@@ -1,4 +1,8 @@
-"""What every private estimator shares: tags, payments, promises, pickles that differ."""
+"""What every private estimator shares: tags, payments, promises, pickles that differ.
+
+The file ends with what a notebook shows of an estimator, and with the steps of a pipeline that
+have learnt before it without privacy.
+"""
 
 import copy
 import math
