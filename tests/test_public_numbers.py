@@ -11,9 +11,9 @@ from sklearn_dptda import DTMFiltration, KernelDistanceFiltration
 from sklearn_dptda.metric_privacy import KNormMechanism, PrivateMeasure
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant
-from sklearn_dptda.privacy._release import as_arrays, learnt
 from sklearn_dptda.utils.discovery import all_estimators
 from sklearn_dptda.utils.estimator_checks import make_instance
+from tests._reach import as_arrays, learnt
 
 X = np.random.default_rng(0).normal(size=(100, 2))
 # Pairs of decades, of both signs, and neighbours of numbers of all sizes.

@@ -3,8 +3,8 @@ import json
 import numpy as np
 import pytest
 
-from sklearn_dptda._cli import main
-from sklearn_dptda._cli._read_points import read_points
+from sklearn_dptda.__main__ import main
+from tests._reach import read_points
 
 POINTS = np.random.default_rng(0).uniform(-1, 1, size=(300, 2))
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import sklearn_dptda
-from sklearn_dptda._cli import main
-from sklearn_dptda._cli._paid_run import _NEEDED_BYTES
+from sklearn_dptda.__main__ import main
 from sklearn_dptda.privacy import PrivacyAccountant
 
 ROWS = np.random.default_rng(0).uniform(-1, 1, size=(400, 2))
@@ -23,9 +22,10 @@ ENVIRONMENT = {
     "PYTHONPATH": os.path.dirname(os.path.dirname(sklearn_dptda.__file__)),
     "OMP_NUM_THREADS": "1",
 }
-# More than fits where the room that is asked for ahead does.
 TOO_MANY = ["--rows", "100000"]
-LIMIT = _NEEDED_BYTES + (_NEEDED_BYTES >> 1)
+# What is asked for ahead is a mebibyte; the room that there is holds that, and no release.
+MEBIBYTE = 1 << 20
+LIMIT = MEBIBYTE + (MEBIBYTE >> 1)
 
 
 @pytest.fixture
@@ -197,7 +197,7 @@ def test_a_full_disk_leaves_nothing_cut_off_and_what_was_there(folder, little_ro
 @pytest.mark.slow
 def test_a_disk_that_is_full_already_costs_nothing(folder):
     pytest.importorskip("resource")
-    limit = _NEEDED_BYTES - 1
+    limit = MEBIBYTE - 1
     code = f"import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, ({limit},) * 2)\n"
     done = run_with(code, [*SYNTHESIZE, *LEDGER, "-o", "out"])
     assert done.returncode == 2 and payments() == 0 and os.listdir("out") == []

@@ -16,12 +16,12 @@ from scipy.io import mmwrite
 from scipy.sparse import coo_array, load_npz, save_npz
 
 import sklearn_dptda
-from sklearn_dptda._cli import main
+from sklearn_dptda.__main__ import main
 from sklearn_dptda._cli._command import Command
-from sklearn_dptda._cli._graph_command import read_graph
 from sklearn_dptda._cli._main import COMMANDS
 from sklearn_dptda._cli._output import slow
 from sklearn_dptda.privacy import PrivacyAccountant
+from tests._reach import read_graph
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.uniform(-1, 1, size=(400, 2))

@@ -6,7 +6,7 @@ import shlex
 import numpy as np
 import pytest
 
-from sklearn_dptda._cli import main
+from sklearn_dptda.__main__ import main
 from sklearn_dptda.model_selection import plan_release
 from sklearn_dptda.persistence import PrivatePersistence
 

@@ -13,9 +13,9 @@ import pytest
 from scipy.sparse import csr_array, save_npz
 
 import sklearn_dptda
-from sklearn_dptda._cli import main
-from sklearn_dptda._cli._graph_command import read_graph
-from sklearn_dptda._cli._read_points import MAX_COLUMNS, MAX_INFLATED_BYTES, read_points
+from sklearn_dptda.__main__ import main
+from sklearn_dptda._cli._read_points import MAX_COLUMNS, MAX_INFLATED_BYTES
+from tests._reach import read_graph, read_points
 
 RNG = np.random.default_rng(0)
 

@@ -27,8 +27,7 @@ from sklearn_dptda.privacy import (
     zcdp_rho,
 )
 from sklearn_dptda.rows import _moments
-from sklearn_dptda.rows._moments import FitBudget, GaussianBudget
-from sklearn_dptda.rows._rows import Rows
+from tests._reach import FitBudget, GaussianBudget, Rows
 from tests.cluster.test_dp_mog import spy_on_localisation
 
 KINDS = [DPLloyd, DPTree, DPCube]

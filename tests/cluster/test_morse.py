@@ -17,8 +17,7 @@ from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda.cluster import DPMoG, MorseMerging, morse_linkage
-from sklearn_dptda.cluster._barriers import ridgeline_barriers
-from sklearn_dptda.cluster._mixture_density import MixtureDensity, mixture_parameters
+from tests._reach import MixtureDensity, mixture_parameters, ridgeline_barriers
 
 
 def mixture(k, d, seed, spread=3.0):

@@ -12,7 +12,6 @@ from sklearn.neighbors import KernelDensity, kneighbors_graph
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda.cluster import ToMATo
-from sklearn_dptda.cluster._peak_hierarchy import break_ties, find_peaks
 
 
 def pyramid(X):
@@ -107,7 +106,8 @@ def test_precomputed_distances_dense_and_sparse():
 
 def test_ties_are_broken_by_order(rng):
     weights = rng.integers(0, 5, size=200).astype(float)
-    moved = break_ties(weights)
+    rows = np.arange(200.0)[:, None]
+    moved = ToMATo(radius=1.0, density=lambda X: weights).fit(rows).density_
     assert len(np.unique(moved)) == 200 and moved == pytest.approx(weights)
     # The first of equal ones is the highest.
     assert np.array_equal(np.argsort(-moved), np.argsort(-weights, kind="stable"))
@@ -180,16 +180,21 @@ def test_undefined_densities_are_refused(options, X):
 def test_peaks_of_a_path():
     # Heights 1 3 2 5 0 4: saddles at 2 (into 5) and 0 (into 5).
     weights = np.array([1.0, 3.0, 2.0, 5.0, 0.0, 4.0])
-    neighbours = [np.array([j for j in (i - 1, i, i + 1) if 0 <= j < 6]) for i in range(6)]
-    peaks = find_peaks(neighbours, weights)
-    assert peaks.diagram.tolist() == [[5, -np.inf], [4, 0], [3, 2]]
-    assert peaks.into.tolist() == [0, 0, 0] and peaks.owners.tolist() == [2, 2, 0, 0, 0, 1]
-    assert peaks.cut(2)[peaks.owners].tolist() == [0, 0, 0, 0, 0, 1]
-    assert (
-        peaks.choose_number() == 2
-        and peaks.choose_number(threshold=3.0) == 2
-        and peaks.choose_number(9) == 3
-    )
+    path = np.arange(6.0)[:, None]
+
+    def cluster(*args, **options):
+        return ToMATo(*args, radius=1.0, density=lambda X: weights, **options).fit(path)
+
+    # By the largest gap, by a threshold, and by number: each peak merges into the highest.
+    for two in (cluster(), cluster(merge_threshold=3.0), cluster(2)):
+        assert two.diagram_.tolist() == [[5, -np.inf], [4, 0], [3, 2]]
+        assert two.peak_indices_.tolist() == [3, 5, 1]
+        assert two.n_clusters_ == 2 and two.labels_.tolist() == [0, 0, 0, 0, 0, 1]
+    assert cluster(1).labels_.tolist() == [0] * 6
+    assert cluster(3).labels_.tolist() == [2, 2, 0, 0, 0, 1]
+    # A number that is larger than that of the peaks is told, and is that of the peaks.
+    with pytest.warns(UserWarning, match="peaks"):
+        assert cluster(4).n_clusters_ == 3
 
 
 def test_impossible_numbers_of_clusters_are_told():

@@ -2,12 +2,14 @@ import io
 import os
 import pickle
 from pathlib import Path
+from urllib.request import urlopen
 
 import numpy as np
 import pytest
 
-from sklearn_dptda.datasets import _walkers, load_walkers, make_loops, make_two_circles
+from sklearn_dptda.datasets import load_walkers, make_loops, make_two_circles
 
+PUBLISHED = "https://raw.githubusercontent.com/GUDHI/TDA-tutorial/master/datasets/data_acc"
 DATA = os.environ.get("SKLEARN_DPTDA_DATA")
 needs_data = pytest.mark.skipif(
     not (DATA and Path(DATA, "walkers.npz").is_file()),
@@ -46,6 +48,16 @@ def test_missing_data_say_what_to_do(tmp_path):
         load_walkers(tmp_path, download=False)
 
 
+def serve(path, monkeypatch):
+    """Let downloads of the recordings, and of nothing else, find a local file."""
+
+    def local(url, **options):
+        assert url == PUBLISHED
+        return urlopen(path.as_uri(), **options)
+
+    monkeypatch.setattr("urllib.request.urlopen", local)
+
+
 @needs_data
 def test_download_is_checked_and_stored(tmp_path, monkeypatch):
     # The published file is a pickle of the recordings and their labels.
@@ -53,7 +65,7 @@ def test_download_is_checked_and_stored(tmp_path, monkeypatch):
     parts = [series.data[series.target == k] for k in range(3)]
     source = tmp_path / "data_acc"
     source.write_bytes(pickle.dumps([*parts, series.target], protocol=2))
-    monkeypatch.setattr(_walkers, "URL", source.as_uri())
+    serve(source, monkeypatch)
     loaded = load_walkers(tmp_path / "home", series=True)
     np.testing.assert_array_equal(loaded.data, series.data)
     assert len(load_walkers(tmp_path / "home").data) == 3
@@ -72,10 +84,10 @@ def test_download_runs_no_code(tmp_path, monkeypatch):
     buffer = io.BytesIO()
     pickle.dump(Evil(), buffer)
     source.write_bytes(buffer.getvalue())
-    monkeypatch.setattr(_walkers, "URL", source.as_uri())
+    serve(source, monkeypatch)
     with pytest.raises(ValueError, match="not the file"):
         load_walkers(tmp_path / "home")
     assert not (tmp_path / "gotcha").exists()
-    monkeypatch.setattr(_walkers, "URL", (tmp_path / "nowhere").as_uri())
+    serve(tmp_path / "nowhere", monkeypatch)
     with pytest.raises(FileNotFoundError, match="SKLEARN_DPTDA_DATA"):
         load_walkers(tmp_path / "home")

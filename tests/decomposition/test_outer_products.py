@@ -7,14 +7,8 @@ import pytest
 
 from sklearn_dptda.privacy import NoiseSource
 from sklearn_dptda.rows import _moments, _rows
-from sklearn_dptda.rows._assignments import clip_norm
-from sklearn_dptda.rows._moments import (
-    GaussianBudget,
-    LaplaceBudget,
-    entry_noise,
-    release_outer_products,
-)
-from sklearn_dptda.rows._rows import Rows
+from sklearn_dptda.rows._moments import entry_noise
+from tests._reach import GaussianBudget, LaplaceBudget, Rows, clip_norm, release_outer_products
 
 KINDS = {"l2": GaussianBudget, "l1": LaplaceBudget}
 

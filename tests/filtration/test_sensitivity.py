@@ -5,10 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from sklearn_dptda import DTMFiltration, KernelDistanceFiltration, bottleneck_distance
+from sklearn_dptda import (
+    CubicalPersistence,
+    DTMFiltration,
+    KernelDistanceFiltration,
+    bottleneck_distance,
+)
 from sklearn_dptda.filtration import sensitivity_dtm, sensitivity_kernel_distance
-from sklearn_dptda.filtration._dtm import neighbour_count
-from sklearn_dptda.persistence._cubical import sublevel_diagrams
 from sklearn_dptda.theory import (
     cech_worst_case,
     dtm_worst_case,
@@ -47,8 +50,7 @@ def attack(estimator, d, m=0.3):
         a, b = estimator.transform([cloud, neighbour])
         assert a.sensitivity == b.sensitivity and a.shape == b.shape
         changes = [np.abs(a.values - b.values).max()]
-        first = sublevel_diagrams(a.values, range(d), a.upper)
-        second = sublevel_diagrams(b.values, range(d), b.upper)
+        first, second = CubicalPersistence(range(d)).fit_transform([a, b])
         changes += map(bottleneck_distance, first, second)
         worst = np.maximum(worst, np.array(changes) / a.sensitivity)
     return worst
@@ -71,7 +73,7 @@ def test_half_of_the_sensitivity_is_reached_in_the_top_dimension(d, estimator):
     first, second = dtm_worst_case_loop(n, np.zeros(d), np.ones(d))
     estimator.set_params(bounds=(0, 1), resolution=resolution, method="exact")
     a, b = estimator.fit_transform([first, second])
-    diagrams = [sublevel_diagrams(item.values, (d - 1,), item.upper)[0] for item in (a, b)]
+    diagrams = CubicalPersistence(d - 1).fit_transform([a, b])
     assert 0.5 <= bottleneck_distance(*diagrams) / a.sensitivity <= 1
 
 
@@ -97,7 +99,8 @@ def test_twin_that_forgets_the_factor_is_caught():
     first, second = dtm_worst_case(0.3, 16, np.zeros(2), np.ones(2))
     estimator = DTMFiltration(0.3, bounds=(0, 1), resolution=5)
     a, b = estimator.fit_transform([first, second])
-    wrong = a.sensitivity * neighbour_count(0.3, 16) / 16
+    # Of 16 points the five nearest are 0.3 of the mass.
+    wrong = a.sensitivity * 5 / 16
     assert np.abs(a.values - b.values).max() > 1.5 * wrong
 
 
@@ -105,12 +108,12 @@ def test_formulas():
     assert sensitivity_dtm(0.1, 1000, 1, 5.0) == pytest.approx(0.05)
     assert sensitivity_dtm(0.1, 1000, 2, 5.0) == pytest.approx(0.5)
     assert sensitivity_cech(4.0) == 1.0
-    assert neighbour_count(0.07, 100) == 7
-    assert neighbour_count(0.1, 11) == 2
-    assert neighbour_count(1.0, 5) == 5
+    # The numbers of neighbours, which share what one point moves; 0.07 * 100 is above 7.
+    for m, n, k in ((0.07, 100, 7), (0.1, 11, 2), (1.0, 5, 5)):
+        assert sensitivity_dtm(m, n, 1, 840.0) == 840.0 / k
     for m in (0, -0.1, 1.1, math.nan):
         with pytest.raises(ValueError, match="m must be"):
-            neighbour_count(m, 10)
+            sensitivity_dtm(m, 10, 1, 1.0)
     with pytest.raises(ValueError, match="p must be"):
         sensitivity_dtm(0.1, 10, 0.5, 1.0)
 

@@ -7,8 +7,6 @@ import pytest
 from scipy.stats import chi2
 
 from sklearn_dptda.metric_privacy import MetricExponentialMechanism, UltrametricMechanism
-from sklearn_dptda.metric_privacy._finite_laws import floored
-from sklearn_dptda.metric_privacy._finite_metrics import subdominant
 from sklearn_dptda.metric_privacy._ultrametric import relaxed_class_law
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded
 from sklearn_dptda.theory import (
@@ -18,6 +16,7 @@ from sklearn_dptda.theory import (
     packing_number,
     privacy_parameter,
 )
+from tests._reach import floored, subdominant
 
 from ._audits import exact_parameter
 from ._spaces import HALVES, KNOWN, line, random_graph, random_points, words

@@ -224,8 +224,8 @@ def test_what_is_called_after_a_fit(estimator, method):
 
 @pytest.mark.parametrize(("name", "kind"), all_estimators(private=True))
 def test_every_private_estimator_says_what_it_will_cost(name, kind):
-    from sklearn_dptda.utils._privacy_checks import make_check_data
-    from sklearn_dptda.utils._privacy_checks._check_tools import released, tags_of
+    from sklearn_dptda.utils._privacy_checks._check_tools import tags_of
+    from tests._reach import make_check_data, released
 
     estimator = make_instance(kind)
     parameters = estimator.get_params(deep=False)

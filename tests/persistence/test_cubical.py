@@ -4,7 +4,6 @@ import pytest
 
 from sklearn_dptda import CubicalPersistence, DTMFiltration
 from sklearn_dptda.datasets import make_two_circles
-from sklearn_dptda.persistence._cubical import sublevel_diagrams
 
 
 def reference(values, q):
@@ -20,14 +19,14 @@ def test_duality_gives_the_diagrams_of_vertices(shape, ties, rng):
     values = rng.random(shape)
     if ties:
         values = np.round(values, 1)
-    found = sublevel_diagrams(values, (0, 1, 2), np.inf)
+    (found,) = CubicalPersistence((0, 1, 2)).fit_transform([values])
     for q in range(3):
         np.testing.assert_array_equal(found[q], reference(values, q))
 
 
 def test_essential_class_is_capped_at_upper():
     values = np.array([[0.0, 0.3, 2.0], [0.1, 5.0, 2.0], [0.3, 0.2, 0.1]])
-    components = sublevel_diagrams(values, (0,), 1.0)[0]
+    (components,) = CubicalPersistence(0, upper=1.0).fit_transform([values])
     assert components[0].tolist() == [0.0, 1.0]
     assert components[:, 1].max() <= 1.0
 

@@ -15,7 +15,8 @@ from sklearn_dptda import (
     PrivacyLeakWarning,
     PrivatePersistence,
 )
-from sklearn_dptda.persistence._mechanisms import make_grid, mechanism_of
+from sklearn_dptda.persistence._mechanisms import make_grid
+from tests._reach import mechanism_of
 
 
 def test_infinite_epsilon_is_the_exact_sibling(filtration):

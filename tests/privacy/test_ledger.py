@@ -20,14 +20,8 @@ from sklearn_dptda.privacy import (
     _ledger_stores,
 )
 from sklearn_dptda.privacy._guarantee import Budget
-from sklearn_dptda.privacy._ledger import (
-    _CREATE_SPEND,
-    CREATE_BUDGET,
-    CREATE_STATE,
-    Ledger,
-    State,
-    last_mark,
-)
+from sklearn_dptda.privacy._ledger import _CREATE_SPEND, CREATE_BUDGET, CREATE_STATE, Ledger, State
+from tests._reach import last_mark
 from tests.privacy._private_mean import PrivateMean
 
 X = np.random.default_rng(0).uniform(size=(60, 2))

@@ -22,7 +22,7 @@ from sklearn_dptda.privacy import (
     ReleaseKey,
     _ledger_stores,
 )
-from sklearn_dptda.privacy._guarantee import Charge, Sums
+from tests._reach import Charge, Sums
 
 KEY = "0123456789abcdef" * 2
 

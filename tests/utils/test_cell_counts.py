@@ -6,8 +6,7 @@ from operator import add
 import numpy as np
 import pytest
 
-from sklearn_dptda.rows._intervals import CellCounts
-from sklearn_dptda.rows._rows import Rows, Tally
+from tests._reach import CellCounts, Rows, Tally
 
 
 @pytest.mark.parametrize("d", [1, 3])
