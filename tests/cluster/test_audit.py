@@ -7,7 +7,6 @@ import pytest
 
 from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG, DPTree
 from sklearn_dptda.privacy import NoiseSource, audit_epsilon, gaussian_mu
-from sklearn_dptda.rows import _moments
 from tests._reach import GaussianBudget, LaplaceBudget, MomentWeights, Rows, hard_assignment
 from tests.cluster._printed import PrintedStep, SoundStep, gain_of_printed, gain_of_sound
 
@@ -107,7 +106,7 @@ def test_estimators_end_to_end(estimator, monkeypatch):
     others = np.full((10, 2), -1.0)
     sides = np.vstack([others, [[1.0, 1.0]]]), others
     assert not audit(estimator, *sides, 300, delta=estimator.delta).refutes(EPSILON)
-    honest = _moments.GaussianBudget.scale, _moments.LaplaceBudget.scale
+    honest = GaussianBudget.scale, LaplaceBudget.scale
     for kind, scale in zip((GaussianBudget, LaplaceBudget), honest, strict=True):
         monkeypatch.setattr(kind, "scale", lambda *a, scale=scale: scale(*a) / 100)
     assert audit(estimator, *sides, 300, delta=estimator.delta).refutes(EPSILON)

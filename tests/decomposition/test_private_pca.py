@@ -16,8 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda.cluster import DPMoG, DPToMATo, MorseMerging
 from sklearn_dptda.datasets import load_table
-from sklearn_dptda.decomposition import PrivatePCA
-from sklearn_dptda.decomposition import _private_pca as _private_covariance
+from sklearn_dptda.decomposition import PrivatePCA, _private_pca
 from sklearn_dptda.decomposition._private_pca import _without_noise
 from sklearn_dptda.privacy import (
     NoiseSource,
@@ -97,8 +96,8 @@ def _losses(adjacency, bounds, delta, monkeypatch):
         losses.append(ways * 2.0**36 / drawn[1])
         return released
 
-    release = _private_covariance.release_outer_products
-    monkeypatch.setattr(_private_covariance, "release_outer_products", spy)
+    release = _private_pca.release_outer_products
+    monkeypatch.setattr(_private_pca, "release_outer_products", spy)
     X, _ = spiked(2000, 3, [4.0, 1.0])
     PrivatePCA(2, 1.0, delta, bounds, adjacency=adjacency, random_state=0).fit(X)
     return losses + [math.sqrt(loss) for loss in moments]

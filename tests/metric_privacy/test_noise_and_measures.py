@@ -17,9 +17,9 @@ from sklearn_dptda.metric_privacy import (
     KNormMechanism,
     MetricPrivacyGuarantee,
     PrivateMeasure,
+    _box_measure,
     _smooth_measure,
 )
-from sklearn_dptda.metric_privacy import _box_measure as tree
 from sklearn_dptda.metric_privacy._smooth_measure import (
     measure_of_integrals,
     nearest_measure,
@@ -143,8 +143,8 @@ def test_bad_noise(options, X, message):
 
 
 def tree_of(sizes, depth):
-    axes = tree.halvings(sizes, depth)
-    return axes, tree.cell_ends(axes, sizes)
+    axes = _box_measure.halvings(sizes, depth)
+    return axes, _box_measure.cell_ends(axes, sizes)
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
@@ -152,23 +152,23 @@ def test_boxes_are_where_their_points_are(d, rng):
     X = rng.random((500, d))
     for depth in (1, 2, 5, 9):
         axes, ends = tree_of(np.full(d, np.inf), depth)
-        leaves = tree.leaf_of(X, axes, ends)
-        low, high = tree.boxes(axes, ends)
+        leaves = _box_measure.leaf_of(X, axes, ends)
+        low, high = _box_measure.boxes(axes, ends)
         assert (low[leaves] <= X).all() and (high[leaves] > X).all()
         assert np.prod(high - low, axis=1) == pytest.approx(2.0**-depth)
-        counts = tree.level_sums(np.bincount(leaves, minlength=len(low)))
+        counts = _box_measure.level_sums(np.bincount(leaves, minlength=len(low)))
         assert [len(level) for level in counts] == [2 << j for j in range(depth)]
         assert all(level.sum() == 500 for level in counts)
-    assert tree.leaf_of(np.ones((1, d)), *tree_of(np.full(d, np.inf), 6))[0] == 63
+    assert _box_measure.leaf_of(np.ones((1, d)), *tree_of(np.full(d, np.inf), 6))[0] == 63
 
 
 def test_consistent_masses(rng):
     all_of_them = [np.ones(2 << j, dtype=bool) for j in range(6)]
     noisy = [rng.normal(5, 4, 2 << j) for j in range(6)]
-    masses = tree.consistent(40.0, noisy, all_of_them)
+    masses = _box_measure.consistent(40.0, noisy, all_of_them)
     assert masses.min() >= 0 and masses.sum() == pytest.approx(40.0)
-    exact = tree.level_sums(np.bincount(rng.integers(0, 64, 300), minlength=64))
-    assert tree.consistent(300, exact, all_of_them) == pytest.approx(exact[-1])
+    exact = _box_measure.level_sums(np.bincount(rng.integers(0, 64, 300), minlength=64))
+    assert _box_measure.consistent(300, exact, all_of_them) == pytest.approx(exact[-1])
 
 
 @pytest.mark.slow
@@ -213,7 +213,7 @@ def test_without_noise_measures_are_those_of_the_data():
     exact = PrivateMeasure(np.inf, (0, 1), adjacency="replace-one", depth=12).fit(X)
     assert (
         np.round(500 * exact.weights_, 9).tolist()
-        == np.bincount(tree.leaf_of(X, *tree_of([np.inf] * 2, 12)), minlength=4096).tolist()
+        == np.bincount(_box_measure.leaf_of(X, *tree_of([np.inf] * 2, 12)), minlength=4096).tolist()
     )
     line = blobs(500, 1, 0)
     noisy = integrals(line, 20)

@@ -7,7 +7,6 @@ import pytest
 from scipy.stats import chi2
 
 from sklearn_dptda.metric_privacy import MetricExponentialMechanism, UltrametricMechanism
-from sklearn_dptda.metric_privacy._ultrametric import relaxed_class_law
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded
 from sklearn_dptda.theory import (
     diametric_scale,
@@ -129,16 +128,20 @@ def test_losses_are_reached():
 def test_broken_twins_are_caught(alpha):
     caught = {"full rate": 0, "squares": 0, "own class": 0}
     for D1, D2 in bimetric_spaces():
-        law = relaxed_class_law(D1, D2, 0.0, alpha)
-        fine = floored(-law.rate * law.to_classes)
+        # Classes of radius zero are the points themselves.
+        private, logs = law_of(D1, D2, alpha, law="relaxed", radius=0.0)
+        to_classes = D1[:, private.representatives_]
+        assert len(private.representatives_) == len(D1) and private.rate_ == alpha / 2
+        fine = floored(-alpha / 2 * to_classes)
+        assert logs == pytest.approx(fine, abs=1e-9)
         assert exact_parameter(fine, D1) <= alpha * (1 + 1e-9)
         # Without the half.
-        caught["full rate"] += exact_parameter(floored(-alpha * law.to_classes), D1) > alpha * 1.01
+        caught["full rate"] += exact_parameter(floored(-alpha * to_classes), D1) > alpha * 1.01
         # Distances that triangles do not bound.
-        squared = floored(-alpha * law.to_classes**2 / D1.max() * 2)
+        squared = floored(-alpha * to_classes**2 / D1.max() * 2)
         caught["squares"] += exact_parameter(squared, D1) > alpha * 1.01
         # Weights that depend on the class of the input.
-        mine = law.to_classes.argmin(axis=1)
+        mine = to_classes.argmin(axis=1)
         boosted = fine.copy()
         boosted[np.arange(len(D1)), mine] += 0.2 * alpha * D1.max()
         caught["own class"] += exact_parameter(boosted, D1) > alpha * 1.01

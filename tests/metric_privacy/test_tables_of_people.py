@@ -10,8 +10,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sklearn_dptda.metric_privacy import PrivateMeasure
-from sklearn_dptda.metric_privacy import _box_measure as tree
+from sklearn_dptda.metric_privacy import PrivateMeasure, _box_measure
 from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant
 from sklearn_dptda.utils.estimator_checks import check_privacy
 from tests.metric_privacy._audits import assert_audited
@@ -153,14 +152,14 @@ def test_integers_stay_integers():
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 13, 40])
 def test_values_end_up_alone(size):
     sizes = np.array([size, math.inf])
-    axes = tree.halvings(sizes, 14)
+    axes = _box_measure.halvings(sizes, 14)
     assert axes.count(0) == math.ceil(math.log2(size)) and len(axes) == 14
-    ends = tree.cell_ends(axes, sizes)
-    low, high = tree.boxes(axes, ends)
+    ends = _box_measure.cell_ends(axes, sizes)
+    low, high = _box_measure.boxes(axes, ends)
     there = (low < high).all(axis=1)
-    assert tree.box_numbers(axes, sizes)[-1] == there.sum() == size << 14 - axes.count(0)
+    assert _box_measure.box_numbers(axes, sizes)[-1] == there.sum() == size << 14 - axes.count(0)
     points = np.column_stack([(np.arange(size) + 0.5) / size, np.zeros(size)])
-    leaves = tree.leaf_of(points, axes, ends)
+    leaves = _box_measure.leaf_of(points, axes, ends)
     assert there[leaves].all() and len(set(leaves)) == size
     assert (low[leaves] <= points).all() and (points < high[leaves]).all()
 
@@ -181,13 +180,13 @@ def test_a_row_is_in_one_box_of_each_level(rng):
     at_worst = False
     for _ in range(50):
         X, sizes = random_points(rng)
-        axes = tree.halvings(sizes, 7)
-        ends = tree.cell_ends(axes, sizes)
-        low, high = tree.boxes(axes, ends)
+        axes = _box_measure.halvings(sizes, 7)
+        ends = _box_measure.cell_ends(axes, sizes)
+        low, high = _box_measure.boxes(axes, ends)
 
         def counts(points):
-            leaves = tree.leaf_of(points, axes, ends)  # noqa: B023
-            return tree.level_sums(np.bincount(leaves, minlength=len(low)))  # noqa: B023
+            leaves = _box_measure.leaf_of(points, axes, ends)  # noqa: B023
+            return _box_measure.level_sums(np.bincount(leaves, minlength=len(low)))  # noqa: B023
 
         def changes(other):
             pairs = zip(counts(X), counts(other), strict=True)  # noqa: B023
@@ -197,7 +196,7 @@ def test_a_row_is_in_one_box_of_each_level(rng):
         replaced = [changes(np.vstack([row, X[1:]])) for row in X[1:]]
         assert set(np.ravel(replaced)) <= {0, 2}
         at_worst |= np.min(replaced, axis=1).max() == 2
-        assert (low < high).all(axis=1)[tree.leaf_of(X, axes, ends)].all()
+        assert (low < high).all(axis=1)[_box_measure.leaf_of(X, axes, ends)].all()
     assert at_worst
 
 

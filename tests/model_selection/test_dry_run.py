@@ -23,6 +23,7 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.utils import get_tags
 
 from sklearn_dptda import CubicalPersistence, DiagramFeatures, DTMFiltration, PrivatePersistence
 from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG
@@ -34,6 +35,7 @@ from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded
 from sklearn_dptda.utils.discovery import all_estimators
 from sklearn_dptda.utils.estimator_checks import make_instance
+from tests._reach import make_check_data, released
 
 RNG = np.random.default_rng(0)
 CLOUDS = RNG.uniform(-1, 1, size=(12, 60, 2))
@@ -224,13 +226,10 @@ def test_what_is_called_after_a_fit(estimator, method):
 
 @pytest.mark.parametrize(("name", "kind"), all_estimators(private=True))
 def test_every_private_estimator_says_what_it_will_cost(name, kind):
-    from sklearn_dptda.utils._privacy_checks._check_tools import tags_of
-    from tests._reach import make_check_data, released
-
     estimator = make_instance(kind)
     parameters = estimator.get_params(deep=False)
     data = make_check_data(
-        tags_of(estimator), parameters.get("upper"), parameters.get("sensitivity")
+        get_tags(estimator).privacy, parameters.get("upper"), parameters.get("sensitivity")
     )
     for changed in ({}, {"epsilon": 0.3}, {"delta": 0.0}, {"epsilon": math.inf}):
         if not set(changed) <= set(parameters) or (changed == {"delta": 0.0} and "MoG" in name):

@@ -4,12 +4,18 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from sklearn_dptda.persistence import bottleneck_distance
-from sklearn_dptda.persistence._mechanisms import ExactMechanism, MarkovChainMechanism
+from sklearn_dptda.persistence import PrivatePersistence, bottleneck_distance
+from tests._reach import mechanism_of
 
 
-def exact(rate, max_points, base_measure="uniform"):
-    return ExactMechanism(rate, False, max_points, base_measure, 0.5, 2.0, False)
+def mechanism(rate, max_points, name="exact", **options):
+    """What draws one diagram of loops at that loss."""
+    private = PrivatePersistence(
+        rate, 0.0, 1, max_points, name, utility="sum", base_measure="uniform", spike=0.5, **options
+    )
+    drawn_by = mechanism_of(private, (1,))
+    assert drawn_by.rate == rate
+    return drawn_by
 
 
 def naive(diagram, slope, max_points, rng, n):
@@ -37,8 +43,8 @@ def summaries(diagrams, target):
 def test_against_rejection(diagram):
     # 800 draws each; 3 x 3 tests at a false-alarm rate of 1e-6 each.
     diagram, rate, sensitivity = np.array(diagram), 4.0, 0.1
-    mechanism = exact(rate, 3)
-    ours = [mechanism.release([diagram], (1,), sensitivity, 1.0, i)[0] for i in range(800)]
+    exact = mechanism(rate, 3)
+    ours = [exact.release([diagram], (1,), sensitivity, 1.0, i)[0] for i in range(800)]
     reference = naive(diagram, rate / (2 * sensitivity), 3, np.random.default_rng(0), 800)
     for a, b in zip(summaries(ours, diagram), summaries(reference, diagram), strict=True):
         # The grid has 80 steps: compare up to one step of jitter.
@@ -50,8 +56,9 @@ def test_against_rejection(diagram):
 def test_against_a_long_chain():
     # 150 independent chains of 1,000 steps at a weak rate, where chains do converge.
     diagram = np.array([[0.1, 0.8], [0.5, 0.55]])
-    chain = MarkovChainMechanism(2.0, False, 2, 1000, 0.15)
+    chain = mechanism(2.0, 2, "mcmc", n_iter=1000, proposal_scale=0.15)
     theirs = [chain.release([diagram], (1,), 0.1, 1.0, i)[0] for i in range(150)]
-    ours = [exact(2.0, 2).release([diagram], (1,), 0.1, 1.0, i)[0] for i in range(800)]
+    exact = mechanism(2.0, 2)
+    ours = [exact.release([diagram], (1,), 0.1, 1.0, i)[0] for i in range(800)]
     for a, b in zip(summaries(ours, diagram), summaries(theirs, diagram), strict=True):
         assert ks_2samp(a, b).pvalue > 1e-6

@@ -5,9 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from sklearn_dptda.metric_privacy._finite_metrics import nearest_of_cells
-from sklearn_dptda.theory import diametric_scale, entropic_scale, packing_number
-from sklearn_dptda.theory._accuracy_bounds import bound_of_clusters
+from sklearn_dptda.theory import accuracy_bounds, diametric_scale, entropic_scale, packing_number
 from tests._reach import Traversal, floored, solve
 from tests.metric_privacy._audits import exact_parameter
 from tests.metric_privacy._spaces import KNOWN, line, many_spaces, random_graph, random_points, star
@@ -75,7 +73,7 @@ def test_random_clusters(alpha):
     # its two lemmas. Standard errors are measured, and granted sixfold.
     rng = np.random.default_rng(0)
     for D1, D2 in two_metrics():
-        s, s_o = scales(D1, D2, alpha)
+        s, _ = scales(D1, D2, alpha)
         if s == 0:
             continue
         net = Traversal(D2).net(s)
@@ -83,7 +81,7 @@ def test_random_clusters(alpha):
         for _ in range(2000):
             owner, starts = clusters(D2, net, 2 * s, rng)
             used, cells = np.unique(owner, return_inverse=True)
-            sigma = nearest_of_cells(D1, cells)
+            sigma = np.transpose([D1[:, cells == k].min(axis=1) for k in range(len(used))])
             # The largest start bounds the distance from the centre.
             assert (D2[np.arange(len(D2)), net[owner]] <= starts.max() + s + 1e-12).all()
             law = np.exp(floored(-alpha / 2 * sigma))
@@ -94,7 +92,9 @@ def test_random_clusters(alpha):
         error = np.std(costs, axis=0) / math.sqrt(2000)
         best = solve(D1, D2, alpha)[1]
         assert (np.mean(costs, axis=0) + 6 * error).max() >= best * (1 - 1e-6)
-        assert (np.mean(costs, axis=0) - 6 * error).max() <= bound_of_clusters(s, s_o, len(net))
+        bounds = accuracy_bounds(D1, D2, alpha=alpha, optimum=False)
+        bound = bounds.upper_bounds["two metrics"]
+        assert (np.mean(costs, axis=0) - 6 * error).max() <= bound
         harmonic = sum(1 / k for k in range(1, len(net) + 1))
         assert np.mean(reach) == pytest.approx(2 * s * harmonic, rel=0.15)
         # A ball of privacy meets at most e times as many clusters as it has separated points.
