@@ -1,8 +1,8 @@
-"""Private names that tests of several subjects need: they are imported here and nowhere else.
+"""Private names that tests share: they are imported here and nowhere else in the tests.
 
 A test goes through public names where these show what it is about. The names below are what
 cannot be attacked, enumerated or stood in for from outside; who moves or renames one of them
-changes this file alone.
+changes this file alone. Tests that take a single file of the package apart import from that.
 """
 
 # The whole program reads points and graphs by these two before anything is paid: what they make
@@ -15,21 +15,26 @@ from sklearn_dptda._cli._read_points import read_points
 from sklearn_dptda.cluster._barriers import ridgeline_barriers
 from sklearn_dptda.cluster._mixture_density import MixtureDensity, mixture_parameters
 
-# Exact laws of finite mechanisms: floors of log-probabilities, integers in proportion to which
-# outputs are drawn, nets by farthest-point traversal, and the ultrametric below a metric.
+# Exact laws of finite mechanisms: floors of log-probabilities, and integers in proportion to which
+# outputs are drawn.
 from sklearn_dptda.metric_privacy._finite_laws import floored, integer_weights
+
+# Nets by farthest-point traversal, which packings bound, and the ultrametric below a metric.
 from sklearn_dptda.metric_privacy._finite_metrics import Traversal, subdominant
 
 # What a private measure adds noise to: attacked by random points, to find its sensitivity.
 from sklearn_dptda.metric_privacy._smooth_measure import hat_means, integrals
 
-# Parts of the law of a private diagram: tables of weights, the measure that diagrams are weighed
-# by, the mechanism of parameters; laws are enumerated from them.
+# Weights of the levels of a private diagram, from which its law is enumerated.
 from sklearn_dptda.persistence._exact_sampler import decay_table
+
+# The statistic of profiles and Betti numbers, attacked by neighbours, and the lattice it lies on.
 from sklearn_dptda.persistence._lifetimes import longest_lifetimes, make_lattice
+
+# The measure that diagrams are weighed by, and the mechanism of the parameters of an estimator.
 from sklearn_dptda.persistence._mechanisms import make_base_measure, mechanism_of
 
-# Draws of which exact laws are tested: a choice from weights, noise on a lattice.
+# A private choice, of which the exact law is tested and stood in for.
 from sklearn_dptda.privacy._choice import choose_member
 
 # Estimators of the package and of others are told apart by their tags as the package does it.
@@ -37,7 +42,11 @@ from sklearn_dptda.privacy._estimator import is_private
 
 # Lines of a ledger and the rule that adds them up, which hold more than what can still be spent.
 from sklearn_dptda.privacy._guarantee import Charge, Sums, ZCDPComposition
+
+# Noise on a lattice, of which the exact law is tested.
 from sklearn_dptda.privacy._lattice_noise import lattice_noise
+
+# What is remembered of a ledger on this machine: attacks put an older ledger back.
 from sklearn_dptda.privacy._ledger import last_mark
 
 # Seeds and flips of the honest prototypes in tests/privacy, which are broken on purpose there.
@@ -67,14 +76,20 @@ from sklearn_dptda.rows._moments import (
 
 # Rows wherever they lie, and sums over them: what leaves a worker is a Tally and nothing else.
 from sklearn_dptda.rows._rows import Rows, Tally
+
+# The raw solution of the linear program, which is no private law, and its cost.
 from sklearn_dptda.theory._optimal_mechanism import solve
 
-# What the prototypes check their parameters by.
+# What the prototypes check their parameters and bounds by.
 from sklearn_dptda.utils._bounds import bounds_from_data, check_bounds
 
 # The privacy checks by name, each of which must catch a twin, and the data that they run on.
 from sklearn_dptda.utils._privacy_checks import CHECKS, make_check_data
+
+# A release as the checks take it, by fit or by transform.
 from sklearn_dptda.utils._privacy_checks._check_tools import released
+
+# Constraints of the parameters of the prototypes, as the package states its own.
 from sklearn_dptda.utils._sklearn import Interval, _fit_context
 
 # Tasks that survive the death of a worker: tests kill workers.

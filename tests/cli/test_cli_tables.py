@@ -14,7 +14,6 @@ from scipy.sparse import csr_array, save_npz
 
 import sklearn_dptda
 from sklearn_dptda.__main__ import main
-from sklearn_dptda._cli._read_points import MAX_INFLATED_BYTES
 from tests._reach import read_graph, read_points
 
 RNG = np.random.default_rng(0)
@@ -63,20 +62,19 @@ def test_an_array_under_the_name_of_an_archive(folder, refused):
     assert "rows.npz is not a NumPy archive" in refused("bounds", "rows.npz")
 
 
-@pytest.fixture
-def little(monkeypatch):
-    """Less is much."""
-    assert MAX_INFLATED_BYTES == 1 << 30
-    monkeypatch.setattr("sklearn_dptda._cli._read_points.MAX_INFLATED_BYTES", 1 << 24)
+def write_archive(name, members, declared):
+    """Archive of a mebibyte of zeros for each member, which says that they become so much."""
+    with zipfile.ZipFile(name, "w", zipfile.ZIP_DEFLATED) as archive:
+        for member in members:
+            archive.writestr(member, bytes(1 << 20))
+        archive.getinfo(members[-1]).file_size += declared - (len(members) << 20)
 
 
 @pytest.fixture
-def bombs(folder, little, monkeypatch):
-    """Archives that would become 32 mebibytes, of which nobody may read a byte."""
-    for name, members in {"dense.npz": ["a.npy"], "sparse.npz": ["format.npy", "a.npy"]}.items():
-        with zipfile.ZipFile(name, "w", zipfile.ZIP_DEFLATED) as archive:
-            for member in members:
-                archive.writestr(member, bytes(1 << 25))
+def bombs(folder, monkeypatch):
+    """Archives that would become more than a gibibyte, of which nobody may read a byte."""
+    write_archive("dense.npz", ["a.npy"], (1 << 30) + 1)
+    write_archive("sparse.npz", ["format.npy", "a.npy"], (1 << 30) + 1)
 
     def read(*_):
         raise AssertionError("inflated")
@@ -88,6 +86,10 @@ def test_archives_that_would_inflate_are_not_read(bombs, refused):
     for command in (("bounds", "dense.npz"), ("graph", "dense.npz"), ("graph", "sparse.npz")):
         error = refused(*command)
         assert "GiB, more than 100 times its size, and is not read" in error and ".npy" in error
+    # A gibibyte is read, at least as far as this test lets it be.
+    write_archive("largest.npz", ["a.npy"], 1 << 30)
+    with pytest.raises(AssertionError, match="inflated"):
+        read_points("largest.npz")
 
 
 def test_archives_that_are_compressed_well_are_read(folder):
@@ -98,13 +100,16 @@ def test_archives_that_are_compressed_well_are_read(folder):
     assert read_graph("graph.npz").shape == (4, 4)
 
 
-def test_a_parquet_file_that_would_inflate_is_not_read(folder, little, refused, monkeypatch):
+def test_a_parquet_file_that_would_inflate_is_not_read(folder, refused, monkeypatch):
     pandas = pytest.importorskip("pandas")
-    pytest.importorskip("pyarrow")
-    pandas.DataFrame({"x": np.zeros(1 << 22)}).to_parquet("x.parquet")
-    assert os.path.getsize("x.parquet") < 1 << 18
+    arrow, parquet = map(pytest.importorskip, ("pyarrow", "pyarrow.parquet"))
+    table = arrow.table({"x": np.zeros(1 << 20)})
+    with parquet.ParquetWriter("x.parquet", table.schema) as writer:
+        for _ in range(129):
+            writer.write_table(table)
+    assert os.path.getsize("x.parquet") < 1 << 20
     monkeypatch.setattr(pandas, "read_parquet", lambda *_: pytest.fail("read"))
-    assert "x.parquet would become 0.0312 GiB" in refused("bounds", "x.parquet")
+    assert "x.parquet would become 1.01 GiB" in refused("bounds", "x.parquet")
 
 
 def test_a_million_columns_are_refused(folder, refused):
