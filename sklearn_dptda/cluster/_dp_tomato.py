@@ -246,6 +246,9 @@ class DPToMATo(PrivateRowsEstimator):
             )
         return remarks
 
+    def _has_mixture(self) -> bool:
+        return False
+
     def _finds_bounds(self, some_are_missing: bool) -> bool:
         # Intervals within given bounds are found as well.
         return True

@@ -15,10 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, IntArray
-from sklearn_dptda.cluster._dp_mog import DPMoG
 from sklearn_dptda.cluster._merge_tree import SEARCHES, MergeTree, SaddleSearch, morse_linkage
 from sklearn_dptda.cluster._mixture_density import MixtureDensity, basins, mixture_parameters
-from sklearn_dptda.cluster._private_kmeans import PrivateKMeans
 from sklearn_dptda.cluster._quadratic_strings import centres_climbed_to
 from sklearn_dptda.privacy._estimator import is_private
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin
@@ -302,10 +300,7 @@ class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, Base
             )
         privacy = getattr(get_tags(base), "privacy", None)
         other = privacy is not None and (privacy.releases != "fit" or privacy.input != "rows")
-        # Other private estimators of rows release no mixture and no k-means.
-        other |= isinstance(base, PrivateRowsEstimator) and not isinstance(
-            base, DPMoG | PrivateKMeans
-        )
+        other |= isinstance(base, PrivateRowsEstimator) and not base._has_mixture()
         if other or isinstance(base, Pipeline):
             raise ValueError(
                 f"estimator {name} is no mixture: one that learns weights_, means_ and "

@@ -253,6 +253,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsE
         self.explained_variance_ratio_ = variances / total if total > 0 else np.zeros(kept)
         self.noise_edge_ = unit**2 * edge
 
+    def _has_mixture(self) -> bool:
+        return False
+
     def _has_one_unit(self) -> bool:
         return True
 

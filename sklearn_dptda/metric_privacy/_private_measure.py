@@ -272,6 +272,9 @@ class PrivateMeasure(PrivateRowsEstimator):
         self._box_of(table, np.where(np.isnan(low), -1.0, low), np.where(np.isnan(high), 1.0, high))
         return low, high
 
+    def _has_mixture(self) -> bool:
+        return False
+
     def _release(self, rows: Rows, guarantee: PrivacyGuarantee, *seeds: Any) -> list[str]:
         noise, table = NoiseSource(seeds[0]), CodedTable(cast(Columns, rows.columns))
         epsilon = self._of_row(guarantee.epsilon)

@@ -2,9 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from functools import reduce
 from numbers import Integral, Real
-from operator import add
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -70,9 +68,10 @@ class PrivateGridPersistence(PrivateEstimatorMixin, TransformerMixin, BaseEstima
         X = check_collection(X)
         self.homology_dimensions_, self.single_ = check_dimensions(self.homology_dimensions)
         self._set_errors(self._read(X))
-        self._own_at_fit = self._guarantee(_have_public_bounds(X))
-        self._bounds_at_fit = _paid_bounds(X)
-        self._promise(reduce(add, self._promises_apart()))
+        own, paid = self._guarantee(_have_public_bounds(X)), _paid_bounds(X)
+        self._promise(own if paid is None else own + paid)
+        # Last: a fit that is refused leaves the promise of an earlier one as it was.
+        self._own_at_fit, self._bounds_at_fit = own, paid
         return self
 
     def _check_loss(self) -> None:

@@ -196,6 +196,9 @@ class PrivateBounds(PrivateRowsEstimator):
         """The public start, or None, checked against the number of columns."""
         return None if self.start is None else check_bounds(self.start, n_features, "start")
 
+    def _has_mixture(self) -> bool:
+        return False
+
     def _release(self, rows: Rows, guarantee: PrivacyGuarantee, *seeds: Any) -> list[str]:
         noise, epsilon = NoiseSource(seeds[0]), self._of_row(float(self.epsilon))
         start = self._public_bounds(rows.n_features)

@@ -44,6 +44,8 @@ _CERTAIN_DEVIATIONS = 7.0
 # from there on, and no square overflows.
 _FAR_WIDTHS = 1e50
 _LEARNT_FROM_COLUMNS = {"n_features_in_", "feature_names_in_"}
+# Parts of a release that estimators keep under private names.
+_KEPT_PRIVATELY = {"_box", "_columns", "_noise", "_table"}
 
 # Parameters that all estimators of rows have.
 ROW_PARAMETERS = {
@@ -182,8 +184,13 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
 
     def _forget(self) -> None:
         """Remove what an earlier fit learnt."""
-        for name in [n for n in vars(self) if n.endswith("_") and n not in _LEARNT_FROM_COLUMNS]:
+        released = {name for name in vars(self) if name.endswith("_")} - _LEARNT_FROM_COLUMNS
+        for name in released | (_KEPT_PRIVATELY & vars(self).keys()):
             delattr(self, name)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        # A fit that failed has learnt the columns alone.
+        return hasattr(self, "privacy_guarantee_")
 
     def _of_row(self, loss: float) -> float:
         """Loss of one row, of which all rows of a person lose the whole."""
@@ -325,6 +332,10 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         ]
 
     # What children may override besides, and rows after the fit.
+
+    def _has_mixture(self) -> bool:
+        """Whether a fit learns weights, means and covariances, or k-means: what can be merged."""
+        return True
 
     def _has_one_unit(self) -> bool:
         """Whether all columns are divided by the same number, as isotropic shapes need."""

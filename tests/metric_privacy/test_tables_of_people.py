@@ -8,9 +8,10 @@ import pandas as pd
 import pyarrow
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sklearn_dptda.metric_privacy import PrivateMeasure, _box_measure
+from sklearn_dptda.metric_privacy import PrivateMeasure, _box_measure, _private_measure
 from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant
 from sklearn_dptda.utils.estimator_checks import check_privacy
 from tests.metric_privacy._audits import assert_audited
@@ -343,3 +344,19 @@ def test_every_privacy_check_passes_with_marginals():
 @parametrize_with_checks([PrivateMeasure(bounds=(-10, 10), marginal_share=0.5)])
 def test_scikit_learn(estimator, check):
     check(estimator)
+
+
+def test_a_fit_that_fails_leaves_nothing_of_an_earlier_one(monkeypatch):
+    X = np.random.default_rng(0).uniform(size=(200, 2))
+    private = PrivateMeasure(1.0, (0, 1), random_state=0).fit(X)
+
+    def fail(*args, **kwargs):
+        raise MemoryError("an array of shape (4711, 3)")
+
+    monkeypatch.setattr(_private_measure, "box_measure", fail)
+    with pytest.raises(MemoryError) as caught:
+        private.fit(X)
+    assert "4711" not in str(caught.value)
+    assert set(vars(private)) - set(private.get_params()) == {"n_features_in_"}
+    with pytest.raises(NotFittedError):
+        private.sample(3)

@@ -16,7 +16,14 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from sklearn_dptda import CubicalPersistence, DiagramFeatures, DTMFiltration, PrivatePersistence
+from sklearn_dptda import (
+    CubicalPersistence,
+    DiagramFeatures,
+    DTMFiltration,
+    PersistenceProfile,
+    PrivateBettiNumbers,
+    PrivatePersistence,
+)
 from sklearn_dptda.cluster import DPLloyd, DPMoG
 from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.metric_privacy import KNormMechanism, PrivateMeasure
@@ -224,3 +231,16 @@ def test_where_there_is_no_sum(pipeline, X, message):
 def test_before_fit_nothing_is_promised():
     with pytest.raises(ValueError, match="not fitted"):
         pipeline_guarantee(diagrams())
+
+
+@pytest.mark.parametrize("kind", [PrivatePersistence, PrivateBettiNumbers, PersistenceProfile])
+def test_a_refused_refit_leaves_the_earlier_promise(kind):
+    public = DTMFiltration(0.3, bounds=(-1, 1), resolution=7).fit_transform(CLOUDS[:2])
+    boxed = DTMFiltration(0.3, bounds=PrivateBounds(2.0), resolution=7).fit_transform(CLOUDS[:2])
+    private = kind(5.0).fit(public)
+    private.set_params(epsilon=0.1)
+    with pytest.raises(ValueError):
+        private.fit([public[0], boxed[1]])
+    private.set_params(epsilon=5.0).transform(public)
+    assert pipeline_guarantee(make_pipeline(private)).epsilon == 5.0
+    assert private.privacy_guarantee_.epsilon == 5.0
