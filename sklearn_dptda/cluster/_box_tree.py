@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.rows._assignments import hard_assignment, row_products
-from sklearn_dptda.rows._moments import MomentWeights
+from sklearn_dptda.rows._moments import FitBudget, MomentWeights
+from sklearn_dptda.rows._rows import Rows
 
 _COUNT_WEIGHTS = MomentWeights(1.0)
 # Boxes are not split below this part of the root: at the rim they hold what lies beyond.
@@ -87,7 +89,16 @@ class BoxTree:
             self.left = np.append(self.left, [-1, -1])
 
 
-def grow(rows, directions, half_widths, n_clusters, depth, budget, share):
+def grow(
+    rows: Rows,
+    directions: FloatArray,
+    half_widths: FloatArray,
+    *,
+    n_clusters: int,
+    depth: int,
+    budget: FitBudget,
+    share: float,
+) -> BoxTree:
     """Grow a tree level by level, so many public levels, from noisy counts of its leaves.
 
     ``half_widths`` of the root box are in standard deviations of the axes; ``n_clusters`` says how

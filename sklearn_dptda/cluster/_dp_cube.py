@@ -304,8 +304,15 @@ class DPCube(PrivateKMeans):
         n_axes = min(d, self.n_projections or _MOST_AXES)
         directions = np.eye(d) if n_axes == d else _orthogonal(d, n_axes, rng)
         half_widths = np.linalg.norm(data.axes.T @ directions, axis=0)
-        depth = default_depth(k)
-        tree = grow(data.rows, directions, half_widths, k, depth, budget, grown)
+        tree = grow(
+            data.rows,
+            directions,
+            half_widths,
+            n_clusters=k,
+            depth=default_depth(k),
+            budget=budget,
+            share=grown,
+        )
         candidates = Candidates(tree.centres, _COST_RADIUS * n_axes**0.5)
         counted = CountedRows.of(data.rows.map(tree.coordinates), tree.low[0], tree.high[0])
         n_swaps = 2 * k if self.n_swaps is None else int(self.n_swaps)

@@ -201,11 +201,11 @@ class DPToMATo(PrivateRowsEstimator):
         ends = private_cubes(
             rows.selected(given),
             [[j] for j in range(len(given))],
-            (low[given], high[given]),
-            budget.choice_epsilon((1 - _ROW_COUNT_SHARE) * share / len(given)),
-            self.adjacency,
-            max(int(counts[0]), 1),
-            budget.noise,
+            start=(low[given], high[given]),
+            epsilon=budget.choice_epsilon((1 - _ROW_COUNT_SHARE) * share / len(given)),
+            adjacency=self.adjacency,
+            n=max(int(counts[0]), 1),
+            noise=budget.noise,
         )
         low[given], high[given] = ends
         return low, high, budget.rest(share)

@@ -148,7 +148,15 @@ class DPTree(PrivateKMeans):
         data = standardise(rows, budget)
         budget, share = data.budget, 1 - covariance_share
         lengths = np.linalg.norm(data.axes, axis=0)
-        tree = grow(data.rows, data.axes / lengths, lengths, k, depth, budget, _TREE_SHARE * share)
+        tree = grow(
+            data.rows,
+            data.axes / lengths,
+            lengths,
+            n_clusters=k,
+            depth=depth,
+            budget=budget,
+            share=_TREE_SHARE * share,
+        )
         leaves, kept = _coreset(data, tree, budget, (1 - _TREE_SHARE) * share)
         points, weights = leaves.means[kept], leaves.counts[kept]
         self.coreset_, self.coreset_weights_ = box.points(data.back(points)), weights

@@ -9,11 +9,15 @@ Proof: doc/theory/metric_privacy.md, "How far a released measure is off".
 import math
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.stats import gamma
 
+from sklearn_dptda._typing import FloatArray
+from sklearn_dptda.privacy import NoiseSource
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
+from sklearn_dptda.rows._rows import Rows
 
 # Rate of the exponential moments of the noise, as a part of the largest one at which they exist:
 # near the best for any tree.
@@ -244,7 +248,16 @@ _SIZE_SHARE = 0.05
 _LEAST_MASS = 1e-12
 
 
-def box_measure(rows, sizes, depth, marginal_share, noise, epsilon, size_is_public):
+def box_measure(
+    rows: Rows,
+    sizes: FloatArray,
+    *,
+    depth: int | None,
+    marginal_share: float,
+    noise: NoiseSource,
+    epsilon: float,
+    size_is_public: bool,
+) -> tuple[FloatArray, FloatArray, FloatArray, list[tuple[FloatArray, FloatArray]], BoxNoise]:
     """Centres, widths and masses of the smallest boxes, marginals, and the noise of the masses.
 
     Rows are in [0, 1]**d; a depth of None is chosen. Marginals, of which there are none
@@ -262,8 +275,25 @@ def box_measure(rows, sizes, depth, marginal_share, noise, epsilon, size_is_publ
         epsilon *= 1 - _SIZE_SHARE
     size = max(size, 1)
 
-    def release(axes, depth, epsilon):
-        return _tree(rows, axes, sizes[axes], depth, size, moved, noise, epsilon)
+    def release(columns: list[int], depth: int | None, epsilon: float) -> Any:
+        """Lower and upper ends and masses of the smallest boxes of some columns, and their depth.
+
+        Ends have shape (n_boxes, n_columns).
+        """
+        chosen = sizes[columns]
+        axes = halvings(chosen, depth_for(size, epsilon, chosen) if depth is None else depth)
+        ends = cell_ends(axes, chosen)
+        low, high = boxes(axes, ends)
+        # Between two neighbouring values there is nothing, which is public and needs no noise.
+        there = (low < high).all(axis=1)
+        count = partial(_counts, columns=columns, axes=axes, ends=ends)
+        counts = level_sums(rows.sum(count, n_cells=len(there)))
+        are_there = [sums > 0 for sums in level_sums(there.astype(np.int64))]
+        scales = level_scales(axes, chosen, moved, epsilon)
+        for exact, kept, scale in zip(counts, are_there, scales, strict=True):
+            exact[kept] += noise.discrete_laplace(scale, int(kept.sum()))
+        masses = consistent(size, counts, are_there)[there]
+        return low[there], high[there], masses / masses.sum(), len(axes)
 
     # The columns one by one, then all of them together.
     lines = [
@@ -274,26 +304,6 @@ def box_measure(rows, sizes, depth, marginal_share, noise, epsilon, size_is_publ
     low, high, masses, depth = release(list(range(d)), depth, epsilon)
     law = BoxNoise(sizes, depth, moved, epsilon, size, size_scale)
     return (low + high) / 2, high - low, masses, [_cumulative(*line) for line in lines], law
-
-
-def _tree(rows, columns, sizes, depth, size, moved, noise, epsilon):
-    """Lower and upper ends of the smallest boxes of some columns, and their masses.
-
-    Ends of shape (n_boxes, n_columns), and the number of halvings.
-    """
-    axes = halvings(sizes, depth_for(size, epsilon, sizes) if depth is None else depth)
-    ends = cell_ends(axes, sizes)
-    low, high = boxes(axes, ends)
-    # Between two neighbouring values there is nothing, which is public and needs no noise.
-    there = (low < high).all(axis=1)
-    count = partial(_counts, columns=columns, axes=axes, ends=ends)
-    counts = level_sums(rows.sum(count, n_cells=len(there)))
-    are_there = [sums > 0 for sums in level_sums(there.astype(np.int64))]
-    scales = level_scales(axes, sizes, moved, epsilon)
-    for exact, kept, scale in zip(counts, are_there, scales, strict=True):
-        exact[kept] += noise.discrete_laplace(scale, int(kept.sum()))
-    masses = consistent(size, counts, are_there)[there]
-    return low[there], high[there], masses / masses.sum(), len(axes)
 
 
 def _counts(part, columns, axes, ends):

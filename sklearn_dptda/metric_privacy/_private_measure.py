@@ -291,13 +291,18 @@ class PrivateMeasure(PrivateRowsEstimator):
         if self.method == "metric":
             support, widths, weights, lines, n, law = self._smooth(cube, guarantee, noise)
         else:
-            public = self.adjacency == "replace-one"
             part = self.marginal_share
             if part is None:
                 categories = table.columns.choices and len(table.columns.names) > 1
                 part = _MARGINAL_SHARE if categories else 0.0
             *released, law = box_measure(
-                cube, sizes, self.depth, float(part), noise, epsilon, public
+                cube,
+                cast(FloatArray, sizes),
+                depth=self.depth,
+                marginal_share=float(part),
+                noise=noise,
+                epsilon=epsilon,
+                size_is_public=self.adjacency == "replace-one",
             )
             (support, widths, weights, lines), n = released, law.n_rows
         self.bounds_ = low, high

@@ -210,7 +210,15 @@ class PrivateBounds(PrivateRowsEstimator):
                 n += int(noise.discrete_laplace(ROUND_UP / (_SIZE_SHARE * epsilon), 1)[0])
             n, parts = max(n, 1), self._columns(rows.n_features)
             each = self._box_share() * epsilon / len(parts)
-            low, high = private_cubes(rows, parts, start, each, self.adjacency, n, noise)
+            low, high = private_cubes(
+                rows,
+                parts,
+                start=start,
+                epsilon=each,
+                adjacency=self.adjacency,
+                n=n,
+                noise=noise,
+            )
         scale = ROUND_UP / (_CLIPPED_SHARE * epsilon)
         outside = rows.sum(partial(count_beyond, low=low, high=high))
         outside += int(noise.discrete_laplace(scale, 1)[0])

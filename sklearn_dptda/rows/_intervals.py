@@ -271,12 +271,16 @@ def private_intervals(
         n = max(n + int(noise.discrete_laplace(scale, 1)[0]), 1)
         epsilon *= 1 - CUBE.number_share
     parts = [[j] for j in range(rows.n_features)]
-    return private_cubes(rows, parts, None, epsilon / len(parts), adjacency, n, noise)
+    each = epsilon / len(parts)
+    return private_cubes(
+        rows, parts, start=None, epsilon=each, adjacency=adjacency, n=n, noise=noise
+    )
 
 
 def private_cubes(
     rows: Rows,
     parts: Sequence[list[int]],
+    *,
     start: tuple[FloatArray, FloatArray] | None,
     epsilon: float,
     adjacency: Adjacency,

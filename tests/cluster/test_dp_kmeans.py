@@ -246,7 +246,8 @@ def test_tree_counts_every_record_once(rng):
     X = rng.normal(size=(4000, 3)) * [3.0, 1.0, 0.2]
     rows = Rows.of_array(X)
     budget = GaussianBudget(math.inf, "add-remove", NoiseSource(0))
-    tree = grow(rows, np.eye(3), np.array([3.0, 1.0, 0.2]), 4, 8, budget, 1.0)
+    half_widths = np.array([3.0, 1.0, 0.2])
+    tree = grow(rows, np.eye(3), half_widths, n_clusters=4, depth=8, budget=budget, share=1.0)
     cells = tree.leaf_of(X)
     assert len(tree.leaves) > 20 and set(cells) <= set(range(len(tree.leaves)))
     leaves = tree.leaves[cells]
