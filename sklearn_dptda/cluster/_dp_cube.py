@@ -18,14 +18,13 @@ from sklearn_dptda.cluster._noisy_steps import (
     NoisyStep,
     Standardised,
     far_apart,
-    standardise,
 )
 from sklearn_dptda.cluster._private_kmeans import PrivateKMeans
 from sklearn_dptda.privacy import PrivacyAccountant, zcdp_rho
 from sklearn_dptda.rows._assignments import hard_assignment, in_norm, nearest_to, residuals_about
 from sklearn_dptda.rows._intervals import CellCounts
-from sklearn_dptda.rows._moments import FitBudget, MomentWeights, by_cell
-from sklearn_dptda.rows._rows import Box, Rows, batch_size, slices
+from sklearn_dptda.rows._moments import MomentWeights, by_cell
+from sklearn_dptda.rows._rows import Box, batch_size, slices
 from sklearn_dptda.utils._sklearn import Interval
 
 # Whole steps of the radius, whose square is the largest cost of one record.
@@ -290,17 +289,10 @@ class DPCube(PrivateKMeans):
         return "discrete Gaussian and exponential mechanisms, composed"
 
     def _fit_centres(
-        self,
-        rows: Rows,
-        covariance_share: float,
-        budget: FitBudget,
-        rng: np.random.Generator,
-        box: Box,
-    ) -> tuple[Standardised, NoisyClusters]:
-        k, d = int(self.n_clusters), rows.n_features
-        grown, swapped, recovered = (1 - covariance_share) * np.array(_SHARES)
-        data = standardise(rows, budget)
-        budget = data.budget
+        self, data: Standardised, share: float, rng: np.random.Generator, box: Box
+    ) -> NoisyClusters:
+        k, d, budget = int(self.n_clusters), data.n_features, data.budget
+        grown, swapped, recovered = share * np.array(_SHARES)
         n_axes = min(d, self.n_projections or _MOST_AXES)
         directions = np.eye(d) if n_axes == d else _orthogonal(d, n_axes, rng)
         half_widths = np.linalg.norm(data.axes.T @ directions, axis=0)
@@ -318,7 +310,7 @@ class DPCube(PrivateKMeans):
         n_swaps = 2 * k if self.n_swaps is None else int(self.n_swaps)
         start = tree.leaves[far_apart(tree.centres[tree.leaves], k)]
         chosen = search(candidates, counted, start, n_swaps, budget, swapped)
-        return data, _recover(data, tree, tree.centres[chosen], budget, recovered)
+        return _recover(data, tree, tree.centres[chosen], budget, recovered)
 
 
 def _orthogonal(d, n_axes, rng):

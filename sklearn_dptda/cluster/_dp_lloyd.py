@@ -10,12 +10,10 @@ from sklearn_dptda.cluster._noisy_steps import (
     NoisyClusters,
     Standardised,
     moved_centres,
-    standardise,
 )
 from sklearn_dptda.cluster._private_kmeans import PrivateKMeans
 from sklearn_dptda.privacy import PrivacyAccountant
-from sklearn_dptda.rows._moments import FitBudget
-from sklearn_dptda.rows._rows import Box, Rows
+from sklearn_dptda.rows._rows import Box
 from sklearn_dptda.utils._sklearn import Interval
 
 
@@ -121,20 +119,14 @@ class DPLloyd(PrivateKMeans):
         self.random_state = random_state
 
     def _fit_centres(
-        self,
-        rows: Rows,
-        covariance_share: float,
-        budget: FitBudget,
-        rng: np.random.Generator,
-        box: Box,
-    ) -> tuple[Standardised, NoisyClusters]:
-        data = standardise(rows, budget)
+        self, data: Standardised, share: float, rng: np.random.Generator, box: Box
+    ) -> NoisyClusters:
         last = moved_centres(
             data,
             int(self.n_clusters),
             int(self.n_iter),
-            share=1 - covariance_share,
+            share=share,
             rng=rng,
-            merged=covariance_share > 0,
+            merged=self.covariance_share > 0,
         )
-        return data, last.clusters()
+        return last.clusters()

@@ -11,12 +11,12 @@ from sklearn.cluster import KMeans
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, CovarianceType, RandomStateLike, RowBounds
 from sklearn_dptda.cluster._box_tree import default_depth, grow
-from sklearn_dptda.cluster._noisy_steps import NoisyClusters, NoisyStep, Standardised, standardise
+from sklearn_dptda.cluster._noisy_steps import NoisyClusters, NoisyStep, Standardised
 from sklearn_dptda.cluster._private_kmeans import PrivateKMeans
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.rows._assignments import hard_assignment, in_norm, residuals_about
-from sklearn_dptda.rows._moments import FitBudget, MomentWeights
-from sklearn_dptda.rows._rows import Box, Rows
+from sklearn_dptda.rows._moments import MomentWeights
+from sklearn_dptda.rows._rows import Box
 from sklearn_dptda.utils._sklearn import Interval
 
 # Share for the tree, of what standardising and covariances leave; the leaves have the rest.
@@ -136,17 +136,11 @@ class DPTree(PrivateKMeans):
         self.random_state = random_state
 
     def _fit_centres(
-        self,
-        rows: Rows,
-        covariance_share: float,
-        budget: FitBudget,
-        rng: np.random.Generator,
-        box: Box,
-    ) -> tuple[Standardised, NoisyClusters]:
+        self, data: Standardised, share: float, rng: np.random.Generator, box: Box
+    ) -> NoisyClusters:
         k = int(self.n_clusters)
         depth = default_depth(k) if self.max_depth is None else int(self.max_depth)
-        data = standardise(rows, budget)
-        budget, share = data.budget, 1 - covariance_share
+        budget = data.budget
         lengths = np.linalg.norm(data.axes, axis=0)
         tree = grow(
             data.rows,
@@ -165,7 +159,7 @@ class DPTree(PrivateKMeans):
         # Leaves were chosen by their counts: a small one may be one that noise made.
         sd = leaves.moments.sd_count
         sds = np.where(leaves.counts <= _DOUBTFUL * sd, leaves.counts, sd)
-        return data, leaves.pooled(kept, labels, kmeans.cluster_centers_, sds)
+        return leaves.pooled(kept, labels, kmeans.cluster_centers_, sds)
 
     def _released(self):
         return f"a coreset, {super()._released()}"

@@ -10,7 +10,12 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.cluster._mixture_density import COVARIANCE_TYPES, compact
-from sklearn_dptda.cluster._noisy_steps import NoisyClusters, Standardised, mixture_steps
+from sklearn_dptda.cluster._noisy_steps import (
+    NoisyClusters,
+    Standardised,
+    mixture_steps,
+    standardise,
+)
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
 from sklearn_dptda.rows._methods import by_rows, fit_predict, fit_transform, sum_by_rows
 from sklearn_dptda.rows._moments import FitBudget
@@ -21,7 +26,7 @@ from sklearn_dptda.utils._sklearn import Interval, Options, StrOptions
 class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsEstimator):
     """Base of private k-means.
 
-    Children return standardised rows and noisy clusters of these from ``_fit_centres``.
+    Children find noisy clusters of standardised rows in ``_fit_centres``.
     """
 
     _parameter_constraints = {
@@ -34,7 +39,8 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
     def _learn(self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box) -> None:
         share, kind = float(self.covariance_share), self.covariance_type
         self.scales_ = box.unit
-        data, clusters = self._fit_centres(rows, share, budget, rng, box)
+        data = standardise(rows, budget)
+        clusters = self._fit_centres(data, 1 - share, rng, box)
         if share > 0:
             last = mixture_steps(data, clusters.centres, 1, share=share, kind=kind)
             clusters, covariances = last.components()
@@ -46,14 +52,9 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
         self.within_noise_ = clusters.within_noise
 
     def _fit_centres(
-        self,
-        rows: Rows,
-        covariance_share: float,
-        budget: FitBudget,
-        rng: np.random.Generator,
-        box: Box,
-    ) -> tuple[Standardised, NoisyClusters]:
-        """Standardised rows, and noisy clusters of them, for what the covariances leave."""
+        self, data: Standardised, share: float, rng: np.random.Generator, box: Box
+    ) -> NoisyClusters:
+        """Noisy clusters, for a share of the budget of the standardised rows."""
         raise NotImplementedError
 
     def _has_one_unit(self) -> bool:
@@ -64,7 +65,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
         return f"centres and weights{covariances} of k-means clusters"
 
     @property
-    def _n_features_out(self):
+    def _n_features_out(self) -> int:
         return len(self.cluster_centers_)
 
     fit_predict = fit_predict
@@ -95,9 +96,10 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
         """
         return self._distances(X)
 
-    def _distances(self, X):
-        X = self._rows(X)
-        return euclidean_distances(X / self.scales_, self.cluster_centers_ / self.scales_)
+    def _distances(self, X: ArrayLike) -> FloatArray:
+        rows, centres = self._rows(X) / self.scales_, self.cluster_centers_ / self.scales_
+        distances: FloatArray = euclidean_distances(rows, centres)
+        return distances
 
     def score(self, X: ArrayLike, y: object = None) -> float:
         """Minus the sum of squared distances to nearest centres, in units of ``scales_``.
@@ -116,5 +118,5 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
         """
         return -float(sum_by_rows(self, X, "_squares")[1])
 
-    def _squares(self, X):
+    def _squares(self, X: ArrayLike) -> FloatArray:
         return np.square(self._distances(X).min(axis=1))
