@@ -31,7 +31,7 @@ from sklearn_dptda.privacy import (
     PrivacyGuarantee,
     PrivateEstimatorMixin,
 )
-from sklearn_dptda.privacy._estimator import PrivateTags
+from sklearn_dptda.privacy._estimator import PrivateTags, refused_without_trace
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
 from sklearn_dptda.privacy._noise import flip_numerator
 from sklearn_dptda.privacy._rare_coins import successes
@@ -72,6 +72,7 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @refused_without_trace
     def fit(self, X: GraphLike, y: object = None) -> Self:
         """Check the graph, and say what :meth:`transform` will promise.
 

@@ -27,6 +27,7 @@ from sklearn_dptda.metric_privacy._metric_mechanism import (
     check_n_candidates,
 )
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLeakWarning
+from sklearn_dptda.privacy._estimator import refused_without_trace
 from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.rows._tables import check_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
@@ -175,6 +176,7 @@ class MetricExponentialMechanism(ChoiceMechanism):
 
     @fill_doc
     @_fit_context(prefer_skip_nested_validation=True)
+    @refused_without_trace
     def fit(self, X: ArrayLike | Iterable[ArrayLike] | None = None, y: object = None) -> Self:
         """Learn the law of the candidates; records are not used, unless there are none.
 

@@ -14,7 +14,7 @@ from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Bounds, FloatArray, RandomStateLike
 from sklearn_dptda.metric_privacy._metric_mechanism import MetricMechanism
 from sklearn_dptda.privacy import FixedPoint, PrivacyAccountant, PrivacyGuarantee
-from sklearn_dptda.privacy._estimator import silent_arithmetic
+from sklearn_dptda.privacy._estimator import refused_without_trace, silent_arithmetic
 from sklearn_dptda.privacy._lattice_noise import lattice_noise
 from sklearn_dptda.rows._tables import check_rows
 from sklearn_dptda.utils._bounds import check_bounds, check_lengths
@@ -110,6 +110,7 @@ class KNormMechanism(MetricMechanism):
 
     @fill_doc
     @_fit_context(prefer_skip_nested_validation=True)
+    @refused_without_trace
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Check the input; nothing is learnt from it, nothing is released.
 

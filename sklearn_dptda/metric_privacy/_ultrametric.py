@@ -40,6 +40,7 @@ from sklearn_dptda.metric_privacy._metric_mechanism import (
     check_n_candidates,
 )
 from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.privacy._estimator import refused_without_trace
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
@@ -203,6 +204,7 @@ class UltrametricMechanism(ChoiceMechanism):
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @refused_without_trace
     def fit(self, X: object = None, y: object = None) -> Self:
         """Learn the law of the public points.
 

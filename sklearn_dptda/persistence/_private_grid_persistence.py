@@ -21,6 +21,7 @@ from sklearn_dptda.privacy import (
     PrivateEstimatorMixin,
     pure_rho,
 )
+from sklearn_dptda.privacy._estimator import refused_without_trace
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils._clouds import check_collection, refuse_repeated
 from sklearn_dptda.utils._sklearn import Interval, _fit_context
@@ -59,6 +60,7 @@ class PrivateGridPersistence(PrivateEstimatorMixin, TransformerMixin, BaseEstima
 
     @fill_doc
     @_fit_context(prefer_skip_nested_validation=True)
+    @refused_without_trace
     def fit(self, X: Functions, y: object = None) -> Self:
         """Check parameters and input; nothing is learnt, nothing is released.
 
@@ -70,7 +72,6 @@ class PrivateGridPersistence(PrivateEstimatorMixin, TransformerMixin, BaseEstima
         self._set_errors(self._read(X))
         own, paid = self._guarantee(_have_public_bounds(X)), _paid_bounds(X)
         self._promise(own if paid is None else own + paid)
-        # Last: a fit that is refused leaves the promise of an earlier one as it was.
         self._own_at_fit, self._bounds_at_fit = own, paid
         return self
 

@@ -11,9 +11,10 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
+from functools import wraps
 from html import escape
 from types import FrameType
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
 import sklearn.pipeline
@@ -284,6 +285,29 @@ class PrivateEstimatorMixin(BaseEstimator):
         twin = object.__new__(type(self))
         twin.__dict__.update(state)
         return twin
+
+
+_Fit = TypeVar("_Fit", bound=Callable[..., Any])
+
+
+def refused_without_trace(fit: _Fit) -> _Fit:
+    """Decorate a ``fit`` that promises: one that fails leaves the estimator as it was.
+
+    Otherwise a release under the promise of an earlier fit would be made with what the later one,
+    of other parameters, had already set.
+    """
+
+    @wraps(fit)
+    def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return fit(self, *args, **kwargs)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return whole  # type: ignore[return-value]
 
 
 @contextmanager

@@ -237,10 +237,22 @@ def test_before_fit_nothing_is_promised():
 def test_a_refused_refit_leaves_the_earlier_promise(kind):
     public = DTMFiltration(0.3, bounds=(-1, 1), resolution=7).fit_transform(CLOUDS[:2])
     boxed = DTMFiltration(0.3, bounds=PrivateBounds(2.0), resolution=7).fit_transform(CLOUDS[:2])
-    private = kind(5.0).fit(public)
-    private.set_params(epsilon=0.1)
-    with pytest.raises(ValueError):
+    private = kind(5.0, homology_dimensions=1).fit(public)
+    before = dict(vars(private))
+    private.set_params(epsilon=0.1, homology_dimensions=(0, 1))
+    with pytest.raises(ValueError, match="several boxes"):
         private.fit([public[0], boxed[1]])
-    private.set_params(epsilon=5.0).transform(public)
+    private.set_params(epsilon=5.0, homology_dimensions=1)
+    # Nothing of the other parameters is left: H1 alone was promised, and is released.
+    assert vars(private) == before and private.homology_dimensions_ == (1,)
+    private.transform(public)
     assert pipeline_guarantee(make_pipeline(private)).epsilon == 5.0
     assert private.privacy_guarantee_.epsilon == 5.0
+
+
+def test_a_refused_refit_leaves_the_box_that_records_are_clipped_to():
+    mechanism = KNormMechanism(alpha=50.0, bounds=(0, 1), random_state=0).fit([[0.5, 0.5]])
+    with pytest.raises(ValueError, match="crossed"):
+        mechanism.set_params(bounds=(2, 1)).fit([[0.5, 0.5]])
+    mechanism.set_params(bounds=(0, 1))
+    assert np.abs(mechanism.transform([[1000.0, 1000.0]])).max() < 5
