@@ -112,21 +112,20 @@ def tables():
 
 
 def records():
-    """Who has which rows, and which of them are used."""
+    """Who has which rows, and how much each of them weighs."""
     rows = np.random.default_rng(3).integers(0, 4, 14)
     figure, axes = panels(2, width=5, height=2.3)
-    for ax, limit, title in zip(
+    counts = np.bincount(rows)
+    for ax, weights, title in zip(
         axes,
-        (None, 2),
-        ("one record is one row", "one record is one person: rows_per_group=2"),
+        (np.ones(len(rows)), 1 / counts[rows]),
+        ("one record is one row", "one record is one person"),
         strict=True,
     ):
-        seen = dict.fromkeys(range(4), 0)
         for place, person in enumerate(rows):
-            seen[person] += 1
-            used = limit is None or seen[person] <= limit
-            face = [BLUE, RED, GREEN, "#CC79A7"][person] if used else "none"
-            ax.scatter(place, person, s=110, c=face, edgecolors="0.4", linewidths=1)
+            color = [BLUE, RED, GREEN, "#CC79A7"][person]
+            area = 160 * weights[place]
+            ax.scatter(place, person, s=area, c=color, edgecolors="0.4", linewidths=1)
         ax.set_yticks(range(4), [f"person {i + 1}" for i in range(4)])
         ax.set(xlabel="rows of the table, in order", xticks=[], ylim=(-0.6, 3.6), title=title)
         ax.spines[["top", "right"]].set_visible(False)

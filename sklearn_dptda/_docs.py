@@ -195,11 +195,22 @@ FRAGMENTS = {
     "row_groups": """
         groups : str, default=None
             Name of the column of a data frame that says whose a row is, by a number
-            or a string. It is no feature, and the promise is about all rows of a
-            person together; ``adjacency="add-remove"`` only. None: about one row.
-        rows_per_group : int, default=1
-            How many rows of each person are used: the first ones of the table. A
-            row gets this part of the loss.
+            or a string. The column is no feature, and the guarantee is about all
+            rows of one person together. None: the guarantee is about one row,
+            unless you pass ``groups`` to ``fit``.
+        rows_per_group : int, default=None
+            None: all rows of a person weigh as much together as those of anybody
+            else, whatever their number, and you choose nothing. A number: the first
+            so many rows of each person are used, with as many times the noise;
+            ``adjacency="add-remove"`` only.
+        unit : str, default="one row"
+            What you call a row in guarantees, such as ``"one cloud"``. It changes
+            no number.
+    """,
+    "groups_of_fit": """
+        groups : array-like of shape (n_samples,), default=None
+            Whose each row is, where no column of ``X`` says so: numbers or strings.
+            The guarantee is then about all rows of one person.
     """,
     "privacy_of_groups": """
         With ``groups`` one row stands for all rows of one person.
@@ -265,6 +276,9 @@ FRAGMENTS = {
             An array or data frame of Dask, or a list of delayed tables, is
             counted where it is, as :meth:`fit_chunks` says.
         y : Ignored
+        groups : array-like of shape (n_samples,), default=None
+            Whose each row is, where no column of ``X`` says so: numbers or strings.
+            The guarantee is then about all rows of one person.
 
         Returns
         -------

@@ -74,8 +74,9 @@ from sklearn_dptda.rows._moments import (
     release_outer_products,
 )
 
-# Rows wherever they lie, and sums over them: what leaves a worker is a Tally and nothing else.
-from sklearn_dptda.rows._rows import Rows, Tally
+# Rows wherever they lie, and sums over them: what leaves a worker is a Tally and nothing else. Of
+# people all rows weigh MASS together.
+from sklearn_dptda.rows._rows import MASS, Rows, Tally
 
 # The raw solution of the linear program, which is no private law, and its cost.
 from sklearn_dptda.theory._optimal_mechanism import solve
@@ -97,6 +98,7 @@ from sklearn_dptda.utils._tasks import run
 
 __all__ = [
     "CHECKS",
+    "MASS",
     "CellCounts",
     "Charge",
     "FitBudget",

@@ -2,7 +2,6 @@
 
 import math
 import pickle
-from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -18,8 +17,10 @@ from sklearn_dptda.privacy import (
     gaussian_mu,
     zcdp_rho,
 )
-from sklearn_dptda.rows import _estimator, _tables
+from sklearn_dptda.rows import _estimator, _rows, _tables
 from sklearn_dptda.rows._tables import first_rows
+from sklearn_dptda.utils._people import check_ids
+from tests._reach import MASS, FitBudget, LaplaceBudget
 
 BOX = (-6, 6)
 PURE = [
@@ -212,7 +213,9 @@ def test_ids_are_numbers_or_strings():
         assert first_of([table], 1) == [0, 1]
     for bad in (None, math.nan, pd.NA, pd.NaT, ["a"], ("a", math.nan), np.zeros(2), {}):
         with pytest.raises(ValueError, match="a number or a string for each row"):
-            _tables._first_places(["a", bad], 1, Counter())
+            check_ids(["a", bad])
+    with pytest.raises(ValueError, match="all numbers or all strings"):
+        check_ids(["a", 1])
 
 
 SECRET = "person-73645"
@@ -227,7 +230,11 @@ MISTAKES = {
     "half a row": (None, {"rows_per_group": 1.5}, "'rows_per_group' parameter"),
     "a limit of nobody": (None, {"groups": None}, "rows_per_group needs groups"),
     "no name": (None, {"groups": 3}, "'groups' parameter"),
-    "replaced people": (None, {"adjacency": "replace-one"}, "groups needs adjacency='add-remove'"),
+    "replaced people": (
+        None,
+        {"adjacency": "replace-one"},
+        "rows_per_group needs adjacency='add-remove'",
+    ),
     "noise of no end": (None, {"epsilon": 2e-6}, "epsilon must be inf or from 3e-06"),
 }
 
@@ -254,21 +261,23 @@ def test_people_have_no_part_in_metric_privacy_or_in_clouds():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("most", [3, None])
 @pytest.mark.filterwarnings("ignore:.*lie beyond the bounds")
-def test_audit_of_a_person_and_broken_twins(monkeypatch):
+def test_audit_of_a_person_and_broken_twins(most, monkeypatch):
     # 2,000 runs a side, and 500 of twins; false alarms below 1e-6. A person with thirty rows at an
     # end of the box, which are all in the first cell: 1.0 is attained.
-    row = pd.DataFrame({"x": [0.0], "patient_id": "other"})
-    person = pd.concat([row] + 30 * [row.assign(patient_id="somebody")], ignore_index=True)
+    others = pd.DataFrame({"x": [0.0, 0.0], "patient_id": ["one", "other"]})
+    somebody = pd.DataFrame({"x": [0.0] * 30, "patient_id": "somebody"})
+    person = pd.concat([others, somebody], ignore_index=True)
     private = DPToMATo(1, 1.0, (0, 1), bounds_share=0.01, n_bins=2, groups="patient_id")
-    private.set_params(rows_per_group=3)
+    private.set_params(rows_per_group=most)
 
     def audit(n_runs):
         return audit_epsilon(
             lambda X, random_state: clone(private).set_params(random_state=random_state).fit(X),
             person,
-            row,
-            event=lambda fitted: fitted.counts_[0] >= 4,
+            others,
+            event=lambda fitted: fitted.counts_[0] >= (5 if most else 3),
             n_runs=n_runs,
             confidence=1 - 1e-6,
             random_state=0,
@@ -277,7 +286,11 @@ def test_audit_of_a_person_and_broken_twins(monkeypatch):
     honest = audit(2000)
     assert honest.epsilon > 0.5 and not honest.refutes(1.0), honest
     with monkeypatch.context() as patch:
-        patch.setattr(_tables, "_first_places", lambda ids, *_: list(range(len(ids))))
+        if most is None:
+            patch.setattr(_rows, "weighted", lambda rows, *_: iter([_rows.Batch(rows, MASS)]))
+        else:
+            patch.setattr(_tables, "_first_places", lambda ids, *_: list(range(len(ids))))
         assert audit(500).refutes(1.0)
-    monkeypatch.setattr(DPToMATo, "_of_row", lambda self, loss: loss)
+    monkeypatch.setattr(FitBudget, "scale_of_counts", lambda *_: 1e-3)
+    monkeypatch.setattr(LaplaceBudget, "scale", lambda self, sensitivity, share: 0.1)
     assert audit(500).refutes(1.0)

@@ -57,6 +57,7 @@ PLUMBING = {
     "set_output",
     "get_feature_names_out",
     "get_metadata_routing",
+    "set_fit_request",
 }
 
 

@@ -176,7 +176,8 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         bounds_share: float = 0.2,
         adjacency: Adjacency = "add-remove",
         groups: str | None = None,
-        rows_per_group: int = 1,
+        rows_per_group: int | None = None,
+        unit: str = "one row",
         covariance_type: CovarianceType | Literal["auto"] = "auto",
         assignment: Literal["hard", "soft"] = "hard",
         method: Literal["clipped", "paper"] = "clipped",
@@ -193,6 +194,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         self.adjacency = adjacency
         self.groups = groups
         self.rows_per_group = rows_per_group
+        self.unit = unit
         self.covariance_type = covariance_type
         self.assignment = assignment
         self.method = method

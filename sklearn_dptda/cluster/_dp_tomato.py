@@ -149,7 +149,8 @@ class DPToMATo(PrivateRowsEstimator):
         bounds_share: float = 0.2,
         adjacency: Adjacency = "add-remove",
         groups: str | None = None,
-        rows_per_group: int = 1,
+        rows_per_group: int | None = None,
+        unit: str = "one row",
         n_bins: int | None = None,
         threshold: float = 2.0,
         noise: Literal["auto"] | None = None,
@@ -163,6 +164,7 @@ class DPToMATo(PrivateRowsEstimator):
         self.adjacency = adjacency
         self.groups = groups
         self.rows_per_group = rows_per_group
+        self.unit = unit
         self.n_bins = n_bins
         self.threshold = threshold
         self.noise = noise
@@ -218,6 +220,9 @@ class DPToMATo(PrivateRowsEstimator):
         scale = budget.scale(sensitivity, 1.0)
         counts = rows.sum(partial(_histogram, bins=bins), n_cells=bins**d)
         noisy = counts.reshape((bins,) * d) + budget.draw(scale, (bins,) * d)
+        if rows.n_people is not None:
+            # Heights are those of counts of people.
+            noisy, scale = noisy / rows.mass, scale / rows.mass
         variance = _variance(scale)
         n_clusters = self.n_clusters or count_clusters(noisy, variance, float(self.threshold))
         best = clearest_peaks(noisy, variance, n_clusters)

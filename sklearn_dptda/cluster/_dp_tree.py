@@ -114,7 +114,8 @@ class DPTree(PrivateKMeans):
         bounds_share: float = 0.2,
         adjacency: Adjacency = "add-remove",
         groups: str | None = None,
-        rows_per_group: int = 1,
+        rows_per_group: int | None = None,
+        unit: str = "one row",
         max_depth: int | None = None,
         covariance_share: float = 0.0,
         covariance_type: CovarianceType = "full",
@@ -129,6 +130,7 @@ class DPTree(PrivateKMeans):
         self.adjacency = adjacency
         self.groups = groups
         self.rows_per_group = rows_per_group
+        self.unit = unit
         self.max_depth = max_depth
         self.covariance_share = covariance_share
         self.covariance_type = covariance_type

@@ -24,7 +24,6 @@ from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
 from sklearn_dptda.rows._methods import by_rows, fit_predict
 from sklearn_dptda.rows._tables import check_rows
-from sklearn_dptda.utils._frames import parts_elsewhere
 from sklearn_dptda.utils._sklearn import HasMethods, Interval, StrOptions, _fit_context
 
 PredictMethod = Literal["responsibility", "flow"]
@@ -252,7 +251,7 @@ class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, Base
 
     @_fit_context(prefer_skip_nested_validation=False)
     @fill_doc
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
+    def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
         """Fit the mixture and merge it.
 
         %(fit_rows_or_parts)s
@@ -264,9 +263,9 @@ class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, Base
             mixture lacks weights, means or covariances.
         """
         base = self.estimator
-        # Private mixtures count rows where they are.
-        elsewhere = parts_elsewhere(X) is not None and base is not None and is_private(base)
-        if not elsewhere:
+        # Private mixtures read rows themselves, wherever they are and whoever they belong to.
+        private = base is not None and is_private(base)
+        if not private:
             X = rows = check_rows(self, X)
         if base is None:
             base = GaussianMixture(min(_DEFAULT_COMPONENTS, len(rows)), random_state=0)
@@ -274,15 +273,16 @@ class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, Base
         sizes = (getattr(base, name, None) for name in ("n_components", "n_clusters"))
         n_components = next((int(n) for n in sizes if isinstance(n, Integral)), None)
         check_number_of_clusters(self.n_clusters, self.merge_threshold, n_components)
-        self.estimator_ = clone(base).fit(X, y)
+        of_people = {} if groups is None else {"groups": groups}
+        self.estimator_ = clone(base).fit(X, y, **of_people)
         set_merged(self, self._cut, *mixture_parameters(self.estimator_))
-        if elsewhere:
+        if private:
             # Only the mixture has seen number and names of the columns.
             for name in ("n_features_in_", "feature_names_in_"):
                 self.__dict__.pop(name, None)
                 if hasattr(self.estimator_, name):
                     setattr(self, name, getattr(self.estimator_, name))
-        if not is_private(self.estimator_):
+        else:
             self.labels_ = MergedMixture.of(self).predict(rows, self.predict_method)
         return self
 

@@ -3,7 +3,7 @@
 from numbers import Integral, Real
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics.pairwise import euclidean_distances
 
@@ -20,6 +20,7 @@ from sklearn_dptda.rows._estimator import PrivateRowsEstimator
 from sklearn_dptda.rows._methods import by_rows, fit_predict, fit_transform, sum_by_rows
 from sklearn_dptda.rows._moments import FitBudget
 from sklearn_dptda.rows._rows import Box, Rows
+from sklearn_dptda.utils._people import beside_ids
 from sklearn_dptda.utils._sklearn import Interval, Options, StrOptions
 
 
@@ -93,8 +94,24 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
         Returns
         -------
         ndarray of shape (n_samples, n_clusters)
+            Of a data frame with the column ``groups``, a data frame with that
+            column as the last one, so that the next step knows whose a row is.
         """
-        return self._distances(X)
+        return beside_ids(X, self.groups, self._distances(X), super().get_feature_names_out())
+
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
+        """Names of the distances, and of the column of ids where there is one.
+
+        Parameters
+        ----------
+        input_features : Ignored
+
+        Returns
+        -------
+        ndarray of str
+        """
+        names: NDArray[np.object_] = super().get_feature_names_out()
+        return names if self.groups is None else np.append(names, self.groups)
 
     def _distances(self, X: ArrayLike) -> FloatArray:
         rows, centres = self._rows(X) / self.scales_, self.cluster_centers_ / self.scales_

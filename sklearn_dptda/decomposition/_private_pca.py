@@ -15,7 +15,7 @@ from functools import partial
 from numbers import Integral
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
@@ -35,6 +35,7 @@ from sklearn_dptda.rows._moments import (
 )
 from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.utils._frames import without_quotes
+from sklearn_dptda.utils._people import beside_ids
 from sklearn_dptda.utils._sklearn import Interval
 
 # Shares of what is left of the budget, for count and sum and for the distances of a stage, by the
@@ -214,7 +215,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsE
         bounds_share: float = 0.2,
         adjacency: Adjacency = "add-remove",
         groups: str | None = None,
-        rows_per_group: int = 1,
+        rows_per_group: int | None = None,
+        unit: str = "one row",
         accountant: PrivacyAccountant | None = None,
         random_state: RandomStateLike = None,
     ) -> None:
@@ -226,6 +228,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsE
         self.adjacency = adjacency
         self.groups = groups
         self.rows_per_group = rows_per_group
+        self.unit = unit
         self.accountant = accountant
         self.random_state = random_state
 
@@ -281,8 +284,25 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsE
         Returns
         -------
         ndarray of shape (n_samples, `n_components_`)
+            Of a data frame with the column ``groups``, a data frame with that
+            column as the last one, so that the next step knows whose a row is.
         """
-        return (self._rows(X) - self.mean_) @ self.components_.T
+        rows = (self._rows(X) - self.mean_) @ self.components_.T
+        return beside_ids(X, self.groups, rows, super().get_feature_names_out())
+
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
+        """Names of the components, and of the column of ids where there is one.
+
+        Parameters
+        ----------
+        input_features : Ignored
+
+        Returns
+        -------
+        ndarray of str
+        """
+        names = super().get_feature_names_out()
+        return names if self.groups is None else np.append(names, self.groups)
 
     @by_rows
     def inverse_transform(self, X: ArrayLike) -> FloatArray:

@@ -2,19 +2,21 @@
 
 A filtration is an exact statistic of its cloud, the distance-to-measure or the kernel distance,
 and not private. It carries the bounds that a private release of its diagrams pays by: how far one
-replaced point moves it, and how large it can be.
+replaced point, or one replaced person, moves it, and how large it can be.
 """
 
 from sklearn_dptda.filtration._dtm import DTMFiltration, distance_to_measure, sensitivity_dtm
 from sklearn_dptda.filtration._grid_filtration import GridFiltration
 from sklearn_dptda.filtration._kernel import KernelDistanceFiltration, sensitivity_kernel_distance
 from sklearn_dptda.filtration._lattice import LatticeHistogram
+from sklearn_dptda.filtration._people import PeopleHistogram
 
 __all__ = [
     "DTMFiltration",
     "GridFiltration",
     "KernelDistanceFiltration",
     "LatticeHistogram",
+    "PeopleHistogram",
     "distance_to_measure",
     "sensitivity_dtm",
     "sensitivity_kernel_distance",

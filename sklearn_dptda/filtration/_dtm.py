@@ -208,7 +208,15 @@ class DTMFiltration(BaseGridFiltration):
         exact values where that error is above the sensitivity and they take
         half a minute at most.
     refinement : int, default=None
-        Lattice steps per grid step. None: 4, 2, 1, 1 in dimensions 1 to 4.
+        Lattice steps per grid step. None: 4, 2, 1, 1 in dimensions 1 to 4, and
+        with ``groups`` as many that the lattice moves values by less than one
+        person can, if that takes half a minute at most.
+    groups : str or bool, default=None
+        Who a person is. The name of the column of ids, where each cloud is a
+        data frame, or True where each cloud is a list of arrays, one for each
+        person. Everybody then has the same mass, spread evenly over her points,
+        and the guarantee is about all points of one person, whatever their
+        number. None: about one point.
     memory : float, default=256.0
         Bound of the working memory per cloud, in MiB.
     n_jobs : int, default=None
@@ -242,8 +250,9 @@ class DTMFiltration(BaseGridFiltration):
 
     The filtrations are exact and *not* private. Each carries its
     sensitivity: replacing one point of a cloud changes every value by at most
-    ``max_distance / k**(1/p)``. The sums are exact integers, so rounding does
-    not widen it.
+    ``max_distance / k**(1/p)`` with ``k = ceil(m * n)`` of ``n`` points. The
+    sums are exact integers, so rounding does not widen it. With ``groups`` the
+    same holds of ``n`` people, and all points of one of them.
 
     References
     ----------
@@ -278,6 +287,7 @@ class DTMFiltration(BaseGridFiltration):
         max_distance: float | None = None,
         method: Literal["auto", "exact", "lattice"] = "auto",
         refinement: int | None = None,
+        groups: str | bool | None = None,
         memory: float = 256.0,
         n_jobs: int | None = None,
     ) -> None:
@@ -288,6 +298,7 @@ class DTMFiltration(BaseGridFiltration):
         self.max_distance = max_distance
         self.method = method
         self.refinement = refinement
+        self.groups = groups
         self.memory = memory
         self.n_jobs = n_jobs
 
@@ -334,7 +345,7 @@ class DTMFiltration(BaseGridFiltration):
                 "refinement, resolution or max_distance, or raise memory."
             )
         power = self._power(histogram.n_points)
-        return power.values(_lattice_sums(histogram, self.refinement_, power))
+        return power.values(*_lattice_sums(histogram, self.refinement_, power))
 
     def _lattice_work(self) -> tuple[float, float]:
         """Mebibytes of the padded counts and the sorted offsets, and how many offsets there are."""
@@ -371,9 +382,12 @@ class FixedPointPower:
         power *= 2.0**self.bits
         return np.rint(power, out=power).astype(np.int64)
 
-    def values(self, sums: NDArray[np.int64]) -> FloatArray:
-        """Turn sums of ``k`` integers into values of the distance-to-measure."""
-        mean = np.asarray(sums, dtype=float) / (self.k * 2.0**self.bits)
+    def values(self, sums: NDArray[np.int64], parts: FloatArray | None = None) -> FloatArray:
+        """Turn sums of ``k`` integers, and of parts of them, into values of the distance."""
+        total = np.asarray(sums, dtype=float)
+        if parts is not None:
+            total += parts
+        mean = total / (self.k * 2.0**self.bits)
         return self.cap * (mean if self.p == 1 else mean ** (1 / self.p))
 
 
@@ -489,8 +503,10 @@ def _sums(
 
 def _lattice_sums(
     histogram: LatticeHistogram, refinement: int, power: FixedPointPower
-) -> NDArray[np.int64]:
+) -> tuple[NDArray[np.int64], FloatArray | None]:
     """Sum the integers of the ``power.k`` nearest points, on every ``refinement``-th lattice node.
+
+    Of people, parts of whom are near: whole integers, and the sum of what is less than one.
 
     The sum of the ``k`` smallest values is the integral over the radius of how many of the ``k``
     neighbours are still missing. Offsets between a node and the lattice are the same for all
@@ -502,26 +518,52 @@ def _lattice_sums(
     # Shells beyond the cap all count as the cap: they need not be visited.
     reach = np.minimum(shape - 1, np.floor(power.cap / spacing).astype(int))
     offsets, levels = _shells(reach, spacing, power)
+    bits = histogram.weight_bits
     # Half as many bytes to move, where they hold the number of points.
-    narrow = np.int32 if histogram.n_points < 2**31 else np.int64
+    narrow = np.int32 if histogram.n_points << bits < 2**31 else np.int64
     padded = np.pad(histogram.counts.astype(narrow), [(r, r) for r in reach])
     reached: IntArray = np.zeros([len(range(0, size, refinement)) for size in shape], dtype=narrow)
-    sums = np.zeros(reached.shape, dtype=np.int64)
+    sums = _Missing(reached.shape, bits)
     distinct, starts = np.unique(levels, return_index=True)
     previous = 0
     for level, (begin, end) in zip(
         distinct, itertools.pairwise([*starts, len(levels)]), strict=True
     ):
-        missing = np.maximum(power.k - reached, 0).astype(np.int64)
+        missing = np.maximum((power.k << bits) - reached, 0).astype(np.int64)
         if not missing.any():
             break
-        sums += missing * (level - previous)
+        sums.add(missing, level - previous)
         previous = level
         for corner in offsets[begin:end] + reach:
             ends = corner + shape
             reached += padded[tuple(map(slice, corner, ends, itertools.repeat(refinement)))]
-    missing = np.maximum(power.k - reached, 0).astype(np.int64)
-    return sums + missing * (2**power.bits - previous)
+    missing = np.maximum((power.k << bits) - reached, 0).astype(np.int64)
+    sums.add(missing, 2**power.bits - previous)
+    return sums.total()
+
+
+class _Missing:
+    """Sum of missing neighbours times distances: exact, in two numbers where people have parts.
+
+    One of 64 bits could not hold both 40 bits of distances and 22 bits of parts of many people.
+    Proof: doc/theory/people.md, "Integer weights".
+    """
+
+    def __init__(self, shape: tuple[int, ...], bits: int) -> None:
+        self.bits = bits
+        self.whole = np.zeros(shape, dtype=np.int64)
+        self.parts = np.zeros(shape, dtype=np.int64) if bits else None
+
+    def add(self, missing: NDArray[np.int64], distance: int) -> None:
+        if self.parts is not None:
+            self.parts += (missing & ((1 << self.bits) - 1)) * distance
+            missing = missing >> self.bits
+        self.whole += missing * distance
+
+    def total(self) -> tuple[NDArray[np.int64], FloatArray | None]:
+        if self.parts is None:
+            return self.whole, None
+        return self.whole, np.ldexp(self.parts.astype(float), -self.bits)
 
 
 def _shells(

@@ -1,11 +1,14 @@
-"""Functions on a regular grid of public nodes, and the base of the estimators that compute them."""
+"""Functions on a regular grid of public nodes, and the base of the estimators that compute them.
+
+Proof: doc/theory/people.md, "Clouds of people".
+"""
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,8 +18,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import Bounds, FloatArray
 from sklearn_dptda.filtration._lattice import LatticeHistogram
+from sklearn_dptda.filtration._people import (
+    PeopleCloud,
+    PeopleHistogram,
+    counted_people,
+    is_cloud_of_people,
+)
 from sklearn_dptda.preprocessing import PrivateBounds
-from sklearn_dptda.privacy import PrivacyGuarantee
+from sklearn_dptda.privacy import NoiseWarning, PrivacyGuarantee
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin, quoted
 from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.utils._bounds import bounds_from_data, check_bounds
@@ -31,9 +40,15 @@ _DEFAULT_RESOLUTION = {1: 1001, 2: 101, 3: 41, 4: 17}
 _DEFAULT_REFINEMENT = {1: 4, 2: 2, 3: 1, 4: 1}
 # Ratio of the longest to the shortest side of a box from which on the estimators warn.
 _UNEQUAL_SIDES = 10.0
+# Part of the largest value that a change of one person may reach before the estimators warn.
+_HANDFUL = 0.1
 # Nanoseconds per cloud that exact values may take where a lattice would be cheaper, but its error
 # larger than the change that one point can make.
 _NANOSECONDS_FOR_EXACT_VALUES = 30e9
+
+POINT = "one point of a cloud"
+# A cloud as it is worked with.
+_Cloud: TypeAlias = FloatArray | LatticeHistogram | PeopleCloud | PeopleHistogram
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,11 +65,13 @@ class GridFiltration:
     axes : tuple of ndarray
         Coordinates of the grid along each axis, in the units of the data.
     sensitivity : float
-        Largest change of any value when one point of the cloud is replaced.
+        Largest change of any value when one record is replaced: one point of
+        the cloud, or all points of one person.
     upper : float
         Public bound of the values. Sublevel sets are whole from here on.
     n_points : int
-        Size of the cloud, public under replace-one adjacency.
+        Number of records in the cloud, points or people, public under
+        replace-one adjacency.
     statistic : str
         What was computed.
     approximation_error : float, default=0.0
@@ -66,8 +83,10 @@ class GridFiltration:
     bounds_guarantee : PrivacyGuarantee, default=None
         What was paid for a private box; a release of diagrams adds its own.
     n_clipped : int, default=None
-        How many points lay outside the box, and were clipped to it: *not*
-        private. None where that is not known.
+        How many records lay outside the box, or partly so, and were clipped to
+        it: *not* private. None where that is not known.
+    unit : str, default="one point of a cloud"
+        What one record is, for the guarantees of what is released.
 
     Raises
     ------
@@ -86,6 +105,7 @@ class GridFiltration:
     public_bounds: bool = True
     bounds_guarantee: PrivacyGuarantee | None = None
     n_clipped: int | None = field(default=None, repr=False)
+    unit: str = POINT
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", np.array(self.values, dtype=float))
@@ -107,7 +127,7 @@ class GridFiltration:
 
     @property
     def adjacency(self) -> Literal["replace-one"]:
-        """Neighbouring clouds differ in one replaced point."""
+        """Neighbouring clouds differ in one replaced record."""
         return "replace-one"
 
     def __len__(self) -> int:
@@ -147,6 +167,7 @@ class BaseGridFiltration(QuotedParametersMixin, ListOutputMixin, TransformerMixi
         "resolution": [Interval(Integral, 2, None, closed="left"), "array-like", None],
         "method": [StrOptions({"auto", "exact", "lattice"})],
         "refinement": [Interval(Integral, 1, None, closed="left"), None],
+        "groups": [str, bool, None],
         "memory": [Interval(Real, 0, None, closed="neither")],
         "n_jobs": [Integral, None],
     }
@@ -155,6 +176,7 @@ class BaseGridFiltration(QuotedParametersMixin, ListOutputMixin, TransformerMixi
     resolution: Any
     method: str
     refinement: int | None
+    groups: str | bool | None
     memory: float
     n_jobs: int | None
     bounds_: tuple[FloatArray, FloatArray]
@@ -168,6 +190,8 @@ class BaseGridFiltration(QuotedParametersMixin, ListOutputMixin, TransformerMixi
         X : list of array-like of shape (n_i, d), or array-like of shape (n_clouds, n, d)
             The clouds. Only their dimension is learnt, unless ``bounds`` is
             None. Histograms from :meth:`make_histogram` may stand for clouds.
+            With ``groups``, each cloud is a data frame with a column of ids, or
+            a list of arrays, one for each person.
         y : Ignored
 
         Returns
@@ -181,21 +205,18 @@ class BaseGridFiltration(QuotedParametersMixin, ListOutputMixin, TransformerMixi
             grid does not fit into ``memory``.
         """
         clouds = self._check(X)
-        first = clouds[0]
-        d = first.n_features if isinstance(first, LatticeHistogram) else first.shape[1]
+        d = _n_features(clouds[0])
         shape = _check_resolution(self.resolution, d, self.memory)
         low, high, guarantee, remarks = self._box(clouds, d)
         self.axes_ = tuple(map(np.linspace, low, high, shape))
         self.bounds_, self.bounds_guarantee_ = (low, high), guarantee
         self._is_public = self.bounds is not None
-        self.refinement_ = self.refinement or _DEFAULT_REFINEMENT.get(d, 1)
-        self._lattice_shape = tuple((size - 1) * self.refinement_ + 1 for size in shape)
-        # How far a point moves to the nearest node of the lattice, at most.
-        cell = (high - low) / (np.array(self._lattice_shape) - 1)
-        self._lattice_shift = float(np.linalg.norm(cell)) / 2
+        self._refine(self.refinement or _DEFAULT_REFINEMENT.get(d, 1))
         self.n_features_in_ = d
         if guarantee is None:
             self._check_scale()
+        if self.groups and self.refinement is None:
+            self._refine_for(max(map(_n_records, clouds)))
         # Warnings come last: where they are errors, the box is there all the same.
         for remark in remarks:
             warn_caller(remark)
@@ -209,25 +230,72 @@ class BaseGridFiltration(QuotedParametersMixin, ListOutputMixin, TransformerMixi
             )
         return self
 
-    def _check(
-        self, X: Iterable[ArrayLike | LatticeHistogram], n_features: int | None = None
-    ) -> list[FloatArray | LatticeHistogram]:
-        clouds: list[FloatArray | LatticeHistogram] = []
-        for i, cloud in enumerate(check_collection(X)):
-            if isinstance(cloud, LatticeHistogram):
-                if n_features not in (None, cloud.n_features):
-                    raise ValueError(f"X[{i}] has {cloud.n_features} features, not {n_features}.")
-                if cloud.n_points < 2:
-                    raise ValueError(f"X[{i}] has fewer than 2 points.")
-                n_features = cloud.n_features
-            else:
-                cloud = check_cloud(cloud, f"X[{i}]", n_features)
-                n_features = cloud.shape[1]
+    def _refine(self, refinement: int) -> None:
+        """Set the lattice that points are moved to."""
+        low, high = self.bounds_
+        self.refinement_ = refinement
+        self._lattice_shape = tuple((len(axis) - 1) * refinement + 1 for axis in self.axes_)
+        # How far a point moves to the nearest node of the lattice, at most.
+        cell = (high - low) / (np.array(self._lattice_shape) - 1)
+        self._lattice_shift = float(np.linalg.norm(cell)) / 2
+
+    def _refine_for(self, n_people: int) -> None:
+        """Refine the lattice until its error is below what one of so many people can change.
+
+        There are no exact values of people. The work stays within that of exact values of points.
+        """
+        last, ahead = self.refinement_, self._values_ahead(n_people)
+        while (
+            ahead.lattice_error > ahead.sensitivity
+            and ahead.lattice_cost <= _NANOSECONDS_FOR_EXACT_VALUES
+        ):
+            last = self.refinement_
+            self._refine(2 * last)
+            ahead = self._values_ahead(n_people)
+        if ahead.lattice_cost > _NANOSECONDS_FOR_EXACT_VALUES:
+            self._refine(last)
+
+    def _check(self, X: Iterable[Any], n_features: int | None = None) -> list[_Cloud]:
+        if self.groups and self.method == "exact":
+            raise ValueError(
+                "method='exact' is not there for people: with groups, points are moved to a "
+                "lattice. Leave method at 'auto', and raise refinement for a finer one."
+            )
+        clouds: list[_Cloud] = []
+        # A frame with a column of ids is one of several clouds, a list of arrays is not.
+        for i, given in enumerate(check_collection(X)):
+            cloud = self._read(given, f"X[{i}]", n_features)
+            n_features = _n_features(cloud)
             clouds.append(cloud)
         return clouds
 
+    def _read(self, cloud: Any, name: str, n_features: int | None) -> _Cloud:
+        """One cloud, or a histogram that stands for one, of the records that are protected."""
+        if isinstance(cloud, LatticeHistogram | PeopleHistogram):
+            if isinstance(cloud, PeopleHistogram) != bool(self.groups):
+                raise ValueError(
+                    f"{name} is a {type(cloud).__name__}: with groups the records are people, and "
+                    "points without. Make it with make_histogram()."
+                )
+            if n_features not in (None, cloud.n_features):
+                raise ValueError(f"{name} has {cloud.n_features} features, not {n_features}.")
+            if _n_records(cloud) < 2:
+                raise ValueError(f"{name} has fewer than 2 {_records(self.groups)}.")
+            return cloud
+        if self.groups:
+            return PeopleCloud.read(cloud, self.groups, name, n_features)
+        return check_cloud(cloud, name, n_features)
+
+    def _unit(self, n_clouds: int) -> str:
+        """What one record is, for the guarantees of what is released."""
+        if not self.groups:
+            return POINT
+        which = "" if n_clouds == 1 else " in one cloud"
+        by = "" if self.groups is True else f", by {self.groups!r}"
+        return f"all points of one person{which}{by}"
+
     def _box(
-        self, clouds: list[FloatArray | LatticeHistogram], n_features: int
+        self, clouds: list[_Cloud], n_features: int
     ) -> tuple[FloatArray, FloatArray, PrivacyGuarantee | None, list[str]]:
         """Lower and upper bounds, the guarantee of a private box, and what to warn of.
 
@@ -235,9 +303,12 @@ class BaseGridFiltration(QuotedParametersMixin, ListOutputMixin, TransformerMixi
         """
         if self.bounds is not None and not isinstance(self.bounds, PrivateBounds):
             return *check_bounds(self.bounds, n_features), None, []
-        points = [cloud for cloud in clouds if not isinstance(cloud, LatticeHistogram)]
-        if len(points) < len(clouds):
+        if any(isinstance(cloud, LatticeHistogram | PeopleHistogram) for cloud in clouds):
             raise ValueError("bounds must be given where histograms stand for clouds.")
+        points: list[FloatArray] = [
+            cloud.points if isinstance(cloud, PeopleCloud) else cloud  # type: ignore[misc]
+            for cloud in clouds
+        ]
         if self.bounds is None:
             return *bounds_from_data(points, type(self).__name__), None, []
         if self.bounds.adjacency != "replace-one":
@@ -245,7 +316,8 @@ class BaseGridFiltration(QuotedParametersMixin, ListOutputMixin, TransformerMixi
                 "bounds must have adjacency='replace-one': the sizes of clouds are public here."
             )
         box = clone(self.bounds)
-        remarks = box._fit_clouds(points)
+        ids = [cloud.ids for cloud in clouds if isinstance(cloud, PeopleCloud)]
+        remarks = box._fit_clouds(points, ids or None, self._unit(len(clouds)))
         self.clipped_share_ = box.clipped_share_
         return *box.bounds_, box.privacy_guarantee_, remarks
 
@@ -264,7 +336,7 @@ class BaseGridFiltration(QuotedParametersMixin, ListOutputMixin, TransformerMixi
         Parameters
         ----------
         X : list of array-like of shape (n_i, d), or array-like of shape (n_clouds, n, d)
-            Points outside the bounds are clipped to them.
+            As in :meth:`fit`. Points outside the bounds are clipped to them.
 
         Returns
         -------
@@ -275,31 +347,31 @@ class BaseGridFiltration(QuotedParametersMixin, ListOutputMixin, TransformerMixi
         check_is_fitted(self)
         items = check_collection(X)
         clouds = self._check(items, self.n_features_in_)
-        firsts = first_places(items)
+        unit, firsts = self._unit(len(items)), first_places(items)
         distinct = sorted(set(firsts))
         # Threads suffice: sorting, distances and matrix products release the lock.
         filtrations = run(
-            self._one, [(clouds[i],) for i in distinct], n_jobs=self.n_jobs, prefer="threads"
+            self._one, [(clouds[i], unit) for i in distinct], n_jobs=self.n_jobs, prefer="threads"
         )
+        if self.groups and any(f.sensitivity > _HANDFUL * f.upper for f in filtrations):
+            warn_caller(
+                "one person moves the function by more than a tenth of its largest value: there "
+                "are too few people for what is released of it. Raise m, or the number of people.",
+                NoiseWarning,
+            )
         # One cloud, one filtration: a release can see that it would be one of the same records.
         of_cloud = dict(zip(distinct, filtrations, strict=True))
         return [of_cloud[i] for i in firsts]
 
-    def _one(self, cloud: FloatArray | LatticeHistogram) -> GridFiltration:
-        n = cloud.n_points if isinstance(cloud, LatticeHistogram) else len(cloud)
+    def _one(self, cloud: _Cloud, unit: str) -> GridFiltration:
+        n = _n_records(cloud)
         ahead, on_lattice = self._choose(n)
-        if isinstance(cloud, LatticeHistogram):
-            if not self.make_histogram().matches(cloud):
-                raise ValueError(
-                    "A histogram must live on the lattice of this filtration: make it with "
-                    "make_histogram()."
-                )
-        elif on_lattice:
-            cloud = self.make_histogram().update(cloud)
-        if isinstance(cloud, LatticeHistogram):
-            values = self._from_histogram(cloud)
-            error, n_clipped = ahead.lattice_error, cloud.n_clipped
+        histogram = self._histogram_of(cloud, on_lattice)
+        if histogram is not None:
+            values = self._from_histogram(histogram)
+            error, n_clipped = ahead.lattice_error, histogram.n_clipped
         else:
+            assert isinstance(cloud, np.ndarray)
             inside = np.clip(cloud, *self.bounds_)
             values = self._exact(inside)
             error, n_clipped = 0.0, int((inside != cloud).any(axis=1).sum())
@@ -314,18 +386,34 @@ class BaseGridFiltration(QuotedParametersMixin, ListOutputMixin, TransformerMixi
             public_bounds=self._is_public,
             bounds_guarantee=self.bounds_guarantee_,
             n_clipped=n_clipped,
+            unit=unit,
         )
+
+    def _histogram_of(self, cloud: _Cloud, on_lattice: bool) -> LatticeHistogram | None:
+        """Weighted counts on the lattice, where values are to be computed from them."""
+        lattice = LatticeHistogram(self.bounds_, self._lattice_shape)
+        if isinstance(cloud, PeopleCloud):
+            cloud = PeopleHistogram(self.bounds_, self._lattice_shape).update(*cloud)
+        if isinstance(cloud, np.ndarray):
+            return lattice.update(cloud) if on_lattice else None
+        weighted = cloud.weighted() if isinstance(cloud, PeopleHistogram) else cloud
+        if not lattice.matches(weighted):
+            raise ValueError(
+                "A histogram must live on the lattice of this filtration: make it with "
+                "make_histogram()."
+            )
+        return weighted
 
     def _choose(self, n: int) -> tuple[ValuesAhead, bool]:
         """What is public of the values of ``n`` points, and whether they come from the lattice."""
         ahead = self._values_ahead(n)
-        if self.method != "auto":
-            return ahead, self.method == "lattice"
+        if self.method != "auto" or self.groups:
+            return ahead, self.method != "exact"
         coarse = ahead.lattice_error > ahead.sensitivity
         affordable = coarse and ahead.exact_cost <= _NANOSECONDS_FOR_EXACT_VALUES
         return ahead, ahead.exact_cost > ahead.lattice_cost and not affordable
 
-    def make_histogram(self, X: ArrayLike | Iterable[ArrayLike] | None = None) -> LatticeHistogram:
+    def make_histogram(self, X: Any = None) -> LatticeHistogram | PeopleHistogram:
         """Count points on the lattice that ``method="lattice"`` works with.
 
         Parameters
@@ -334,27 +422,29 @@ class BaseGridFiltration(QuotedParametersMixin, ListOutputMixin, TransformerMixi
             A cloud, or its chunks. The parts of a Dask array or data frame, of a
             list of delayed clouds, or of an object with ``map_reduce`` as in
             :meth:`sklearn_dptda.cluster.DPMoG.fit_chunks`, are counted where they
-            are. None returns an empty histogram.
+            are. With ``groups``, frames with the column of ids: the points of a
+            person may be in several of them. None returns an empty histogram.
 
         Returns
         -------
-        LatticeHistogram
+        LatticeHistogram or PeopleHistogram
             It can be updated with further chunks, added to the histograms of
             other parts of the cloud, and passed to :meth:`transform` in place
             of the cloud.
         """
         check_is_fitted(self)
         lattice = self.bounds_, self._lattice_shape
+        count: Any = partial(_counted, *lattice)
+        if self.groups:
+            count = partial(counted_people, *lattice, self.groups)
         if (parts := parts_elsewhere(X)) is not None:
             with without_quotes("a part of the cloud"):
-                return parts.map_reduce(partial(_counted, *lattice))
-        histogram = LatticeHistogram(*lattice)
+                return parts.map_reduce(count)
+        empty = (PeopleHistogram if self.groups else LatticeHistogram)(*lattice)
         if X is None:
-            return histogram
-        chunks: Any = [X] if _is_cloud(X) else X
-        for chunk in chunks:
-            histogram.update(chunk)
-        return histogram
+            return empty
+        is_whole = is_cloud_of_people(X, self.groups) if self.groups else _is_cloud(X)
+        return sum(map(count, [X] if is_whole else X), start=empty)
 
     def _check_scale(self) -> None:
         """Refuse a length parameter that makes no sense for a public box of this size."""
@@ -377,6 +467,24 @@ class BaseGridFiltration(QuotedParametersMixin, ListOutputMixin, TransformerMixi
         tags.input_tags.three_d_array = True
         tags.requires_fit = True
         return tags
+
+
+def _n_records(cloud: _Cloud) -> int:
+    """Number of points, or of people."""
+    if isinstance(cloud, LatticeHistogram):
+        return cloud.n_points
+    return len(cloud) if isinstance(cloud, np.ndarray) else cloud.n_people
+
+
+def _n_features(cloud: _Cloud) -> int:
+    """Dimension of the points."""
+    if isinstance(cloud, LatticeHistogram | PeopleHistogram):
+        return cloud.n_features
+    return (cloud.points if isinstance(cloud, PeopleCloud) else cloud).shape[1]
+
+
+def _records(groups: str | bool | None) -> str:
+    return "people" if groups else "points"
 
 
 def _counted(bounds: Bounds, shape: tuple[int, ...], part: ArrayLike) -> LatticeHistogram:

@@ -70,7 +70,7 @@ class KernelDistanceFiltration(BaseGridFiltration):
     ----------
     bandwidth : float, default=1.0
         Standard deviation of the kernel, in the units of the data.
-    bounds, resolution, method, refinement, memory, n_jobs
+    bounds, resolution, method, refinement, groups, memory, n_jobs
         As in :class:`DTMFiltration`.
 
     Attributes
@@ -85,7 +85,8 @@ class KernelDistanceFiltration(BaseGridFiltration):
     The filtrations are exact and *not* private. Replacing one of
     ``n`` points moves the mean embedding, and so every value, by at most
     ``sqrt(2 - 2 K_min) / n`` with ``K_min`` the kernel at the diameter of the
-    box; a cloud that sits at one point attains it. The squared distance has
+    box; a cloud that sits at one point attains it. With ``groups`` the same
+    holds of ``n`` people, and all points of one of them. The squared distance has
     twice the sensitivity relative to its range, so the plain one is used.
     Values below the sensitivity are raised to it (a map that does not expand
     distances): there the square root would blow up rounding errors.
@@ -118,6 +119,7 @@ class KernelDistanceFiltration(BaseGridFiltration):
         *,
         method: Literal["auto", "exact", "lattice"] = "auto",
         refinement: int | None = None,
+        groups: str | bool | None = None,
         memory: float = 256.0,
         n_jobs: int | None = None,
     ) -> None:
@@ -126,6 +128,7 @@ class KernelDistanceFiltration(BaseGridFiltration):
         self.resolution = resolution
         self.method = method
         self.refinement = refinement
+        self.groups = groups
         self.memory = memory
         self.n_jobs = n_jobs
 
@@ -188,7 +191,7 @@ class KernelDistanceFiltration(BaseGridFiltration):
         return self._distance(self_energy / n**2, mean_kernel, n)
 
     def _from_histogram(self, histogram: LatticeHistogram) -> FloatArray:
-        weights = histogram.counts / histogram.n_points
+        weights = histogram.counts / (histogram.n_points << histogram.weight_bits)
         smooth = weights
         for axis, size in enumerate(histogram.shape):
             coordinates = np.linspace(histogram.low[axis], histogram.high[axis], size)

@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklearn_dptda._typing import Bounds
+from sklearn_dptda._typing import BoolArray, Bounds, FloatArray, IntArray
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils._bounds import check_bounds
 from sklearn_dptda.utils._clouds import check_cloud
@@ -53,11 +53,13 @@ class LatticeHistogram:
         self.low, self.high = check_bounds(bounds, len(self.shape))
         self.counts = np.zeros(self.shape, dtype=np.int64)
         self.n_clipped = 0
+        # A point counts once, a person 2**weight_bits times.
+        self.weight_bits = 0
 
     @property
     def n_points(self) -> int:
-        """Number of points counted so far."""
-        return int(self.counts.sum())
+        """Number of points, or of people, counted so far."""
+        return int(self.counts.sum()) >> self.weight_bits
 
     @property
     def n_features(self) -> int:
@@ -79,15 +81,19 @@ class LatticeHistogram:
         self
         """
         X = check_cloud(X, "X", self.n_features, min_points=0)
-        steps = (np.array(self.shape) - 1) / (self.high - self.low)
         for start in range(0, len(X), batch_size):
-            batch = X[start : start + batch_size]
-            inside = np.clip(batch, self.low, self.high)
-            self.n_clipped += int((inside != batch).any(axis=1).sum())
-            index = np.rint((inside - self.low) * steps).astype(np.int64)
-            flat = np.ravel_multi_index(tuple(index.T), self.shape)
-            self.counts += np.bincount(flat, minlength=self.counts.size).reshape(self.shape)
+            nodes, outside = self.nodes_of(X[start : start + batch_size])
+            self.n_clipped += int(outside.sum())
+            self.counts += np.bincount(nodes, minlength=self.counts.size).reshape(self.shape)
         return self
+
+    def nodes_of(self, points: FloatArray) -> tuple[IntArray, BoolArray]:
+        """Number of the node that is nearest to each point, and which points are outside."""
+        steps = (np.array(self.shape) - 1) / (self.high - self.low)
+        inside = np.clip(points, self.low, self.high)
+        index = np.rint((inside - self.low) * steps).astype(np.int64)
+        nodes = np.ravel_multi_index(tuple(index.T), self.shape)
+        return nodes, (inside != points).any(axis=1)
 
     def matches(self, other: "LatticeHistogram") -> bool:
         """Whether two histograms live on the same lattice."""

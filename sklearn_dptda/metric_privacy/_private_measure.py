@@ -100,8 +100,8 @@ class PrivateMeasure(PrivateRowsEstimator):
     bounds_ : tuple of two ndarray
         Bounds of the columns of numbers, public or private.
     n_samples_ : int or None
-        Private or public number of rows; None where it is neither, with
-        ``alpha``.
+        Private or public number of rows, or of people where all rows of a person
+        weigh one together; None where it is neither, with ``alpha``.
     privacy_guarantee_ : PrivacyGuarantee or MetricPrivacyGuarantee
         What the fit promises.
     %(columns)s
@@ -176,7 +176,8 @@ class PrivateMeasure(PrivateRowsEstimator):
         method: Literal["hierarchical", "metric"] = "hierarchical",
         adjacency: Adjacency = "add-remove",
         groups: str | None = None,
-        rows_per_group: int = 1,
+        rows_per_group: int | None = None,
+        unit: str = "one row",
         depth: int | None = None,
         alpha: float | None = None,
         categories: Mapping[Any, Sequence[Any]] | None = None,
@@ -191,6 +192,7 @@ class PrivateMeasure(PrivateRowsEstimator):
         self.adjacency = adjacency
         self.groups = groups
         self.rows_per_group = rows_per_group
+        self.unit = unit
         self.depth = depth
         self.alpha = alpha
         self.categories = categories
@@ -199,7 +201,7 @@ class PrivateMeasure(PrivateRowsEstimator):
         self.random_state = random_state
 
     @fill_doc
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
+    def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
         """Pay, and release a measure.
 
         Parameters
@@ -208,11 +210,18 @@ class PrivateMeasure(PrivateRowsEstimator):
             Of pandas or polars; names and types of its columns are public. An
             array or data frame of Dask, or a list of delayed tables, is counted
             where it is, as :meth:`fit_chunks` says.
-        %(ignored_y_and_self)s
+        y : Ignored
+        %(groups_of_fit)s
+
+        Returns
+        -------
+        self
 
         %(refused_or_not_paid)s
         """
-        return super().fit(X)
+        if groups is not None and self.method == "metric":
+            raise ValueError("groups belongs to method='hierarchical'; got 'metric'.")
+        return super().fit(X, groups=groups)
 
     @fill_doc
     def fit_chunks(self, chunks: Chunks) -> Self:
@@ -277,7 +286,7 @@ class PrivateMeasure(PrivateRowsEstimator):
 
     def _release(self, rows: Rows, guarantee: PrivacyGuarantee, *seeds: Any) -> list[str]:
         noise, table = NoiseSource(seeds[0]), CodedTable(cast(Columns, rows.columns))
-        epsilon = self._of_row(guarantee.epsilon)
+        epsilon = guarantee.epsilon / rows.mass
         low, high = self._numeric_bounds(table)
         private = np.flatnonzero(np.isnan(low))
         if len(private):
@@ -305,6 +314,8 @@ class PrivateMeasure(PrivateRowsEstimator):
                 size_is_public=self.adjacency == "replace-one",
             )
             (support, widths, weights, lines), n = released, law.n_rows
+            if rows.n_people is not None:
+                n = max(round(n / rows.mass), 1)
         self.bounds_ = low, high
         self.support_, self.widths_, self.weights_ = box.points(support), widths * box.unit, weights
         self.marginals_ = [
@@ -337,14 +348,16 @@ class PrivateMeasure(PrivateRowsEstimator):
         if self.method == "metric" and n_features is None:
             raise ValueError("method='metric': what a fit costs depends on the number of columns.")
         # A single row will do: what replacing one costs is given.
-        return self._guarantee_of_shape(1, n_features or 1, self.bounds is None)
+        return self._guarantee_of_shape(1, n_features or 1, self.bounds is None, self._unit())
 
     def _guarantee_of(self, rows: Rows) -> PrivacyGuarantee:
         low, _ = self._numeric_bounds(CodedTable(cast(Columns, rows.columns)))
         finds_bounds = bool(np.isnan(low).any())
-        return self._guarantee_of_shape(rows.n_rows, rows.n_features, finds_bounds)
+        return self._guarantee_of_shape(rows.n_rows, rows.n_features, finds_bounds, rows.unit)
 
-    def _guarantee_of_shape(self, n: int, d: int, finds_bounds: bool) -> PrivacyGuarantee:
+    def _guarantee_of_shape(
+        self, n: int, d: int, finds_bounds: bool, unit: str
+    ) -> PrivacyGuarantee:
         epsilon, seeded = float(self.epsilon), self.random_state is not None
         released = f"{'bounds, ' if finds_bounds else ''}a probability measure"
         if self.method == "hierarchical":
@@ -352,7 +365,7 @@ class PrivateMeasure(PrivateRowsEstimator):
                 epsilon=epsilon,
                 delta=0.0,
                 adjacency=self.adjacency,
-                unit=self._unit(),
+                unit=unit,
                 mechanism="discrete Laplace mechanism, composed over levels",
                 released=released,
                 seeded=seeded,
@@ -368,7 +381,7 @@ class PrivateMeasure(PrivateRowsEstimator):
             epsilon=epsilon if self.alpha is None else alpha * (1 + rounding),
             delta=0.0,
             adjacency=self.adjacency,
-            unit="one row" if self.alpha is None else "all rows together",
+            unit=unit if self.alpha is None else "all rows together",
             mechanism="discrete Laplace mechanism",
             released=released,
             seeded=seeded,

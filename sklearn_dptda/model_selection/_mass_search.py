@@ -5,6 +5,7 @@ Proof: doc/theory/private_profiles.md, "The mass of the distance-to-measure".
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -82,8 +83,9 @@ class PrivateMassSearch(PrivateEstimatorMixin, BaseEstimator):
     .. rubric:: Privacy
 
     One fit releases one of the candidates, and is
-    ``epsilon``-differentially private for replacing one point of a cloud, where
-    every individual has points in one cloud only. The score of a mass is the
+    ``epsilon``-differentially private for replacing one point of a cloud, or
+    all points of one person where ``filtration`` has ``groups``, where every
+    individual has points in one cloud only. The score of a mass is the
     persistence of the feature over twice the sensitivity of the filtration,
     summed over the clouds: one record moves it by at most one, whatever the
     mass. Losses of the choice and of releases that use it add up.
@@ -165,7 +167,7 @@ class PrivateMassSearch(PrivateEstimatorMixin, BaseEstimator):
         self._check_epsilon()
         clouds = check_collection(X)
         fitted = self._fitted_candidates(clouds)
-        guarantee = self._after_steps(self._guarantee(len(fitted)))
+        guarantee = self._after_steps(self._guarantee(len(fitted), len(clouds)))
         # Whatever can fail by public numbers, fails before the payment.
         functions = [each.transform(clouds) for each in fitted]
         lattices = [[make_lattice(f.sensitivity, f.upper) for f in each] for each in functions]
@@ -214,12 +216,13 @@ class PrivateMassSearch(PrivateEstimatorMixin, BaseEstimator):
     def _guarantee_ahead(self, n_features):
         return self._guarantee(len(_checked_masses(self.candidates)))
 
-    def _guarantee(self, n_candidates):
-        return pure_guarantee(
+    def _guarantee(self, n_candidates, n_clouds=1):
+        guarantee = pure_guarantee(
             self,
             "permute-and-flip mechanism",
             f"which of {n_candidates} masses shows H{self.homology_dimension} best",
         )
+        return replace(guarantee, unit=(self.filtration or DTMFiltration())._unit(n_clouds))
 
     @staticmethod
     def _parameters_for_checks() -> dict[str, Any]:

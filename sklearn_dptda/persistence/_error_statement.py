@@ -189,5 +189,5 @@ def warn_of_lattice(functions: Sequence[GridFunction]) -> None:
         warn_caller(
             "Points were moved to a lattice: values are off by up to "
             f"{worst.approximation_error:.2g}, which is more than the sensitivity, "
-            f"{worst.sensitivity:.2g}. Take method='exact', or a higher refinement.",
+            f"{worst.sensitivity:.2g}. Take a higher refinement, or method='exact' of points.",
         )

@@ -138,7 +138,7 @@ class PrivateLifetimes(PrivateGridPersistence):
             (None, 0.0) if exact else self._lattice(f.sensitivity, f.upper) for f in functions
         ]
         # A private box has been paid for already.
-        own = self._guarantee(self.privacy_guarantee_.public_parameters)
+        own = self._guarantee_of_release()
         with self._paid(own, len(functions), may_repeat=tasks_may_repeat(self.n_jobs)) as seeds:
             clouds = [
                 (f.values, f.upper, *scale, seed)

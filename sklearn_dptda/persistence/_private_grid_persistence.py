@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, NamedTuple, Self
 
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.filtration import GridFiltration
+from sklearn_dptda.filtration._grid_filtration import POINT
 from sklearn_dptda.persistence._cubical import Functions, check_dimensions, read_function
 from sklearn_dptda.privacy import (
     PrivacyAccountant,
@@ -70,7 +72,8 @@ class PrivateGridPersistence(PrivateEstimatorMixin, TransformerMixin, BaseEstima
         X = check_collection(X)
         self.homology_dimensions_, self.single_ = check_dimensions(self.homology_dimensions)
         self._set_errors(self._read(X))
-        own, paid = self._guarantee(_have_public_bounds(X)), _paid_bounds(X)
+        own = replace(self._guarantee(_have_public_bounds(X)), unit=_unit(X))
+        paid = _paid_bounds(X)
         self._promise(own if paid is None else own + paid)
         self._own_at_fit, self._bounds_at_fit = own, paid
         return self
@@ -89,6 +92,11 @@ class PrivateGridPersistence(PrivateEstimatorMixin, TransformerMixin, BaseEstima
 
     def _guarantee_ahead(self, n_features: int | None) -> PrivacyGuarantee:
         return self._guarantee(True)
+
+    def _guarantee_of_release(self) -> PrivacyGuarantee:
+        """What one call of ``transform`` pays for: a private box has been paid for already."""
+        public = self.privacy_guarantee_.public_parameters
+        return replace(self._own_at_fit, public_parameters=public)
 
     def _promises_apart(self) -> list[PrivacyGuarantee]:
         """The release itself, and what was paid for the private box of the filtrations."""
@@ -140,6 +148,11 @@ class PrivateGridPersistence(PrivateEstimatorMixin, TransformerMixin, BaseEstima
                 "X has filtrations whose bounds were computed from the data, which those in fit "
                 "had not: privacy_guarantee_ would not be true."
             )
+        if _unit(X) != self._own_at_fit.unit:
+            raise ValueError(
+                "X has filtrations of other records than those in fit, points or people: "
+                "privacy_guarantee_ would not be true."
+            )
         ids = [getattr(p, "release_id", None) for p in (_paid_bounds(X), self._bounds_at_fit)]
         if ids[0] != ids[1]:
             raise ValueError(
@@ -159,6 +172,17 @@ class PrivateGridPersistence(PrivateEstimatorMixin, TransformerMixin, BaseEstima
         tags.privacy.releases = "transform"
         tags.privacy.adjacency = "replace-one"
         return tags
+
+
+def _unit(X: Sequence[Any]) -> str:
+    """What one record of the filtrations is; of bare arrays it is one point."""
+    units = {getattr(item, "unit", POINT) for item in X}
+    if len(units) > 1:
+        raise ValueError(
+            "X has filtrations of different records, some of points and some of people: release "
+            "them apart."
+        )
+    return units.pop()
 
 
 def _have_public_bounds(X: Sequence[Any]) -> bool:
@@ -187,7 +211,7 @@ def pure_guarantee(
         epsilon=epsilon,
         delta=0.0,
         adjacency="replace-one",
-        unit="one point of a cloud",
+        unit=POINT,
         mechanism=f"{mechanism} (exact draw in integer arithmetic)",
         released=released,
         seeded=estimator.random_state is not None,

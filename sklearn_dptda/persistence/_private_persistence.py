@@ -14,6 +14,7 @@ from sklearn.utils import Tags
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, RandomStateLike
+from sklearn_dptda.filtration._grid_filtration import POINT
 from sklearn_dptda.persistence._cubical import (
     CubicalPersistence,
     Diagrams,
@@ -262,7 +263,7 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
             epsilon=epsilon,
             delta=0.0 if rate * n_draws <= for_diagrams else float(self.delta),
             adjacency="replace-one",
-            unit="one point of a cloud",
+            unit=POINT,
             mechanism=mechanism,
             released=released,
             seeded=self.random_state is not None,
@@ -295,8 +296,7 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
             for function in functions:
                 mechanism.check(function.sensitivity, function.upper)
         counted = self._clipped_counts(X) if self.clipped_share else []
-        # A private box has been paid for already.
-        own = self._guarantee(self.privacy_guarantee_.public_parameters)
+        own = self._guarantee_of_release()
         n_seeds = len(functions) + len(counted)
         with self._paid(own, n_seeds, may_repeat=tasks_may_repeat(self.n_jobs)) as seeds:
             if self.clipped_share:

@@ -120,7 +120,8 @@ class PrivateBounds(PrivateRowsEstimator):
         start: Bounds | None = None,
         adjacency: Adjacency = "replace-one",
         groups: str | None = None,
-        rows_per_group: int = 1,
+        rows_per_group: int | None = None,
+        unit: str = "one row",
         accountant: PrivacyAccountant | None = None,
         random_state: RandomStateLike = None,
     ) -> None:
@@ -130,11 +131,12 @@ class PrivateBounds(PrivateRowsEstimator):
         self.adjacency = adjacency
         self.groups = groups
         self.rows_per_group = rows_per_group
+        self.unit = unit
         self.accountant = accountant
         self.random_state = random_state
 
     @fill_doc
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
+    def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
         """Pay, and release a box.
 
         Parameters
@@ -144,6 +146,7 @@ class PrivateBounds(PrivateRowsEstimator):
             data frame of Dask, or a list of delayed tables, is counted where it
             is, as :meth:`fit_chunks` says.
         y : Ignored
+        %(groups_of_fit)s
 
         Returns
         -------
@@ -151,23 +154,34 @@ class PrivateBounds(PrivateRowsEstimator):
 
         %(refused_or_not_paid)s
         """
-        if parts_elsewhere(X) is not None or self.groups is not None or not _are_clouds(X):
-            return super().fit(X)
+        of_people = self.groups is not None or groups is not None
+        if parts_elsewhere(X) is not None or of_people or not _are_clouds(X):
+            return super().fit(X, groups=groups)
         for remark in self._fit_clouds(X):
             warn_caller(remark)
         return self
 
-    def _fit_clouds(self, given: Any) -> list[str]:
-        """Release a box around the points of clouds; what to warn of is returned."""
+    def _fit_clouds(
+        self, given: Any, ids: list[list[Any]] | None = None, unit: str = "one point of a cloud"
+    ) -> list[str]:
+        """Release a box around the points of clouds; what to warn of is returned.
+
+        With the ``ids`` of each cloud, all points of a person in it weigh one together.
+        """
         self._check_parameters()
         clouds: list[FloatArray] = []
         # A cloud that stands in several places is one: its points would count several times.
-        for i in sorted(set(first_places(given))):
+        firsts = sorted(set(first_places(given)))
+        for i in firsts:
             d = clouds[0].shape[1] if clouds else None
             clouds.append(check_cloud(given[i], f"X[{i}]", d, min_points=1))
         self.n_features_in_ = clouds[0].shape[1]
         self._public_bounds(self.n_features_in_)
-        return self._pay_and_learn(Rows.of_arrays(clouds), unit="one point of a cloud")
+        rows = Rows.of_arrays(clouds)
+        if ids is not None:
+            people = [(i, person) for i in firsts for person in ids[i]]
+            rows = Rows.of_people(np.concatenate(clouds), None, people)
+        return self._pay_and_learn(replace(rows, unit=unit))
 
     @fill_doc
     def fit_chunks(self, chunks: Chunks) -> Self:
@@ -200,7 +214,7 @@ class PrivateBounds(PrivateRowsEstimator):
         return False
 
     def _release(self, rows: Rows, guarantee: PrivacyGuarantee, *seeds: Any) -> list[str]:
-        noise, epsilon = NoiseSource(seeds[0]), self._of_row(float(self.epsilon))
+        noise, epsilon = NoiseSource(seeds[0]), float(self.epsilon) / rows.mass
         start = self._public_bounds(rows.n_features)
         n = rows.n_rows
         if math.isinf(epsilon):
@@ -246,8 +260,8 @@ class PrivateBounds(PrivateRowsEstimator):
         known = n_features is not None or self.shape == "cube"
         return ahead if known else replace(ahead, rho=None)
 
-    def _guarantee_of(self, rows: Rows, unit: str | None = None) -> PrivacyGuarantee:
-        guarantee = self._guarantee_of_columns(unit or self._unit(), rows.n_features)
+    def _guarantee_of(self, rows: Rows) -> PrivacyGuarantee:
+        guarantee = self._guarantee_of_columns(rows.unit, rows.n_features)
         return replace(guarantee, release_id=uuid.uuid4().hex)
 
     def _guarantee_of_columns(self, unit: str, d: int) -> PrivacyGuarantee:

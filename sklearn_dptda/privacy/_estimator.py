@@ -210,6 +210,13 @@ class PrivateEstimatorMixin(BaseEstimator):
 
     def _after_steps(self, guarantee: PrivacyGuarantee) -> PrivacyGuarantee:
         """The guarantee; it does not cover what earlier steps learnt, and warns where they did."""
+        for name, unit in _other_units_before(self, guarantee.unit):
+            warn_caller(
+                f"{name} protects {unit}, and {type(self).__name__} {guarantee.unit}: one person "
+                "loses more than either says, and pipeline_guarantee cannot add them. Give groups "
+                "to both; a data frame with the column of ids is handed on.",
+                PrivacyLeakWarning,
+            )
         learners = learners_before(self) if guarantee.public_parameters else []
         if not learners:
             return guarantee
@@ -417,14 +424,30 @@ def learners_before(estimator: Any) -> list[str]:
     a thread or process of its own, nothing is found.
     """
     names: list[str] = []
+    for pipeline in _pipelines():
+        names = learners_in(_before(pipeline, estimator))[0] + names
+    return names
+
+
+def _pipelines() -> Iterator[Pipeline]:
+    """Pipelines that are being fitted by the calls that lead here."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_filename == sklearn.pipeline.__file__:
             pipeline = frame.f_locals.get("self")
             if isinstance(pipeline, Pipeline) and frame.f_code.co_name.startswith("fit"):
-                names = learners_in(_before(pipeline, estimator))[0] + names
+                yield pipeline
         frame = frame.f_back
-    return names
+
+
+def _other_units_before(estimator: Any, unit: str) -> list[tuple[str, str]]:
+    """Steps before this one that protect people where it does not, or the other way round."""
+    found = []
+    for step in [step for pipeline in _pipelines() for step in _before(pipeline, estimator)]:
+        other = getattr(getattr(step, "privacy_guarantee_", None), "unit", unit)
+        if ("one person" in other) != ("one person" in unit):
+            found.append((type(step).__name__, other))
+    return found
 
 
 def _before(pipeline: Pipeline, estimator: Any) -> list[Any]:

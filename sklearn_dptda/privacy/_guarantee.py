@@ -235,8 +235,8 @@ class PrivacyGuarantee:
     delta : float
         Failure probability of the bound; 0 for a pure guarantee.
     adjacency : {"replace-one", "add-remove"}
-        Which data sets count as neighbours. That there is at least one record
-        is public: an empty data set is refused.
+        Which data sets count as neighbours. That there is at least one record,
+        or that there are at least two people, is public: less is refused.
     unit : str
         What one record is.
     mechanism : str
@@ -301,9 +301,11 @@ class PrivacyGuarantee:
         if not isinstance(other, PrivacyGuarantee):
             return NotImplemented
         if (self.adjacency, self.unit) != (other.adjacency, other.unit):
+            people = "one person" in self.unit or "one person" in other.unit
+            remedy = " Give groups to all steps, so that each protects people." * people
             raise ValueError(
                 f"guarantees for {self.adjacency} of {self.unit} and for {other.adjacency} of "
-                f"{other.unit} do not add."
+                f"{other.unit} do not add.{remedy}"
             )
         return PrivacyGuarantee(
             epsilon=self.epsilon + other.epsilon,
@@ -338,7 +340,8 @@ class PrivacyGuarantee:
             return f"No privacy (epsilon=inf): {self.released}, exact."
         verb = {"replace-one": "replacing", "add-remove": "adding or removing"}[self.adjacency]
         # An empty table is refused, which tells it from one with a single record.
-        known = " (that there is at least one is public)" * (self.adjacency == "add-remove")
+        least = "are at least two" if "one person" in self.unit else "is at least one"
+        known = f" (that there {least} is public)" * (self.adjacency == "add-remove")
         text = (
             f"(epsilon={self.epsilon:g}, delta={self.delta:g})-differential privacy for {verb} "
             f"{self.unit}{known}: {self.released}, drawn by the {self.mechanism}."

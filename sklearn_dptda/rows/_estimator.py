@@ -1,7 +1,9 @@
 """The base of estimators that pay once, in ``fit``, and learn from private rows."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, Self
@@ -26,10 +28,11 @@ from sklearn_dptda.privacy._noise import public_generator
 from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.rows._intervals import private_box, rows_for_box
 from sklearn_dptda.rows._moments import FitBudget, GaussianBudget, LaplaceBudget
-from sklearn_dptda.rows._rows import Box, Rows, count_beyond
-from sklearn_dptda.rows._tables import as_given, check_rows, first_rows, open_chunks
+from sklearn_dptda.rows._rows import MASS, Box, Rows, count_beyond
+from sklearn_dptda.rows._tables import as_given, check_rows, kept_rows, open_chunks
 from sklearn_dptda.utils._bounds import bounds_by_column
 from sklearn_dptda.utils._frames import Columns, parts_elsewhere
+from sklearn_dptda.utils._people import check_number_of_people, refuse_split_people, split_people
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
 # Share of a fit's budget for counting the rows beyond the bounds, by the norm of the noise. At an
@@ -52,7 +55,8 @@ ROW_PARAMETERS = {
     "epsilon": [Interval(Real, 0, None, closed="right")],
     "adjacency": [StrOptions({"add-remove", "replace-one"})],
     "groups": [str, None],
-    "rows_per_group": [Interval(Integral, 1, None, closed="left")],
+    "rows_per_group": [Interval(Integral, 1, None, closed="left"), None],
+    "unit": [str],
     "accountant": [PrivacyAccountant, None],
     "random_state": ["random_state", np.random.Generator],
 }
@@ -72,9 +76,10 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
     budget, after missing bounds were found and rows beyond the bounds were counted. Only releases
     of another kind, such as a box or a measure, override ``_guarantee_of`` and ``_release``.
 
-    With ``groups``, a record is a person: a release that costs ``_of_row(loss)`` for one row more
-    or less costs ``loss`` for the at most ``rows_per_group`` rows of a person.
-    Proof: doc/theory/noise_and_calibration.md, "People with several rows".
+    With ``groups``, a record is a person, who weighs ``rows.mass``: a release that costs
+    ``loss / rows.mass`` for a row that weighs one costs ``loss`` for all rows of a person.
+    Proof: doc/theory/people.md, "Tables of people".
+    Proof: doc/theory/people.md, "The first rows of each person".
     """
 
     _parameter_constraints = {
@@ -90,7 +95,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
     # The road of every fit, from the table to the release.
 
     @fill_doc
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
+    def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
         """Pay, and learn from the rows.
 
         %(fit_rows_or_parts)s
@@ -98,9 +103,10 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         %(refused_or_not_paid)s
         """
         if (parts := parts_elsewhere(X)) is not None:
+            self._refuse_ids_of_parts(groups)
             return self.fit_chunks(parts)
         self._check_parameters()
-        for remark in self._pay_and_learn(self._rows_of(X)):
+        for remark in self._pay_and_learn(self._rows_of(X, groups)):
             warn_caller(remark)
         return self
 
@@ -127,8 +133,10 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
             If the accountant's budget does not cover the fit.
         """
         self._check_parameters()
+        self._check_people(self.groups is not None)
         check = partial(self._check_table, ensure_min_samples=0)
         rows = open_chunks(self, chunks, check, self._coding())
+        rows = replace(rows, unit=self._unit(), mass=self._mass())
         for remark in self._pay_and_learn(rows):
             warn_caller(remark)
         return self
@@ -136,19 +144,40 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
     def _check_parameters(self) -> None:
         """Refuse parameters, before a record is read."""
         self._validate_params()
-        self._check_epsilon(self.rows_per_group)
-        if self.groups is None and self.rows_per_group != 1:
-            raise ValueError("rows_per_group needs groups, the name of a column.")
-        if self.groups is not None and self.adjacency != "add-remove":
+        self._check_epsilon(self.rows_per_group or 1)
+        if self.rows_per_group is not None and self.adjacency != "add-remove":
             raise ValueError(
-                "groups needs adjacency='add-remove': with a person the number of rows changes."
+                "rows_per_group needs adjacency='add-remove', since the number of rows changes "
+                "with a person. Leave it at None, with which only the number of people counts."
             )
 
-    def _rows_of(self, X: Any) -> Rows:
-        """Rows in memory of a table, those of each group beyond the first ones left out."""
-        if self.groups is not None:
-            (X,) = first_rows([X], self.groups, self.rows_per_group)
-        return Rows.of_array(*self._check_table(X))
+    def _check_people(self, are_known: bool) -> None:
+        if self.rows_per_group is not None and not are_known:
+            raise ValueError("rows_per_group needs groups, which say whose a row is.")
+
+    @staticmethod
+    def _refuse_ids_of_parts(groups: Any) -> None:
+        if groups is not None:
+            raise ValueError(
+                "groups beside X needs rows in memory: let the parameter groups name the column "
+                "of ids."
+            )
+
+    def _rows_of(self, X: Any, ids: Any) -> Rows:
+        """Rows in memory of a table, and what one record of it is."""
+        are_given = ids is not None
+        self._check_people(are_given or self.groups is not None)
+        if self.groups is None and not are_given:
+            return replace(Rows.of_array(*self._check_table(X)), unit=self._unit())
+        X, ids = split_people(X, self.groups, ids)
+        check_number_of_people(len(set(ids)))
+        refuse_split_people(ids, self.groups)
+        if self.rows_per_group is None:
+            rows = Rows.of_people(*self._check_table(X), ids)
+        else:
+            X = kept_rows(X, ids, self.rows_per_group, Counter())
+            rows = Rows.of_array(*self._check_table(X))
+        return replace(rows, unit=self._unit(are_given), mass=self._mass(are_given))
 
     def _check_table(self, table: Any, **options: Any) -> tuple[FloatArray, Columns]:
         """Rows and columns; what columns do not allow is refused before other rows are read."""
@@ -165,13 +194,13 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
     def _check_features(self, n_features: int) -> None:
         """Refuse rows of the wrong width, before anything is paid."""
 
-    def _pay_and_learn(self, rows: Rows, **known: Any) -> list[str]:
+    def _pay_and_learn(self, rows: Rows) -> list[str]:
         """Pay, and release: all of it or nothing, since half of a release carries no guarantee.
 
         Returns what the caller is to be warned of, once it has the release: a warning may be an
         error.
         """
-        guarantee = self._after_steps(self._guarantee_of(rows, **known))
+        guarantee = self._after_steps(self._guarantee_of(rows))
         with self._paid(guarantee, self._n_seeds) as seeds:
             self._forget()
             try:
@@ -192,31 +221,35 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         # A fit that failed has learnt the columns alone.
         return hasattr(self, "privacy_guarantee_")
 
-    def _of_row(self, loss: float) -> float:
-        """Loss of one row, of which all rows of a person lose the whole."""
-        return loss / self.rows_per_group
+    def _mass(self, ids_are_given: bool = False) -> int:
+        """What one record weighs: a row 1, a person more."""
+        if self.groups is None and not ids_are_given:
+            return 1
+        return MASS if self.rows_per_group is None else int(self.rows_per_group)
 
-    def _unit(self) -> str:
+    def _unit(self, ids_are_given: bool = False) -> str:
         """What one record is, for the guarantee."""
-        if self.groups is None:
-            return "one row"
-        most = f"rows_per_group={self.rows_per_group}"
-        return f"all rows of one person, by {self.groups!r} with {most}"
+        if self.groups is None and not ids_are_given:
+            return str(self.unit)
+        rows = f"{str(self.unit).removeprefix('one ')}s"
+        by = "the groups of fit" if self.groups is None else repr(self.groups)
+        most = f" with rows_per_group={self.rows_per_group}" * (self.rows_per_group is not None)
+        return f"all {rows} of one person, by {by}{most}"
 
     # What is released by default: bounds, the share of rows beyond them, and what children learn.
 
     def _guarantee_of(self, rows: Rows) -> PrivacyGuarantee:
         """What a fit on these rows promises, by what is public about them."""
         low, _ = self._public_bounds(rows.n_features)
-        return self._guarantee(self._finds_bounds(bool(np.isnan(low).any())))
+        return self._guarantee(self._finds_bounds(bool(np.isnan(low).any())), rows.unit)
 
     def _guarantee_ahead(self, n_features: int | None) -> PrivacyGuarantee:
         self._check_parameters()
-        return self._guarantee(self._finds_bounds(self.bounds is None))
+        return self._guarantee(self._finds_bounds(self.bounds is None), self._unit())
 
-    def _guarantee(self, finds_bounds: bool) -> PrivacyGuarantee:
+    def _guarantee(self, finds_bounds: bool, unit: str) -> PrivacyGuarantee:
         bounds = "bounds, " if finds_bounds else ""
-        unit, mechanism, (_, rho) = self._unit(), self._mechanism(), self._loss()
+        mechanism, (_, rho) = self._mechanism(), self._loss()
         return PrivacyGuarantee(
             epsilon=float(self.epsilon),
             delta=0.0 if math.isinf(self.epsilon) else self._delta(),
@@ -233,7 +266,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
     ) -> list[str]:
         """Set what the fit releases, and return remarks on it; all of this is paid for."""
         low, high = self._public_bounds(rows.n_features)
-        n_private, budget = int(np.isnan(low).sum()), self._budget(seed)
+        n_private, budget = int(np.isnan(low).sum()), self._budget(seed, rows.mass)
         rng = public_generator(public_seed)
         low, high, budget = self._find_bounds(rows, low, high, budget)
         budget, remarks = self._count_clipped(rows, low, high, budget, n_private)
@@ -269,9 +302,10 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
             return "discrete Laplace mechanism, composed"
         return "discrete Gaussian mechanism, composed exactly"
 
-    def _budget(self, seed: Any) -> FitBudget:
+    def _budget(self, seed: Any, mass: int) -> FitBudget:
+        """What rows that weigh one may lose, so that those of one record lose the whole."""
         kind = LaplaceBudget if self._delta() == 0 else GaussianBudget
-        return kind(self._of_row(self._loss()[0]), self.adjacency, NoiseSource(seed))
+        return kind(self._loss()[0] / mass, self.adjacency, NoiseSource(seed))
 
     # Bounds: public, missing, and the rows beyond them.
 
@@ -307,7 +341,8 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         n_private = int(np.isnan(self._public_bounds(n_features)[0]).sum())
         if n_private == 0:
             return 0.0
-        return rows_for_box(n_private, self._budget(0), float(self.bounds_share))
+        mass = self._mass()
+        return rows_for_box(n_private, self._budget(0, mass), float(self.bounds_share)) / mass
 
     def _count_clipped(
         self, rows: Rows, low: FloatArray, high: FloatArray, budget: FitBudget, n_private: int

@@ -234,6 +234,9 @@ class CellCounts:
         sizes = [len(counts) for _, counts in pieces]
         return CellCounts(pieces if 2 * max(sizes) > sum(sizes) else [_concatenated(pieces)])
 
+    def __rmul__(self, weight: int) -> "CellCounts":
+        return CellCounts([(cells, weight * counts) for cells, counts in self.pieces])
+
     def merged(self) -> tuple[IntArray, IntArray]:
         """Cells in lexicographic order, and their counts."""
         return self.pieces[0] if len(self.pieces) == 1 else _concatenated(self.pieces)
@@ -293,11 +296,14 @@ def private_cubes(
     """
     # A replaced row moves costs up and down, one row more or less moves all of them the same way.
     directions = 1 if adjacency == "add-remove" else 2
+    # Those of nested cubes a replaced row moves one way, but a replaced person has several rows.
+    # Proof: doc/theory/people.md, "Tables of people".
+    nested_directions = 1 if rows.n_people is None else directions
     low, high = np.empty((2, rows.n_features))
     for columns in parts:
         part, left = rows.selected(columns), epsilon
         if start is None:
-            half = nested_cube(part, CUBE.nested_share * epsilon, n, noise)
+            half = nested_cube(part, CUBE.nested_share * epsilon / nested_directions, n, noise)
             corner, width = np.full(len(columns), -half), 2 * half
             left *= 1 - CUBE.nested_share
         else:
@@ -316,7 +322,7 @@ def nested_cube(rows: Rows, rate: float, n: int, noise: NoiseSource) -> float:
     """Half width of a cube around the origin, a power of two.
 
     All costs of nested cubes move the same way when one point is replaced: the draw is
-    ``rate``-differentially private for that as well.
+    ``rate``-differentially private for that as well. Of replaced people it is at twice the rate.
     """
     inside = rows.sum(_least_cubes)
     each = _price(rate, n, len(_EXPONENTS), 1)

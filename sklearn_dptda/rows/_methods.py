@@ -61,13 +61,17 @@ def refuse_unmapped(estimator: Any, X: Any, name: str) -> None:
         raise ValueError("set_output makes frames in memory: of Dask, arrays are made.")
 
 
-def fit_transform(self: Any, X: ArrayLike, y: object = None) -> FloatArray:
+def fit_transform(
+    self: Any, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None
+) -> FloatArray:
     """Fit, and transform the training rows: the result is *not* private.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features), or Dask collection
     y : Ignored
+    groups : array-like of shape (n_samples,), default=None
+        As in ``fit``.
 
     Returns
     -------
@@ -75,17 +79,21 @@ def fit_transform(self: Any, X: ArrayLike, y: object = None) -> FloatArray:
         Of a Dask collection one that is not computed.
     """
     refuse_unmapped(self, X, "transform")
-    result: FloatArray = self.fit(X).transform(X)
+    result: FloatArray = self.fit(X, groups=groups).transform(X)
     return result
 
 
-def fit_predict(self: Any, X: ArrayLike, y: object = None) -> IntArray:
+def fit_predict(
+    self: Any, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None
+) -> IntArray:
     """Fit and assign the training rows: the labels are *not* private.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features), or Dask collection
     y : Ignored
+    groups : array-like of shape (n_samples,), default=None
+        As in ``fit``.
 
     Returns
     -------
@@ -93,7 +101,7 @@ def fit_predict(self: Any, X: ArrayLike, y: object = None) -> IntArray:
         Of a Dask collection one that is not computed.
     """
     refuse_unmapped(self, X, "predict")
-    result: IntArray = self.fit(X).predict(X)
+    result: IntArray = self.fit(X, groups=groups).predict(X)
     return result
 
 

@@ -29,9 +29,14 @@ CovarianceKind: TypeAlias = CovarianceType | None
 
 # No lattice is finer than for this scale of noise, so that sums of 2**35 rows stay within 64 bits.
 FINEST_SCALE = 4.0
+# Rows of people are rounded to a lattice so much coarser than the noise of one row would need, so
+# that sums of 2**23 people, who weigh 720,720 each, stay within 64 bits.
+_COARSER_FOR_PEOPLE = 2.0**9
 # Residuals are multiplied in this many bits: products of 2**17 rows stay below 2**53, where floats
 # hold integers, and sums of 2**27 rows within 64 bits.
 _BITS = 18
+# The same of people, of whom 2**23 may be summed.
+_BITS_FOR_PEOPLE = 10
 # Above this scale of noise, rows take fewer bits, so that noise in squared steps stays within 64.
 _LARGEST_SCALE = 2.0**14
 # Least variance of the pooled covariance, times the dimension, in squared clipping radii: matrices
@@ -348,7 +353,7 @@ class FitBudget(ABC):
         second_moments = SecondMoments(kind, rows.n_features, self.norm)
         declared = weights.sensitivity(self.adjacency, self.norm)
         scale = self.scale(declared, share)
-        lattice = FixedPoint.for_scale(max(scale, FINEST_SCALE) if scale > 0 else 1.0)
+        lattice = FixedPoint.for_scale(_lattice_scale(scale, rows))
         contributions = _Contributions(assign, n_cells, weights.roots, second_moments, lattice)
         low, high = rows.sum(contributions, contributions.width(rows.n_features))
         # Rounding to the lattice adds at most one step to each number that a record can move.
@@ -448,6 +453,13 @@ class LaplaceBudget(FitBudget):
         return self.total * share * ROUND_DOWN
 
 
+def _lattice_scale(scale: float, rows: Rows) -> float:
+    """Scale of noise that a lattice is fine enough for, and sums stay within 64 bits."""
+    if rows.n_people is None:
+        return max(scale, FINEST_SCALE) if scale > 0 else 1.0
+    return max(scale / rows.weight_of_person, FINEST_SCALE) * _COARSER_FOR_PEOPLE
+
+
 @dataclass(frozen=True)
 class _Contributions:
     """Weighted counts and sums of the cells, and second moments, in steps of the lattice."""
@@ -504,7 +516,9 @@ def release_outer_products(
     Proof: doc/theory/private_components.md, "The sum of outer products".
     """
     d, (off, on) = rows.n_features, entry_noise(budget, share)
-    bits = _BITS - max(0, math.ceil(math.log2(max(on, _LARGEST_SCALE) / _LARGEST_SCALE) / 2))
+    most = _BITS if rows.n_people is None else _BITS_FOR_PEOPLE
+    large = max(on / rows.weight_of_person / _LARGEST_SCALE, 1.0)
+    bits = most - math.ceil(math.log2(large) / 2)
     total = rows.sum(partial(_outer_products, residuals=residuals, bits=bits), width=d)
     upper = np.triu_indices(d, 1)
     noise = np.zeros((d, d), dtype=np.int64)

@@ -1,21 +1,26 @@
 """Rows in batches, whole or in parts elsewhere, and the box that they are scaled to."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self, cast
+from itertools import pairwise
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
 from sklearn_dptda._typing import FloatArray, Parts
 from sklearn_dptda.privacy._estimator import silent_arithmetic
 from sklearn_dptda.utils._frames import Columns, without_quotes, without_values
+from sklearn_dptda.utils._people import codes_of
 
 BATCH = 1 << 15
 # Rows and numbers that are computed with at a time: they fit a cache, and their memory is used
 # again for the next ones where larger pieces would be fetched and returned each time.
 _PIECE, _NUMBERS = 1 << 12, 1 << 18
 _PART = "a part of the rows"
+# What all rows of a person weigh together: rows of up to 16 have equal weights without a rest, and
+# those of a thousand lose less than a seven hundredth of it.
+MASS = 720_720
 # What has changed may be private.
 CHANGED = (
     "chunks have changed between two passes: all passes must see the same rows, bit for bit. Store "
@@ -24,9 +29,43 @@ CHANGED = (
 )
 
 
+class Batch(NamedTuple):
+    """Rows that count so many times each."""
+
+    rows: FloatArray
+    weight: int = 1
+
+
+def weighted(
+    rows: FloatArray, ids: list[Any], elsewhere: Mapping[Any, tuple[int, int]]
+) -> Iterator[Batch]:
+    """Batches in which all rows of a person weigh ``MASS`` together, less what does not divide.
+
+    ``elsewhere`` has the number of rows of people whose rows are not all here. The weight of a row
+    follows from the number of rows of that person alone, in whatever order and parts they come.
+    Proof: doc/theory/people.md, "Tables of people".
+    """
+    people, codes = codes_of(ids)
+    counts = np.bincount(codes, minlength=len(people))
+    if elsewhere:
+        counts = np.array(
+            [elsewhere.get(i, (n, 1))[0] for i, n in zip(people, counts.tolist(), strict=True)]
+        )
+    weights = (MASS // counts)[codes]
+    # Sums are exact in any order: rows of one weight are summed together.
+    order = np.argsort(weights, kind="stable")
+    rows, weights = rows[order], weights[order]
+    steps = np.flatnonzero(weights[1:] != weights[:-1]) + 1
+    for start, stop in pairwise([0, *steps, len(rows)]):
+        for piece in slices(rows[start:stop], BATCH):
+            yield Batch(piece, int(weights[start]))
+
+
 @dataclass(frozen=True)
 class Tally:
     """Number of rows of some parts, the sum over them, why they were refused, their checksum.
+
+    A row counts as often as it weighs.
 
     Tallies add up in any order. What is wrong with rows is told by value: no machine logs it
     beside them.
@@ -75,11 +114,18 @@ def _added(first: Any, second: Any) -> Any:
     return first + second
 
 
+def _times(weight: int, total: Any) -> Any:
+    """A total, so many times."""
+    if weight == 1:
+        return total
+    return tuple(_times(weight, each) for each in total) if type(total) is tuple else weight * total
+
+
 @dataclass(frozen=True)
 class _Pass:
     """Sum of ``count`` over the batches of a part, which ``functions`` have gone over before."""
 
-    batches: Callable[[Any], Iterable[Any]]
+    batches: Callable[[Any], Iterable[Batch]]
     functions: tuple[Callable[[FloatArray], FloatArray], ...]
     count: Callable[[Any], Any]
     size: int
@@ -91,14 +137,14 @@ class _Pass:
     def _sum(self, part: Any) -> Tally:
         total: Any = None
         n_rows = seen = 0
-        for batch in self.batches(part):
-            n_rows += len(batch)
+        for batch, weight in self.batches(part):
+            n_rows += weight * len(batch)
             if self.may_change:
-                seen += checksum(batch)
+                seen += weight * checksum(batch)
             for piece in slices(batch, self.size):
                 for function in self.functions:
                     piece = function(piece)
-                total = _added(total, self.count(piece))
+                total = _added(total, _times(weight, self.count(piece)))
         return Tally(n_rows, total, checksum=seen % 2**64)
 
 
@@ -106,17 +152,32 @@ class _Pass:
 class Rows:
     """Rows of a table in parts, of which ``batches`` makes arrays with ``n_features`` columns.
 
-    ``columns`` are those of the tables that the rows came in, where that matters; ``checksum``
-    is that of all rows, where they are read anew for each sum.
+    ``n_counted`` is their number, each as often as it weighs. ``columns`` are those of the tables
+    that the rows came in, where that matters; ``checksum`` is that of all rows, where they are read
+    anew for each sum. ``unit`` says what one record is, and ``mass`` what it weighs at most. Where
+    ``n_people`` is known, all rows of a person weigh as much together.
     """
 
     parts: Parts
-    batches: Callable[[Any], Iterable[Any]]
-    n_rows: int
+    batches: Callable[[Any], Iterable[Batch]]
+    n_counted: int
     n_features: int
     columns: Columns | None = None
     checksum: int | None = None
     functions: tuple[Callable[[FloatArray], FloatArray], ...] = ()
+    n_people: int | None = None
+    unit: str = "one row"
+    mass: int = 1
+
+    @property
+    def weight_of_person(self) -> int:
+        """How many rows a person counts as, and a row where nobody knows whose it is."""
+        return 1 if self.n_people is None else self.mass
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, or of people as often as they weigh."""
+        return self.n_counted if self.n_people is None else self.n_people * self.mass
 
     @classmethod
     def of_array(cls, X: FloatArray, columns: Columns | None = None) -> Self:
@@ -124,9 +185,18 @@ class Rows:
         return cls.of_arrays([X], columns)
 
     @classmethod
+    def of_people(cls, X: FloatArray, columns: Columns | None, ids: list[Any]) -> Self:
+        """Rows of one array, of the people that the ids name."""
+        batches = list(weighted(X, ids, {}))
+        n_counted = sum(weight * len(rows) for rows, weight in batches)
+        n_people = len(set(ids))
+        held = _Held(batches)
+        return cls(held, iter, n_counted, X.shape[1], columns, n_people=n_people, mass=MASS)
+
+    @classmethod
     def of_arrays(cls, arrays: list[FloatArray], columns: Columns | None = None) -> Self:
         """Rows of several arrays."""
-        batches = [batch for X in arrays for batch in slices(X, BATCH)]
+        batches = [Batch(batch) for X in arrays for batch in slices(X, BATCH)]
         return cls(_Held(batches), iter, sum(map(len, arrays)), arrays[0].shape[1], columns)
 
     def sum(self, count: Callable[[FloatArray], Any], width: int = 1, n_cells: int = 1) -> Any:
@@ -143,20 +213,21 @@ class Rows:
         if not isinstance(tally, Tally):
             raise ValueError("map_reduce must return the sum, by +, of function(part) over parts.")
         tally.checked()
-        if (tally.n_rows, tally.checksum) != (self.n_rows, self.checksum or 0):
+        if (tally.n_rows, tally.checksum) != (self.n_counted, self.checksum or 0):
             raise ValueError(CHANGED)
         return tally.total
 
     def map(self, function: Callable[[FloatArray], FloatArray]) -> Self:
         """Rows after a function that treats each row by itself, and keeps their number."""
         if isinstance(self.parts, _Held):
-            return replace(self, parts=_Held([function(batch) for batch in self.parts.batches]))
+            held = [Batch(function(rows), weight) for rows, weight in self.parts.batches]
+            return replace(self, parts=_Held(held))
         return replace(self, functions=(*self.functions, function))
 
     def as_array(self) -> FloatArray:
-        """Rows in memory, together."""
+        """Rows in memory, together, whatever they weigh."""
         held = cast(_Held, self.parts)
-        return np.concatenate(held.batches)
+        return np.concatenate([rows for rows, _ in held.batches])
 
     def selected(self, chosen: Any) -> Self:
         """Some of the columns, by their indices."""
@@ -167,9 +238,9 @@ class Rows:
 class _Held:
     """Batches in memory, as one part: what is mapped once is not mapped again."""
 
-    batches: list[FloatArray]
+    batches: list[Batch]
 
-    def map_reduce(self, function: Callable[[list[FloatArray]], Any]) -> Any:
+    def map_reduce(self, function: Callable[[list[Batch]], Any]) -> Any:
         return function(self.batches)
 
 

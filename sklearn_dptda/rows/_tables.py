@@ -2,9 +2,8 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -15,19 +14,20 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from sklearn_dptda._typing import Chunks, FloatArray
-from sklearn_dptda.privacy._parameters import quoted
-from sklearn_dptda.rows._rows import BATCH, CHANGED, Rows, Tally, checksum, slices
+from sklearn_dptda.rows._rows import BATCH, CHANGED, Batch, Rows, Tally, checksum, slices, weighted
 from sklearn_dptda.utils._frames import (
     NOT_FINITE,
     Columns,
-    frame_library,
     parts_elsewhere,
     refuse_lossy,
     without_quotes,
 )
-
-# NaN, None and lists are none of these, or differ from themselves.
-_IDS = (str, bytes, Real)
+from sklearn_dptda.utils._people import (
+    PeopleCounts,
+    check_number_of_people,
+    split_people,
+    without_column,
+)
 
 
 def first_rows(tables: Iterable[Any], groups: str | None, most: int) -> Iterator[Any]:
@@ -35,41 +35,25 @@ def first_rows(tables: Iterable[Any], groups: str | None, most: int) -> Iterator
 
     Which rows of a person are kept follows from that person's rows alone: one person more or less
     is at most ``most`` rows more or less.
-    Proof: doc/theory/noise_and_calibration.md, "People with several rows".
+    Proof: doc/theory/people.md, "The first rows of each person".
     """
-    if groups is None:
-        yield from tables
-        return
     counts: Counter[Any] = Counter()
     for table in tables:
-        names = _column_names(table)
-        if names.count(groups) != 1 or len(names) == 1:
-            raise ValueError(
-                f"groups={quoted(groups)} must be the name of one column of a data frame "
-                "of pandas or polars, beside others."
-            )
-        kept = _first_places(table[groups].to_list(), most, counts)
-        yield without_column(getattr(table, "iloc", table)[kept], groups)
+        yield kept_rows(*split_people(table, groups, None), most, counts)
 
 
-def without_column(X: Any, name: str | None) -> Any:
-    """A table without the columns of a name, if there is one and it has any."""
-    if name is None or name not in _column_names(X):
-        return X
-    others = [place for place, other in enumerate(X.columns) if other != name]
-    return getattr(X, "iloc", X)[:, others]
-
-
-def _column_names(X: Any) -> list[Any]:
-    return [] if frame_library(X) is None else list(X.columns)
+def kept_rows(table: Any, ids: list[Any], most: int, counts: Counter[Any]) -> Any:
+    """Rows of a table whose ids have come up less than ``most`` times, as counted so far."""
+    kept = _first_places(ids, most, counts)
+    if isinstance(table, list | tuple):
+        return [table[place] for place in kept]
+    return getattr(table, "iloc", table)[kept]
 
 
 def _first_places(ids: list[Any], most: int, counts: Counter[Any]) -> list[int]:
     """Places of ids that have come up less than ``most`` times, as counted so far."""
     kept = []
     for place, group in enumerate(ids):
-        if not isinstance(group, _IDS) or group != group:
-            raise ValueError("groups must have a number or a string for each row; some have none.")
         if counts[group] < most:
             kept.append(place)
             counts[group] += 1
@@ -82,7 +66,9 @@ def check_rows(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> FloatA
     Returns it as float64; ValueError if it is refused, NaN and infinity included. A column that
     says whose a row is, by the estimator's ``groups``, is no feature.
     """
-    X = without_column(X, getattr(estimator, "groups", None))
+    # Of a mixture within it.
+    owner = estimator if hasattr(estimator, "groups") else getattr(estimator, "estimator_", None)
+    X = without_column(X, getattr(owner, "groups", None))
     with without_quotes():
         refuse_lossy(X, complex_too=False)
         rows: FloatArray = validate_data(estimator, X, dtype=np.float64, **options)
@@ -91,9 +77,10 @@ def check_rows(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> FloatA
     return rows
 
 
-_GROUPS_ELSEWHERE = (
-    "groups needs the first rows of each person in one order, which parts on other machines do not "
-    "have: give fit_chunks a function that reads them one by one, such as "
+_FIRST_ELSEWHERE = (
+    "rows_per_group needs the first rows of each person in one order, which parts on other "
+    "machines do not have: leave it at None, which needs none, or give fit_chunks a function that "
+    "reads them one by one, such as "
     "lambda: (part.compute() for part in X.partitions)."
 )
 
@@ -115,27 +102,80 @@ def open_chunks(
     a table of numbers, and public lists of what some of them stand for. A ValueError says that the
     stream can be read only once, is empty, or has a chunk that is refused.
     """
+    groups, most = estimator.groups, estimator.rows_per_group
     parts = parts_elsewhere(chunks)
     if parts is None:
         if len(getattr(chunks, "shape", ())) == 2:
             raise ValueError("chunks is one table: pass it to fit, or as [X].")
+        first = most is not None and groups is not None
         with without_quotes("a chunk"):
-            first = partial(first_rows, groups=estimator.groups, most=estimator.rows_per_group)
-            parts = _Stream(chunks, first)
-    elif estimator.groups is not None:
-        raise ValueError(_GROUPS_ELSEWHERE)
+            parts = _Stream(
+                chunks, partial(first_rows, groups=groups, most=most) if first else iter
+            )
+        groups = None if first else groups
+    elif most is not None and groups is not None:
+        raise ValueError(_FIRST_ELSEWHERE)
     head = getattr(parts, "head", None)
     if head is not None:
-        check(head)
-    with without_quotes("a chunk"):
-        seen = parts.map_reduce(partial(_survey, coded=coded))
-    if not isinstance(seen, Tally) or seen.checked().n_rows == 0:
-        raise ValueError("chunks are empty: at least one row is needed.")
+        check(head if groups is None else split_people(head, groups, None)[0])
+    people, n_people = _NOBODY, None
+    if groups is not None:
+        counts = _surveyed(parts, partial(_count_people, groups=groups)).total.total()
+        # Parts know the number of rows of everybody who has no others elsewhere.
+        spread = {i: found for i, found in counts.items() if found[1] > 1}
+        people, n_people = _People(groups, spread), len(counts)
+        check_number_of_people(n_people)
+    seen = _surveyed(parts, partial(_survey, coded=coded, people=people))
     header = seen.total
     if head is None:
         check(header.head)
-    batches = _Batches(coded, header.n_features, header.names)
-    return Rows(parts, batches, seen.n_rows, header.n_features, header.columns, seen.checksum)
+    return Rows(
+        parts,
+        _Batches(coded, people, header.n_features, header.names),
+        seen.n_rows,
+        header.n_features,
+        header.columns,
+        seen.checksum,
+        n_people=n_people,
+    )
+
+
+def _surveyed(parts: Any, function: Callable[[Any], Tally]) -> Tally:
+    """Tally of all parts, of which at least one has a row."""
+    with without_quotes("a chunk"):
+        seen = parts.map_reduce(function)
+    if not isinstance(seen, Tally) or seen.checked().n_rows == 0:
+        raise ValueError("chunks are empty: at least one row is needed.")
+    return seen
+
+
+@dataclass(frozen=True)
+class _People:
+    """The column that says whose a row is, and the number of rows of those in several parts."""
+
+    groups: str | None = None
+    spread: Mapping[Any, tuple[int, int]] = field(default_factory=dict)
+
+    def split(self, chunk: Any) -> tuple[Any, list[Any] | None]:
+        """A chunk without that column, and its ids; None where there are no people."""
+        return (chunk, None) if self.groups is None else split_people(chunk, self.groups, None)
+
+    def batches(self, rows: FloatArray, ids: list[Any] | None) -> Iterator[Batch]:
+        """Batches of the rows of a chunk."""
+        if ids is None:
+            return map(Batch, slices(rows, BATCH))
+        return weighted(rows, ids, self.spread)
+
+
+_NOBODY = _People()
+
+
+def _count_people(chunk: Any, groups: str) -> Tally:
+    def counted(chunk: Any) -> Tally:
+        _, ids = split_people(chunk, groups, None)
+        return Tally(len(ids), PeopleCounts.of(ids))
+
+    return Tally.of(counted, chunk)
 
 
 class _Stream:
@@ -180,16 +220,23 @@ class _Header:
         return replace(self, columns=self.columns.shared(other.columns))
 
 
-def _survey(chunk: Any, coded: Callable[[Any], tuple[Any, Mapping[int, list[Any]]]]) -> Tally:
+def _survey(
+    chunk: Any, coded: Callable[[Any], tuple[Any, Mapping[int, list[Any]]]], people: _People
+) -> Tally:
     """Tally of a chunk's rows, with its header."""
 
     def seen(chunk: Any) -> Tally:
+        chunk, ids = people.split(chunk)
         table, choices = coded(chunk)
         array = _as_array(table)
         columns = Columns.of(chunk, array.shape[1], choices)
         head = getattr(chunk, "iloc", chunk)[:0] if hasattr(chunk, "shape") else array[:0]
         header = _Header(array.shape[1], _names(chunk), columns, head)
-        return Tally(len(array), header, checksum=checksum(array))
+        # As each later pass counts them.
+        found = [(weight, rows) for rows, weight in people.batches(array, ids)]
+        n_counted = sum(weight * len(rows) for weight, rows in found)
+        total = sum(weight * checksum(rows) for weight, rows in found) % 2**64
+        return Tally(n_counted, header, checksum=total)
 
     return Tally.of(seen, chunk)
 
@@ -199,14 +246,16 @@ class _Batches:
     """Arrays of a chunk, whose columns must be those of the first pass."""
 
     coded: Callable
+    people: _People
     n_features: int
     names: list[Any] | None
 
-    def __call__(self, chunk: Any) -> Iterator[FloatArray]:
+    def __call__(self, chunk: Any) -> Iterator[Batch]:
+        chunk, ids = self.people.split(chunk)
         array = _as_array(self.coded(chunk)[0])
         if array.shape[1] != self.n_features or _names(chunk) != self.names:
             raise ValueError(CHANGED)
-        return slices(array, BATCH)
+        return self.people.batches(array, ids)
 
 
 def _names(chunk: Any) -> list[Any] | None:

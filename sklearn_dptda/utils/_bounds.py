@@ -169,6 +169,10 @@ class Extremes:
         low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
         return type(self)(low, high)
 
+    def __rmul__(self, weight: int) -> Self:
+        # Extremes of rows are the same whatever these weigh.
+        return self
+
     def bounds(self) -> tuple[FloatArray, FloatArray]:
         """The same, where a constant gets some room."""
         flat = self.high <= self.low

@@ -166,8 +166,8 @@ def test_parts_with_other_columns_are_refused():
     for parts in ([X, X[:, :2]], [X, pandas.DataFrame(X, columns=NAMES)]):
         with pytest.raises(ValueError, match="number or the names"):
             private.fit(Parts(parts))
-    with pytest.raises(ValueError, match="groups"):
-        DPLloyd(2, groups="a").fit(KINDS["frame"](X))
+    with pytest.raises(ValueError, match="rows_per_group needs the first rows"):
+        DPLloyd(2, groups="a", rows_per_group=1).fit(KINDS["frame"](X))
     with pytest.raises(ValueError, match="method='metric'"):
         PrivateMeasure(method="metric", alpha=1.0, bounds=(0, 1)).fit(KINDS["array"](X))
     for nothing in (array.zeros(5), array.zeros((5, 2, 2)), frame.from_array(X)[0]):

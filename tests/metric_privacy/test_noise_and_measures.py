@@ -308,7 +308,7 @@ def test_noise_of_a_row_pays_for_rounding(monkeypatch):
         assert unpaid > epsilon * (1 + 1e-10)
     with pytest.raises(ValueError, match="epsilon is too small"):
         PrivateMeasure(1e-9, (0, 1), method="metric", adjacency="replace-one")._guarantee_of_shape(
-            10**6, 1, False
+            10**6, 1, False, "one row"
         )
 
 

@@ -1,0 +1,296 @@
+"""Clouds of people: integer weights, worst neighbours, broken twins, parts, guarantees."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+
+from sklearn_dptda import (
+    DTMFiltration,
+    KernelDistanceFiltration,
+    PersistenceProfile,
+    PrivateBettiNumbers,
+    PrivatePersistence,
+)
+from sklearn_dptda.filtration import LatticeHistogram, PeopleHistogram, _people
+from sklearn_dptda.model_selection import PrivateMassSearch, pipeline_guarantee
+from sklearn_dptda.preprocessing import PrivateBounds
+from sklearn_dptda.privacy import NoiseWarning, PrivacyAccountant
+
+FEW = "ignore:one person moves the function"
+
+
+def people(rng, n_people):
+    """Arrays of 1 to 2,000 points: at a corner, at several, anywhere, or outside of the box."""
+
+    def one():
+        n = int(min(1 + 3 * rng.pareto(0.7), 2000))
+        middle = rng.choice([0.0, 1.0, 0.5, rng.random()], 2)
+        spread = rng.choice([0.0, 0.01, 0.3])
+        return np.clip(middle + spread * rng.normal(size=(n, 2)), -0.1, 1.1)
+
+    return [one() for _ in range(n_people)]
+
+
+def table_of(each):
+    ids = np.repeat([f"person-{i}" for i in range(len(each))], list(map(len, each)))
+    X = np.concatenate(each)
+    return pd.DataFrame({"x": X[:, 0], "patient_id": ids, "y": X[:, 1]})
+
+
+def change(filtration, first, second):
+    """Largest change of a value, in units of the declared sensitivity."""
+    (one,), (other,) = filtration.fit_transform([first]), filtration.fit_transform([second])
+    assert one.sensitivity == other.sensitivity and one.upper == other.upper
+    return np.abs(one.values - other.values).max() / one.sensitivity
+
+
+def hostile_changes(filtration, n_runs):
+    for seed in range(n_runs):
+        rng = np.random.default_rng(seed)
+        each = people(rng, rng.integers(2, 15))
+        other = [*each[:-1], *people(rng, 1)]
+        options = {"m": 0.05 + 0.9 * rng.random(), "max_distance": rng.choice([0.3, 0.7, 2.0])}
+        if isinstance(filtration, KernelDistanceFiltration):
+            options = {"bandwidth": rng.choice([0.05, 0.3, 2.0])}
+        yield change(clone(filtration).set_params(**options), each, other)
+
+
+@pytest.mark.parametrize("p", [1, 1.5, 2, 3])
+@pytest.mark.filterwarnings(FEW)
+def test_one_person_moves_no_value_by_more_than_is_declared(p):
+    filtration = DTMFiltration(p=p, bounds=(0, 1), resolution=7, groups=True)
+    changes = list(hostile_changes(filtration, 80))
+    assert 0.9 < max(changes) <= 1
+
+
+@pytest.mark.filterwarnings(FEW)
+def test_one_person_moves_no_kernel_distance_by_more_than_is_declared():
+    filtration = KernelDistanceFiltration(bounds=(0, 1), resolution=7, groups=True)
+    assert 0.5 < max(hostile_changes(filtration, 80)) <= 1
+
+
+@pytest.mark.parametrize(
+    ("m", "n_people", "p"), [(0.2, 20, 1), (0.2, 20, 2), (0.1, 50, 1), (0.33, 7, 3)]
+)
+@pytest.mark.filterwarnings(FEW)
+def test_the_sensitivity_is_attained_by_any_numbers_of_points(m, n_people, p):
+    rng = np.random.default_rng(0)
+    k = int(np.ceil(m * n_people - 1e-9))
+    far = [np.ones((rng.integers(1, 9), 2)) for _ in range(n_people - k)]
+    near = [np.zeros((rng.integers(1, 99), 2)) for _ in range(k)]
+    filtration = DTMFiltration(m, p, bounds=(0, 1), resolution=5, groups=True)
+    moved = change(filtration, far + near, far + near[:-1] + [np.ones((1999, 2))])
+    assert moved == pytest.approx(1, abs=1e-9)
+
+
+def _every_point_alike(self):
+    whole = self._whole()
+    histogram = LatticeHistogram((self.lattice.low, self.lattice.high), self.lattice.shape)
+    np.add.at(histogram.counts.reshape(-1), whole.nodes, whole.counts << _people.WEIGHT_BITS)
+    histogram.weight_bits = _people.WEIGHT_BITS
+    return histogram
+
+
+def _rounded_one_by_one(self, bits=3):
+    whole = self._whole()
+    totals = np.bincount(whole.codes, whole.counts)[whole.codes]
+    histogram = LatticeHistogram((self.lattice.low, self.lattice.high), self.lattice.shape)
+    weights = np.rint((whole.counts << bits) / totals).astype(np.int64)
+    np.add.at(histogram.counts.reshape(-1), whole.nodes, weights << (_people.WEIGHT_BITS - bits))
+    histogram.weight_bits = _people.WEIGHT_BITS
+    return histogram
+
+
+@pytest.mark.parametrize("broken", [_every_point_alike, _rounded_one_by_one])
+@pytest.mark.filterwarnings(FEW)
+def test_broken_weights_are_caught(broken, monkeypatch):
+    monkeypatch.setattr(PeopleHistogram, "weighted", broken)
+    # 15 nodes of equal weight: 8/15 each is rounded to one whole.
+    spread = np.column_stack([np.linspace(0, 0.2, 15), np.zeros(15)])
+    others = [np.zeros((1, 2))] + [np.ones((1, 2))] * 8
+    filtration = DTMFiltration(0.3, bounds=(0, 1), resolution=33, refinement=4, groups=True)
+    assert change(filtration, [spread, *others], [np.ones((15, 2)), *others]) > 1.2
+
+
+def test_points_counted_for_people_are_caught():
+    others = [np.zeros((1, 2))] * 3 + [np.ones((1, 2))] * 7
+    each, other = ([np.full((90, 2), place), *others] for place in (0.0, 1.0))
+    filtration = DTMFiltration(0.3, bounds=(0, 1), resolution=5)
+    values = [filtration.fit_transform([np.concatenate(x)])[0] for x in (each, other)]
+    # What a cloud of so many points would declare is far below what a person does to it.
+    assert np.abs(values[0].values - values[1].values).max() > 3 * values[1].sensitivity
+
+
+@pytest.mark.parametrize(
+    "filtration",
+    [
+        DTMFiltration(0.13, bounds=(0, 1), resolution=15),
+        DTMFiltration(0.4, 2, bounds=(0, 1), resolution=15, max_distance=0.2),
+        KernelDistanceFiltration(0.2, bounds=(0, 1), resolution=15),
+    ],
+)
+def test_one_point_each_is_the_filtration_of_points_bit_for_bit(filtration):
+    X = np.random.default_rng(0).random((300, 2))
+    (points,) = clone(filtration).set_params(method="lattice", refinement=2).fit_transform([X])
+    for copies in (1, 7):
+        each = [np.repeat(x[None], copies, axis=0) for x in X]
+        (of_people,) = clone(filtration).set_params(groups=True, refinement=2).fit_transform([each])
+        assert np.array_equal(points.values, of_people.values)
+        assert (points.sensitivity, points.upper) == (of_people.sensitivity, of_people.upper)
+
+
+def test_equal_numbers_of_points_are_one_cloud_with_as_many_times_the_sensitivity():
+    X = np.random.default_rng(1).random((100, 4, 2))
+    (points,) = DTMFiltration(
+        0.2, bounds=(0, 1), resolution=15, method="lattice", refinement=2
+    ).fit_transform([X.reshape(-1, 2)])
+    (of_people,) = DTMFiltration(
+        0.2, bounds=(0, 1), resolution=15, groups=True, refinement=2
+    ).fit_transform([list(X)])
+    assert np.allclose(points.values, of_people.values, atol=1e-6)
+    assert of_people.sensitivity == pytest.approx(4 * points.sensitivity)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_weights_telescope_and_follow_from_one_person_alone(seed):
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(1, 10 ** rng.integers(1, 10), size=rng.integers(1, 40)).tolist()
+    lattice, others = ((0.0, 1.0), (len(counts) + 1,)), int(rng.integers(6))
+
+    def weights(n_others):
+        histogram = PeopleHistogram(*lattice)
+        nodes = np.arange(len(counts))
+        alone = np.zeros(len(counts), dtype=np.int64)
+        histogram._pieces = [
+            _people._Pairs(["she"], alone, nodes, np.array(counts), np.array([False]))
+        ]
+        for i in range(n_others):
+            histogram.update([[1.0]], [f"other-{i}"])
+        return histogram.weighted().counts
+
+    hers = weights(0)
+    assert hers.min() >= 0 and hers.sum() == 2**_people.WEIGHT_BITS
+    exact = np.array(counts) * 2.0**_people.WEIGHT_BITS / sum(counts)
+    assert np.abs(hers[: len(counts)] - exact).max() <= 1 + 1e-6
+    with_others = weights(others)
+    assert np.array_equal(hers[:-1], with_others[:-1])
+    assert with_others[-1] == hers[-1] + others * 2**_people.WEIGHT_BITS
+
+
+def test_a_person_in_several_parts_counts_once():
+    frame = pytest.importorskip("dask.dataframe")
+    rng = np.random.default_rng(3)
+    table = table_of(people(rng, 60)).sample(frac=1, random_state=0, ignore_index=True)
+    filtration = DTMFiltration(0.3, bounds=(0, 1), resolution=11, groups="patient_id").fit([table])
+    (whole,) = filtration.transform([table])
+    chunks = [table[:1], table[1:1], table[1:50], table[50:]]
+    histograms = [
+        filtration.make_histogram(table),
+        filtration.make_histogram(chunks),
+        filtration.make_histogram(frame.from_pandas(table, npartitions=7)),
+        sum(map(filtration.make_histogram, chunks[::-1])),
+    ]
+    for histogram in histograms:
+        assert histogram.n_people == 60
+        assert np.array_equal(filtration.transform([histogram])[0].values, whole.values)
+    polars = pytest.importorskip("polars")
+    same = polars.DataFrame({name: table[name].tolist() for name in table})
+    assert np.array_equal(filtration.transform([same])[0].values, whole.values)
+    outside = table[["x", "y"]].clip(0, 1).ne(table[["x", "y"]]).any(axis=1)
+    assert whole.n_clipped == table["patient_id"][outside].nunique() > 0
+
+
+def test_everything_on_top_promises_for_people():
+    rng = np.random.default_rng(4)
+    table = table_of(people(rng, 100))
+    unit = "all points of one person, by 'patient_id'"
+    public = DTMFiltration(0.3, bounds=(0, 1), resolution=11, groups="patient_id")
+    (filtration,) = public.fit_transform([table])
+    assert filtration.unit == unit and filtration.n_points == 100
+    for private in (PrivatePersistence(), PersistenceProfile(), PrivateBettiNumbers(threshold=0.1)):
+        fitted = private.set_params(random_state=0).fit([filtration])
+        fitted.transform([filtration])
+        assert fitted.privacy_guarantee_.unit == unit
+    search = PrivateMassSearch(public, random_state=0).fit([table])
+    assert search.privacy_guarantee_.unit == unit and search.filtration_.groups == "patient_id"
+    # As finely as one of so many people can change the values.
+    assert filtration.approximation_error <= filtration.sensitivity
+    boxed = clone(public).set_params(bounds=PrivateBounds(2.0, start=(-3, 3), random_state=0))
+    pipeline = make_pipeline(boxed, PrivatePersistence(1.0, clipped_share=True, random_state=0))
+    pipeline.fit_transform([table])
+    guarantee = pipeline_guarantee(pipeline)
+    assert guarantee.unit == unit and guarantee.epsilon == 3.0
+    assert "for replacing all points of one person, by 'patient_id': " in str(guarantee)
+    several = public.fit_transform([table, table.sample(frac=1)])
+    assert several[0].unit == "all points of one person in one cloud, by 'patient_id'"
+    with pytest.raises(ValueError, match="other records than those in fit"):
+        private.transform(DTMFiltration(0.3, bounds=(0, 1)).fit_transform([table[["x", "y"]]]))
+    with pytest.raises(ValueError, match="different records"):
+        PersistenceProfile().fit([filtration, several[0]])
+
+
+def test_a_handful_of_people_is_warned_of():
+    each = people(np.random.default_rng(5), 20)
+    with pytest.warns(NoiseWarning, match="too few people"):
+        DTMFiltration(0.3, bounds=(0, 1), resolution=5, groups=True).fit_transform([each])
+
+
+def test_nothing_of_a_person_is_kept():
+    table = table_of(people(np.random.default_rng(6), 40))
+    filtration = DTMFiltration(0.5, bounds=(0, 1), resolution=5, groups="patient_id").fit([table])
+    assert "person-" not in str(vars(filtration)) and "person-" not in repr(
+        filtration.make_histogram(table)
+    )
+
+
+MISTAKES = {
+    "a person without points": (
+        [np.zeros((3, 2)), np.zeros((0, 2))],
+        True,
+        "a person without points",
+    ),
+    "one person": ([np.zeros((3, 2))], True, "one person alone"),
+    "an array": (np.zeros((9, 2)), True, "must be a list of arrays, one for each person"),
+    "unlike people": ([np.zeros((3, 2)), np.zeros((3, 1))], True, "features"),
+    "no frame": (np.zeros((9, 2)), "patient_id", "name of one column"),
+    "another name": (table_of([np.zeros((2, 2))] * 3), "id", "name of one column"),
+    "a missing id": (
+        table_of([np.zeros((2, 2))] * 3).assign(patient_id=["person-1", None] * 3),
+        "patient_id",
+        "a number or a string for each point",
+    ),
+    "names and numbers": (
+        table_of([np.zeros((2, 2))] * 3).assign(patient_id=["person-1", 7] * 3),
+        "patient_id",
+        "all numbers or all strings",
+    ),
+    "all points of one": (
+        table_of([np.zeros((2, 2))] * 3).assign(patient_id="person-1"),
+        "patient_id",
+        "one person alone",
+    ),
+    "a histogram of points": (
+        LatticeHistogram((0, 1), (11, 11)),
+        "patient_id",
+        "records are people",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_are_refused_and_quote_nobody(mistake):
+    cloud, groups, message = MISTAKES[mistake]
+    accountant = PrivacyAccountant(10.0)
+    for bounds in ((0, 1), PrivateBounds(accountant=accountant)):
+        filtration = DTMFiltration(bounds=bounds, groups=groups)
+        with pytest.raises(ValueError, match=message) as caught:
+            filtration.fit([cloud])
+        assert "person-" not in str(caught.value) and len(accountant) == 0
+
+
+def test_exact_values_of_people_are_refused():
+    each = [np.zeros((3, 2)), np.ones((3, 2))]
+    with pytest.raises(ValueError, match="method='exact' is not there for people"):
+        DTMFiltration(bounds=(0, 1), groups=True, method="exact").fit([each])

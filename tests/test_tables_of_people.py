@@ -1,0 +1,460 @@
+"""All rows of a person weigh one together: weights, exact losses, parts, and who a person is."""
+
+import math
+from collections import defaultdict
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+
+from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG, DPMoGMorse, DPToMATo, DPTree, MorseMerging
+from sklearn_dptda.decomposition import PrivatePCA
+from sklearn_dptda.metric_privacy import PrivateMeasure
+from sklearn_dptda.model_selection import pipeline_guarantee
+from sklearn_dptda.preprocessing import PrivateBounds
+from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, PrivacyLeakWarning, gaussian_mu
+from sklearn_dptda.rows import _moments, _rows
+from sklearn_dptda.rows._rows import weighted
+from tests._reach import MASS, Rows
+
+BOX = (-1.0, 1.0)
+ESTIMATORS = [
+    DPLloyd(2, bounds=BOX),
+    DPLloyd(2, delta=0.0, covariance_share=0.3),
+    DPMoG(2, bounds=BOX, assignment="soft", covariance_type="tied"),
+    DPMoG(2, covariance_type="full"),
+    DPMoGMorse(2, 3, bounds=BOX),
+    DPTree(2, delta=0.0, bounds=BOX),
+    DPCube(2, bounds=BOX),
+    DPToMATo(2, bounds=BOX),
+    PrivateMeasure(),
+    PrivateBounds(),
+    PrivateBounds(shape="box"),
+    PrivatePCA(bounds=BOX),
+    PrivatePCA(delta=0.0),
+]
+
+
+def named(estimator):
+    return type(estimator).__name__ + ("" if estimator.get_params().get("delta") else "-pure")
+
+
+def visits(n_people=60, seed=0):
+    """Rows of people of whom some have many."""
+    rng = np.random.default_rng(seed)
+    sizes = np.minimum(1 + (2 * rng.pareto(1.1, n_people)).astype(int), 300)
+    ids = np.repeat([f"person-{i}" for i in range(n_people)], sizes)
+    X = np.clip(
+        0.2 * rng.normal(size=(len(ids), 2)) + rng.choice([-0.5, 0.5], (len(ids), 1)), -1, 1
+    )
+    table = pd.DataFrame({"x": X[:, 0], "patient_id": ids, "y": X[:, 1]})
+    return table.sample(frac=1, random_state=seed, ignore_index=True)
+
+
+def of_people(estimator, **options):
+    return clone(estimator).set_params(groups="patient_id", random_state=0, **options)
+
+
+def learnt(estimator):
+    """Numbers that a fit has released."""
+    released = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
+    return {n: v for n, v in released.items() if isinstance(v, np.ndarray | float | int)}
+
+
+# Weights.
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_person_weighs_no_more_than_anybody_whatever_her_rows(seed):
+    rng = np.random.default_rng(seed)
+    sizes = np.r_[1, MASS + 5, 1 + (3 * rng.pareto(0.6, 20)).astype(int).clip(0, 3000)]
+    ids = np.repeat(np.arange(len(sizes)), sizes)
+    numbers = np.arange(len(ids), dtype=float)[:, None]
+    order = rng.permutation(len(ids))
+    of_row = np.zeros(len(ids), dtype=np.int64)
+    for rows, weight in weighted(numbers[order], ids[order].tolist(), {}):
+        of_row[rows[:, 0].astype(int)] = weight
+    totals = np.bincount(ids, of_row).astype(int)
+    assert totals.max() == MASS and (totals > MASS - sizes).all()
+    # Equal for all rows of a person, and a function of their number alone.
+    assert (of_row == (MASS // sizes)[ids]).all()
+
+
+def hostile(rng):
+    """Rows of one person: at a corner, at both ends, anywhere, few or many."""
+    n = int(min(1 + 3 * rng.pareto(0.6), 3000))
+    corners = rng.choice([-1.0, 1.0], size=(n, 2))
+    kinds = [np.tile(corners[:1], (n, 1)), corners, rng.uniform(-1, 1, (n, 2)), np.zeros((n, 2))]
+    return kinds[rng.integers(4)]
+
+
+class Transcript:
+    """Noisy sums of a fit, replayed for a neighbour, whose losses they tell exactly."""
+
+    def __init__(self):
+        self.sums, self.losses, self.place, self.replayed = [], defaultdict(float), 0, False
+
+    def add(self, kind, scale, exact, noise):
+        if not self.replayed:
+            self.sums.append((kind, scale, exact, exact + noise))
+            return self.sums[-1][3]
+        kept, at, before, noisy = self.sums[self.place]
+        self.place += 1
+        assert (kept, at) == (kind, scale) and np.shape(before) == np.shape(exact)
+        moved = np.abs(np.asarray(exact, dtype=object) - np.asarray(before, dtype=object))
+        power = 1 if kind == "laplace" else 2
+        self.losses[kind] += float(np.sum((moved / scale).astype(float) ** power))
+        return noisy
+
+    def choose(self, costs, rate, chosen):
+        if not self.replayed:
+            self.sums.append(("choice", rate, costs, chosen))
+            return chosen
+        _, at, before, chosen = self.sums[self.place]
+        self.place += 1
+        assert at == rate
+        moved = [after - cost for after, cost in zip(costs, before, strict=True)]
+        self.losses["choice"] = max(self.losses["choice"], rate * (max(moved) - min(moved)))
+        # As much zero-concentrated loss as Gaussian noise with this parameter has.
+        self.losses["gaussian"] += (rate * (max(moved) - min(moved)) / 2) ** 2
+        return chosen
+
+
+class Noise:
+    """Noise that a transcript adds, in whatever array it is wanted."""
+
+    def __init__(self, transcript, kind, scale, drawn):
+        self.parts = transcript, kind, scale, drawn
+
+    def __array_ufunc__(self, ufunc, method, exact, noise, out=None):
+        assert ufunc is np.add and noise is self
+        transcript, kind, scale, drawn = self.parts
+        noisy = transcript.add(kind, scale, exact.copy(), drawn)
+        if out is None:
+            return noisy
+        out[0][...] = noisy
+        return out[0]
+
+
+def losses(estimator, first, second, monkeypatch):
+    """Losses of Laplace and Gaussian noise between two tables, for what was released of one."""
+    transcript = Transcript()
+    laplace, gaussian = NoiseSource.discrete_laplace, NoiseSource.discrete_gaussian
+    with monkeypatch.context() as patch:
+        for name, draw in (("discrete_laplace", laplace), ("discrete_gaussian", gaussian)):
+            kind = name.removeprefix("discrete_")
+            patch.setattr(
+                NoiseSource,
+                name,
+                lambda self, scale, size, draw=draw, kind=kind: Noise(
+                    transcript, kind, scale, draw(self, scale, size)
+                ),
+            )
+        choice = _moments.private_choice
+        patch.setattr(
+            _moments,
+            "private_choice",
+            lambda costs, rate, noise, **options: transcript.choose(
+                costs, rate, choice(costs, rate, noise, **options)
+            ),
+        )
+        for table in (first, second):
+            clone(estimator).fit(table)
+            transcript.replayed = True
+    assert transcript.place == len(transcript.sums) > 0
+    return transcript.losses
+
+
+REPLAYED = [
+    DPLloyd(2, bounds=BOX),
+    DPLloyd(2, delta=0.0, bounds=BOX, covariance_share=0.3),
+    DPLloyd(2),
+    DPMoG(2, bounds=BOX, covariance_type="full"),
+    DPMoG(2, bounds=BOX, assignment="soft", covariance_type="tied"),
+    DPMoG(2, covariance_type="diag"),
+    DPTree(2, delta=0.0, bounds=BOX),
+    DPCube(2, bounds=BOX),
+    PrivateMeasure(bounds=BOX),
+]
+
+
+def neighbours(seed, adjacency):
+    rng = np.random.default_rng(seed)
+    others = visits(12, seed)
+    people = [
+        pd.DataFrame(X, columns=["x", "y"]).assign(patient_id="somebody")
+        for X in (hostile(rng), hostile(rng))
+    ]
+    tables = [pd.concat([others, person], ignore_index=True) for person in people]
+    return (tables[0], others) if adjacency == "add-remove" else tuple(tables)
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("estimator", REPLAYED, ids=named)
+@pytest.mark.filterwarnings("ignore:.*lie beyond the bounds")
+def test_exact_losses_are_at_most_what_is_promised(estimator, adjacency, monkeypatch):
+    if isinstance(estimator, PrivateMeasure) and adjacency == "add-remove":
+        pytest.skip("draws the number of people by itself, as an integer that no array holds")
+    private = of_people(estimator, adjacency=adjacency)
+    worst = 0.0
+    for seed in range(6):
+        private.set_params(random_state=seed)
+        lost = losses(private, *neighbours(seed, adjacency), monkeypatch)
+        if private.get_params().get("delta"):
+            worst = max(worst, math.sqrt(lost["gaussian"]) / gaussian_mu(1.0, private.delta))
+        else:
+            worst = max(worst, lost["laplace"])
+    assert 0.05 < worst <= 1 + 1e-9
+
+
+def _all_alike(rows, ids, elsewhere):
+    """A broken twin: a row weighs as much as any other."""
+    yield _rows.Batch(rows, MASS)
+
+
+def _few_of_many(rows, ids, elsewhere):
+    """A broken twin: rows of people with more than twenty weigh too much."""
+    for batch, weight in weighted(rows, ids, elsewhere):
+        yield _rows.Batch(batch, max(weight, MASS // 20))
+
+
+@pytest.mark.parametrize("broken", [_all_alike, _few_of_many])
+def test_broken_weights_are_seen(broken, monkeypatch):
+    monkeypatch.setattr(_rows, "weighted", broken)
+    private = of_people(DPLloyd(2, delta=0.0, bounds=BOX))
+    tables = [neighbours(seed, "add-remove") for seed in range(6)]
+    assert max(losses(private, *pair, monkeypatch)["laplace"] for pair in tables) > 2
+
+
+def test_a_replaced_person_moves_nested_cubes_both_ways():
+    # Half of the rows nearer and half farther than the other's: counts fall in some cubes and rise
+    # in others, as no replaced row makes them.
+    inner, outer = np.array([[1.0], [8.0]]), np.array([[2.0], [4.0]])
+    counts = [
+        np.cumsum(Rows.of_people(np.r_[[[0.5]], X], None, ["a", "b", "b"]).sum(_nested))
+        for X in (inner, outer)
+    ]
+    moved = counts[0] - counts[1]
+    assert moved.max() > 0 > moved.min() and moved.max() - moved.min() <= 2 * MASS
+
+
+def _nested(part):
+    from sklearn_dptda.rows._intervals import _least_cubes
+
+    return _least_cubes(part)
+
+
+# What is released, wherever the rows are.
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=named)
+@pytest.mark.filterwarnings("ignore:.*lie beyond the bounds")
+def test_one_row_each_is_a_table_of_rows_and_copies_change_nothing(estimator):
+    table = visits().drop_duplicates("patient_id", ignore_index=True)
+    once = learnt(of_people(estimator).fit(table))
+    copies = pd.concat([table, table, table[:9], table[:9]], ignore_index=True)
+    again = learnt(of_people(estimator).fit(copies))
+    assert once.keys() == again.keys()
+    assert all(np.array_equal(once[name], again[name]) for name in once)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=named)
+@pytest.mark.filterwarnings("ignore:.*lie beyond the bounds")
+def test_rows_of_a_person_in_several_parts(estimator):
+    frame = pytest.importorskip("dask.dataframe")
+    table = visits()
+    whole = learnt(of_people(estimator).fit(table))
+    shuffled = table.sample(frac=1, random_state=1, ignore_index=True)
+    for parts in (
+        partial(iter, [table[:1], table[1:1], table[1:250], table[250:]]),
+        frame.from_pandas(shuffled, npartitions=5),
+    ):
+        found = learnt(of_people(estimator).fit_chunks(parts))
+        assert all(np.array_equal(whole[name], found[name]) for name in whole)
+    beside = clone(estimator).set_params(random_state=0)
+    beside.fit(table[["x", "y"]], groups=table["patient_id"])
+    assert all(np.array_equal(whole[name], value) for name, value in learnt(beside).items())
+    assert beside.privacy_guarantee_.unit == "all rows of one person, by the groups of fit"
+
+
+def test_weights_that_change_between_passes_are_noticed():
+    table = visits()
+    passes = iter(range(100))
+
+    def changing():
+        late = next(passes) > 2
+        ids = table["patient_id"].sample(frac=1, random_state=0).to_numpy()
+        yield table.assign(patient_id=ids) if late else table
+
+    with pytest.raises(ValueError, match="changed between two passes"):
+        of_people(DPLloyd(2, bounds=BOX)).fit_chunks(changing)
+
+
+def test_everybody_counts_alike():
+    # One of a hundred people has a thousand rows elsewhere: the others are what is found.
+    rng = np.random.default_rng(0)
+    X = np.r_[rng.normal(-0.5, 0.05, (2000, 2)), np.full((1000, 2), 0.5)]
+    ids = np.r_[np.arange(2000) % 100, np.full(1000, 100)]
+    exact = PrivateMeasure(np.inf, BOX, depth=2, random_state=0).fit(X, groups=ids)
+    right = exact.weights_[exact.support_[:, 0] > 0].sum()
+    assert right == pytest.approx(1 / 101, abs=1e-4) and exact.n_samples_ == 101
+    rows = PrivateMeasure(np.inf, BOX, depth=2, random_state=0).fit(X)
+    assert rows.weights_[rows.support_[:, 0] > 0].sum() == pytest.approx(1 / 3, abs=1e-6)
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_guarantees_name_people(adjacency):
+    private = of_people(DPLloyd(2, bounds=BOX), adjacency=adjacency).fit(visits())
+    verb = {"add-remove": "adding or removing", "replace-one": "replacing"}[adjacency]
+    assert f"for {verb} all rows of one person, by 'patient_id'" in str(private.privacy_guarantee_)
+    assert ("at least two" in str(private.privacy_guarantee_)) == (adjacency == "add-remove")
+    assert private._guarantee_ahead(3).unit == private.privacy_guarantee_.unit
+
+
+def test_the_unit_is_a_name_and_changes_no_number():
+    table = visits()[["x", "y"]]
+    rows, clouds = (
+        DPLloyd(2, bounds=BOX, unit=unit, random_state=0).fit(table)
+        for unit in ("one row", "one cloud")
+    )
+    assert np.array_equal(rows.cluster_centers_, clouds.cluster_centers_)
+    assert clouds.privacy_guarantee_.unit == "one cloud"
+    private = of_people(DPLloyd(2, bounds=BOX), unit="one cloud").fit(visits())
+    assert private.privacy_guarantee_.unit == "all clouds of one person, by 'patient_id'"
+
+
+# Pipelines, searches, routing.
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_transformers_hand_ids_on_in_frames(library):
+    frames = pytest.importorskip(library)
+    table = visits()
+    frame = frames.DataFrame({name: table[name].tolist() for name in table})
+    for step in (PrivatePCA(1, bounds=BOX), DPLloyd(1, bounds=BOX)):
+        first = of_people(step).fit(frame)
+        made = first.transform(frame)
+        assert list(made.columns) == first.get_feature_names_out().tolist()
+        assert made["patient_id"].to_list() == frame["patient_id"].to_list()
+        assert first.transform(
+            frame.drop(columns="patient_id") if library == "pandas" else frame.drop("patient_id")
+        ).shape == (len(table), 1)
+        first.set_output(transform=library)
+        assert list(first.transform(frame).columns) == list(made.columns)
+    steps = [PrivatePCA(1, bounds=BOX), DPLloyd(2, bounds=(-3, 3))]
+    pipeline = make_pipeline(*map(of_people, steps)).fit(frame)
+    assert pipeline_guarantee(pipeline).unit == "all rows of one person, by 'patient_id'"
+    assert len(pipeline.predict(frame)) == len(table)
+
+
+@pytest.mark.parametrize("people_first", [True, False])
+@pytest.mark.filterwarnings("ignore:.*lie beyond the bounds")
+def test_people_and_rows_in_one_pipeline_are_told(people_first):
+    table = visits()
+    first, second = PrivatePCA(1, bounds=BOX, random_state=0), DPLloyd(2, random_state=0)
+    ids = table["patient_id"]
+    with sklearn.config_context(enable_metadata_routing=True):
+        (first if people_first else second).set_fit_request(groups=True)
+        (second if people_first else first).set_fit_request(groups=False)
+        pipeline = make_pipeline(first, second)
+        with pytest.warns(PrivacyLeakWarning, match="Give groups to both"):
+            pipeline.fit(table[["x", "y"]], groups=ids)
+        with pytest.raises(ValueError, match="Give groups to all steps"):
+            pipeline_guarantee(pipeline)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.filterwarnings("ignore:.*(lie beyond the bounds|fits failed)")
+def test_folds_do_not_split_people(n_jobs):
+    table = visits()
+    X, ids = table[["x", "y"]].to_numpy(), table["patient_id"]
+    private = DPLloyd(2, bounds=BOX, random_state=0)
+    named = clone(private).set_params(groups="patient_id")
+    scores = cross_val_score(named, table, cv=GroupKFold(3), groups=ids, n_jobs=n_jobs)
+    assert np.isfinite(scores).all()
+    with pytest.raises(ValueError, match="the folds split people"):
+        cross_val_score(named, table, cv=KFold(3), n_jobs=n_jobs)
+    with sklearn.config_context(enable_metadata_routing=True):
+        asked = clone(private).set_fit_request(groups=True)
+        grid = partial(GridSearchCV, asked, {"epsilon": [1.0, 2.0]}, n_jobs=n_jobs)
+        assert np.isfinite(grid(cv=GroupKFold(3)).fit(X, groups=ids).best_score_)
+        with pytest.raises(ValueError, match="the folds split people"):
+            grid(cv=KFold(3)).fit(X, groups=ids)
+
+
+def test_merging_passes_people_on():
+    table = visits()
+    for merged in (
+        MorseMerging(of_people(DPMoG(2, bounds=BOX))).fit(table),
+        MorseMerging(DPMoG(2, bounds=BOX)).fit(table[["x", "y"]], groups=table["patient_id"]),
+    ):
+        assert "one person" in merged.estimator_.privacy_guarantee_.unit
+    assert len(MorseMerging(of_people(DPMoG(2, bounds=BOX))).fit(table).predict(table)) == len(
+        table
+    )
+
+
+# Mistakes.
+
+SECRET = "person-73645"
+
+
+def changed(**columns):
+    return visits().assign(**columns)
+
+
+MISTAKES = {
+    "too few ids": (lambda: SECRET, "groups has 12 entries, but X has"),
+    "one person": (lambda t: [SECRET] * len(t), "at least 2 people"),
+    "nobody's rows": (
+        lambda t: [SECRET, None] * (len(t) // 2) + [SECRET] * (len(t) % 2),
+        "some have none",
+    ),
+    "names and numbers": (lambda t: [SECRET] + [7] * (len(t) - 1), "all numbers or all strings"),
+    "nan": (lambda t: [math.nan] * len(t), "some have none"),
+    "lists": (lambda t: [[SECRET]] * len(t), "some have none"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+@pytest.mark.parametrize(
+    "estimator", [DPLloyd(2, bounds=BOX), PrivateBounds(), PrivatePCA()], ids=named
+)
+def test_bad_ids_cost_nothing_and_quote_nobody(estimator, mistake):
+    make, message = MISTAKES[mistake]
+    table = visits()
+    ids = make() if mistake == "too few ids" else make(table)
+    accountant = PrivacyAccountant(10.0, 1e-3)
+    private = clone(estimator).set_params(accountant=accountant)
+    with pytest.raises(ValueError, match=message) as caught:
+        private.fit(table[["x", "y"]], groups=ids)
+    assert SECRET not in str(caught.value) and len(accountant) == 0
+    if mistake != "too few ids":
+        private.set_params(groups="patient_id")
+        for method, given in (
+            (private.fit, changed(patient_id=ids)),
+            (private.fit_chunks, [changed(patient_id=ids)]),
+        ):
+            with pytest.raises(ValueError, match=message) as caught:
+                method(given)
+            assert SECRET not in str(caught.value) and len(accountant) == 0
+
+
+def test_ids_given_twice_or_elsewhere_are_refused():
+    table = visits()
+    with pytest.raises(ValueError, match="groups is given twice"):
+        of_people(DPLloyd(2)).fit(table, groups=table["patient_id"])
+    with pytest.raises(ValueError, match="groups beside X needs rows in memory"):
+        array = pytest.importorskip("dask.array").from_array(table[["x", "y"]].to_numpy())
+        DPLloyd(2).fit(array, groups=table["patient_id"])
+    with pytest.raises(ValueError, match="rows_per_group needs groups"):
+        DPLloyd(2, rows_per_group=1).fit(table[["x", "y"]])
+    with pytest.raises(ValueError, match="belongs to method='hierarchical'"):
+        PrivateMeasure(bounds=BOX, method="metric", alpha=1.0).fit(
+            table[["x", "y"]], groups=table["patient_id"]
+        )
