@@ -4,6 +4,7 @@ import argparse
 
 from benchmarks import (
     beyond,
+    classifiers,
     clusters,
     distributed,
     dtm,
@@ -21,6 +22,7 @@ from benchmarks._machine import describe_machine
 
 BENCHMARKS = {
     "beyond": beyond,
+    "classifiers": classifiers,
     "clusters": clusters,
     "distributed": distributed,
     "dtm": dtm,

@@ -1,6 +1,6 @@
 """Peers that need an environment of their own: run there, by path, not as a module.
 
-``python _foreign.py kmeans|embedding data.npz parameters.json`` prints results as JSON.
+``python _foreign.py kmeans|classify|embedding data.npz parameters.json`` prints results as JSON.
 """
 
 import json
@@ -30,6 +30,25 @@ def kmeans(data, parameters):
     return {"labels": labels, "seconds": seconds}
 
 
+def classify(data, parameters):
+    """Accuracy of diffprivlib's logistic regression and naive Bayes, by seed."""
+    from diffprivlib.models import GaussianNB, LogisticRegression
+
+    found = {"logistic": [], "bayes": []}
+    # Rows lie in a cube: that of the regression is the ball about it.
+    norm = data["T"].shape[1] ** 0.5
+    for seed, (X, y) in enumerate(zip(data["X"], data["y"], strict=True)):
+        models = {
+            "logistic": LogisticRegression(
+                epsilon=parameters["epsilon"], data_norm=norm, C=10.0, random_state=seed
+            ),
+            "bayes": GaussianNB(epsilon=parameters["epsilon"], bounds=(-1, 1), random_state=seed),
+        }
+        for name, model in models.items():
+            found[name].append(float(model.fit(X, y).score(data["T"], data["t"])))
+    return found
+
+
 def embedding(data, parameters):
     """Adjacency spectral embedding of graspologic: seconds, and the Gram matrix's corner."""
     from graspologic.embed import AdjacencySpectralEmbed
@@ -49,5 +68,6 @@ def embedding(data, parameters):
 if __name__ == "__main__":
     job, path, parameters = sys.argv[1:]
     with np.load(path) as data:
-        result = {"kmeans": kmeans, "embedding": embedding}[job](data, json.loads(parameters))
+        jobs = {"kmeans": kmeans, "classify": classify, "embedding": embedding}
+        result = jobs[job](data, json.loads(parameters))
     print(json.dumps(result))

@@ -14,6 +14,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from gudhi.sklearn import RipsPersistence
 from sklearn.datasets import make_moons
 
 from sklearn_dptda import (
@@ -24,7 +25,9 @@ from sklearn_dptda import (
 )
 from sklearn_dptda._cli import main as command_line
 from sklearn_dptda.cluster import DPToMATo
-from sklearn_dptda.datasets import make_two_circles
+from sklearn_dptda.datasets import make_loops, make_two_circles
+from sklearn_dptda.discriminant_analysis import DPLinearDiscriminantAnalysis
+from sklearn_dptda.features import SortedLifetimes
 from sklearn_dptda.filtration import distance_to_measure
 from sklearn_dptda.graph import AdjacencySpectralEmbedding, EdgeFlip, make_rdpg
 from sklearn_dptda.metric_privacy import PrivateMeasure
@@ -129,6 +132,34 @@ def records():
         ax.set_yticks(range(4), [f"person {i + 1}" for i in range(4)])
         ax.set(xlabel="rows of the table, in order", xticks=[], ylim=(-0.6, 3.6), title=title)
         ax.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def populations():
+    """One cloud for each person: lifetimes are rows, and a private rule tells kinds apart."""
+    clouds, kinds = make_loops(300, 60, noise=0.18, random_state=0)
+    diagrams = RipsPersistence(homology_dimensions=1, threshold=3.0).fit_transform(clouds)
+    X = SortedLifetimes(2, upper=2.0).fit_transform(diagrams)
+    private = DPLinearDiscriminantAnalysis([1, 2], bounds=(0, 1), random_state=0).fit(X, kinds)
+    figure, axes = panels(3, height=3.8)
+    for axis, kind, colour in zip(axes, (1, 2), (BLUE, RED), strict=False):
+        cloud = clouds[int(np.flatnonzero(kinds == kind)[0])]
+        axis.plot(*cloud.T, ".", color=colour, ms=4)
+        axis.set(title=f"a person of kind {kind}", aspect="equal", xticks=[], yticks=[])
+    for kind, colour in ((1, BLUE), (2, RED)):
+        axes[2].plot(*X[kinds == kind].T, ".", color=colour, ms=4, label=f"kind {kind}")
+    along = np.array(axes[2].get_xlim())
+    (slope,), (level,) = private.coef_, private.intercept_
+    axes[2].plot(
+        along, -(level + slope[0] * along) / slope[1], "--", color="black", label="private"
+    )
+    axes[2].set(
+        title="all people, epsilon = 1",
+        xlabel="longest loop",
+        ylabel="second longest loop",
+        ylim=(-0.02, 1.1 * X[:, 1].max()),
+    )
+    axes[2].legend()
     return figure
 
 
@@ -269,6 +300,7 @@ PICTURES = {
     "parameters": parameters,
     "tables": tables,
     "records": records,
+    "populations": populations,
     "sampling_error": sampling_error,
     "budgets": budgets,
     "networks": networks,

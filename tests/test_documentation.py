@@ -23,6 +23,7 @@ PACKAGES = (
     ".cluster",
     ".datasets",
     ".decomposition",
+    ".discriminant_analysis",
     ".features",
     ".filtration",
     ".graph",

@@ -16,7 +16,7 @@ FLOORS = (
     {"privacy"},
     {"utils"},
     {"rows"},
-    {"preprocessing", "decomposition", "cluster"},
+    {"preprocessing", "decomposition", "cluster", "discriminant_analysis"},
     {"filtration", "metric_privacy", "graph"},
     {"persistence", "features"},
     {"theory"},

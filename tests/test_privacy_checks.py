@@ -75,6 +75,11 @@ class Unreadable:
         raise self.kind("record P0001")
 
 
+def _labelled_chunks():
+    yield np.zeros((60, 2)), np.zeros(60)
+    raise ValueError("record P0001")
+
+
 def _chunks():
     yield np.zeros((60, 2))
     raise ValueError("record P0001")
@@ -88,14 +93,22 @@ def test_errors_of_readers_are_not_passed_on(name, kind):
     estimator.set_params(accountant=accountant)
     table = Unreadable(kind)
     rows = get_tags(estimator).privacy.input in ("rows", "graph")
-    calls = [(estimator.fit, table if rows else [table])]
-    if hasattr(estimator, "fit_chunks"):
-        calls += [(estimator.fit_chunks, [table]), (estimator.fit_chunks, _chunks)]
+    y = np.zeros(60)
+    if get_tags(estimator).privacy.labels:
+        calls = [(estimator.fit, table, y), (estimator.fit, np.zeros((60, 2)), table)]
+        for pairs in ([(table, y)], [(np.zeros((60, 2)), table)], _labelled_chunks):
+            calls += [(estimator.fit_chunks, pairs)]
         delayed = pytest.importorskip("dask").delayed
-        calls += [(estimator.fit, [delayed(np.asarray)(table)])]
-    for call, X in calls:
+        calls += [(estimator.fit, [delayed(np.asarray)(table)], [delayed(y)])]
+    else:
+        calls = [(estimator.fit, table if rows else [table])]
+        if hasattr(estimator, "fit_chunks"):
+            calls += [(estimator.fit_chunks, [table]), (estimator.fit_chunks, _chunks)]
+            delayed = pytest.importorskip("dask").delayed
+            calls += [(estimator.fit, [delayed(np.asarray)(table)])]
+    for call, *inputs in calls:
         with pytest.raises(ValueError) as caught:
-            call(X)
+            call(*inputs)
         assert "P0001" not in str(caught.value)
         assert caught.value.__cause__ is None and caught.value.__suppress_context__
     assert len(accountant) == 0

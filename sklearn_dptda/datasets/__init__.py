@@ -5,6 +5,7 @@ they are to be had.
 """
 
 from sklearn_dptda.datasets._networks import load_polblogs
+from sklearn_dptda.datasets._people import make_series, make_visits
 from sklearn_dptda.datasets._shapes import (
     make_loops,
     make_rings,
@@ -21,7 +22,9 @@ __all__ = [
     "load_walkers",
     "make_loops",
     "make_rings",
+    "make_series",
     "make_shapes",
     "make_spirals",
     "make_two_circles",
+    "make_visits",
 ]

@@ -23,9 +23,9 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, FloatArray, RandomStateLike, RowBounds
 from sklearn_dptda.privacy import PrivacyAccountant
-from sklearn_dptda.rows._assignments import clip_norm, in_norm, one_cell
+from sklearn_dptda.rows._assignments import clip_norm, in_norm
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
-from sklearn_dptda.rows._localisation import of_distances, outer
+from sklearn_dptda.rows._localisation import distances_beyond, mean_in_ball
 from sklearn_dptda.rows._methods import by_rows, fit_transform
 from sklearn_dptda.rows._moments import (
     FitBudget,
@@ -67,10 +67,11 @@ def noisy_covariance(rows, budget):
     """Release mean and covariance; rows far from the mean are drawn in."""
     d, norm = rows.n_features, budget.norm
     mean, ball = np.zeros(d), d**0.5
+    of_mean, of_distances = _STAGE_SHARES[norm]
     for _ in range(_MOST_STAGES):
         last = ball
-        mean, sd_mean, n, budget = _mean_in_ball(rows, mean, last, budget)
-        beyond, budget = _distances(rows, mean, 2 * last, budget)
+        mean, sd_mean, n, budget = mean_in_ball(rows, mean, last, budget, _MEAN_WEIGHTS, of_mean)
+        beyond, budget = distances_beyond(rows, mean, 2 * last, budget, of_distances, _PER_OCTAVE)
         sd = budget.deviation(entry_noise(budget, 1.0)[0])
         # The trace of what is cut and the Frobenius norm of the noise, both in terms of the squared
         # radius, have the least sum where as many rows are beyond as this norm is in units of it.
@@ -83,30 +84,6 @@ def noisy_covariance(rows, budget):
     unit = radius**2 / max(n - 1, 1.0)
     total = release_outer_products(rows, drawn_in, budget, 1.0)
     return NoisyCovariance(mean, unit * total, sd_mean, unit * sd)
-
-
-def _mean_in_ball(rows, centre, ball, budget):
-    """Mean of rows in a ball, its noise, the number of all, and what is left of the budget."""
-    share, reach = _STAGE_SHARES[budget.norm][0], in_norm(ball, rows.n_features, budget.norm)
-    assign = one_cell(centre, reach, budget.norm)
-    moments = budget.release(rows, assign, 1, weights=_MEAN_WEIGHTS, share=share)
-    n = moments.floored_counts[0]
-    mean = centre + reach * moments.shrunk_steps()[0]
-    return mean, reach * moments.sd_sum / n, n, budget.rest(share)
-
-
-def _distances(rows, centre, reach, budget):
-    """From a number of rows to the distance that so many are beyond, and the rest of the budget."""
-    share = _STAGE_SHARES[budget.norm][1]
-    count = partial(of_distances, centre=centre, reach=reach, per_octave=_PER_OCTAVE)
-    counts, sd = budget.noisy_counts(rows.sum(count), 1, share)
-
-    def beyond(least):
-        part = outer(counts, sd, least, _PER_OCTAVE)
-        # All noise: the ball that was looked at.
-        return reach * (0.5 if math.isnan(part) else part)
-
-    return beyond, budget.rest(share)
 
 
 def _drawn_in(part, centre, radius, norm):

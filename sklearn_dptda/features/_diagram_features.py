@@ -1,4 +1,7 @@
-"""Persistence diagrams to feature matrices, by GUDHI's vectorisers, made safe to pickle."""
+"""Persistence diagrams to feature matrices, by GUDHI's vectorisers, made safe to pickle.
+
+Proof: doc/theory/people.md, "Maps of one record".
+"""
 
 import inspect
 import math
@@ -13,7 +16,9 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import FloatArray
+from sklearn_dptda.features._sorted_lifetimes import SortedLifetimes
 from sklearn_dptda.filtration import GridFiltration
+from sklearn_dptda.privacy._estimator import learns
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin, quoted
 from sklearn_dptda.utils._clouds import check_collection
 from sklearn_dptda.utils._distances import as_diagram
@@ -57,6 +62,9 @@ class DiagramFeatures(QuotedParametersMixin, TransformerMixin, BaseEstimator):
 
     Post-processing: on private diagrams everything, the range of
     the fit included, is as private as they are. On exact diagrams nothing is.
+    But with a ``value_range`` and a vectoriser that learns nothing, each sample
+    is treated by itself: if one cloud is one record, an estimator of rows that
+    follows protects whole clouds.
 
     Examples
     --------
@@ -112,7 +120,9 @@ class DiagramFeatures(QuotedParametersMixin, TransformerMixin, BaseEstimator):
         self.homology_dimensions_ = self._dimensions(width)
         columns = self._columns(samples)
         self.value_range_ = self._range(columns)
-        self.vectorizers_ = [self._fit_one(column) for column in columns]
+        self.vectorizers_ = [
+            self._in_range(*self.value_range_).fit(self._pad(column)) for column in columns
+        ]
         first = [column[:1] for column in columns]
         self._widths = [part.shape[1] for part in map(self._apply, self.vectorizers_, first)]
         return self
@@ -197,8 +207,8 @@ class DiagramFeatures(QuotedParametersMixin, TransformerMixin, BaseEstimator):
         low, high = float(values.min()), float(values.max())
         return (low, high) if low < high else (low, low + 1.0)
 
-    def _fit_one(self, column: list[FloatArray]) -> BaseEstimator:
-        low, high = self.value_range_
+    def _in_range(self, low: float, high: float) -> BaseEstimator:
+        """A clone of the vectoriser, in a range."""
         if self.vectorizer is None:
             vectorizer = PersistenceImage(
                 bandwidth=(high - low) / 20, weight=_persistence_weight, resolution=[10, 10]
@@ -212,10 +222,14 @@ class DiagramFeatures(QuotedParametersMixin, TransformerMixin, BaseEstimator):
             changes["im_range"] = [low, high, 0.0, high - low]
         if _is_unset(parameters.get("sample_range")):
             changes["sample_range"] = [low, high]
-        return vectorizer.set_params(**changes).fit(self._pad(column))
+        if isinstance(vectorizer, SortedLifetimes) and vectorizer.upper is None:
+            changes["upper"] = high - low
+        return vectorizer.set_params(**changes)
 
     def _learns_records(self) -> bool:
-        return self.value_range is None
+        if self.value_range is None:
+            return True
+        return learns(self._in_range(*self.value_range))
 
     def _pad(self, column: list[FloatArray]) -> list[FloatArray]:
         """Clip diagrams to the range; an empty one becomes one point of no persistence.

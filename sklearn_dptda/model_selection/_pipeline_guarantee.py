@@ -6,6 +6,7 @@ from operator import add
 
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda.preprocessing import PrivateBounds
@@ -53,10 +54,10 @@ def pipeline_guarantee(pipeline: BaseEstimator) -> PrivacyGuarantee:
     ``transform`` is post-processing. What comes before must treat each record
     by itself, with public parameters; of functions in a
     :class:`~sklearn.preprocessing.FunctionTransformer` that is taken for
-    granted. Labels are not covered: a classifier of private features learns
-    them as they are. A later ``transform`` or ``predict`` of a pipeline with
-    such a step is a release of its own. A private box that two steps share is
-    counted once.
+    granted. Labels are covered by a private classifier alone: another one, of
+    private features, learns them as they are. A later ``transform`` or
+    ``predict`` of a pipeline with such a step is a release of its own. A private
+    box that two steps share is counted once.
 
     Examples
     --------
@@ -80,7 +81,9 @@ def pipeline_guarantee(pipeline: BaseEstimator) -> PrivacyGuarantee:
     total: PrivacyGuarantee = reduce(add, guarantees.values())
     last = pipeline[-1] if isinstance(pipeline, Pipeline) else pipeline
     if isinstance(last, BaseEstimator) and (is_classifier(last) or is_regressor(last)):
-        total = replace(total, released=total.released + _OF_LABELS)
+        protected = getattr(getattr(get_tags(last), "privacy", None), "labels", False)
+        learnt = _OF_LABELS * (not protected)
+        total = replace(total, released=total.released + learnt)
     learners, _ = learners_in([pipeline])
     if learners:
         warn_caller(
@@ -95,7 +98,8 @@ def pipeline_guarantee(pipeline: BaseEstimator) -> PrivacyGuarantee:
 
 def _promised(step):
     """Guarantees of all releases within a step, those that several steps share as often."""
-    if step is None or isinstance(step, str):
+    # Transformers of others may be no estimators.
+    if not hasattr(step, "get_params"):
         return []
     if isinstance(step, Pipeline | FeatureUnion):
         parts = step.steps if isinstance(step, Pipeline) else step.transformer_list

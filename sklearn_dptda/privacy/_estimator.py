@@ -75,6 +75,9 @@ class PrivacyTags:
     zero_epsilon : bool
         Whether ``epsilon=0`` is accepted, for a release whose law does not depend
         on the records.
+    labels : bool
+        Whether a record is a row together with its label, both of which are
+        protected.
     """
 
     input: Literal["functions", "clouds", "rows", "graph"] = "rows"
@@ -84,6 +87,7 @@ class PrivacyTags:
     exact_sibling: Callable[[Any], BaseEstimator] | None = None
     distance: Callable[[Any, Any], float] | None = None
     zero_epsilon: bool = False
+    labels: bool = False
 
 
 @dataclass(slots=True)
@@ -402,13 +406,59 @@ def _learners(step: Any, public: bool) -> tuple[list[str], bool]:
         return _learners(step.estimator, public)
     if hasattr(step, "_releasing_method"):
         return [], public or step._releasing_method() == "transform"
-    return [type(step).__name__] * (not public and _learns(step)), public
+    return [type(step).__name__] * (not public and learns(step)), public
 
 
-def _learns(step: Any) -> bool:
-    """Whether ``fit`` keeps what records say; estimators of this package know it themselves."""
+# GUDHI's transformers that treat each sample by itself, whatever their parameters are.
+_OF_ONE_SAMPLE = frozenset(
+    {
+        "BirthPersistenceTransform",
+        "CechPersistence",
+        "Clamping",
+        "CubicalPersistence",
+        "DiagramSelector",
+        "DimensionSelector",
+        "PersistenceLengths",
+        "ProminentPoints",
+        "RipsPersistence",
+        "TimeDelayEmbedding",
+        "WeightedCechPersistence",
+    }
+)
+# Those that do where a range is given, and the parameter that is the range.
+_RANGES = {
+    "BettiCurve": "sample_range",
+    "Entropy": "sample_range",
+    "Landscape": "sample_range",
+    "PersistenceImage": "im_range",
+    "Silhouette": "sample_range",
+}
+
+
+def _learns_in_gudhi(step: Any) -> bool:
+    """Whether a transformer of GUDHI does more than to map one sample at a time."""
+    name = type(step).__name__
+    if name in ("TopologicalVector", "ComplexPolynomial"):
+        # Without a threshold they make as many numbers as the largest diagram asks for.
+        return bool(step.threshold <= 0)
+    if name in ("DiagramScaler", "Padding"):
+        return bool(step.use)
+    if name == "BettiCurve" and (step.predefined_grid is not None or step.resolution is None):
+        return step.predefined_grid is None
+    if name in _RANGES:
+        return bool(np.isnan(np.asarray(getattr(step, _RANGES[name]), dtype=float)).any())
+    return name not in _OF_ONE_SAMPLE
+
+
+def learns(step: Any) -> bool:
+    """Whether ``fit`` keeps what records say; estimators of this package know it themselves.
+
+    Proof: doc/theory/people.md, "Maps of one record".
+    """
     if hasattr(step, "_learns_records"):
         return bool(step._learns_records())
+    if type(step).__module__.startswith("gudhi."):
+        return _learns_in_gudhi(step)
     # Constants are the caller's, and a frozen step has learnt before.
     constant = isinstance(step, SimpleImputer) and step.strategy == "constant"
     # A public list of categories teaches nothing either, nor does the number of columns.

@@ -256,6 +256,9 @@ class PrivacyGuarantee:
         Zero-concentrated privacy loss (zCDP) of the release where the
         mechanism has a better one than ``epsilon**2 / 2``; what an accountant
         with ``composition="zcdp"`` counts.
+    labels : bool, default=False
+        True where a record is a row together with its label, and both are
+        protected.
     release_id : str, default=None
         Random name of the release, where several steps may share it, as
         filtrations share a private box. Equal promises of two releases differ
@@ -284,6 +287,7 @@ class PrivacyGuarantee:
     exact: bool = True
     public_parameters: bool = True
     rho: float | None = None
+    labels: bool = False
     release_id: str | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -318,6 +322,7 @@ class PrivacyGuarantee:
             exact=self.exact and other.exact,
             public_parameters=self.public_parameters and other.public_parameters,
             rho=self.charge.concentrated + other.charge.concentrated,
+            labels=self.labels or other.labels,
         )
 
     @property
@@ -342,9 +347,11 @@ class PrivacyGuarantee:
         # An empty table is refused, which tells it from one with a single record.
         least = "are at least two" if "one person" in self.unit else "is at least one"
         known = f" (that there {least} is public)" * (self.adjacency == "add-remove")
+        many = self.unit.startswith("all ")
+        labels = (", with their labels" if many else " with its label") * self.labels
         text = (
             f"(epsilon={self.epsilon:g}, delta={self.delta:g})-differential privacy for {verb} "
-            f"{self.unit}{known}: {self.released}, drawn by the {self.mechanism}."
+            f"{self.unit}{labels}{known}: {self.released}, drawn by the {self.mechanism}."
         )
         if not self.exact:
             text += (

@@ -25,8 +25,11 @@ def release(estimator: Any, X: Any) -> Any:
     """Fit an estimator in place and return what it releases.
 
     Of estimators that release in ``transform``, what that returns; of those that release in
-    ``fit``, what they have learnt, by name.
+    ``fit``, what they have learnt, by name. Those that protect labels take pairs of rows and
+    labels.
     """
+    if protects_labels(estimator):
+        return learnt(estimator.fit(*X))
     if releases_in_transform(estimator):
         return estimator.fit_transform(X)
     return learnt(estimator.fit(X))
@@ -41,6 +44,13 @@ def seeded_clone(estimator: Any, seed: int | None) -> Any:
     names = [name for name in copy.get_params() if name.split("__")[-1] == "random_state"]
     # Noise that two steps share could cancel.
     return copy.set_params(**dict(zip(names, spawn_seeds(seed, len(names)), strict=True)))
+
+
+def protects_labels(estimator: Any) -> bool:
+    """Whether a record is a row together with its label."""
+    if isinstance(estimator, Pipeline):
+        return protects_labels(estimator[-1])
+    return bool(getattr(getattr(get_tags(estimator), "privacy", None), "labels", False))
 
 
 def releases_in_transform(estimator: Any) -> bool:

@@ -32,7 +32,12 @@ from sklearn_dptda.rows._rows import MASS, Box, Rows, count_beyond
 from sklearn_dptda.rows._tables import as_given, check_rows, kept_rows, open_chunks
 from sklearn_dptda.utils._bounds import bounds_by_column
 from sklearn_dptda.utils._frames import Columns, parts_elsewhere
-from sklearn_dptda.utils._people import check_number_of_people, refuse_split_people, split_people
+from sklearn_dptda.utils._people import (
+    check_number_of_people,
+    check_one_label,
+    refuse_split_people,
+    split_people,
+)
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
 # Share of a fit's budget for counting the rows beyond the bounds, by the norm of the noise. At an
@@ -65,6 +70,22 @@ ROW_PARAMETERS = {
 def many_clipped(outside: float, deviation: float, n_rows: float) -> bool:
     """Whether a noisy number of rows beyond the bounds is so large that a fit must say so."""
     return bool(outside - _CERTAIN_DEVIATIONS * deviation > _MANY_CLIPPED * n_rows)
+
+
+def _beside(table: FloatArray, labels: FloatArray | None) -> FloatArray:
+    """A table with labels as its last column, if there are any."""
+    if labels is None:
+        return table
+    _check_as_many(labels, len(table))
+    return np.column_stack([table, labels])
+
+
+def _check_as_many(labels: FloatArray, n_rows: int) -> None:
+    if len(labels) != n_rows:
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: {n_rows} in X, "
+            f"{len(labels)} in y."
+        )
 
 
 class PrivateRowsEstimator(PrivateEstimatorMixin):
@@ -163,20 +184,28 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
                 "of ids."
             )
 
-    def _rows_of(self, X: Any, ids: Any) -> Rows:
-        """Rows in memory of a table, and what one record of it is."""
+    def _rows_of(self, X: Any, ids: Any, labels: FloatArray | None = None) -> Rows:
+        """Rows in memory of a table, their labels as a last column, and what one record is."""
         are_given = ids is not None
         self._check_people(are_given or self.groups is not None)
         if self.groups is None and not are_given:
-            return replace(Rows.of_array(*self._check_table(X)), unit=self._unit())
+            table, columns = self._check_table(X)
+            return replace(Rows.of_array(_beside(table, labels), columns), unit=self._unit())
         X, ids = split_people(X, self.groups, ids)
         check_number_of_people(len(set(ids)))
+        if labels is not None:
+            _check_as_many(labels, len(ids))
+            check_one_label(len(set(ids)), len(set(zip(ids, labels.tolist(), strict=True))))
         refuse_split_people(ids, self.groups)
         if self.rows_per_group is None:
-            rows = Rows.of_people(*self._check_table(X), ids)
+            table, columns = self._check_table(X)
+            rows = Rows.of_people(_beside(table, labels), columns, ids)
         else:
+            if labels is not None:
+                labels = kept_rows(labels, ids, self.rows_per_group, Counter())
             X = kept_rows(X, ids, self.rows_per_group, Counter())
-            rows = Rows.of_array(*self._check_table(X))
+            table, columns = self._check_table(X)
+            rows = Rows.of_array(_beside(table, labels), columns)
         return replace(rows, unit=self._unit(are_given), mass=self._mass(are_given))
 
     def _check_table(self, table: Any, **options: Any) -> tuple[FloatArray, Columns]:

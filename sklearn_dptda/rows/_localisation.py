@@ -8,17 +8,19 @@ Proof: doc/theory/private_mixtures.md, "Localisation: why the width of the box h
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from sklearn_dptda._typing import FloatArray, IntArray
-from sklearn_dptda.rows._assignments import euclidean
-from sklearn_dptda.rows._moments import FitBudget
+from sklearn_dptda.rows._assignments import euclidean, in_norm, one_cell
+from sklearn_dptda.rows._moments import FitBudget, MomentWeights
 from sklearn_dptda.rows._rows import Rows
+
+Budget = TypeVar("Budget", bound=FitBudget)
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,43 @@ def outer(
     n_cells = np.arange(1, len(counts) + 1)
     kept = np.cumsum(counts) > np.maximum(least, _RULES.tail * sd * np.sqrt(n_cells))
     return 2.0 ** (-int(kept.argmax()) / per_octave) if kept.any() else math.nan
+
+
+def mean_in_ball(
+    rows: Rows,
+    centre: FloatArray,
+    radius: float,
+    budget: Budget,
+    weights: MomentWeights,
+    share: float,
+) -> tuple[FloatArray, float, float, Budget]:
+    """Mean of rows in a ball, its noise, the number of all, and what is left of the budget."""
+    reach = in_norm(radius, rows.n_features, budget.norm)
+    assign = one_cell(centre, reach, budget.norm)
+    moments = budget.release(rows, assign, 1, weights=weights, share=share)
+    n = float(moments.floored_counts[0])
+    mean = centre + reach * moments.shrunk_steps()[0]
+    return mean, reach * moments.sd_sum / n, n, budget.rest(share)
+
+
+def distances_beyond(
+    rows: Rows,
+    centre: FloatArray,
+    reach: float,
+    budget: Budget,
+    share: float,
+    per_octave: int,
+) -> tuple[Callable[[float], float], Budget]:
+    """From a number of rows to the distance that so many are beyond, and the rest of the budget."""
+    count = partial(of_distances, centre=centre, reach=reach, per_octave=per_octave)
+    counts, sd = budget.noisy_counts(rows.sum(count), 1, share)
+
+    def beyond(least: float) -> float:
+        part = outer(counts, sd, least, per_octave)
+        # All noise: the ball that was looked at.
+        return reach * (0.5 if math.isnan(part) else part)
+
+    return beyond, budget.rest(share)
 
 
 def _in_doubt(counts: FloatArray, sd: float, part: float) -> bool:

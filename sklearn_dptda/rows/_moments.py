@@ -341,6 +341,7 @@ class FitBudget(ABC):
         share: float,
         kind: CovarianceKind = None,
         soft: bool = False,
+        width: int | None = None,
     ) -> Moments:
         """Sum the contributions of all records exactly and add noise.
 
@@ -348,14 +349,15 @@ class FitBudget(ABC):
         row, the part of it that belongs there (1, or numbers whose sum over the iterator is at
         most 1), and its residual of norm at most one: functions of the row and of earlier
         releases. ``kind`` is that of second moments, None releasing none; with ``soft``, a row can
-        have parts in all cells.
+        have parts in all cells; ``width`` is that of residuals where it is not that of rows.
         """
-        second_moments = SecondMoments(kind, rows.n_features, self.norm)
+        width = rows.n_features if width is None else width
+        second_moments = SecondMoments(kind, width, self.norm)
         declared = weights.sensitivity(self.adjacency, self.norm)
         scale = self.scale(declared, share)
         lattice = FixedPoint.for_scale(_lattice_scale(scale, rows))
         contributions = _Contributions(assign, n_cells, weights.roots, second_moments, lattice)
-        low, high = rows.sum(contributions, contributions.width(rows.n_features))
+        low, high = rows.sum(contributions, contributions.width(width))
         # Rounding to the lattice adds at most one step to each number that a record can move.
         touched = n_cells if soft else 2
         # Tied second moments are sums over all the cells that a record touches.
@@ -370,7 +372,7 @@ class FitBudget(ABC):
         frobenius, trace = second_moments.noise(deviation / w2) if kind is not None else (0.0, 0.0)
         return Moments(
             counts=low[:, 0] / w0,
-            sums=low[:, 1:] / w1 if w1 else np.zeros((n_cells, rows.n_features)),
+            sums=low[:, 1:] / w1 if w1 else np.zeros((n_cells, width)),
             second_moments=second_moments.matrices(high / w2) if kind is not None else None,
             sd_count=deviation / w0,
             sd_sum=deviation / w1 if w1 else 0.0,
@@ -477,7 +479,8 @@ class _Contributions:
     def __call__(self, batch: FloatArray) -> tuple[IntArray, IntArray]:
         w0, w1, w2 = self.roots
         tied = self.second_moments.kind == "tied"
-        low = np.zeros((self.n_cells, 1 + batch.shape[1] if w1 else 1), dtype=np.int64)
+        d = self.second_moments.n_features
+        low = np.zeros((self.n_cells, 1 + d if w1 else 1), dtype=np.int64)
         high = np.zeros((1 if tied else self.n_cells, self.second_moments.width), dtype=np.int64)
         for cells, parts, u in self.assign(batch):
             part = np.broadcast_to(np.asarray(parts, dtype=float), len(batch))[:, None]
@@ -521,11 +524,11 @@ def release_outer_products(
     bits = most - math.ceil(math.log2(large) / 2)
     total = rows.sum(partial(_outer_products, residuals=residuals, bits=bits), width=d)
     upper = np.triu_indices(d, 1)
-    noise = np.zeros((d, d), dtype=np.int64)
-    noise[upper] = budget.draw(math.ldexp(off, 2 * bits), len(upper[0]))
-    noise += noise.T
-    noise[np.diag_indices(d)] = budget.draw(math.ldexp(on, 2 * bits), d)
-    return np.ldexp((total + noise).astype(float), -2 * bits)
+    noisy = np.zeros((d, d), dtype=np.int64)
+    noisy[upper] = total[upper] + budget.draw(math.ldexp(off, 2 * bits), len(upper[0]))
+    noisy += noisy.T
+    noisy[np.diag_indices(d)] = np.diag(total) + budget.draw(math.ldexp(on, 2 * bits), d)
+    return np.ldexp(noisy.astype(float), -2 * bits)
 
 
 def _outer_products(batch: FloatArray, residuals: Any, bits: int) -> IntArray:

@@ -25,6 +25,7 @@ from sklearn_dptda.utils._frames import (
 from sklearn_dptda.utils._people import (
     PeopleCounts,
     check_number_of_people,
+    check_one_label,
     split_people,
     without_column,
 )
@@ -95,12 +96,14 @@ def open_chunks(
     chunks: Chunks,
     check: Callable[[Any], object],
     coded: Callable[[Any], tuple[Any, Mapping[int, list[Any]]]] = as_given,
+    label: str | None = None,
 ) -> Rows:
     """Read chunks once, to refuse them before anything is paid, and return their rows.
 
     ``check`` sees the first chunk, or one without rows that is like it. ``coded`` makes of a chunk
-    a table of numbers, and public lists of what some of them stand for. A ValueError says that the
-    stream can be read only once, is empty, or has a chunk that is refused.
+    a table of numbers, and public lists of what some of them stand for. ``label`` is a column of
+    which each person has one value. A ValueError says that the stream can be read only once, is
+    empty, or has a chunk that is refused.
     """
     groups, most = estimator.groups, estimator.rows_per_group
     parts = parts_elsewhere(chunks)
@@ -125,6 +128,9 @@ def open_chunks(
         spread = {i: found for i, found in counts.items() if found[1] > 1}
         people, n_people = _People(groups, spread), len(counts)
         check_number_of_people(n_people)
+        if label is not None:
+            pairs = _surveyed(parts, partial(_count_people, groups=groups, label=label)).total
+            check_one_label(n_people, pairs.distinct())
     seen = _surveyed(parts, partial(_survey, coded=coded, people=people))
     header = seen.total
     if head is None:
@@ -170,10 +176,13 @@ class _People:
 _NOBODY = _People()
 
 
-def _count_people(chunk: Any, groups: str) -> Tally:
+def _count_people(chunk: Any, groups: str, label: str | None = None) -> Tally:
+    """Rows of each person, or of each pair of a person and a label."""
+
     def counted(chunk: Any) -> Tally:
-        _, ids = split_people(chunk, groups, None)
-        return Tally(len(ids), PeopleCounts.of(ids))
+        table, ids = split_people(chunk, groups, None)
+        pairs = ids if label is None else zip(ids, table[label].to_list(), strict=True)
+        return Tally(len(ids), PeopleCounts.of(pairs))
 
     return Tally.of(counted, chunk)
 

@@ -235,7 +235,7 @@ def parts_elsewhere(X: Any) -> Any:
 
     Objects with a method ``map_reduce`` do so themselves.
     """
-    if is_dask(X) or _are_delayed(X):
+    if of_dask(X):
         return DaskParts(X)
     return X if _has_map_reduce(X) else None
 
@@ -245,8 +245,9 @@ def _has_map_reduce(X: Any) -> bool:
     return callable(getattr(X, "map_reduce", None))
 
 
-def _are_delayed(X: Any) -> bool:
-    return isinstance(X, list | tuple) and len(X) > 0 and all(map(is_dask, X))
+def of_dask(X: Any) -> bool:
+    """Whether X is a collection of Dask, or a list of what is delayed."""
+    return is_dask(X) or (isinstance(X, list | tuple) and len(X) > 0 and all(map(is_dask, X)))
 
 
 class DaskParts:
@@ -271,7 +272,7 @@ class DaskParts:
 
     @cached_property
     def _parts(self) -> list[Any]:
-        return _delayed_parts(self._X)
+        return delayed_parts(self._X)
 
     def mapped(self, function: Callable[[Any], Any]) -> Any:
         """What is delayed in place of delayed tables: a list of a list, else one."""
@@ -298,12 +299,13 @@ class DaskParts:
 
 def whole_rows(X: Any) -> Any:
     """An array of Dask in chunks that hold all columns; frames do already."""
-    return X.rechunk({1: -1}) if hasattr(type(X), "rechunk") else X
+    return X.rechunk({1: -1}) if hasattr(type(X), "rechunk") and X.ndim == 2 else X
 
 
-def _delayed_parts(X: Any) -> list[Any]:
+def delayed_parts(X: Any) -> list[Any]:
+    """Parts of a collection of Dask, or of a list of them, each with all columns."""
     if isinstance(X, list | tuple):
-        return [part for each in X for part in _delayed_parts(each)]
+        return [part for each in X for part in delayed_parts(each)]
     if not hasattr(type(X), "to_delayed"):
         return [X]
     parts = whole_rows(X).to_delayed()

@@ -107,6 +107,15 @@ def check_number_of_people(n_people: int) -> None:
         )
 
 
+def check_one_label(n_people: int, n_pairs: int) -> None:
+    """Refuse people of whom somebody has rows of several labels, from the numbers of both."""
+    if n_pairs > n_people:
+        raise ValueError(
+            "y holds two labels of one person: with groups, a label is that of a person, and the "
+            "same for all of her rows."
+        )
+
+
 def refuse_split_people(ids: list[Any], column: str | None) -> None:
     """Refuse folds of a search, or of cross-validation, that divide the rows of a person.
 
@@ -162,7 +171,7 @@ class PeopleCounts:
     pieces: list[dict[Any, tuple[int, int]]]
 
     @classmethod
-    def of(cls, ids: list[Any]) -> Self:
+    def of(cls, ids: Iterable[Any]) -> Self:
         """Counts of one part."""
         return cls([{i: (n, 1) for i, n in Counter(ids).items()}])
 
@@ -173,12 +182,18 @@ class PeopleCounts:
 
     def total(self) -> Mapping[Any, tuple[int, int]]:
         """Rows and parts of each person."""
-        counts = self.pieces[0] if len(self.pieces) == 1 else _joined(self.pieces)
+        counts = _joined(self.pieces)
         check_ids(list(counts))
         return counts
 
+    def distinct(self) -> int:
+        """How many there are."""
+        return len(_joined(self.pieces))
+
 
 def _joined(pieces: list[dict[Any, tuple[int, int]]]) -> dict[Any, tuple[int, int]]:
+    if len(pieces) == 1:
+        return pieces[0]
     joined: dict[Any, tuple[int, int]] = {}
     for piece in pieces:
         for person, (n, parts) in piece.items():

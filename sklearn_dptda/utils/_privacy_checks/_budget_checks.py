@@ -15,7 +15,13 @@ from sklearn.utils import get_tags
 
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded
 from sklearn_dptda.privacy._guarantee import Charge
-from sklearn_dptda.privacy._release import as_arrays, release, releases_in_transform, state
+from sklearn_dptda.privacy._release import (
+    as_arrays,
+    protects_labels,
+    release,
+    releases_in_transform,
+    state,
+)
 from sklearn_dptda.privacy.neighbours import NeighbourPair
 from sklearn_dptda.utils._privacy_checks._check_tools import equal, refusal, watched_noise
 from sklearn_dptda.utils._privacy_checks._data_checks import CheckData
@@ -49,7 +55,8 @@ def check_each_release_is_paid_once(estimator: Any, data: CheckData) -> None:
 def check_cost_is_known_before_fit(estimator: Any, data: CheckData) -> None:
     """What an estimator says ahead of its first call is no less than what that pays."""
     private, accountant = _with_budget(estimator)
-    width = np.shape(data.X)[-1] if get_tags(private).privacy.input == "rows" else None
+    table = data.X[0] if protects_labels(private) else data.X
+    width = np.shape(table)[-1] if get_tags(private).privacy.input == "rows" else None
     method = get_tags(private).privacy.releases
     ahead = [guarantee for _, guarantee in private._releases_ahead(method, width)]
     release(private, data.X)

@@ -1,7 +1,7 @@
 """Inputs for the privacy checks, by the kind of input that an estimator takes."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ class CheckData:
     Attributes
     ----------
     X : object
-        A valid input.
+        A valid input: a pair of rows and labels where both are protected.
     larger : object
         The same with more records.
     canary : object
@@ -99,6 +99,41 @@ def _rows(adjacency: Adjacency, upper: float, sensitivity: float) -> CheckData:
         invalid=invalid,
         outside=outside,
         clipped=np.clip(outside, 0, 1),
+    )
+
+
+def _labelled(data: CheckData, adjacency: Adjacency) -> CheckData:
+    """The same rows with labels 0 and 1, each a function of its row."""
+
+    def pair(X: FloatArray) -> tuple[FloatArray, NDArray[np.intp]]:
+        return X, (X[:, 0] > 0.5).astype(np.intp)
+
+    X, y = pair(data.X)
+    neighbours = [
+        each._replace(first=pair(each.first), second=pair(each.second)) for each in data.neighbours
+    ]
+    if adjacency == "replace-one":
+        other = y.copy()
+        other[0] = 1 - other[0]
+        neighbours.append(NeighbourPair("another label", (X, y), (X, other)))
+    invalid = {name: (bad, np.zeros(5, dtype=int)) for name, bad in data.invalid.items()}
+    return replace(
+        data,
+        X=(X, y),
+        larger=pair(data.larger),
+        canary=pair(data.canary),
+        neighbours=neighbours,
+        invalid={
+            **invalid,
+            "no labels": (data.canary, None),
+            "a label that is no class": (X, _with(y, 3, CANARY)),
+            "a label that is missing": (X, _with(y, 3, np.nan)),
+            "too few labels": (data.canary, y[1:]),
+            "labels in a table": (data.canary, np.column_stack([y, y])),
+        },
+        extremes={name: pair(X) for name, X in data.extremes.items()},
+        outside=(data.outside, y),
+        clipped=(data.clipped, y),
     )
 
 
@@ -197,4 +232,5 @@ def make_check_data(
         )
     upper = 1.0 if upper is None else upper
     sensitivity = upper / 10 if sensitivity is None else sensitivity
-    return _MAKERS[tags.input](tags.adjacency, upper, sensitivity)
+    data = _MAKERS[tags.input](tags.adjacency, upper, sensitivity)
+    return _labelled(data, tags.adjacency) if tags.labels else data

@@ -1,0 +1,453 @@
+"""Linear discriminant analysis under differential privacy: the estimator, and how labels travel.
+
+A label is coded by a public list of classes and carried as a last column of its row, so that both
+are summed, and protected, together.
+Proof: doc/theory/private_discriminants.md, "A row and its label".
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, log_expit, log_softmax, softmax
+from sklearn.base import ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from sklearn_dptda._docs import fill_doc
+from sklearn_dptda._typing import Adjacency, FloatArray, RandomStateLike, RowBounds
+from sklearn_dptda.discriminant_analysis._noisy_discriminants import learn
+from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee, PrivacyLeakWarning
+from sklearn_dptda.privacy._warnings import warn_caller
+from sklearn_dptda.rows._estimator import PrivateRowsEstimator
+from sklearn_dptda.rows._methods import by_rows
+from sklearn_dptda.rows._moments import FitBudget
+from sklearn_dptda.rows._rows import Box, Rows
+from sklearn_dptda.rows._tables import open_chunks
+from sklearn_dptda.utils._frames import (
+    delayed_parts,
+    frame_library,
+    of_dask,
+    parts_elsewhere,
+    without_quotes,
+)
+from sklearn_dptda.utils._people import without_column
+
+# Name of the column that carries labels in frames.
+_LABEL = "label of the row"
+
+
+@fill_doc
+class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
+    """Linear discriminant analysis under differential privacy.
+
+    The record is a row together with its label, so that labels are protected as
+    well. From noisy moments: a ball that holds most rows, a covariance shrunk
+    by its noise, and means and weights of the classes in coordinates that the
+    covariance whitens. Where the noise hides the covariance, the result is the
+    nearest mean.
+
+    Parameters
+    ----------
+    classes : array-like, default=None
+        Public list of all labels. A label that is not in it is refused before
+        anything is paid. None takes the labels in ``y``, and warns: that a
+        class is there at all may tell of one person.
+    %(epsilon)s
+    delta : float, default=1e-6
+        Failure probability. 0: pure differential privacy, with Laplace noise;
+        otherwise Gaussian noise.
+    %(row_bounds)s
+    %(row_adjacency)s
+    %(row_groups)s
+    %(fit_accountant_and_random_state)s
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
+    means_ : ndarray of shape (n_classes, n_features)
+        Private means of the classes.
+    priors_ : ndarray of shape (n_classes,)
+        Private weights of the classes.
+    covariance_ : ndarray of shape (n_features, n_features)
+        Private covariance within classes.
+    coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) for two classes
+        Weights of the features.
+    intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
+        Intercepts.
+    %(bounds_of_rows)s
+    %(fit_guarantee_and_columns)s
+
+    See Also
+    --------
+    sklearn.discriminant_analysis.LinearDiscriminantAnalysis : Without privacy.
+    sklearn_dptda.features.SortedLifetimes : Few features of each cloud.
+
+    Notes
+    -----
+    .. rubric:: Privacy
+
+    One fit releases bounds, and means, weights and a covariance of the classes.
+    It is (``epsilon``, ``delta``)-differentially private for adding or removing
+    one row with its label, or for replacing both. :meth:`predict` of other rows
+    is post-processing; :meth:`score` on private rows is *not* private. There is
+    no ``partial_fit``: each call would pay.
+    %(privacy_of_groups)s
+
+    Give bounds that you know, however wide: a part of them that holds the rows
+    is looked for first.
+
+    References
+    ----------
+    Y.-X. Wang, "Revisiting differentially private linear regression", UAI 2018,
+    for the ridge; the ball, the shrinkage and the part of the box are added
+    here.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn_dptda.discriminant_analysis import DPLinearDiscriminantAnalysis
+    >>> X, y = load_iris(return_X_y=True)
+    >>> private = DPLinearDiscriminantAnalysis(
+    ...     [0, 1, 2], epsilon=3.0, bounds=([4, 2, 1, 0], [8, 5, 7, 3]), random_state=0
+    ... )
+    >>> private.fit(X, y).score(X, y) > 0.8
+    True
+    """
+
+    _parameter_constraints = {
+        **PrivateRowsEstimator._parameter_constraints,
+        "classes": ["array-like", None],
+    }
+
+    def __init__(
+        self,
+        classes: ArrayLike | None = None,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        bounds: RowBounds | None = None,
+        *,
+        bounds_share: float = 0.2,
+        adjacency: Adjacency = "add-remove",
+        groups: str | None = None,
+        rows_per_group: int | None = None,
+        unit: str = "one row",
+        accountant: PrivacyAccountant | None = None,
+        random_state: RandomStateLike = None,
+    ) -> None:
+        self.classes = classes
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.bounds_share = bounds_share
+        self.adjacency = adjacency
+        self.groups = groups
+        self.rows_per_group = rows_per_group
+        self.unit = unit
+        self.accountant = accountant
+        self.random_state = random_state
+
+    @fill_doc
+    def fit(self, X: ArrayLike, y: ArrayLike, *, groups: ArrayLike | None = None) -> Self:  # type: ignore[override]
+        """Pay, and learn from the rows and their labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or Dask array or data frame
+            Of Dask, counted where it is, as :meth:`fit_chunks` says.
+        y : array-like of shape (n_samples,)
+            Labels; of Dask where ``X`` is, in as many parts.
+        %(groups_of_fit)s
+
+        Returns
+        -------
+        self
+
+        %(refused_or_not_paid)s
+        """
+        if of_dask(y) or parts_elsewhere(X) is not None:
+            self._refuse_ids_of_parts(groups)
+            return self._fit_parts(_delayed_tables(X, y, self._public_classes()))
+        self._check_parameters()
+        codes, self._labels = self._coded(y)
+        for remark in self._pay_and_learn(self._rows_of(X, groups, codes)):
+            warn_caller(remark)
+        return self
+
+    @fill_doc
+    def fit_chunks(self, chunks: Iterable[Any] | Callable[[], Iterator[Any]]) -> Self:  # type: ignore[override]
+        """Pay, and learn from rows and labels that come in chunks.
+
+        Parameters
+        ----------
+        chunks : iterable of pairs (X, y), or callable that returns a new iterator of them
+            Tables and labels, which are read once to check them, and once for
+            each step. All passes must see the same rows.
+
+        Returns
+        -------
+        self
+
+        %(refused_or_not_paid)s
+        """
+        if isinstance(chunks, Iterator):
+            raise ValueError(
+                "chunks can be read only once, and every step reads them: pass a list of pairs, "
+                "an object with __iter__, or a function that returns a new iterator."
+            )
+        return self._fit_parts(partial(_labelled, chunks, self._public_classes()))
+
+    def _fit_parts(self, parts: Any) -> Self:
+        """Fit tables whose last column is the class."""
+        self._check_parameters()
+        self._check_people(self.groups is not None)
+        self._labels = self._public_classes()
+        rows = open_chunks(self, parts, self._check_labelled, self._coding(), label=_LABEL)
+        rows = replace(rows, unit=self._unit(), mass=self._mass())
+        for remark in self._pay_and_learn(rows):
+            warn_caller(remark)
+        return self
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.classes is not None:
+            self._public_classes()
+
+    def _public_classes(self) -> NDArray[Any]:
+        """The labels, sorted; chunks need them to be public."""
+        if self.classes is None:
+            raise ValueError(
+                "classes must be given for rows that come in parts: the list of all labels."
+            )
+        with without_quotes("classes"):
+            given = np.asarray(self.classes)
+            if given.ndim != 1:
+                raise ValueError("classes must be a list of labels.")
+            classes = np.unique(given)
+        if len(classes) < 2:
+            raise ValueError("classes must hold at least 2 labels.")
+        return classes
+
+    def _coded(self, y: Any) -> tuple[FloatArray, NDArray[Any]]:
+        """Numbers of the classes, and their labels."""
+        if y is None:
+            raise ValueError(
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y "
+                "is None."
+            )
+        with without_quotes("y"):
+            labels = column_or_1d(y, warn=True)
+            check_classification_targets(labels)
+        if self.classes is not None:
+            classes = self._public_classes()
+            return _codes(labels, classes), classes
+        classes = np.unique(labels)
+        if len(classes) < 2:
+            raise ValueError("y holds one class: at least 2 classes are needed.")
+        warn_caller(
+            f"{type(self).__name__} was given no classes: they are taken from y, which the privacy "
+            "guarantee does not cover. Pass the list of all labels that there may be.",
+            PrivacyLeakWarning,
+        )
+        return _codes(labels, classes), classes
+
+    def _check_labelled(self, table: Any) -> Any:
+        width = table.shape[1]
+        if frame_library(table) is not None:
+            return self._check_table(without_column(table, _LABEL), ensure_min_samples=0)
+        return self._check_table(table[:, : width - 1], ensure_min_samples=0)
+
+    def _public_bounds(self, n_features: int) -> tuple[FloatArray, FloatArray]:
+        d = getattr(self, "n_features_in_", n_features)
+        low, high = super()._public_bounds(d)
+        if n_features == d:
+            return low, high
+        # The last column is the class, from 0 on.
+        return np.append(low, 0.0), np.append(high, len(self._labels) - 1.0)
+
+    def _guarantee(self, finds_bounds: bool, unit: str) -> PrivacyGuarantee:
+        guarantee = super()._guarantee(finds_bounds, unit)
+        return replace(guarantee, public_parameters=self.classes is not None, labels=True)
+
+    def _release(
+        self, rows: Rows, guarantee: PrivacyGuarantee, seed: Any, public_seed: Any = None
+    ) -> list[str]:
+        remarks = super()._release(rows, guarantee, seed, public_seed)
+        low, high = self.bounds_
+        self.bounds_ = low[:-1], high[:-1]
+        return remarks
+
+    def _learn(self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box) -> None:
+        self.classes_ = self._labels
+        # Private bounds hold the rows as they are.
+        given, _ = self._public_bounds(self.n_features_in_)
+        narrow = not np.isnan(given).all()
+        found = learn(rows, len(self.classes_), budget, narrow=narrow)
+        found = found.moved(box.origin[:-1], box.unit[:-1])
+        self.means_, self.priors_, self.covariance_ = found.means, found.priors, found.covariance
+        coef, intercept = found.coef, found.intercept
+        if len(self.classes_) == 2:
+            coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
+        self.coef_, self.intercept_ = coef, intercept
+
+    def _released(self) -> str:
+        return "means, weights and a common covariance of the classes"
+
+    def _has_mixture(self) -> bool:
+        return False
+
+    @by_rows
+    def decision_function(self, X: ArrayLike) -> FloatArray:
+        """Scores of the classes: logarithms of their probabilities, up to a constant.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
+            For two classes that of the second, less that of the first.
+        """
+        scores: FloatArray = self._rows(X) @ self.coef_.T + self.intercept_
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    @by_rows
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Most likely class of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        scores = self.decision_function(X)
+        chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[chosen]
+
+    @by_rows
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
+        """Probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([expit(-scores), expit(scores)])
+        probabilities: FloatArray = softmax(scores, axis=1)
+        return probabilities
+
+    @by_rows
+    def predict_log_proba(self, X: ArrayLike) -> FloatArray:
+        """Logarithms of the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([log_expit(-scores), log_expit(scores)])
+        logarithms: FloatArray = log_softmax(scores, axis=1)
+        return logarithms
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Share of rows whose class is predicted: *not* private for private rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        float
+        """
+        if parts_elsewhere(X) is not None:
+            raise ValueError(
+                "score compares rows with labels in memory, and nothing is gathered in silence: "
+                "compute both first, or count what predict returns where the rows are."
+            )
+        return float(super().score(X, y, sample_weight))
+
+    @classmethod
+    def _parameters_for_checks(cls) -> dict[str, Any]:
+        return {"classes": [0, 1]}
+
+    def __sklearn_tags__(self) -> Tags:
+        """Say that labels are needed, and protected."""
+        tags = super().__sklearn_tags__()
+        tags.privacy.labels = True
+        tags.privacy.ragged = False
+        # At the usual epsilon a few hundred rows are hardly above the noise.
+        tags.classifier_tags.poor_score = True
+        return tags
+
+
+def _codes(labels: NDArray[Any], classes: NDArray[Any]) -> FloatArray:
+    """Numbers of classes; a label that is none of them is refused, and not quoted."""
+    numbers = {label: number for number, label in enumerate(classes.tolist())}
+    found, places = np.unique(labels, return_inverse=True)
+    codes = [numbers.get(label, -1) for label in found.tolist()]
+    if -1 in codes:
+        raise ValueError("y holds a label that classes, the public list of labels, does not name.")
+    coded: FloatArray = np.array(codes, dtype=float)[places.ravel()]
+    return coded
+
+
+def _with_labels(X: Any, y: Any, classes: NDArray[Any]) -> Any:
+    """A table whose last column is the class of each row."""
+    with without_quotes("y"):
+        labels = column_or_1d(y)
+    codes = _codes(labels, classes)
+    if len(codes) != len(X):
+        raise ValueError("a chunk has another number of labels than of rows.")
+    library = frame_library(X)
+    if library == "pandas":
+        return X.assign(**{_LABEL: codes})
+    if library == "polars":
+        return X.with_columns(**{_LABEL: codes})
+    return np.column_stack([X, codes])
+
+
+def _labelled(chunks: Any, classes: NDArray[Any]) -> Iterator[Any]:
+    for pair in chunks() if callable(chunks) else chunks:
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise ValueError("chunks must be pairs of rows and their labels: (X, y).")
+        X, y = pair
+        yield _with_labels(X, y, classes)
+
+
+def _delayed_tables(X: Any, y: Any, classes: NDArray[Any]) -> list[Any]:
+    """Delayed tables of the parts of X, each with the labels of its rows."""
+    from dask import delayed
+
+    if not (of_dask(X) and of_dask(y)):
+        raise ValueError(
+            "X and y must both be arrays, data frames or lists of delayed parts of Dask, in the "
+            "same parts."
+        )
+    tables, labels = delayed_parts(X), delayed_parts(y)
+    if len(tables) != len(labels):
+        raise ValueError("X and y must be in the same number of parts.")
+    join = delayed(_with_labels)
+    return [join(X, y, classes) for X, y in zip(tables, labels, strict=True)]

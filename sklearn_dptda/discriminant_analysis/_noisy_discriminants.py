@@ -1,0 +1,319 @@
+"""From rows with labels to a linear rule, by noisy moments.
+
+A choice of a part of the box; a mean and a ball about it; a covariance about that mean, shrunk by
+its noise; and counts and sums of the classes, in coordinates that the covariance whitens. All else
+is post-processing, and each stage is decided by public numbers and what earlier ones released.
+
+Proof: doc/theory/private_discriminants.md, "What is released".
+Proof: doc/theory/private_discriminants.md, "What is read off".
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from sklearn_dptda._typing import FloatArray, IntArray
+from sklearn_dptda.rows._assignments import (
+    Norm,
+    clip_norm,
+    hard_assignment,
+    in_norm,
+    row_products,
+)
+from sklearn_dptda.rows._localisation import distances_beyond, mean_in_ball
+from sklearn_dptda.rows._moments import (
+    FitBudget,
+    Moments,
+    MomentWeights,
+    entry_noise,
+    release_outer_products,
+)
+from sklearn_dptda.rows._rows import Rows
+
+
+@dataclass(frozen=True)
+class _Shares:
+    """Shares of what is left of the budget: pure losses add without squares."""
+
+    part_of_cube: float
+    mean: float
+    distances: float
+    covariance: float
+
+
+@dataclass(frozen=True)
+class _Rules:
+    """Public numbers, measured in doc/measured/classifiers.md."""
+
+    shares: dict[str, _Shares] = field(
+        default_factory=lambda: {
+            "l2": _Shares(part_of_cube=0.05, mean=0.08, distances=0.08, covariance=0.3),
+            "l1": _Shares(part_of_cube=0.05, mean=0.15, distances=0.1, covariance=0.35),
+        }
+    )
+    # Parts of the box at its lower ends, its middle and its upper ends, each by a root of two
+    # smaller than the last; rows that half of its width less is worth, as a share of all.
+    n_sizes: int = 9
+    worth: float = 0.05
+    most_stages: int = 3
+    # Shares of the rows that may lie outside of the next stage's ball, and of the ball into which
+    # rows are drawn for the covariance, at most.
+    outside: float = 0.05
+    drawn_in: float = 0.5
+    # Cells of an octave of distances.
+    per_octave: int = 4
+    # Ridge, in units of the largest eigenvalue that noise alone has.
+    ridge: float = 0.5
+    # Radius that whitened rows are drawn into, in their root mean square radii: the least, the
+    # most, and between them what makes the noise of a class mean so much of its sampling error.
+    radius: float = 0.6
+    largest_radius: float = 1.5
+    noise: float = 0.25
+    # Least variance within classes, of which the whitened rows have one, where noise is as large
+    # as the variance itself.
+    within: float = 0.5
+    # Least part of the differences between classes that is kept.
+    kept: float = 0.2
+    # Weights of classes are equal unless they differ by as many times what noise explains.
+    clear: float = 4.0
+
+
+_RULES = _Rules()
+# Squared weights of count and sum, of the mean of all rows and of the classes.
+_MEAN, _CLASSES = MomentWeights(0.1, 0.9), MomentWeights(0.05, 0.95)
+# Share of the largest eigenvalue that the others are raised by; divisors are at least the other.
+_LEAST_RIDGE, _TINY = 1e-6, 1e-300
+
+
+@dataclass(frozen=True)
+class Discriminants:
+    """Means and weights of the classes, the covariance within them, and a linear rule.
+
+    ``coef`` has shape (n_classes, d): the class of largest ``coef @ x + intercept`` wins.
+    """
+
+    means: FloatArray
+    priors: FloatArray
+    covariance: FloatArray
+    coef: FloatArray
+    intercept: FloatArray
+
+    def moved(self, origin: FloatArray, unit: FloatArray) -> "Discriminants":
+        """The same for ``origin + unit * x``."""
+        coef = self.coef / unit
+        return Discriminants(
+            means=origin + unit * self.means,
+            priors=self.priors,
+            covariance=np.outer(unit, unit) * self.covariance,
+            coef=coef,
+            intercept=self.intercept - coef @ origin,
+        )
+
+
+def learn(rows: Rows, n_classes: int, budget: FitBudget, *, narrow: bool) -> Discriminants:
+    """Spend all of the budget on rows of ``[-1, 1]**d``, whose last column is the class.
+
+    ``narrow`` looks for a part of the cube first.
+    """
+    d = rows.n_features - 1
+    shares = _RULES.shares[budget.norm]
+    features = rows.selected(list(range(d)))
+    middle, half = 0.0, 1.0
+    if narrow and math.isfinite(budget.total):
+        middle, half, budget = _part_of_cube(features, budget, shares.part_of_cube)
+        rows = rows.map(partial(_rescaled, middle=middle, half=half, d=d))
+        features = rows.selected(list(range(d)))
+    ball, budget = _ball(features, budget, shares)
+    whitening, budget = _whitening(features, ball, budget, shares.covariance)
+    radius = in_norm(_radius(whitening, ball.n / n_classes, budget), d, budget.norm)
+    moments = _class_moments(rows, whitening, radius, n_classes, budget)
+    found = _read_off(moments, whitening, radius)
+    return found.moved(np.full(d, middle), np.full(d, half))
+
+
+def _rescaled(part: FloatArray, middle: float, half: float, d: int) -> FloatArray:
+    inside = np.clip((part[:, :d] - middle) / half, -1.0, 1.0)
+    return np.column_stack([inside, part[:, d]])
+
+
+def _part_of_cube(rows: Rows, budget: FitBudget, share: float) -> tuple[float, float, FitBudget]:
+    """Middle and half width of a part of the cube that holds nearly all rows.
+
+    With few people this matters most: noise is relative to the width.
+    """
+    sizes = [math.sqrt(0.5) ** i for i in range(_RULES.n_sizes)]
+    # The ends of the cube are ends of its parts, to the last bit: many features are often zero.
+    parts = [ends for h in sizes for ends in ((-1.0, 2 * h - 1), (-h, h), (1 - 2 * h, 1.0))]
+    counts, _ = budget.noisy_counts(np.array([rows.n_rows]), 1, share / 5)
+    worth = max(round(_RULES.worth * float(counts[0])), 1)
+    outside = rows.sum(partial(_outside, parts=parts))
+    costs = [int(n) - worth * (i // 3) for i, n in enumerate(outside)]
+    low, high = parts[budget.choose(costs, 1, share * 4 / 5)]
+    return (low + high) / 2, (high - low) / 2, budget.rest(share)
+
+
+def _outside(part: FloatArray, parts: list[tuple[float, float]]) -> IntArray:
+    """How many rows lie beyond each part of the cube."""
+    least, most = part.min(axis=1), part.max(axis=1)
+    return np.array([np.sum((least < low) | (most > high)) for low, high in parts])
+
+
+@dataclass(frozen=True)
+class _Ball:
+    """Centre of the rows, their number, and the distance that so many of them are beyond."""
+
+    centre: FloatArray
+    n: float
+    beyond: Callable[[float], float]
+
+
+def _ball(rows: Rows, budget: FitBudget, shares: _Shares) -> tuple[_Ball, FitBudget]:
+    d = rows.n_features
+    centre, radius = np.zeros(d), d**0.5
+    for _ in range(_RULES.most_stages):
+        last = radius
+        centre, _, n, budget = mean_in_ball(rows, centre, last, budget, _MEAN, shares.mean)
+        beyond, budget = distances_beyond(
+            rows, centre, 2 * last, budget, shares.distances, _RULES.per_octave
+        )
+        radius = beyond(_RULES.outside * n)
+        if radius > last / 2:
+            break
+    return _Ball(centre, n, beyond), budget
+
+
+@dataclass(frozen=True)
+class _Whitening:
+    """Coordinates ``(x - centre) @ white`` of about unit variance, and back by ``colour``.
+
+    ``size`` is the root mean square radius of whitened rows, and ``largest`` bounds them all;
+    ``least`` is the least variance within classes.
+    """
+
+    centre: FloatArray
+    white: FloatArray
+    colour: FloatArray
+    size: float
+    largest: float
+    least: float
+
+
+def _whitening(
+    rows: Rows, ball: _Ball, budget: FitBudget, share: float
+) -> tuple[_Whitening, FitBudget]:
+    """Release a covariance about the ball's centre, and shrink it by its noise.
+
+    Towards a multiple of the unit matrix, by the part that noise explains of what it differs from
+    that: where all is noise nothing is whitened, and the nearest mean wins.
+    """
+    d = rows.n_features
+    off, on = map(budget.deviation, entry_noise(budget, share))
+    frobenius = math.sqrt(d * (d - 1) * off**2 + d * on**2)
+    drawn = _RULES.drawn_in * ball.n if frobenius > 0 else 0.0
+    radius = in_norm(ball.beyond(drawn), d, budget.norm)
+    drawn_in = partial(_drawn_in, centre=ball.centre, radius=radius, norm=budget.norm)
+    unit = radius**2 / max(ball.n, 1.0)
+    covariance = unit * release_outer_products(rows, drawn_in, budget, share)
+    edge, squared_noise = 2 * unit * off * math.sqrt(d), (unit * frobenius) ** 2
+    variance = max(float(np.trace(covariance)) / d, edge / d, _TINY)
+    deviation = covariance - variance * np.eye(d)
+    kept = 1 - min(squared_noise / max(float((deviation**2).sum()), _TINY), 1.0)
+    values, vectors = np.linalg.eigh(variance * np.eye(d) + kept * deviation)
+    ridge = max(_RULES.ridge * kept * edge - max(values[0], 0.0), 0.0)
+    values = np.maximum(values, 0.0)
+    scale = 1 / np.sqrt(values + ridge + _LEAST_RIDGE * values[-1] + _TINY)
+    whitening = _Whitening(
+        centre=ball.centre,
+        white=vectors * scale,
+        colour=(vectors / scale).T,
+        size=max(float((values * scale**2).sum()), 1.0) ** 0.5,
+        largest=2 * d**0.5 * float(scale.max()),
+        least=_RULES.within * min(edge / variance, 1.0) + _LEAST_RIDGE,
+    )
+    return whitening, budget.rest(share)
+
+
+def _drawn_in(part: FloatArray, centre: FloatArray, radius: float, norm: Norm) -> FloatArray:
+    return clip_norm(part - centre, radius, norm)
+
+
+def _radius(whitening: _Whitening, n_of_class: float, budget: FitBudget) -> float:
+    """Radius that whitened rows are drawn into; without noise, one that holds them all."""
+    d = len(whitening.centre)
+    noise = budget.deviation(budget.scale_of_counts(1, 1.0)) * in_norm(1.0, d, budget.norm)
+    if noise == 0:
+        return whitening.largest
+    least, most = _RULES.radius * whitening.size, _RULES.largest_radius * whitening.size
+    return min(max(_RULES.noise * math.sqrt(max(n_of_class, 1.0)) / noise, least), most)
+
+
+def _class_moments(
+    rows: Rows, whitening: _Whitening, radius: float, n_classes: int, budget: FitBudget
+) -> Moments:
+    """Counts and sums of the classes, of whitened rows drawn into a ball."""
+    d = rows.n_features - 1
+    residuals = partial(
+        _whitened_residuals,
+        centre=whitening.centre,
+        white=whitening.white,
+        radius=radius,
+        norm=budget.norm,
+    )
+    assign = hard_assignment(partial(_class_of, n_classes=n_classes), residuals)
+    return budget.release(rows, assign, n_classes, weights=_CLASSES, share=1.0, width=d)
+
+
+def _class_of(part: FloatArray, n_classes: int) -> IntArray:
+    return np.rint((part[:, -1] + 1) / 2 * (n_classes - 1)).astype(np.intp)
+
+
+def _whitened_residuals(
+    part: FloatArray,
+    cells: IntArray,
+    centre: FloatArray,
+    white: FloatArray,
+    radius: float,
+    norm: Norm,
+) -> FloatArray:
+    # Not a matrix product, which may round a row otherwise beside other rows.
+    moved = part[:, :-1] - centre
+    columns = [row_products(moved, column) for column in white.T]
+    return clip_norm(np.column_stack(columns), radius, norm)
+
+
+def _read_off(moments: Moments, whitening: _Whitening, radius: float) -> Discriminants:
+    """Means, weights and a linear rule from noisy moments: post-processing."""
+    k, d = moments.sums.shape
+    counts = moments.floored_counts
+    means = radius * moments.sums / counts[:, None]
+    noise = (radius * moments.sd_sum / counts) ** 2
+    # Weights are shrunk to equal ones by what noise explains, and so are means to their mean, by
+    # one factor: directions are kept.
+    priors = counts / counts.sum()
+    away = priors - 1 / k
+    explained = k * (moments.sd_count / counts.sum()) ** 2
+    priors = (
+        1 / k + max(1 - _RULES.clear * explained / max(float((away**2).sum()), _TINY), 0.0) * away
+    )
+    middle = priors @ means
+    away = means - middle
+    explained = d * float(priors @ noise)
+    spread = max(float(priors @ (away**2).sum(axis=1)), _TINY)
+    means = middle + max(1 - explained / spread, _RULES.kept) * away
+    between = (means - middle).T @ ((means - middle) * priors[:, None])
+    values, vectors = np.linalg.eigh(np.eye(d) - between)
+    values = np.maximum(values, whitening.least)
+    coef = means @ (vectors / values) @ vectors.T
+    intercept = np.log(priors) - 0.5 * (coef * means).sum(axis=1)
+    within = (vectors * values) @ vectors.T
+    coef = coef @ whitening.white.T
+    return Discriminants(
+        means=whitening.centre + means @ whitening.colour,
+        priors=priors,
+        covariance=whitening.colour.T @ within @ whitening.colour,
+        coef=coef,
+        intercept=intercept - coef @ whitening.centre,
+    )

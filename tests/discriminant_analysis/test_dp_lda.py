@@ -1,0 +1,457 @@
+"""Private discriminants: exact without noise, what they cost, what they find, what is refused."""
+
+import math
+import pickle
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sklearn_dptda.decomposition import PrivatePCA
+from sklearn_dptda.discriminant_analysis import DPLinearDiscriminantAnalysis, _noisy_discriminants
+from sklearn_dptda.model_selection import pipeline_guarantee
+from sklearn_dptda.privacy import (
+    NoiseSource,
+    PrivacyAccountant,
+    PrivacyBudgetExceeded,
+    PrivacyLeakWarning,
+    audit_epsilon,
+    gaussian_mu,
+)
+from tests._exact_losses import losses
+from tests._reach import LaplaceBudget, Rows
+
+BOX = (-1.0, 1.0)
+
+
+def table(n=300, k=3, d=2, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, k, n)
+    centres = np.random.default_rng(9).uniform(-0.6, 0.6, (k, d))
+    return np.clip(centres[y] + 0.12 * rng.normal(size=(n, d)), -1, 1), y
+
+
+def private(k=3, epsilon=1.0, delta=1e-6, bounds=BOX, **options):
+    return DPLinearDiscriminantAnalysis(range(k), epsilon, delta, bounds, **options)
+
+
+# Without noise.
+
+
+@pytest.mark.parametrize("delta", [1e-6, 0.0])
+@pytest.mark.parametrize("bounds", [BOX, ([-1, -9], [5, 3]), None])
+@pytest.mark.parametrize("k", [2, 3])
+def test_without_noise_it_is_linear_discriminant_analysis(delta, bounds, k):
+    X, y = table(2000, k)
+    found = private(k, math.inf, delta, bounds).fit(X, y)
+    exact = LinearDiscriminantAnalysis(solver="lsqr").fit(X, y)
+    assert (found.predict(X) == exact.predict(X)).mean() >= 0.998
+    assert found.predict_proba(X) == pytest.approx(exact.predict_proba(X), abs=0.02)
+    assert found.means_ == pytest.approx(exact.means_, abs=1e-3)
+    assert found.priors_ == pytest.approx(exact.priors_, abs=1e-6)
+    assert found.covariance_ == pytest.approx(exact.covariance_, rel=0.02, abs=1e-4)
+    assert found.coef_.shape == exact.coef_.shape
+    assert found.intercept_.shape == exact.intercept_.shape
+
+
+def test_scores_are_one_law():
+    X, y = table()
+    found = private(epsilon=9.0, random_state=0).fit(X, y)
+    scores, law = found.decision_function(X), found.predict_proba(X)
+    assert law.sum(axis=1) == pytest.approx(1)
+    assert np.log(law) == pytest.approx(found.predict_log_proba(X))
+    assert (law.argmax(axis=1) == scores.argmax(axis=1)).all()
+    assert (found.classes_[law.argmax(axis=1)] == found.predict(X)).all()
+    assert found.score(X, y) == (found.predict(X) == y).mean() > 0.6
+
+
+def test_labels_may_be_text_and_many():
+    X, y = table(5000, 40, 3)
+    names = np.array([f"class {i:02d}" for i in range(40)])
+    numbers = private(40, math.inf).fit(X, y)
+    found = DPLinearDiscriminantAnalysis(names, math.inf, bounds=BOX).fit(X, names[y])
+    assert (found.predict(X) == names[numbers.predict(X)]).all()
+    assert np.allclose(found.means_, [X[y == i].mean(axis=0) for i in range(40)], atol=1e-3)
+
+
+# What it finds.
+
+
+@pytest.mark.parametrize(
+    ("n", "epsilon", "delta", "least"),
+    [(300, 1.0, 1e-6, 0.95), (1000, 0.5, 1e-6, 0.97), (1000, 1.0, 0.0, 0.97)],
+)
+def test_far_classes_are_told_apart(n, epsilon, delta, least):
+    scores = []
+    for seed in range(20):
+        X, y = table(n, 2, seed=seed)
+        found = private(2, epsilon, delta, random_state=seed).fit(X, y)
+        scores.append(found.score(*table(1000, 2, seed=100)))
+    assert np.median(scores) >= least
+
+
+def test_a_wide_box_hardly_matters():
+    X, y = table(2000, 2)
+    for bounds in (BOX, (-10, 10), (-1, 30), None):
+        assert private(2, 2.0, bounds=bounds, random_state=0).fit(X, y).score(X, y) > 0.95
+
+
+@pytest.mark.parametrize("delta", [1e-6, 0.0])
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, math.inf])
+@pytest.mark.parametrize(
+    "X", [np.zeros((50, 3)), np.tile([1.0, -1.0, 1.0], (50, 1)), np.array([[0.3, 0.4, 0.5]])]
+)
+def test_odd_tables_are_no_special_case(X, epsilon, delta):
+    y = np.zeros(len(X), dtype=int)
+    found = private(3, epsilon, delta, random_state=0).fit(X, y)
+    for name in ("means_", "priors_", "covariance_", "coef_", "intercept_"):
+        assert np.isfinite(getattr(found, name)).all(), name
+    assert (found.priors_ > 0).all() and found.priors_.sum() == pytest.approx(1)
+    assert (np.linalg.eigvalsh(found.covariance_) >= 0).all()
+
+
+# What it costs.
+
+KINDS = [
+    private(),
+    private(delta=0.0),
+    private(bounds=None),
+    private(delta=0.0, bounds=None),
+    private(k=2, bounds=(-4, 2)),
+]
+
+
+def lost(estimator, first, second, monkeypatch):
+    """Loss of one pair of tables, in parts of what is promised."""
+    found = losses(estimator, first, second, monkeypatch)
+    if estimator.delta:
+        return math.sqrt(found["gaussian"]) / gaussian_mu(estimator.epsilon, estimator.delta)
+    return found["laplace"] / estimator.epsilon
+
+
+def neighbours(adjacency, k, seed):
+    """Tables with a row at a corner and its label, and with another, or without it."""
+    rng = np.random.default_rng(seed)
+    X, y = table(12, k, seed=seed)
+    row, other = rng.choice([-1.0, 1.0], (2, 1, 2))
+    first = np.vstack([X, row]), np.append(y, 0)
+    if adjacency == "add-remove":
+        return first, (X, y)
+    # The label alone, the row alone, or both.
+    kind = seed % 3
+    second = np.vstack([X, other if kind else row]), np.append(y, 0 if kind == 1 else k - 1)
+    return first, second
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("estimator", KINDS, ids=lambda one: f"{one.bounds}-{one.delta:g}")
+def test_exact_losses_are_at_most_what_is_promised(estimator, adjacency, monkeypatch):
+    k = len(estimator.classes)
+    worst = 0.0
+    for seed in range(9):
+        one = clone(estimator).set_params(adjacency=adjacency, random_state=seed)
+        worst = max(worst, lost(one, *neighbours(adjacency, k, seed), monkeypatch))
+    assert 0.1 < worst <= 1 + 1e-9
+
+
+def people(adjacency, seed):
+    """Tables with a person of up to 300 rows, and with another, or without her."""
+    rng = np.random.default_rng(seed)
+    X, y = table(12, 3, seed=seed)
+    ids = [f"person {i}" for i in range(12)]
+    tables = []
+    for label in rng.permutation(3)[:2]:
+        n = int(min(1 + 3 * rng.pareto(0.6), 300))
+        rows = np.tile(rng.choice([-1.0, 1.0], (1, 2)), (n, 1))
+        frame = pd.DataFrame(np.vstack([X, rows]), columns=["x", "y"])
+        frame["id"] = [*ids, *(["somebody"] * n)]
+        tables.append((frame, np.append(y, np.full(n, label))))
+    if adjacency == "add-remove":
+        frame, labels = tables[0]
+        tables[1] = frame[:12], labels[:12]
+    return tables
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("delta", [1e-6, 0.0])
+def test_exact_losses_of_people(delta, adjacency, monkeypatch):
+    worst = 0.0
+    for seed in range(6):
+        one = private(delta=delta, groups="id", adjacency=adjacency, random_state=seed)
+        worst = max(worst, lost(one, *people(adjacency, seed), monkeypatch))
+    assert 0.1 < worst <= 1 + 1e-9
+
+
+def _not_drawn_in(part, centre, radius, norm):
+    """A broken twin: rows outside of the ball count in full."""
+    return (part - centre) / radius
+
+
+def _whitened_alone(part, cells, centre, white, radius, norm):
+    """A broken twin of the last step."""
+    return (part[:, :-1] - centre) @ white / radius
+
+
+def _counted_twice(part, parts):
+    """A broken twin: a row outside adds two to a cost."""
+    return 2 * honest_outside(part, parts)
+
+
+honest_outside = _noisy_discriminants._outside
+TWINS = {
+    "_drawn_in": _not_drawn_in,
+    "_whitened_residuals": _whitened_alone,
+    "_outside": _counted_twice,
+}
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_broken_twins_are_seen(name, monkeypatch):
+    monkeypatch.setattr(_noisy_discriminants, name, TWINS[name])
+    worst, choices = 0.0, 0.0
+    for seed in range(12):
+        # Rows far from all others, which only what is enforced keeps in bounds.
+        X, y = 0.02 * table(40, 2, seed=seed)[0], np.zeros(40, dtype=int)
+        first = np.vstack([X, [[1.0, 1.0]]]), np.append(y, 1)
+        one = private(2, 40.0, 0.0, bounds=(-1.0, 1.0), random_state=seed)
+        found = losses(one, first, (X, y), monkeypatch)
+        worst, choices = max(worst, found["laplace"] / 40), max(choices, found["choice"])
+    share = 0.05 * 4 / 5 * 40.0
+    assert choices > 1.5 * share if name == "_outside" else worst > 1.5
+
+
+def last_step(data, random_state, factor=1.0):
+    """Sums of the classes at epsilon = 1, or with a factor less noise."""
+    rows = Rows.of_array(np.column_stack([data[0], 2.0 * data[1] - 1.0]))
+    budget = LaplaceBudget(factor, "add-remove", NoiseSource(random_state))
+    plain = _noisy_discriminants._Whitening(np.zeros(2), np.eye(2), np.eye(2), 1.0, 2.0, 0.5)
+    return _noisy_discriminants._class_moments(rows, plain, 2.0, 2, budget).sums
+
+
+def test_an_audit_of_the_last_step_sees_noise_that_is_missing():
+    # One more row at a corner and its label; 1,000 runs a side, false alarms below 1e-6. An audit
+    # of a whole fit sees little: the steps before are exact here.
+    y = np.zeros(21, dtype=int)
+    y[20] = 1
+    X = np.vstack([np.zeros((20, 2)), [[1.0, 1.0]]])
+    options = {
+        "n_runs": 1000,
+        "confidence": 1 - 1e-6,
+        "random_state": 0,
+        "event": lambda sums: sums[1].sum() > 0.5,
+    }
+    sides = (X, y), (X[:20], y[:20])
+    assert not audit_epsilon(last_step, *sides, **options).refutes(1.0)
+    assert audit_epsilon(partial(last_step, factor=5.0), *sides, **options).refutes(1.0)
+
+
+def test_one_payment_for_rows_and_labels():
+    X, y = table()
+    with PrivacyAccountant(1.0, 1e-6) as accountant:
+        found = private().fit(X, y)
+        with pytest.raises(PrivacyBudgetExceeded):
+            private().fit(X, y)
+    (spend,) = accountant.spends()
+    assert spend.what.endswith("means, weights and a common covariance of the classes")
+    text = str(found.privacy_guarantee_)
+    assert "adding or removing one row with its label" in text
+    replaced = private(adjacency="replace-one", unit="one cloud").fit(X, y).privacy_guarantee_
+    assert "replacing one cloud with its label" in str(replaced)
+
+
+def test_nothing_of_the_rows_is_kept():
+    X, y = table()
+    X[7] = 0.7364528190183746
+    kept = pickle.dumps(private(random_state=0).fit(X, y))
+    assert X[7, :1].tobytes() not in kept and y.tobytes() not in kept
+    assert len(kept) < len(pickle.dumps(X))
+
+
+# Wherever the rows are.
+
+
+def same(one, other):
+    names = ("means_", "priors_", "covariance_", "coef_", "intercept_")
+    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
+
+
+@pytest.mark.parametrize("bounds", [BOX, None])
+def test_order_and_chunks_change_nothing(bounds):
+    X, y = table(2000)
+    model = private(bounds=bounds, random_state=0)
+    whole = clone(model).fit(X, y)
+    chunks = [(X[:500], y[:500]), (X[500:501], y[500:501]), (X[:0], y[:0]), (X[501:], y[501:])]
+    assert same(whole, clone(model).fit(X[::-1], y[::-1]))
+    assert same(whole, clone(model).fit_chunks(chunks))
+    assert same(whole, clone(model).fit_chunks(lambda: iter(chunks)))
+    frames = [(pd.DataFrame(A, columns=["a", "b"]), b) for A, b in chunks]
+    named = clone(model).fit_chunks(frames)
+    assert same(whole, named) and named.feature_names_in_.tolist() == ["a", "b"]
+
+
+def test_dask():
+    dask = pytest.importorskip("dask")
+    array = pytest.importorskip("dask.array")
+    frame = pytest.importorskip("dask.dataframe")
+    X, y = table(2000)
+    model = private(random_state=0)
+    whole = clone(model).fit(X, y)
+    pairs = {
+        "arrays": (array.from_array(X, chunks=(600, 1)), array.from_array(y, chunks=600)),
+        "delayed": ([dask.delayed(X[:700]), dask.delayed(X[700:])], [y[:700], y[700:]]),
+        "frames": (
+            frame.from_pandas(pd.DataFrame(X, columns=["a", "b"]), npartitions=3),
+            frame.from_pandas(pd.Series(y), npartitions=3),
+        ),
+    }
+    pairs["delayed"] = pairs["delayed"][0], [dask.delayed(part) for part in pairs["delayed"][1]]
+    for name, (elsewhere, labels) in pairs.items():
+        found = clone(model).fit(elsewhere, labels)
+        assert same(whole, found), name
+        for method in ("predict", "predict_proba", "predict_log_proba", "decision_function"):
+            lazy = getattr(found, method)(elsewhere)
+            parts = dask.compute(*lazy) if isinstance(lazy, list) else [lazy.compute()]
+            here = X if name != "frames" else pd.DataFrame(X, columns=["a", "b"])
+            assert np.allclose(np.concatenate(parts), getattr(found, method)(here)), method
+        with pytest.raises(ValueError, match="score compares rows with labels in memory"):
+            found.score(elsewhere, labels)
+    with PrivacyAccountant(9.0, 1e-3) as accountant:
+        for X_, y_ in ((pairs["arrays"][0], y), (X, pairs["arrays"][1])):
+            with pytest.raises(ValueError, match="X and y must both be"):
+                clone(model).fit(X_, y_)
+        with pytest.raises(ValueError, match="same number of parts"):
+            clone(model).fit(pairs["arrays"][0], array.from_array(y))
+    assert len(accountant) == 0
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_people(library):
+    frames = pytest.importorskip(library)
+    X, y = table(200)
+    ids = [f"person {i:03d}" for i in range(200)]
+    chosen = np.r_[np.arange(200), np.arange(50).repeat(20)]
+    columns = {"a": X[chosen, 0], "id": [ids[i] for i in chosen], "b": X[chosen, 1]}
+    frame = frames.DataFrame(columns)
+    model = private(random_state=0, epsilon=9.0)
+    by_column = clone(model).set_params(groups="id").fit(frame, y[chosen])
+    assert "all rows of one person, by 'id', with their labels" in str(by_column.privacy_guarantee_)
+    # Copies of a row change nothing: each person weighs the same.
+    assert same(by_column, clone(model).fit(X, y, groups=ids))
+    assert same(by_column, clone(model).fit(X[chosen], y[chosen], groups=columns["id"]))
+    parts = [(frame[:300], y[chosen][:300]), (frame[300:], y[chosen][300:])]
+    assert same(by_column, clone(model).set_params(groups="id").fit_chunks(parts))
+    first = clone(model).set_params(groups="id", rows_per_group=1).fit(frame, y[chosen])
+    assert same(first, clone(model).fit(X, y))
+    assert len(by_column.predict(frame)) == len(chosen)
+
+
+@pytest.mark.filterwarnings("ignore:.*lie beyond")
+def test_pipelines_and_searches():
+    X, y = table(400)
+    model = make_pipeline(
+        FunctionTransformer(),
+        PrivatePCA(2, 1.0, bounds=BOX, random_state=0),
+        private(bounds=(-2, 2), random_state=0),
+    ).fit(X, y)
+    guarantee = pipeline_guarantee(model)
+    assert guarantee.epsilon == 2.0 and "labels" not in guarantee.released
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(id=np.arange(400) // 2)
+    labels = np.repeat(y[::2], 2)
+    search = GridSearchCV(
+        private(groups="id", random_state=0), {"epsilon": [0.5, 2.0]}, cv=GroupKFold(3)
+    )
+    assert search.fit(frame, labels, groups=frame["id"]).best_score_ > 0.2
+
+
+# Mistakes.
+
+SECRET = "label 73645"
+X, Y = table(40)
+IDS = [f"person {i % 20}" for i in range(40)]
+MISTAKES = {
+    "no class": (
+        lambda: private().fit(X, np.where(np.arange(40) == 3, SECRET, "0")),
+        "classes, the public list",
+    ),
+    "missing": (lambda: private().fit(X, [math.nan, *Y[1:]]), "NaN"),
+    "none": (lambda: private().fit(X, None), "requires y"),
+    "too few": (lambda: private().fit(X, Y[1:]), "40 in X, 39 in y"),
+    "a table of labels": (lambda: private().fit(X, np.column_stack([Y, Y])), "1d array"),
+    "numbers": (lambda: private().fit(X, Y + 0.5), "Unknown label type"),
+    "one class": (lambda: private(1).fit(X, 0 * Y), "at least 2 labels"),
+    "classes in a table": (lambda: DPLinearDiscriminantAnalysis([[0, 1]]).fit(X, Y), "classes"),
+    "chunks without classes": (
+        lambda: DPLinearDiscriminantAnalysis(bounds=BOX).fit_chunks([(X, Y)]),
+        "classes must be given",
+    ),
+    "chunks once": (lambda: private().fit_chunks(iter([(X, Y)])), "read only once"),
+    "chunks of tables": (lambda: private().fit_chunks([X]), "pairs"),
+    "a chunk with few labels": (lambda: private().fit_chunks([(X, Y[1:])]), "another number"),
+    "a chunk of another class": (lambda: private().fit_chunks([(X, Y + 1)]), "public list"),
+    "two labels of one person": (lambda: private().fit(X, Y, groups=IDS), "two labels of one"),
+    "two labels in a column": (
+        lambda: private(groups="id").fit(pd.DataFrame({"a": X[:, 0], "id": IDS}), Y),
+        "two labels of one",
+    ),
+    "two labels in chunks": (
+        lambda: private(groups="id").fit_chunks(
+            [
+                (pd.DataFrame({"a": X[part, 0], "id": np.array(IDS)[part]}), Y[part])
+                for part in (slice(20), slice(20, 40))
+            ]
+        ),
+        "two labels of one",
+    ),
+    "too few ids": (lambda: private().fit(X, Y, groups=IDS[1:]), "groups has 39 entries"),
+    "few labels of people": (
+        lambda: private(rows_per_group=1).fit(X, Y[1:], groups=IDS),
+        "40 in X, 39 in y",
+    ),
+    "one person": (lambda: private().fit(X, 0 * Y, groups=["a"] * 40), "at least 2 people"),
+    "a sum over parts": (lambda: private().fit(Parts(), Y), "X and y must both be"),
+}
+
+
+class Parts:
+    def map_reduce(self, function):
+        raise AssertionError("read")
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_cost_nothing_and_quote_nobody(mistake):
+    call, message = MISTAKES[mistake]
+    with (
+        PrivacyAccountant(10.0, 1e-3) as accountant,
+        pytest.raises(ValueError, match=message) as caught,
+    ):
+        call()
+    assert len(accountant) == 0
+    assert not any(word in str(caught.value) for word in ("73645", "person 0", "person 1"))
+
+
+def test_classes_of_the_labels_are_warned_of():
+    X, y = load_iris(return_X_y=True)
+    model = DPLinearDiscriminantAnalysis(epsilon=9.0, bounds=(0, 9), random_state=0)
+    with pytest.warns(PrivacyLeakWarning, match="taken from y"):
+        model.fit(X, y)
+    assert not model.privacy_guarantee_.public_parameters
+    assert model.classes_.tolist() == [0, 1, 2]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn_dptda.privacy.PrivacyLeakWarning")
+@parametrize_with_checks(
+    [
+        DPLinearDiscriminantAnalysis(epsilon=10.0, bounds=(-300, 300)),
+        DPLinearDiscriminantAnalysis(epsilon=100.0, delta=0.0),
+    ]
+)
+def test_scikit_learn(estimator, check):
+    check(estimator)

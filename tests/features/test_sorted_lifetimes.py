@@ -1,0 +1,50 @@
+"""The longest lifetimes, sorted."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from sklearn_dptda import DiagramFeatures
+from sklearn_dptda.features import SortedLifetimes
+
+DIAGRAMS = [np.array([[0.0, 2.0], [0.5, 1.0], [1.0, 1.25]]), np.empty((0, 2)), np.array([[0, 9.0]])]
+
+
+@pytest.mark.parametrize("upper", [None, 2.0, 0.5])
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_lifetimes_fall_and_lie_in_the_unit_interval(k, upper):
+    made = SortedLifetimes(k, upper=upper).fit_transform(DIAGRAMS)
+    assert made.shape == (3, k) and (np.diff(made, axis=1) <= 0).all()
+    exact = np.zeros((3, 5))
+    exact[0, :3], exact[2, 0] = (2.0, 0.5, 0.25), 9.0
+    assert np.array_equal(made, np.clip(exact[:, :k] / (upper or 1.0), 0, 1))
+
+
+def test_features_take_the_width_of_their_range():
+    made = DiagramFeatures(SortedLifetimes(2), value_range=(0.5, 2.5)).fit(DIAGRAMS)
+    # Points are clipped to the range: from (0, 2) only (0.5, 2) is left.
+    assert made.transform(DIAGRAMS).tolist() == [[0.75, 0.25], [0, 0], [1, 0]]
+    assert made.get_feature_names_out().tolist() == ["H0_sortedlifetimes0", "H0_sortedlifetimes1"]
+    given = DiagramFeatures(SortedLifetimes(1, upper=4.0), value_range=(0, 2)).fit(DIAGRAMS)
+    assert given.transform(DIAGRAMS).ravel().tolist() == [0.5, 0, 0.5]
+
+
+def test_nothing_is_learnt():
+    step = SortedLifetimes(2)
+    assert vars(step.fit(DIAGRAMS)) == vars(clone(step))
+
+
+def test_infinite_deaths_are_of_the_cap():
+    assert SortedLifetimes(1).fit_transform([np.array([[0.2, np.inf]])]).tolist() == [[1.0]]
+
+
+@pytest.mark.parametrize(("name", "value"), [("n_lifetimes", 0), ("upper", 0.0), ("upper", "a")])
+def test_wrong_parameters_are_named(name, value):
+    with pytest.raises(ValueError, match=name):
+        SortedLifetimes(**{name: value}).fit(DIAGRAMS)
+
+
+@pytest.mark.parametrize("wrong", [[np.zeros((3, 3))], [["a"]], 3])
+def test_what_is_no_diagram_is_refused(wrong):
+    with pytest.raises((ValueError, TypeError)):
+        SortedLifetimes().fit_transform(wrong)

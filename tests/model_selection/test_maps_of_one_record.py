@@ -1,0 +1,189 @@
+"""Steps that treat each cloud by itself, so that a cloud is a record of what follows."""
+
+import warnings
+from copy import deepcopy
+
+import numpy as np
+import pytest
+from gudhi import representations
+from gudhi.point_cloud.timedelay import TimeDelayEmbedding
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from sklearn_dptda import CubicalPersistence, DiagramFeatures, DTMFiltration
+from sklearn_dptda.cluster import DPLloyd
+from sklearn_dptda.datasets import make_loops
+from sklearn_dptda.discriminant_analysis import DPLinearDiscriminantAnalysis
+from sklearn_dptda.features import SortedLifetimes
+from sklearn_dptda.model_selection import pipeline_guarantee
+from sklearn_dptda.privacy import PrivacyLeakWarning
+from sklearn_dptda.privacy._estimator import _OF_ONE_SAMPLE, _RANGES, learns
+
+gudhi_sklearn = pytest.importorskip("gudhi.sklearn")
+CLOUDS, LABELS = make_loops(40, 60, random_state=0)
+
+
+def diagrams(seed, n):
+    rng = np.random.default_rng(seed)
+    births = [rng.uniform(0, 0.5, size) for size in rng.integers(2, 9, n)]
+    return [np.column_stack([b, b + rng.uniform(0.1, 0.5, len(b)) + seed]) for b in births]
+
+
+def clouds(seed, n):
+    return [np.random.default_rng(seed + i).normal(size=(20 + seed, 2)) for i in range(n)]
+
+
+def series(seed, n):
+    return [np.random.default_rng(seed + i).normal(size=30 + seed) for i in range(n)]
+
+
+def numbers(seed, n):
+    return np.random.default_rng(seed).normal(size=(n, 3))
+
+
+def images(seed, n):
+    return [np.random.default_rng(seed + i).normal(size=(5, 5 + seed)) for i in range(n)]
+
+
+# Each with input that it takes.
+ONE_BY_ONE = [
+    (representations.BirthPersistenceTransform(), diagrams),
+    (representations.Clamping(minimum=0.1, maximum=0.4), numbers),
+    (representations.DiagramSelector(use=True, limit=0.4, point_type="finite"), diagrams),
+    (representations.PersistenceLengths(3), diagrams),
+    (representations.ProminentPoints(use=True, num_pts=2), diagrams),
+    (representations.TopologicalVector(threshold=3), diagrams),
+    (representations.ComplexPolynomial(threshold=3), diagrams),
+    (representations.DiagramScaler(use=False), diagrams),
+    (representations.Padding(use=False), diagrams),
+    (representations.BettiCurve(resolution=9, sample_range=[0, 1]), diagrams),
+    (representations.BettiCurve(predefined_grid=np.linspace(0, 1, 7)), diagrams),
+    (representations.Entropy(mode="vector", resolution=9, sample_range=[0, 1]), diagrams),
+    (representations.Landscape(2, 9, sample_range=[0, 1]), diagrams),
+    (representations.Silhouette(resolution=9, sample_range=[0, 1]), diagrams),
+    (representations.PersistenceImage(0.1, resolution=[4, 4], im_range=[0, 1, 0, 1]), diagrams),
+    (TimeDelayEmbedding(2, 3, 1), series),
+    *(
+        (getattr(gudhi_sklearn, name)(homology_dimensions=0), make)
+        for name, make in (
+            ("CechPersistence", clouds),
+            ("CubicalPersistence", images),
+            ("RipsPersistence", clouds),
+        )
+        if hasattr(gudhi_sklearn, name)
+    ),
+]
+# The same without a range, or with a size of the largest.
+LEARN = [
+    representations.BettiCurve(resolution=None),
+    representations.BettiCurve(resolution=9),
+    representations.Entropy(mode="vector", resolution=9),
+    representations.Landscape(2, 9),
+    representations.Silhouette(resolution=9),
+    representations.PersistenceImage(0.1, resolution=[4, 4]),
+    representations.TopologicalVector(threshold=-1),
+    representations.DiagramScaler(
+        use=True, scalers=[([0], representations.BirthPersistenceTransform())]
+    ),
+    representations.Padding(use=True),
+    representations.Atol(None),
+]
+
+
+def flat(made):
+    return [np.asarray(each, dtype=float) for each in made]
+
+
+@pytest.mark.parametrize(("step", "make"), ONE_BY_ONE, ids=lambda one: type(one).__name__)
+def test_what_is_taken_for_a_map_of_one_record_forgets_what_it_was_fitted_on(step, make):
+    assert not learns(step)
+    samples = make(0, 4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        # The embedding is no estimator, and cannot be cloned.
+        fits = [deepcopy(step).fit(make(seed, n)) for seed, n in ((1, 3), (2, 6))]
+        together = [flat(fit.transform(samples)) for fit in fits]
+        alone = [flat(fits[0].transform([sample]))[0] for sample in samples]
+    for made in together:
+        assert all(np.array_equal(a, b) for a, b in zip(made, alone, strict=True))
+
+
+@pytest.mark.parametrize("step", LEARN, ids=lambda one: type(one).__name__)
+def test_what_learns_is_told(step):
+    assert learns(step)
+
+
+def test_all_that_is_listed_is_tried():
+    tried = {type(step).__name__ for step, _ in ONE_BY_ONE}
+    # The same as others, with weights or a column.
+    assert _OF_ONE_SAMPLE - tried == {"DimensionSelector", "WeightedCechPersistence"}
+    assert _RANGES.keys() <= tried
+    assert learns(StandardScaler())
+
+
+class Topology:
+    """Topologies of single clouds, as steps."""
+
+    dtm = (
+        DTMFiltration(0.1, bounds=(-2, 2), resolution=15),
+        CubicalPersistence(),
+        DiagramFeatures(SortedLifetimes(3), value_range=(0, 2)),
+    )
+    rips = (
+        gudhi_sklearn.RipsPersistence(homology_dimensions=[0, 1], threshold=1.5),
+        DiagramFeatures(SortedLifetimes(3), value_range=(0, 2)),
+    )
+    images = (
+        gudhi_sklearn.RipsPersistence(homology_dimensions=[0, 1], threshold=1.5),
+        DiagramFeatures(
+            representations.PersistenceImage(0.1, resolution=[3, 3]), value_range=(0, 2)
+        ),
+    )
+
+    series = (
+        TimeDelayEmbedding(2, 3, 1),
+        gudhi_sklearn.CechPersistence(homology_dimensions=[0, 1]),
+        DiagramFeatures(SortedLifetimes(3), value_range=(0, 2)),
+    )
+
+
+@pytest.mark.parametrize("name", ["dtm", "rips", "images", "series"])
+def test_a_cloud_is_a_record(name):
+    steps = deepcopy(getattr(Topology, name))
+    box = (0, 9) if name == "images" else (0, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrivacyLeakWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        X = [cloud[:, 0] for cloud in CLOUDS] if name == "series" else CLOUDS
+        found = make_pipeline(*steps, DPLloyd(2, bounds=box, unit="one cloud")).fit(X)
+        guarantee = pipeline_guarantee(found)
+        classifier = DPLinearDiscriminantAnalysis([1, 2], bounds=box, unit="one cloud")
+        labelled = make_pipeline(*steps, classifier).fit(X, LABELS)
+        of_labels = pipeline_guarantee(labelled)
+    assert guarantee.unit == "one cloud" and guarantee.holds and guarantee.epsilon == 1.0
+    assert "for adding or removing one cloud with its label" in str(of_labels)
+    assert of_labels.holds and "as public" not in of_labels.released
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        DiagramFeatures(SortedLifetimes(3)),
+        DiagramFeatures(representations.TopologicalVector(threshold=-1), value_range=(0, 2)),
+    ],
+)
+def test_steps_that_learn_from_clouds_are_told(learner):
+    first = gudhi_sklearn.RipsPersistence(homology_dimensions=0, threshold=1.5)
+    pipeline = make_pipeline(first, learner, DPLloyd(2, bounds=(0, 1)))
+    with pytest.warns(PrivacyLeakWarning, match="learnt from the records"):
+        pipeline.fit(CLOUDS)
+    with pytest.warns(PrivacyLeakWarning):
+        assert not pipeline_guarantee(pipeline).public_parameters
+
+
+def test_a_function_is_taken_at_its_word():
+    lengths = FunctionTransformer(lambda X: np.array([[len(cloud) / 100] for cloud in X]))
+    pipeline = make_pipeline(lengths, DPLloyd(1, bounds=(0, 1), unit="one cloud"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrivacyLeakWarning)
+        assert pipeline_guarantee(pipeline.fit(CLOUDS)).public_parameters
