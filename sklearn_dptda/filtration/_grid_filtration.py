@@ -5,7 +5,7 @@ Proof: doc/theory/people.md, "Clouds of people".
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, Literal, Self, TypeAlias
@@ -327,7 +327,10 @@ class BaseGridFiltration(QuotedParametersMixin, ListOutputMixin, TransformerMixi
     def _releases_ahead(self, method: str, n_features: int | None) -> list[Any]:
         """As of private estimators: a box that is not public is paid for in ``fit``."""
         if isinstance(self.bounds, PrivateBounds):
-            return self.bounds._releases_ahead(method, n_features)
+            return [
+                (payer, replace(guarantee, unit=self._unit(1)))
+                for payer, guarantee in self.bounds._releases_ahead(method, n_features)
+            ]
         return []
 
     def transform(self, X: Iterable[ArrayLike | LatticeHistogram]) -> list[GridFiltration]:

@@ -7,6 +7,7 @@ known here is refused: an unknown number of releases is no plan.
 
 import copy
 import math
+from dataclasses import replace
 from functools import singledispatch
 from typing import Any, Literal, NamedTuple
 
@@ -26,6 +27,7 @@ from sklearn.model_selection._search_successive_halving import HalvingGridSearch
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from sklearn_dptda._docs import fill_doc
+from sklearn_dptda.filtration._grid_filtration import POINT, BaseGridFiltration
 from sklearn_dptda.model_selection._planned_releases import (
     PlannedLoss,
     PlannedRelease,
@@ -205,6 +207,8 @@ class _PublicShape(NamedTuple):
 
     n_samples: int | None = None
     n_features: int | None = None
+    # What one record of a filtration is, where one has been computed.
+    unit: str | None = None
 
     @classmethod
     def of(cls, X):
@@ -214,6 +218,12 @@ class _PublicShape(NamedTuple):
             return cls(len(X), first[-1] if first else None)
         shape: tuple[int, ...] = getattr(X, "shape", ())
         return cls(shape[0] if shape else None, shape[-1] if len(shape) > 1 else None)
+
+    def after(self, step):
+        """What is known of the output of a step."""
+        if not isinstance(step, BaseGridFiltration):
+            return _PublicShape(self.n_samples, unit=self.unit)
+        return _PublicShape(self.n_samples, unit=step._unit(self.n_samples or 1))
 
     def n_splits(self, cv):
         """Number of splits of cross-validation."""
@@ -237,10 +247,17 @@ def _paid_by(estimator, call, shape):
         # What it says is about itself alone.
         _refuse_hidden(estimator)
     return together(
-        PlannedLoss((PlannedRelease(type(payer).__name__, guarantee, accountant=payer.accountant),))
+        _paid_once(payer, guarantee, shape)
         for method in _METHODS[call]
         for payer, guarantee in ahead(method, shape.n_features)
     )
+
+
+def _paid_once(payer, guarantee, shape):
+    if shape.unit is not None and guarantee.unit == POINT:
+        guarantee = replace(guarantee, unit=shape.unit)
+    kind = type(payer).__name__
+    return PlannedLoss((PlannedRelease(kind, guarantee, accountant=payer.accountant),))
 
 
 def _refuse_hidden(estimator):
@@ -275,7 +292,7 @@ def _(pipeline: Pipeline, call, shape):
         if step not in (None, "passthrough"):
             last = place == len(pipeline.steps) - 1
             plans.append(_paid_by(step, call if last else before, shape))
-            shape = _PublicShape(shape.n_samples)
+            shape = shape.after(step)
     plan = together(plans)
     # A cache may answer for a step with a seed.
     return plan if pipeline.memory is None else plan.as_bound()

@@ -84,8 +84,10 @@ class PrivacyAccountant:
     .. rubric:: Privacy
 
     **What is counted.** The losses of all releases under this accountant, for
-    one adjacency: a ledger that has counted replaced records refuses losses
-    for added or removed ones. Within one ``transform`` of many clouds the
+    one adjacency and one kind of record: a ledger that has counted replaced
+    records refuses losses for added or removed ones, and one that has counted
+    people refuses losses of rows, points or edges, as those refuse people.
+    Within one ``transform`` of many clouds the
     loss counts once (parallel composition), which is right where every
     individual has records in one cloud only; where individuals appear in
     ``k`` of the clouds, divide epsilon by ``k``. Releases under two
@@ -232,6 +234,7 @@ class PrivacyAccountant:
         *,
         rho: float | None = None,
         adjacency: Adjacency = "replace-one",
+        unit: str = "one record",
         what: str = "",
         estimator: str = "",
         parameters: Mapping[str, object] | None = None,
@@ -248,6 +251,9 @@ class PrivacyAccountant:
             it is what counts under ``composition="zcdp"``.
         adjacency : {"replace-one", "add-remove"}, default="replace-one"
             For which neighbours the loss holds.
+        unit : str, default="one record"
+            What one record is, in the words of a guarantee: ``"one person"``, or
+            ``"all rows of one person"``, counts people.
         what : str, default=""
             What will be released.
         estimator : str, default=""
@@ -272,6 +278,7 @@ class PrivacyAccountant:
         charge = Charge(float(epsilon), float(delta), None if rho is None else float(rho))
         line = {
             "adjacency": check_adjacency(adjacency),
+            "unit": str(unit),
             "what": str(what),
             "estimator": str(estimator),
             "parameters": {
@@ -321,7 +328,7 @@ class PrivacyAccountant:
         releases = list(releases)
         charges = [(guarantee.charge, count) for guarantee, count in releases]
         if charges:
-            self._ledger.check(charges, {guarantee.adjacency for guarantee, _ in releases})
+            self._ledger.check(charges, {guarantee.neighbours for guarantee, _ in releases})
 
     def total(self) -> PrivacyLoss:
         """Loss of all releases so far.

@@ -166,6 +166,7 @@ class PrivateEstimatorMixin(BaseEstimator):
             guarantee.delta,
             rho=guarantee.rho,
             adjacency=guarantee.adjacency,
+            unit=guarantee.unit,
             what=guarantee.released,
             estimator=type(self).__name__,
             parameters=public_parameters(self) | ({} if digest is None else {"digest": digest}),

@@ -224,6 +224,28 @@ def check_adjacency(adjacency: Adjacency) -> Adjacency:
     return adjacency
 
 
+class Neighbours(NamedTuple):
+    """Which data sets a loss is about: how they differ, and in what."""
+
+    adjacency: Adjacency
+    unit: str
+
+
+# Records of which one person may have any number.
+_PARTS = ("one point", "one row", "one record", "one edge", "one directed link", "all rows")
+
+
+def kind_of_unit(unit: str) -> str:
+    """Units of one kind have losses that add up in a ledger.
+
+    People count with people; points, rows and edges with each other; and what somebody has given a
+    name of its own, such as one cloud, with its like.
+    """
+    if "one person" in unit:
+        return "person"
+    return "part" if unit.startswith(_PARTS) else unit
+
+
 @dataclass(frozen=True)
 class PrivacyGuarantee:
     """The promise that one release makes.
@@ -324,6 +346,11 @@ class PrivacyGuarantee:
             rho=self.charge.concentrated + other.charge.concentrated,
             labels=self.labels or other.labels,
         )
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """Which data sets it is about."""
+        return Neighbours(self.adjacency, self.unit)
 
     @property
     def charge(self) -> Charge:

@@ -23,14 +23,15 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Self, get_type_hints
 
-from sklearn_dptda._typing import Adjacency
 from sklearn_dptda.privacy._guarantee import (
     ADJACENCIES,
     COMPOSITIONS,
     Budget,
     Charge,
+    Neighbours,
     PrivacyGuarantee,
     Sums,
+    kind_of_unit,
 )
 from sklearn_dptda.privacy._ledger_stores import (
     Execute,
@@ -53,6 +54,7 @@ CREATE TABLE IF NOT EXISTS privacy_budget (
     home VARCHAR(64),
     number INTEGER NOT NULL,
     adjacency VARCHAR(16),
+    unit TEXT,
     spent_epsilon TEXT NOT NULL,
     spent_delta TEXT NOT NULL,
     spent_rho TEXT NOT NULL)
@@ -66,6 +68,7 @@ CREATE TABLE IF NOT EXISTS privacy_spend (
     delta DOUBLE PRECISION NOT NULL,
     rho DOUBLE PRECISION,
     adjacency VARCHAR(16) NOT NULL,
+    unit TEXT NOT NULL,
     what TEXT NOT NULL,
     estimator TEXT NOT NULL,
     parameters TEXT NOT NULL)
@@ -89,6 +92,7 @@ class State(NamedTuple):
     home: str | None
     number: int
     adjacency: str | None
+    unit: str | None
     spent_epsilon: str
     spent_delta: str
     spent_rho: str
@@ -96,7 +100,7 @@ class State(NamedTuple):
     @classmethod
     def new(cls, identity: str, budget: Budget, home: str | None) -> Self:
         """Nothing spent."""
-        return cls(identity, *budget, home, number=0, adjacency=None, **_texts(Sums()))
+        return cls(identity, *budget, home, number=0, adjacency=None, unit=None, **_texts(Sums()))
 
     @classmethod
     def read(cls, row: Iterable[Any], place: str) -> Self:
@@ -110,6 +114,7 @@ class State(NamedTuple):
             and (state.composition == "basic" or state.delta > 0)
             and (isinstance(state.number, int) and 0 <= state.number <= _MOST_PAYMENTS)
             and state.adjacency in (None, *ADJACENCIES)
+            and isinstance(state.unit, str | None)
             and all(_SUM.fullmatch(str(text)) for text in state[-3:])
         )
         if not sound:
@@ -139,6 +144,7 @@ class State(NamedTuple):
             self.number > seen.number
             and self.budget == seen.budget
             and seen.adjacency in (None, self.adjacency)
+            and seen.unit in (None, self.unit)
             and all(now >= before for now, before in zip(self.sums, seen.sums, strict=True))
         )
 
@@ -148,13 +154,16 @@ class State(NamedTuple):
             home=self.home,
             number=max(self.number, seen.number),
             adjacency=seen.adjacency or self.adjacency,
+            unit=seen.unit or self.unit,
             **_texts(Sums(*map(max, self.sums, seen.sums))),
         )
 
-    def after(self, sums: Sums, number: int, adjacency: str) -> Self:
+    def after(self, sums: Sums, number: int, neighbours: Neighbours) -> Self:
         """The row when ``number`` more lines have been paid for, which add up to ``sums``."""
         texts = _texts(self.sums.plus(sums))
-        return self._replace(number=self.number + number, adjacency=adjacency, **texts)
+        unit = self.unit or neighbours.unit
+        adjacency = neighbours.adjacency
+        return self._replace(number=self.number + number, adjacency=adjacency, unit=unit, **texts)
 
 
 def _texts(sums: Sums) -> dict[str, Any]:
@@ -186,8 +195,13 @@ class Payment(NamedTuple):
     @classmethod
     def of(cls, guarantee: PrivacyGuarantee, estimator: str) -> Self:
         """Payment for what a guarantee promises."""
-        line = {"adjacency": guarantee.adjacency, "what": guarantee.released}
+        line = {**guarantee.neighbours._asdict(), "what": guarantee.released}
         return cls(guarantee.charge, {**line, "estimator": estimator, "parameters": {}})
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """What its loss is about."""
+        return Neighbours(self.line["adjacency"], self.line["unit"])
 
     def columns(self) -> dict[str, Any]:
         """What the line will say."""
@@ -231,7 +245,11 @@ class Ledger:
         """
         with process_lock, noting() as note, self.store.transaction() as execute:
             query = READ_STATE + (self.store.lock_clause if moved else "")
-            rows = execute(query) if self.store.has_ledger(execute) else []
+            if self.store.has_ledger(execute):
+                _add_units(execute)
+                rows = execute(query)
+            else:
+                rows = []
             if not rows:
                 raise PrivacyLedgerError(
                     f"{self.store.place} is no privacy ledger, or one that has lost its budget: "
@@ -262,22 +280,22 @@ class Ledger:
             due = [payment for payment in payments if not _is_paid(execute, payment)]
             if not due:
                 return
-            adjacencies = {payment.line["adjacency"] for payment in due}
-            sums = _check_charges(state, [(payment.charge, 1) for payment in due], adjacencies)
+            charges = [(payment.charge, 1) for payment in due]
+            sums = _check_charges(state, charges, {payment.neighbours for payment in due})
             # Finer times tell how long the release between two payments ran.
             time = datetime.now(UTC).date().isoformat()
             for number, payment in enumerate(due, state.number + 1):
                 identity = payment.key or uuid.uuid4().hex
                 line = {"id": identity, "number": number, "time": time, **payment.columns()}
                 execute(_INSERT_SPEND, line)
-            execute(WRITE_STATE, state.after(sums, len(due), adjacencies.pop())._asdict())
+            execute(WRITE_STATE, state.after(sums, len(due), due[0].neighbours)._asdict())
             if then is not None:
                 then()
 
-    def check(self, charges: Sequence[tuple[Charge, int]], adjacencies: set[Adjacency]) -> None:
+    def check(self, charges: Sequence[tuple[Charge, int]], neighbours: set[Neighbours]) -> None:
         """Raise what spending these (charge, count) pairs would raise, and write nothing."""
         with self._transaction() as (_, state):
-            _check_charges(state, charges, adjacencies)
+            _check_charges(state, charges, neighbours)
 
     def read(self) -> State:
         """Return the state: budget, sums and number of lines."""
@@ -349,6 +367,15 @@ class Ledger:
                 self.store = store
 
 
+def _add_units(execute: Execute) -> None:
+    """Let a ledger that was made before it knew of units say that it does not know them."""
+    rows = execute("SELECT * FROM privacy_budget")
+    if rows and len(rows[0]) == len(State._fields):
+        # The columns are those of the state but for the unit, and a key.
+        execute("ALTER TABLE privacy_budget ADD COLUMN unit TEXT")
+        execute("ALTER TABLE privacy_spend ADD COLUMN unit TEXT NOT NULL DEFAULT ''")
+
+
 def _is_paid(execute: Execute, payment: Payment) -> bool:
     if payment.key is None:
         return False
@@ -364,7 +391,7 @@ def _is_paid(execute: Execute, payment: Payment) -> bool:
 
 
 def _check_charges(
-    state: State, charges: Sequence[tuple[Charge, int]], adjacencies: set[Adjacency]
+    state: State, charges: Sequence[tuple[Charge, int]], neighbours: set[Neighbours]
 ) -> Sums:
     """Refuse (charge, count) pairs that cannot be added; return their sums.
 
@@ -373,7 +400,17 @@ def _check_charges(
     rule = state.budget.rule()
     for charge, _ in charges:
         rule.check(charge)
-    kinds = {kind for kind in (*adjacencies, state.adjacency) if kind is not None}
+    units = sorted(each.unit for each in neighbours)
+    counted = state.unit or units[0]
+    for other in units:
+        if kind_of_unit(other) == kind_of_unit(counted):
+            continue
+        raise ValueError(
+            f"This ledger counts losses of {counted}; a loss of {other} cannot be added, since one "
+            "may have many of the other. Let all estimators protect the same records, by groups or "
+            "unit, or keep a ledger for each."
+        )
+    kinds = {kind for kind in (*(n.adjacency for n in neighbours), state.adjacency) if kind}
     if len(kinds) > 1:
         counted = state.adjacency or min(kinds)
         raise ValueError(

@@ -22,6 +22,7 @@ class Spend:
     delta: float
     rho: float | None
     adjacency: str
+    unit: str
     what: str
     estimator: str
     parameters: dict[str, str]
@@ -45,7 +46,8 @@ class SpendHistory(Sequence[Spend]):
         payments tells how long the release between them ran;
         ``epsilon`` and ``delta``, cost under basic composition; ``rho``, cost
         under zCDP, where the mechanism states one, or None; ``adjacency``,
-        which neighbours the cost refers to; ``what``, what was released;
+        which neighbours the cost refers to; ``unit``, what one record is;
+        ``what``, what was released;
         ``estimator``, name of the class that released it; ``parameters``, its
         public parameters, as text, by name.
 

@@ -1,0 +1,161 @@
+"""A ledger of people refuses losses of rows and points, and the other way round, naming both."""
+
+import ast
+import itertools
+import json
+import math
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.pipeline import make_pipeline
+
+from sklearn_dptda import DTMFiltration, PrivatePersistence
+from sklearn_dptda.cluster import DPLloyd
+from sklearn_dptda.graph import EdgeFlip
+from sklearn_dptda.model_selection import check_budget, planned_loss, release_replicates
+from sklearn_dptda.preprocessing import PrivateBounds
+from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee
+from tests._reach import last_mark
+
+BOX = (-1.0, 1.0)
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1, 1, size=(90, 2))
+FRAME = pd.DataFrame(X, columns=["x", "y"]).assign(patient_id=np.arange(90) // 3)
+GRAPH = np.triu(RNG.uniform(size=(20, 20)) < 0.3, 1)
+
+
+@pytest.fixture(params=["memory", "sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
+def accountant(request, tmp_path):
+    places = {"memory": lambda: None, "sqlite": lambda: tmp_path / "a.db"}
+    place = places.get(request.param, lambda: request.getfixturevalue("fresh_database"))()
+    return PrivacyAccountant(math.inf, path=place)
+
+
+def cloud_pipeline(**options):
+    return make_pipeline(
+        DTMFiltration(0.3, bounds=BOX, resolution=9, **options), PrivatePersistence(1.0)
+    )
+
+
+def lloyd(accountant, **options):
+    return DPLloyd(2, bounds=BOX, adjacency="replace-one", accountant=accountant, **options)
+
+
+# Names of records, and releases of each: those of one list add up.
+PEOPLE = {
+    "all rows of one person, by 'patient_id'": lambda accountant: lloyd(
+        accountant, groups="patient_id"
+    ).fit(FRAME),
+    "all points of one person, by 'patient_id'": lambda accountant: (
+        cloud_pipeline(groups="patient_id")
+        .set_params(privatepersistence__accountant=accountant)
+        .fit_transform([FRAME])
+    ),
+    "one person": lambda accountant: lloyd(accountant, unit="one person").fit(X),
+}
+PARTS = {
+    "one row": lambda accountant: lloyd(accountant).fit(X),
+    "one point of a cloud": lambda accountant: (
+        cloud_pipeline().set_params(privatepersistence__accountant=accountant).fit_transform([X])
+    ),
+    "one edge, there or not": lambda accountant: EdgeFlip(1.0, accountant=accountant).fit_transform(
+        GRAPH | GRAPH.T
+    ),
+    "one record": lambda accountant: accountant.spend(0.5),
+}
+CLOUDS = {"one cloud": lambda accountant: lloyd(accountant, unit="one cloud").fit(X)}
+KINDS = [PEOPLE, PARTS, CLOUDS]
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=["people", "parts", "clouds"])
+def test_records_of_one_kind_add_up(accountant, kind):
+    for release in kind.values():
+        release(accountant)
+    assert accountant.spends()["unit"].tolist() == list(kind)
+
+
+@pytest.mark.parametrize(("first", "second"), list(itertools.permutations(KINDS, 2)))
+def test_records_of_two_kinds_do_not(accountant, first, second):
+    (counted, release), *_ = first.items()
+    release(accountant)
+    for unit, another in second.items():
+        with pytest.raises(ValueError, match="counts losses of") as caught:
+            another(accountant)
+        assert counted in str(caught.value) and unit in str(caught.value)
+    assert len(accountant) == 1
+
+
+def guarantee(unit):
+    return PrivacyGuarantee(0.1, 0.0, "replace-one", unit, "noise", "a number", seeded=False)
+
+
+def test_what_is_asked_ahead_is_refused_ahead(accountant):
+    both = [(guarantee("one row"), 1), (guarantee("all rows of one person"), 1)]
+    with pytest.raises(ValueError, match="counts losses of"):
+        accountant.check(both)
+    with pytest.raises(ValueError, match="counts losses of"):
+        accountant._pay_ahead([(each, "Something", count) for each, count in both])
+    assert len(accountant) == 0
+    accountant.spend(1.0, unit="all rows of one person")
+    accountant.check(both[1:])
+    with pytest.raises(ValueError, match="counts losses of all rows of one person; a loss of one"):
+        accountant.check(both[:1])
+
+
+def test_plans_know_people(accountant):
+    people = cloud_pipeline(groups="patient_id")
+    (release,) = planned_loss(people, [FRAME]).releases
+    promised = people.fit([FRAME])[-1].privacy_guarantee_
+    assert release.guarantee.unit == promised.unit == "all points of one person, by 'patient_id'"
+    assert planned_loss(cloud_pipeline(), [X]).releases[0].guarantee.unit == "one point of a cloud"
+    boxed = cloud_pipeline(groups="patient_id").set_params(
+        dtmfiltration__bounds=PrivateBounds(1.0, start=(-9, 9), accountant=accountant)
+    )
+    assert {"person" in r.guarantee.unit for r in planned_loss(boxed, [FRAME]).releases} == {True}
+    PEOPLE["all rows of one person, by 'patient_id'"](accountant)
+    check_budget(people, [FRAME], accountant=accountant)
+    with pytest.raises(ValueError, match="counts losses of"):
+        check_budget(cloud_pipeline(), [X], accountant=accountant)
+    with accountant:
+        assert len(release_replicates(people, [FRAME], 3)) == 3
+    assert len(accountant) == 4
+
+
+def test_all_handles_know_it(tmp_path):
+    path = tmp_path / "a.db"
+    PEOPLE["one person"](PrivacyAccountant(9.0, 1e-3, path=path))
+    again = PrivacyAccountant.open(path)
+    with pytest.raises(ValueError, match="counts losses of one person"):
+        again.spend(0.1)
+    shutil.copy(path, tmp_path / "b.db")
+    path.unlink()
+    moved = PrivacyAccountant.open(tmp_path / "b.db", moved=True)
+    with pytest.raises(ValueError, match="counts losses of one person"):
+        moved.spend(0.1)
+    moved.spend(0.1, unit="one person")
+
+
+def test_a_ledger_without_units_is_read_and_learns_its_own(tmp_path):
+    path = tmp_path / "a.db"
+    made = PrivacyAccountant(9.0, path=path)
+    made.spend(0.5, what="before")
+    # Neither did what a user remembers of it.
+    mark = Path(ast.literal_eval(last_mark(made._ledger.id)[0]))
+    seen = json.loads(mark.read_text())
+    mark.write_text(json.dumps({name: value for name, value in seen.items() if name != "unit"}))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for table in ("privacy_budget", "privacy_spend"):
+            connection.execute(f"ALTER TABLE {table} DROP COLUMN unit")
+    old = PrivacyAccountant.open(path)
+    assert old.total().epsilon == 0.5 and old.spends()["unit"].tolist() == [""]
+    old.spend(0.25, unit="one person")
+    with pytest.raises(ValueError, match="counts losses of one person"):
+        PrivacyAccountant.open(path).spend(0.1)
+    assert old.spends()["unit"].tolist() == ["", "one person"] and old.remaining().epsilon == 8.25
