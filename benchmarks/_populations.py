@@ -42,7 +42,7 @@ def shapes(law, n_clouds):
     rng = np.random.default_rng(0)
     y = rng.integers(0, 4, n_clouds)
     sizes = np.minimum(100 + (100 * rng.pareto(1.5, n_clouds)).astype(int), 1000)
-    clouds = [_standard(law(kind, n, rng)) for kind, n in zip(y, sizes, strict=True)]
+    clouds = [standard(law(kind, n, rng)) for kind, n in zip(y, sizes, strict=True)]
     name, d = law.__name__, clouds[0].shape[1]
     yield _tested(f"{name}, {4 * d} lifetimes", _lifetimes(clouds, 0.7), y)
     bins = 8 if d == 2 else 4
@@ -102,18 +102,19 @@ def _blurred(X, rng, most, stretch):
     return (X * rng.uniform(*stretch, X.shape[1])) @ turn
 
 
-def _standard(X):
+def standard(X):
+    """A cloud about zero, of root mean square one."""
     X = X - X.mean(axis=0)
     return X / np.sqrt((X**2).sum(axis=1).mean())
 
 
 def _lifetimes(clouds, upper):
-    diagrams = Parallel(n_jobs=-1)(delayed(_diagrams)(cloud) for cloud in clouds)
+    diagrams = Parallel(n_jobs=-1)(delayed(alpha_diagrams)(cloud) for cloud in clouds)
     columns = map(list, zip(*diagrams, strict=True))
     return np.hstack([SortedLifetimes(4, upper=upper).fit_transform(each) for each in columns])
 
 
-def _diagrams(cloud):
+def alpha_diagrams(cloud):
     """Finite points of the alpha filtration in all dimensions, as radii."""
     tree = gudhi.AlphaComplex(points=cloud).create_simplex_tree()
     tree.compute_persistence()

@@ -31,6 +31,7 @@ PACKAGES = (
     ".model_selection",
     ".persistence",
     ".plotting",
+    ".population",
     ".preprocessing",
     ".privacy",
     ".theory",

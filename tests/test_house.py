@@ -16,7 +16,7 @@ FLOORS = (
     {"privacy"},
     {"utils"},
     {"rows"},
-    {"preprocessing", "decomposition", "cluster", "discriminant_analysis"},
+    {"preprocessing", "decomposition", "cluster", "discriminant_analysis", "population"},
     {"filtration", "metric_privacy", "graph"},
     {"persistence", "features"},
     {"theory"},

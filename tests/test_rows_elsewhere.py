@@ -20,6 +20,7 @@ from sklearn_dptda.cluster import (
 )
 from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.metric_privacy import PrivateMeasure
+from sklearn_dptda.population import PrivateMean
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.utils.discovery import all_estimators
@@ -45,6 +46,7 @@ PRIVATE = [
     DPTree(2, 9.0, max_depth=2),
     MorseMerging(DPMoG(2, 9.0, **QUICK)),
     PrivateBounds(9.0),
+    PrivateMean(9.0),
     PrivateMeasure(9.0, depth=3),
     PrivatePCA(1, 9.0),
 ]

@@ -15,6 +15,7 @@ from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG, DPMoGMorse, DPToMATo, 
 from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.model_selection import pipeline_guarantee
+from sklearn_dptda.population import PrivateMean
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLeakWarning, gaussian_mu
 from sklearn_dptda.rows import _rows
@@ -32,6 +33,8 @@ ESTIMATORS = [
     DPTree(2, delta=0.0, bounds=BOX),
     DPCube(2, bounds=BOX),
     DPToMATo(2, bounds=BOX),
+    PrivateMean(),
+    PrivateMean(delta=0.0, bounds=BOX, norm_bound=0.5),
     PrivateMeasure(),
     PrivateBounds(),
     PrivateBounds(shape="box"),

@@ -4,6 +4,7 @@ Post-processing: features of private diagrams are as private as the diagrams are
 """
 
 from sklearn_dptda.features._diagram_features import DiagramFeatures
+from sklearn_dptda.features._persistence_mass import PersistenceMass
 from sklearn_dptda.features._sorted_lifetimes import SortedLifetimes
 
-__all__ = ["DiagramFeatures", "SortedLifetimes"]
+__all__ = ["DiagramFeatures", "PersistenceMass", "SortedLifetimes"]

@@ -85,7 +85,7 @@ class SortedLifetimes(QuotedParametersMixin, TransformerMixin, BaseEstimator):
         -------
         self
         """
-        _diagrams(X)
+        read_diagrams(X)
         return self
 
     def transform(self, X: Iterable[ArrayLike]) -> FloatArray:
@@ -101,7 +101,7 @@ class SortedLifetimes(QuotedParametersMixin, TransformerMixin, BaseEstimator):
         ndarray of shape (n_samples, n_lifetimes)
             In [0, 1], falling along each row.
         """
-        lengths = PersistenceLengths(int(self.n_lifetimes)).fit_transform(_diagrams(X))
+        lengths = PersistenceLengths(int(self.n_lifetimes)).fit_transform(read_diagrams(X))
         shares: FloatArray = np.clip(lengths / (1.0 if self.upper is None else self.upper), 0, 1)
         return shares
 
@@ -130,6 +130,7 @@ class SortedLifetimes(QuotedParametersMixin, TransformerMixin, BaseEstimator):
         return tags
 
 
-def _diagrams(X: Iterable[ArrayLike]) -> list[FloatArray]:
+def read_diagrams(X: Iterable[ArrayLike]) -> list[FloatArray]:
+    """Diagrams of a list, checked."""
     refuse_dask(X)
     return [as_diagram(diagram, f"X[{i}]") for i, diagram in enumerate(check_collection(X))]

@@ -12,6 +12,7 @@ from sklearn_dptda.plotting._curve_displays import (
 )
 from sklearn_dptda.plotting._dendrogram_display import DendrogramDisplay
 from sklearn_dptda.plotting._diagram_display import PersistenceDiagramDisplay
+from sklearn_dptda.plotting._expected_diagram_display import ExpectedDiagramDisplay
 from sklearn_dptda.plotting._filtration_display import FiltrationDisplay
 from sklearn_dptda.plotting._mixture_display import MixtureDensityDisplay
 
@@ -19,6 +20,7 @@ __all__ = [
     "AccuracyBoundsDisplay",
     "AuditDisplay",
     "DendrogramDisplay",
+    "ExpectedDiagramDisplay",
     "FiltrationDisplay",
     "MixtureDensityDisplay",
     "PersistenceDiagramDisplay",

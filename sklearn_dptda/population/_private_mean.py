@@ -1,0 +1,252 @@
+"""A private mean, with a band that holds noise and sampling.
+
+Proof: doc/theory/populations.md, "A mean and its band".
+"""
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+from typing import Self
+
+import numpy as np
+from scipy.stats import norm as normal
+from sklearn.utils import Tags
+
+from sklearn_dptda._docs import fill_doc
+from sklearn_dptda._typing import Adjacency, FloatArray, RandomStateLike, RowBounds
+from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.rows._assignments import Norm, in_norm, one_cell
+from sklearn_dptda.rows._estimator import PrivateRowsEstimator
+from sklearn_dptda.rows._moments import FitBudget, Moments, MomentWeights
+from sklearn_dptda.rows._rows import Box, Rows
+from sklearn_dptda.utils._sklearn import Interval
+
+# Shares of count, sum and squares: squared weights with Gaussian noise, and with Laplace noise the
+# weights themselves. Where the number of records is public, the count has next to nothing.
+_COUNT, _SQUARES = 0.12, 0.25
+_PUBLIC_COUNT = 1e-3
+
+
+@fill_doc
+class PrivateMean(PrivateRowsEstimator):
+    """Release the mean of the rows, with a band for the mean of the population.
+
+    The rows are a sample of people, and the band covers both the noise of
+    privacy and the error of sampling, in all columns at once.
+
+    Parameters
+    ----------
+    %(epsilon)s
+    delta : float, default=1e-6
+        Failure probability. 0: pure differential privacy, with Laplace noise;
+        otherwise Gaussian noise.
+    %(row_bounds)s
+    confidence : float, default=0.95
+        Probability that the band holds the means of all columns. None releases
+        no variances, so that the noise of the mean is smaller, and makes no band.
+    norm_bound : float, default=None
+        Public bound of the norm of each row, in the units of the rows: of the
+        Euclidean norm, or with ``delta=0`` of the sum of the absolute values.
+        Longer rows are shortened to it. Noise is then relative to this norm,
+        and not to the diagonal of the box. None: no row is shortened.
+    %(row_adjacency)s
+    %(row_groups)s
+    %(fit_accountant_and_random_state)s
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (n_features,)
+        Private mean of the rows.
+    half_widths_ : ndarray of shape (n_features,)
+        Half widths of the band, in the units of the columns.
+    variance_ : ndarray of shape (n_features,)
+        Private variances, one standard deviation of their noise too large.
+    noise_ : ndarray of shape (n_features,)
+        Standard deviation of the noise in the mean.
+    n_samples_ : float
+        Private number of rows, or of people.
+    %(bounds_of_rows)s
+    %(fit_guarantee_and_columns)s
+
+    See Also
+    --------
+    private_two_sample_test : Whether two populations differ.
+    sklearn_dptda.features.PersistenceMass : Rows whose mean is an expected persistence diagram.
+
+    Notes
+    -----
+    .. rubric:: Privacy
+
+    One fit releases bounds, and a mean, variances and a number of rows. It is
+    (``epsilon``, ``delta``)-differentially private for adding or removing one
+    row, or for replacing one.
+    %(privacy_of_groups)s
+
+    .. rubric:: The band
+
+    It is a band for the mean of the rows as they are clipped to ``bounds_``
+    and shortened to ``norm_bound``, in the population from which they are
+    drawn independently. It rests on the normal law of means: columns that are
+    zero for nearly all people need many people. With ``confidence=None`` there
+    are no ``half_widths_`` and no ``variance_``.
+
+    References
+    ----------
+    The joint release is that of :class:`sklearn_dptda.cluster.DPMoG` with one
+    component.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_dptda.population import PrivateMean
+    >>> X = np.random.default_rng(0).uniform(0, 1, size=(1000, 3))
+    >>> private = PrivateMean(epsilon=1.0, bounds=(0, 1), random_state=0).fit(X)
+    >>> bool((abs(private.mean_ - 0.5) <= private.half_widths_).all())
+    True
+    """
+
+    _parameter_constraints = {
+        **PrivateRowsEstimator._parameter_constraints,
+        "confidence": [Interval(Real, 0, 1, closed="neither"), None],
+        "norm_bound": [Interval(Real, 0, None, closed="neither"), None],
+    }
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        bounds: RowBounds | None = None,
+        *,
+        confidence: float | None = 0.95,
+        norm_bound: float | None = None,
+        bounds_share: float = 0.2,
+        adjacency: Adjacency = "add-remove",
+        groups: str | None = None,
+        rows_per_group: int | None = None,
+        unit: str = "one row",
+        accountant: PrivacyAccountant | None = None,
+        random_state: RandomStateLike = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.confidence = confidence
+        self.norm_bound = norm_bound
+        self.bounds_share = bounds_share
+        self.adjacency = adjacency
+        self.groups = groups
+        self.rows_per_group = rows_per_group
+        self.unit = unit
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def _learn(self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box) -> None:
+        centre, radius = self._ball(box, rows.n_features, budget.norm)
+        moments = budget.release(
+            rows,
+            one_cell(centre, radius, budget.norm),
+            1,
+            weights=self._weights(budget.norm),
+            share=1.0,
+            kind=None if self.confidence is None else "diag",
+        )
+        sample = _Sample.of(moments, rows, budget)
+        unit = radius * box.unit
+        self.n_samples_ = sample.n
+        mean = box.origin + box.unit * centre + unit * sample.mean
+        self.mean_ = np.clip(mean, box.origin - box.unit, box.origin + box.unit)
+        self.noise_ = unit * sample.noise(sample.mean)
+        if self.confidence is not None:
+            self.variance_ = unit**2 * sample.upper_variance()
+            self.half_widths_ = unit * sample.half_widths(1 - float(self.confidence))
+
+    def _ball(self, box: Box, d: int, norm: Norm) -> tuple[FloatArray, float]:
+        """Centre and radius of the ball that rows of the cube are drawn into."""
+        if self.norm_bound is None:
+            return np.zeros(d), in_norm(d**0.5, d, norm)
+        return -box.origin / box.unit, float(self.norm_bound / box.unit[0])
+
+    def _weights(self, norm: Norm) -> MomentWeights:
+        count = _COUNT if self.adjacency == "add-remove" else _PUBLIC_COUNT
+        squares = 0.0 if self.confidence is None else _SQUARES * (1 - count)
+        power = 2 if norm == "l1" else 1
+        return MomentWeights(
+            count=count**power, sum=(1 - count - squares) ** power, second_moment=squares**power
+        )
+
+    def _has_one_unit(self) -> bool:
+        # A norm is that of rows in one unit.
+        return self.norm_bound is not None
+
+    def _released(self) -> str:
+        return "the mean" + ", the variances" * (self.confidence is not None) + " and the number"
+
+    def _has_mixture(self) -> bool:
+        return False
+
+    def __sklearn_tags__(self) -> Tags:
+        """Say that shapes are public."""
+        tags = super().__sklearn_tags__()
+        tags.privacy.ragged = False
+        return tags
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Noisy mean of residuals and of their squares, in units of the radius that they lie in.
+
+    ``n`` is the number of records, and ``sd_mean`` and ``sd_count`` are parts of it: standard
+    deviations of the noise of a sum and of the count.
+    """
+
+    mean: FloatArray
+    squares: FloatArray
+    n: float
+    sd_mean: float
+    sd_count: float
+    sd_squares: float
+    norm: Norm
+
+    @classmethod
+    def of(cls, moments: Moments, rows: Rows, budget: FitBudget) -> Self:
+        """Sample of what was released of one cell."""
+        d, public = rows.n_features, budget.adjacency == "replace-one"
+        n = float(rows.n_rows if public else moments.floored_counts[0])
+        second = np.zeros((d, d)) if moments.second_moments is None else moments.second_moments[0]
+        return cls(
+            mean=moments.sums[0] / n,
+            squares=np.diag(second) / n,
+            n=n / rows.mass,
+            sd_mean=moments.sd_sum / n,
+            sd_count=0.0 if public else moments.sd_count / n,
+            sd_squares=math.sqrt(moments.var_second_moment / d) / n,
+            norm=budget.norm,
+        )
+
+    def noise(self, mean: FloatArray) -> FloatArray:
+        """Standard deviation of what noise adds, if the mean is this."""
+        deviation: FloatArray = np.hypot(self.sd_mean, mean * self.sd_count)
+        return deviation
+
+    def upper_variance(self) -> FloatArray:
+        """Variances, one standard deviation of their noise larger, and no less than that."""
+        mean, more = self.mean, self.sd_squares
+        upper: FloatArray = np.maximum(self.squares + more - mean**2 + self.noise(mean) ** 2, more)
+        return upper
+
+    def half_widths(self, miss: float) -> FloatArray:
+        """Half widths that noise and sampling together exceed with this probability at most."""
+        d, sampling = len(self.mean), np.sqrt(self.upper_variance() / self.n)
+        widths = np.zeros(d)
+        # The error of the count is in proportion to the mean that is not known: to the farthest
+        # mean of a first band.
+        for _ in range(2):
+            farthest = np.minimum(np.abs(self.mean) + widths, 1.0)
+            if self.norm == "l2":
+                widths = normal.isf(miss / (2 * d)) * np.hypot(sampling, self.noise(farthest))
+            else:
+                # Laplace noise has longer tails: half of the probability is for it.
+                scales = (self.sd_mean + farthest * self.sd_count) / math.sqrt(2)
+                far = math.log(2 * (d + 1) / miss)
+                widths = normal.isf(miss / (4 * d)) * sampling + far * scales
+        return widths

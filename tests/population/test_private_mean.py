@@ -1,0 +1,159 @@
+"""A mean of people, its band, and what it costs."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sklearn_dptda.population import PrivateMean, _private_mean
+from sklearn_dptda.privacy import PrivacyAccountant, gaussian_mu
+from tests._exact_losses import losses
+
+BOX = (0.0, 1.0)
+
+
+def lifetimes(n, d=4, seed=0):
+    """Rows near a corner of the box, with columns of several sizes, as lifetimes are."""
+    rng = np.random.default_rng(seed)
+    return rng.beta(1, [4, 8, 16, 40][:d], size=(n, d))
+
+
+TRUTH = 1 / (1 + np.array([4, 8, 16, 40]))
+
+
+@pytest.mark.parametrize("delta", [1e-6, 0.0])
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("options", [{}, {"confidence": None}, {"norm_bound": 9.0}])
+def test_without_noise_it_is_the_mean(delta, adjacency, options):
+    X = lifetimes(500)
+    found = PrivateMean(math.inf, delta, BOX, adjacency=adjacency, **options).fit(X)
+    assert found.mean_ == pytest.approx(X.mean(axis=0), abs=1e-6)
+    assert found.n_samples_ == pytest.approx(500) and (found.noise_ == 0).all()
+    if found.confidence is None:
+        assert not hasattr(found, "variance_") and not hasattr(found, "half_widths_")
+    else:
+        assert found.variance_ == pytest.approx(X.var(axis=0), abs=1e-6)
+        assert (found.half_widths_ < 0.03).all()
+
+
+def test_long_rows_are_shortened():
+    X = np.array([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0]])
+    for delta, kept in ((1e-6, [0.6, 0.8]), (0.0, [3 / 7, 4 / 7])):
+        found = PrivateMean(math.inf, delta, (0, 5), norm_bound=1.0).fit(X)
+        assert found.mean_ == pytest.approx((np.array(kept) + X[1]) / 3, abs=1e-6)
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize(
+    ("n", "epsilon", "delta"), [(100, 1.0, 1e-6), (1000, 1.0, 1e-6), (2000, 2.0, 0.0)]
+)
+def test_the_band_holds_the_mean_of_the_population(n, epsilon, delta, adjacency):
+    # 500 samples. At a coverage of .95 fewer than 437 of them have a probability below 1e-6: the
+    # bar is higher.
+    private = PrivateMean(epsilon, delta, BOX, adjacency=adjacency)
+    held = 0
+    for seed in range(500):
+        found = clone(private).set_params(random_state=seed).fit(lifetimes(n, seed=1000 + seed))
+        held += bool((np.abs(found.mean_ - TRUTH) <= found.half_widths_).all())
+    assert held >= 465
+
+
+def test_a_band_without_noise_or_without_sampling_is_too_narrow():
+    # Broken twins: 200 samples, where each part of the error matters.
+    held = np.zeros(2)
+    for seed in range(200):
+        found = PrivateMean(2.0, 1e-6, BOX, random_state=seed).fit(lifetimes(400, seed=seed))
+        share = found.noise_**2 / (found.noise_**2 + found.variance_ / found.n_samples_)
+        for i, part in enumerate((share, 1 - share)):
+            half = np.sqrt(part) * found.half_widths_
+            held[i] += (np.abs(found.mean_ - TRUTH) <= half).all()
+    assert held.min() < 170 and held.max() < 200
+
+
+def test_narrow_bounds_and_short_norms_pay():
+    X = lifetimes(500)
+    wide = PrivateMean(1.0, bounds=(0, 1), random_state=0).fit(X)
+    narrow = PrivateMean(1.0, bounds=(0, [0.8, 0.5, 0.3, 0.1]), random_state=0).fit(X)
+    short = PrivateMean(1.0, bounds=(0, 1), norm_bound=0.6, random_state=0).fit(X)
+    assert (narrow.half_widths_[2:] < 0.6 * wide.half_widths_[2:]).all()
+    assert (short.noise_ < 0.7 * wide.noise_).all()
+
+
+def neighbours(adjacency, seed):
+    rng = np.random.default_rng(seed)
+    X = lifetimes(12, 2, seed)
+    rows = rng.choice([0.0, 1.0], (2, 1, 2))
+    second = X if adjacency == "add-remove" else np.vstack([X, rows[1]])
+    return np.vstack([X, rows[0]]), second
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("delta", [1e-6, 0.0])
+@pytest.mark.parametrize(
+    "options", [{}, {"confidence": None}, {"norm_bound": 0.5}, {"groups": "id"}]
+)
+def test_exact_losses_are_at_most_what_is_promised(delta, adjacency, options, monkeypatch):
+    worst = 0.0
+    for seed in range(8):
+        pair = neighbours(adjacency, seed)
+        if "groups" in options:
+            ids = [np.r_[np.arange(12), np.full(7 * (len(X) - 12), 99)] for X in pair]
+            pair = [
+                pd.DataFrame(np.vstack([X[:12], np.repeat(X[12:], 7, axis=0)])).assign(id=i)
+                for X, i in zip(pair, ids, strict=True)
+            ]
+            pair = [table.rename(columns={0: "x", 1: "y"}) for table in pair]
+        private = PrivateMean(1.0, delta, BOX, adjacency=adjacency, random_state=seed, **options)
+        found = losses(private, *pair, monkeypatch)
+        loss = math.sqrt(found["gaussian"]) / gaussian_mu(1.0, 1e-6) if delta else found["laplace"]
+        worst = max(worst, loss)
+    assert 0.3 < worst <= 1 + 1e-9
+
+
+def test_a_twin_that_counts_rows_twice_is_seen(monkeypatch):
+    honest = _private_mean.one_cell
+    monkeypatch.setattr(_private_mean, "one_cell", lambda *ball: _twice(honest(*ball)))
+    private = PrivateMean(1.0, 0.0, BOX, confidence=None, random_state=0)
+    assert losses(private, *neighbours("add-remove", 0), monkeypatch)["laplace"] > 1.5
+
+
+def _twice(assign):
+    def doubled(batch):
+        for cells, parts, residuals in assign(batch):
+            yield cells, 2 * parts, residuals
+
+    return doubled
+
+
+def test_chunks_dask_and_groups():
+    X = lifetimes(600)
+    whole = PrivateMean(1.0, bounds=BOX, random_state=0).fit(X)
+    parts = PrivateMean(1.0, bounds=BOX, random_state=0).fit_chunks([X[:10], X[10:]])
+    array = pytest.importorskip("dask.array")
+    lazy = PrivateMean(1.0, bounds=BOX, random_state=0).fit(array.from_array(X, chunks=(100, 2)))
+    for other in (parts, lazy):
+        assert np.array_equal(whole.mean_, other.mean_)
+        assert np.array_equal(whole.half_widths_, other.half_widths_)
+    people = PrivateMean(1.0, bounds=BOX, random_state=0)
+    people.fit(np.repeat(X, 3, axis=0), groups=np.repeat(np.arange(600), 3))
+    assert people.n_samples_ == pytest.approx(600, abs=80)
+    assert people.mean_ == pytest.approx(X.mean(axis=0), abs=0.15)
+    assert "all rows of one person" in str(people.privacy_guarantee_)
+    assert whole._repr_html_().count("all errors of a release") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("confidence", 1.0), ("confidence", 0.0), ("norm_bound", 0.0), ("delta", 1)]
+)
+def test_wrong_parameters_cost_nothing(name, value):
+    with PrivacyAccountant(9.0, 1e-3) as accountant, pytest.raises(ValueError, match=name):
+        PrivateMean(bounds=BOX).set_params(**{name: value}).fit(lifetimes(20))
+    assert len(accountant) == 0
+
+
+@parametrize_with_checks([PrivateMean(bounds=(-300, 300)), PrivateMean(100.0, 0.0)])
+def test_scikit_learn(estimator, check):
+    check(estimator)
