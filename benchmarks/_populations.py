@@ -1,12 +1,14 @@
 """Populations for classifiers: each person is one cloud, one series or one image, and one row."""
 
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 
 import gudhi
 import numpy as np
 from joblib import Parallel, delayed
+from sklearn.datasets import load_digits
 
-from sklearn_dptda.datasets import load_table, make_series
+from sklearn_dptda.datasets import load_table, load_walkers, make_series
 from sklearn_dptda.features import SortedLifetimes
 
 
@@ -132,3 +134,87 @@ def _counts(cloud, bins):
 
 def _tested(name, X, y):
     return Population(name, X, y, np.arange(len(X)) % 3 == 0, (0.0, 1.0))
+
+
+def digits():
+    """scikit-learn's handwritten digits: pixels, and topology of the ink by height."""
+    data = load_digits()
+    images = data.images / 16
+    test = np.random.default_rng(0).random(len(images)) < 1 / 3
+    X = images.reshape(len(images), -1)
+    yield Population("digits, 64 pixels", X, data.target, test, (0.0, 1.0))
+    found = np.array(Parallel(n_jobs=-1)(delayed(_heights)(image) for image in images))
+    yield Population(
+        f"digits, topology by height ({found.shape[1]})", found, data.target, test, (0.0, 1.0)
+    )
+
+
+def walkers():
+    """Windows of three walking persons: moments, and lifetimes of the alpha filtration."""
+    data = load_walkers(series=True, download=False)
+    clouds = [standard(cloud) for cloud in np.asarray(data.data)]
+    test = np.asarray(data.segment) == 0
+    moments = np.array([_moments(cloud) for cloud in clouds])
+    yield Population(
+        f"walkers' windows, {moments.shape[1]} moments", moments, data.target, test, (-2.0, 2.0)
+    )
+    found = _lifetimes(clouds, 1.2)
+    name = f"walkers' windows, {found.shape[1]} lifetimes"
+    yield Population(name, found, data.target, test, (0.0, 1.0))
+
+
+def recordings():
+    """Windows of the EMG recordings: spreads of the channels, and lifetimes of Rips diagrams."""
+    data = load_table("emg")
+    size = 100
+    parts, kinds = [], []
+    for kind in np.unique(data.target):
+        rows = data.data[data.target == kind]
+        windows = rows[: len(rows) // size * size].reshape(-1, size, rows.shape[1])
+        parts += list(windows)
+        kinds += [kind] * len(windows)
+    y = np.array(kinds)
+    # Blocks of windows: neighbours overlap in what they show.
+    test = np.arange(len(y)) // 10 % 3 == 0
+    spreads = np.log1p(np.array([part.std(axis=0) for part in parts]))
+    yield Population("EMG windows, 8 log spreads", spreads, y, test, (0.0, 9.0))
+    diagrams = Parallel(n_jobs=-1)(delayed(_rips)(standard(part)) for part in parts)
+    columns = map(list, zip(*diagrams, strict=True))
+    found = np.hstack([SortedLifetimes(4, upper=1.5).fit_transform(each) for each in columns])
+    yield Population("EMG windows, 8 lifetimes", found, y, test, (0.0, 1.0))
+
+
+def _rips(cloud):
+    edge = 1.5
+    tree = gudhi.RipsComplex(points=cloud, max_edge_length=edge).create_simplex_tree(
+        max_dimension=2
+    )
+    tree.compute_persistence()
+    parts = [tree.persistence_intervals_in_dimension(q) for q in (0, 1)]
+    return [np.minimum(part, edge).reshape(-1, 2) for part in parts]
+
+
+def _moments(cloud):
+    powers = [c for k in (1, 2, 3) for c in combinations_with_replacement(range(3), k)]
+    return [np.prod(cloud[:, list(c)], axis=1).mean() for c in powers if len(c) > 1]
+
+
+def _heights(image):
+    """Where parts of the ink begin and join, and where loops close, from eight sides."""
+    big = np.kron(image, np.ones((2, 2)))
+    n = len(big)
+    x, y = np.meshgrid(*[np.linspace(-1, 1, n)] * 2)
+    features = []
+    for angle in np.arange(8) * np.pi / 4:
+        height = (np.cos(angle) * x + np.sin(angle) * y + 1.5) / 3
+        cells = gudhi.CubicalComplex(top_dimensional_cells=np.where(big > 0.4, height, 1.0))
+        cells.compute_persistence()
+        parts = [cells.persistence_intervals_in_dimension(q).reshape(-1, 2) for q in (0, 1)]
+        parts = [np.minimum(part, 1.0) for part in parts]
+        first = parts[0][:, 0].min(initial=1.0)
+        loops = parts[1][np.argsort(parts[1][:, 0] - parts[1][:, 1])]
+        closes = loops[0, 0] if len(loops) else 1.0
+        inner = parts[0][parts[0][:, 1] < 1.0]
+        both = [SortedLifetimes(2).fit_transform([part])[0] for part in (inner, loops)]
+        features += [first, closes, *both[0], *both[1]]
+    return features

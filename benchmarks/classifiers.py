@@ -12,7 +12,16 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from benchmarks._ask import ask, missing
 from benchmarks._peer_classifiers import PEERS
-from benchmarks._populations import pixels, planar, series, shapes, spatial
+from benchmarks._populations import (
+    digits,
+    pixels,
+    planar,
+    recordings,
+    series,
+    shapes,
+    spatial,
+    walkers,
+)
 from benchmarks._table import Table
 from sklearn_dptda.discriminant_analysis import DPLinearDiscriminantAnalysis
 
@@ -40,6 +49,14 @@ def _populations(quick):
         yield population, (300, 1000, 3000), 20
     for population in shapes(spatial, 1200):
         yield population, (300, 800), 20
+    for population in digits():
+        yield population, (1200,), 20
+    for windows, n in ((walkers, 150), (recordings, 390)):
+        try:
+            for population in windows():
+                yield population, (n,), 20
+        except FileNotFoundError as error:
+            print(error)
     try:
         yield pixels(), (1000, 7291), 20
     except FileNotFoundError as error:
@@ -47,7 +64,7 @@ def _populations(quick):
 
 
 def _table(population, sizes, n_seeds, epsilons):
-    rows = []
+    rows, (low, high) = [], population.bounds
     for n in sizes:
         exact = _scores(_exact, population, n, np.inf, n_seeds)
         for epsilon in epsilons:
@@ -80,7 +97,7 @@ def _table(population, sizes, n_seeds, epsilons):
         ),
         rows,
         f"Median (lower quartile, upper quartile; worst) of {n_seeds} seeds, of others the median; "
-        f"delta = {DELTA:g}, diffprivlib 0; add-remove, bounds (0, 1) for all; "
+        f"delta = {DELTA:g}, diffprivlib 0; add-remove, bounds ({low:g}, {high:g}) for all; "
         f"{int(population.test.sum())} other rows are tested on.",
     )
 

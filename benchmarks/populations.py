@@ -29,7 +29,7 @@ def tables(quick):
     yield _power([planar_shapes, series(150 if quick else 1200)], 4 if quick else 200)
     yield _expected_diagrams(60 if quick else 3000, (30,) if quick else (100, 300, 1000, 3000))
     yield _visits((100,) if quick else (200, 500, 2000), 2 if quick else 24)
-    yield _recordings((50,) if quick else (100, 300, 1000), 2 if quick else 10)
+    yield _recordings((50,) if quick else (100, 300, 1000), 2 if quick else 40)
 
 
 # Bands.
@@ -288,12 +288,14 @@ def _emg():
     if not path.is_file():
         raise FileNotFoundError(f"{path.name} is not in the folder SKLEARN_DPTDA_DATA.")
     with np.load(path) as data:
-        # Right and left thigh; the amplifier ends at 4,000.
-        X = data["X"][:, [4, 6]] / 4000
-    rng = np.random.default_rng(0)
-    lengths = np.minimum(20 + (10 * rng.pareto(1.1, len(X) // 20)).astype(int), 3000)
-    ends = np.cumsum(lengths)
-    return np.split(X, ends[ends < len(X)])[:-1]
+        # Pairs of a muscle on the right and on the left; the amplifier ends at 4,000.
+        pairs = [data["X"][:, pair] / 4000 for pair in ([0, 2], [1, 3], [4, 6], [5, 7])]
+    rng, sessions = np.random.default_rng(0), []
+    for X in pairs:
+        lengths = np.minimum(20 + (10 * rng.pareto(1.1, len(X) // 20)).astype(int), 3000)
+        ends = np.cumsum(lengths)
+        sessions += np.split(X, ends[ends < len(X)])[:-1]
+    return sessions
 
 
 def _sup_errors(sessions, n, public, truth, seed):

@@ -239,6 +239,9 @@ class DiagramFeatures(QuotedParametersMixin, TransformerMixin, BaseEstimator):
         """
         low, high = self.value_range_
         ghost = np.array([[low, low]])
+        if isinstance(self.vectorizer, SortedLifetimes):
+            # Clipped, an essential class would be a lifetime as long as the range.
+            column = [d[np.isfinite(d).all(axis=1)] for d in column]
         return [np.clip(d, low, high) if len(d) else ghost for d in column]
 
     def _apply(self, vectorizer: BaseEstimator, column: list[FloatArray]) -> FloatArray:

@@ -26,7 +26,8 @@ class SortedLifetimes(QuotedParametersMixin, TransformerMixin, BaseEstimator):
 
     One of few vectorisations that a private estimator of rows can afford:
     noise grows with the number of features, and here there are few, each
-    between 0 and 1 by construction.
+    between 0 and 1 by construction. Points with infinite deaths are left out:
+    an essential class is there in every cloud, and has no lifetime.
 
     Parameters
     ----------
@@ -94,14 +95,15 @@ class SortedLifetimes(QuotedParametersMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : list of array-like of shape (n, 2)
-            Diagrams; deaths may be infinite.
+            Diagrams.
 
         Returns
         -------
         ndarray of shape (n_samples, n_lifetimes)
             In [0, 1], falling along each row.
         """
-        lengths = PersistenceLengths(int(self.n_lifetimes)).fit_transform(read_diagrams(X))
+        finite = [d[np.isfinite(d).all(axis=1)] for d in read_diagrams(X)]
+        lengths = PersistenceLengths(int(self.n_lifetimes)).fit_transform(finite)
         shares: FloatArray = np.clip(lengths / (1.0 if self.upper is None else self.upper), 0, 1)
         return shares
 

@@ -34,8 +34,11 @@ def test_nothing_is_learnt():
     assert vars(step.fit(DIAGRAMS)) == vars(clone(step))
 
 
-def test_infinite_deaths_are_of_the_cap():
-    assert SortedLifetimes(1).fit_transform([np.array([[0.2, np.inf]])]).tolist() == [[1.0]]
+def test_essential_classes_have_no_lifetime():
+    diagrams = [np.array([[0.2, np.inf], [0.1, 0.6]]), np.array([[0.0, np.inf]])]
+    assert SortedLifetimes(1).fit_transform(diagrams).tolist() == [[0.5], [0.0]]
+    features = DiagramFeatures(SortedLifetimes(1), value_range=(0, 2))
+    assert features.fit_transform(diagrams).tolist() == [[0.25], [0.0]]
 
 
 @pytest.mark.parametrize(("name", "value"), [("n_lifetimes", 0), ("upper", 0.0), ("upper", "a")])
