@@ -66,6 +66,7 @@ FIRST = [
     "synthetic_or_diagram",
     "private_graph",
     "geo_indistinguishability",
+    "time_series",
     "walkers",
     "budget",
 ]
