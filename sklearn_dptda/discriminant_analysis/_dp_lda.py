@@ -5,13 +5,16 @@ are summed, and protected, together.
 Proof: doc/theory/private_discriminants.md, "A row and its label".
 """
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
@@ -20,23 +23,27 @@ from sklearn.utils.validation import column_or_1d
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, FloatArray, RandomStateLike, RowBounds
-from sklearn_dptda.discriminant_analysis._noisy_discriminants import learn
+from sklearn_dptda.discriminant_analysis._noisy_discriminants import CHOICE_SHARE, learn
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee, PrivacyLeakWarning
+from sklearn_dptda.privacy._calibration import gaussian_mu_with_choice, gaussian_rho
 from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
 from sklearn_dptda.rows._methods import by_rows
 from sklearn_dptda.rows._moments import FitBudget
-from sklearn_dptda.rows._rows import Box, Rows
-from sklearn_dptda.rows._tables import open_chunks
+from sklearn_dptda.rows._rows import Box, Rows, Tally
+from sklearn_dptda.rows._tables import open_chunks, opened_anew
 from sklearn_dptda.utils._frames import (
+    DaskParts,
     delayed_parts,
     frame_library,
     of_dask,
     parts_elsewhere,
+    refuse_lossy,
     without_quotes,
 )
-from sklearn_dptda.utils._people import without_column
+from sklearn_dptda.utils._people import column_names, without_column
 
+_LABELS_OF_SEVERAL_KINDS = "y must hold labels of one kind, and none may be missing."
 # Name of the column that carries labels in frames.
 _LABEL = "label of the row"
 
@@ -172,10 +179,12 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         """
         if of_dask(y) or parts_elsewhere(X) is not None:
             self._refuse_ids_of_parts(groups)
-            return self._fit_parts(_delayed_tables(X, y, self._public_classes()))
+            return self._fit_parts(_LabelledParts.of(X, y, self._public_classes()))
         self._check_parameters()
-        codes, self._labels = self._coded(y)
-        for remark in self._pay_and_learn(self._rows_of(X, groups, codes)):
+        codes, labels = self._coded(y)
+        with self._coding_by(labels):
+            remarks = self._pay_and_learn(self._rows_of(X, groups, codes))
+        for remark in remarks:
             warn_caller(remark)
         return self
 
@@ -195,23 +204,29 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
 
         %(refused_or_not_paid)s
         """
-        if isinstance(chunks, Iterator):
-            raise ValueError(
-                "chunks can be read only once, and every step reads them: pass a list of pairs, "
-                "an object with __iter__, or a function that returns a new iterator."
-            )
+        opened_anew(chunks)
         return self._fit_parts(partial(_labelled, chunks, self._public_classes()))
 
     def _fit_parts(self, parts: Any) -> Self:
         """Fit tables whose last column is the class."""
         self._check_parameters()
         self._check_people(self.groups is not None)
-        self._labels = self._public_classes()
-        rows = open_chunks(self, parts, self._check_labelled, self._coding(), label=_LABEL)
-        rows = replace(rows, unit=self._unit(), mass=self._mass())
-        for remark in self._pay_and_learn(rows):
+        with self._coding_by(self._public_classes()):
+            rows = open_chunks(self, parts, self._check_labelled, self._coding(), label=_LABEL)
+            rows = replace(rows, unit=self._unit(), mass=self._mass())
+            remarks = self._pay_and_learn(rows)
+        for remark in remarks:
             warn_caller(remark)
         return self
+
+    @contextmanager
+    def _coding_by(self, labels: NDArray[Any]) -> Iterator[None]:
+        """Know the labels that are coded, for the time of a fit."""
+        self._labels = labels
+        try:
+            yield
+        finally:
+            del self._labels
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -240,9 +255,7 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y "
                 "is None."
             )
-        with without_quotes("y"):
-            labels = column_or_1d(y, warn=True)
-            check_classification_targets(labels)
+        labels = _read_labels(y)
         if self.classes is not None:
             classes = self._public_classes()
             return _codes(labels, classes), classes
@@ -294,6 +307,17 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         if len(self.classes_) == 2:
             coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
         self.coef_, self.intercept_ = coef, intercept
+
+    @staticmethod
+    def _gaussian_loss(epsilon: float, delta: float) -> tuple[float, float]:
+        # The choice of a part of the box is no Gaussian mechanism.
+        mu = gaussian_mu_with_choice(epsilon, delta, CHOICE_SHARE)
+        return mu, gaussian_rho(mu)
+
+    def _mechanism(self) -> str:
+        if self.delta == 0:
+            return "discrete Laplace mechanism and permute-and-flip, composed"
+        return "discrete Gaussian and exponential mechanisms, composed"
 
     def _released(self) -> str:
         return "means, weights and a common covariance of the classes"
@@ -403,6 +427,20 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         return tags
 
 
+def _read_labels(y: Any) -> NDArray[Any]:
+    """Labels of any kind; none may be missing."""
+    refuse_lossy(y, "y", complex_too=False)
+    with without_quotes("y"):
+        labels: NDArray[Any] = column_or_1d(y, warn=True)
+        # What is warned of here, such as the number of labels, would be told without noise.
+        with warnings.catch_warnings(action="ignore"):
+            try:
+                check_classification_targets(labels)
+            except TypeError:
+                raise ValueError(_LABELS_OF_SEVERAL_KINDS) from None
+    return labels
+
+
 def _codes(labels: NDArray[Any], classes: NDArray[Any]) -> FloatArray:
     """Numbers of classes; a label that is none of them is refused, and not quoted."""
     numbers = {label: number for number, label in enumerate(classes.tolist())}
@@ -416,12 +454,15 @@ def _codes(labels: NDArray[Any], classes: NDArray[Any]) -> FloatArray:
 
 def _with_labels(X: Any, y: Any, classes: NDArray[Any]) -> Any:
     """A table whose last column is the class of each row."""
-    with without_quotes("y"):
-        labels = column_or_1d(y)
-    codes = _codes(labels, classes)
+    refuse_lossy(X, complex_too=False)
+    if issparse(X) or len(getattr(X, "shape", (0, 0))) != 2:
+        raise ValueError("a chunk must be a dense table of two dimensions.")
+    codes = _codes(_read_labels(y), classes)
     if len(codes) != len(X):
         raise ValueError("a chunk has another number of labels than of rows.")
     library = frame_library(X)
+    if _LABEL in column_names(X):
+        raise ValueError(f"a chunk has a column {_LABEL!r}, which is where labels are put.")
     if library == "pandas":
         return X.assign(**{_LABEL: codes})
     if library == "polars":
@@ -437,17 +478,38 @@ def _labelled(chunks: Any, classes: NDArray[Any]) -> Iterator[Any]:
         yield _with_labels(X, y, classes)
 
 
-def _delayed_tables(X: Any, y: Any, classes: NDArray[Any]) -> list[Any]:
-    """Delayed tables of the parts of X, each with the labels of its rows."""
-    from dask import delayed
+@dataclass(frozen=True)
+class _LabelledParts:
+    """Rows and labels on other machines, joined where they are counted."""
 
-    if not (of_dask(X) and of_dask(y)):
-        raise ValueError(
-            "X and y must both be arrays, data frames or lists of delayed parts of Dask, in the "
-            "same parts."
-        )
-    tables, labels = delayed_parts(X), delayed_parts(y)
-    if len(tables) != len(labels):
-        raise ValueError("X and y must be in the same number of parts.")
-    join = delayed(_with_labels)
-    return [join(X, y, classes) for X, y in zip(tables, labels, strict=True)]
+    pairs: list[Any]
+    classes: NDArray[Any]
+
+    @classmethod
+    def of(cls, X: Any, y: Any, classes: NDArray[Any]) -> Self:
+        """Parts of collections of Dask; refused where they do not match."""
+        from dask import delayed
+
+        if not (of_dask(X) and of_dask(y)):
+            raise ValueError(
+                "X and y must both be arrays, data frames or lists of delayed parts of Dask, in "
+                "the same parts."
+            )
+        tables, labels = delayed_parts(X), delayed_parts(y)
+        if len(tables) != len(labels):
+            raise ValueError("X and y must be in the same number of parts.")
+        return cls([delayed(pair) for pair in zip(tables, labels, strict=True)], classes)
+
+    def map_reduce(self, function: Callable[[Any], Tally]) -> Any:
+        """Apply a function to each part where it is, and add up."""
+        return DaskParts(self.pairs).map_reduce(partial(_of_pair, function, self.classes))
+
+
+def _of_pair(function: Callable[[Any], Tally], classes: NDArray[Any], pair: Any) -> Tally:
+    # A refusal is told by value: no machine logs it beside the rows.
+
+    def joined(pair: tuple[Any, Any]) -> Tally:
+        X, y = pair
+        return function(_with_labels(X, y, classes))
+
+    return Tally.of(joined, pair)

@@ -82,6 +82,10 @@ class _Rules:
 
 
 _RULES = _Rules()
+# Parts of the share of the choice that go to the choice, and to the count before it.
+_OF_CHOICE = 0.8
+# What of the squared budget the choice takes at most.
+CHOICE_SHARE = _RULES.shares["l2"].part_of_cube * _OF_CHOICE
 # Squared weights of count and sum, of the mean of all rows and of the classes.
 _MEAN, _CLASSES = MomentWeights(0.1, 0.9), MomentWeights(0.05, 0.95)
 # Share of the largest eigenvalue that the others are raised by; divisors are at least the other.
@@ -147,11 +151,11 @@ def _part_of_cube(rows: Rows, budget: FitBudget, share: float) -> tuple[float, f
     sizes = [math.sqrt(0.5) ** i for i in range(_RULES.n_sizes)]
     # The ends of the cube are ends of its parts, to the last bit: many features are often zero.
     parts = [ends for h in sizes for ends in ((-1.0, 2 * h - 1), (-h, h), (1 - 2 * h, 1.0))]
-    counts, _ = budget.noisy_counts(np.array([rows.n_rows]), 1, share / 5)
+    counts, _ = budget.noisy_counts(np.array([rows.n_rows]), 1, share * (1 - _OF_CHOICE))
     worth = max(round(_RULES.worth * float(counts[0])), 1)
     outside = rows.sum(partial(_outside, parts=parts))
     costs = [int(n) - worth * (i // 3) for i, n in enumerate(outside)]
-    low, high = parts[budget.choose(costs, 1, share * 4 / 5)]
+    low, high = parts[budget.choose(costs, 1, share * _OF_CHOICE)]
     return (low + high) / 2, (high - low) / 2, budget.rest(share)
 
 
@@ -179,7 +183,9 @@ def _ball(rows: Rows, budget: FitBudget, shares: _Shares) -> tuple[_Ball, FitBud
         beyond, budget = distances_beyond(
             rows, centre, 2 * last, budget, shares.distances, _RULES.per_octave
         )
-        radius = beyond(_RULES.outside * n)
+        # Without noise no row is drawn in.
+        outside = _RULES.outside if math.isfinite(budget.total) else 0.0
+        radius = beyond(outside * n)
         if radius > last / 2:
             break
     return _Ball(centre, n, beyond), budget

@@ -37,7 +37,8 @@ class PersistenceMass(QuotedParametersMixin, TransformerMixin, BaseEstimator):
     Parameters
     ----------
     upper : float, default=1.0
-        Public cap: births and lifetimes are clipped to it.
+        Public cap: births and lifetimes are clipped to it, and negative births
+        to zero.
     least_lifetime : float, default=0.1
         Public; shorter features count as nothing. Most features of a cloud are
         shorter than what is worth a look.
@@ -114,12 +115,15 @@ class PersistenceMass(QuotedParametersMixin, TransformerMixin, BaseEstimator):
         -------
         self
         """
+        self._check_lifetimes()
         read_diagrams(X)
+        return self
+
+    def _check_lifetimes(self) -> None:
         if not self.least_lifetime < self.upper:
             raise ValueError(
                 f"least_lifetime={self.least_lifetime:g} must be below upper={self.upper:g}."
             )
-        return self
 
     def transform(self, X: Iterable[ArrayLike]) -> FloatArray:
         """Compute the masses.
@@ -134,6 +138,7 @@ class PersistenceMass(QuotedParametersMixin, TransformerMixin, BaseEstimator):
         ndarray of shape (n_samples, (resolution + 1)**2)
             Not negative, in units of persistence.
         """
+        self._check_lifetimes()
         return np.array([self._masses(diagram) for diagram in read_diagrams(X)])
 
     def _masses(self, diagram: FloatArray) -> FloatArray:

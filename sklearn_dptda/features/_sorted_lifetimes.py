@@ -135,4 +135,7 @@ class SortedLifetimes(QuotedParametersMixin, TransformerMixin, BaseEstimator):
 def read_diagrams(X: Iterable[ArrayLike]) -> list[FloatArray]:
     """Diagrams of a list, checked."""
     refuse_dask(X)
-    return [as_diagram(diagram, f"X[{i}]") for i, diagram in enumerate(check_collection(X))]
+    diagrams = [as_diagram(diagram, f"X[{i}]") for i, diagram in enumerate(check_collection(X))]
+    if any((diagram[:, 1] < diagram[:, 0]).any() for diagram in diagrams):
+        raise ValueError("X has points that die before they are born: these are no diagrams.")
+    return diagrams

@@ -6,7 +6,7 @@ Proof: doc/theory/populations.md, "A mean and its band".
 import math
 from dataclasses import dataclass
 from numbers import Real
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.stats import norm as normal
@@ -14,7 +14,7 @@ from sklearn.utils import Tags
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, FloatArray, RandomStateLike, RowBounds
-from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee
 from sklearn_dptda.rows._assignments import Norm, in_norm, one_cell
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
 from sklearn_dptda.rows._moments import FitBudget, Moments, MomentWeights
@@ -25,6 +25,8 @@ from sklearn_dptda.utils._sklearn import Interval
 # weights themselves. Where the number of records is public, the count has next to nothing.
 _COUNT, _SQUARES = 0.12, 0.25
 _PUBLIC_COUNT = 1e-3
+# Radii of balls in units of the box that floating point can divide by.
+_RADII = 1e-120, 1e120
 
 
 @fill_doc
@@ -64,7 +66,8 @@ class PrivateMean(PrivateRowsEstimator):
     noise_ : ndarray of shape (n_features,)
         Standard deviation of the noise in the mean.
     n_samples_ : float
-        Private number of rows, or of people.
+        Private number of rows, or of people; with ``rows_per_group`` that of the
+        rows that are used, over it, which is no more.
     %(bounds_of_rows)s
     %(fit_guarantee_and_columns)s
 
@@ -108,7 +111,7 @@ class PrivateMean(PrivateRowsEstimator):
     _parameter_constraints = {
         **PrivateRowsEstimator._parameter_constraints,
         "confidence": [Interval(Real, 0, 1, closed="neither"), None],
-        "norm_bound": [Interval(Real, 0, None, closed="neither"), None],
+        "norm_bound": [Interval(Real, 1e-90, 1e90, closed="both"), None],
     }
 
     def __init__(
@@ -153,18 +156,29 @@ class PrivateMean(PrivateRowsEstimator):
         sample = _Sample.of(moments, rows, budget)
         unit = radius * box.unit
         self.n_samples_ = sample.n
-        mean = box.origin + box.unit * centre + unit * sample.mean
-        self.mean_ = np.clip(mean, box.origin - box.unit, box.origin + box.unit)
+        self.mean_ = box.origin + box.unit * centre + unit * sample.mean
         self.noise_ = unit * sample.noise(sample.mean)
         if self.confidence is not None:
             self.variance_ = unit**2 * sample.upper_variance()
             self.half_widths_ = unit * sample.half_widths(1 - float(self.confidence))
 
+    def _release(
+        self, rows: Rows, guarantee: PrivacyGuarantee, seed: Any, public_seed: Any = None
+    ) -> list[str]:
+        remarks = super()._release(rows, guarantee, seed, public_seed)
+        low, high = self.bounds_
+        if self.norm_bound is not None:
+            # Rows are shortened towards zero.
+            low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
+        self.mean_ = np.clip(self.mean_, low, high)
+        return remarks
+
     def _ball(self, box: Box, d: int, norm: Norm) -> tuple[FloatArray, float]:
         """Centre and radius of the ball that rows of the cube are drawn into."""
         if self.norm_bound is None:
             return np.zeros(d), in_norm(d**0.5, d, norm)
-        return -box.origin / box.unit, float(self.norm_bound / box.unit[0])
+        radius = np.clip(self.norm_bound / box.unit[0], *_RADII)
+        return -box.origin / box.unit, float(radius)
 
     def _weights(self, norm: Norm) -> MomentWeights:
         count = _COUNT if self.adjacency == "add-remove" else _PUBLIC_COUNT

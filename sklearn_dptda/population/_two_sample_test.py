@@ -27,7 +27,7 @@ from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.rows._assignments import clip_norm, row_products
 from sklearn_dptda.utils._bounds import check_bounds
 from sklearn_dptda.utils._frames import refuse_lossy, without_quotes
-from sklearn_dptda.utils._people import codes_of, split_people
+from sklearn_dptda.utils._people import check_ids, codes_of, column_names, split_people
 
 # Frequencies of the random features of each kernel.
 _FREQUENCIES = 50
@@ -169,6 +169,10 @@ def private_two_sample_test(
         seeded=random_state is not None,
         rho=pure_rho(float(epsilon)),
     )
+    if not isinstance(accountant, PrivacyAccountant | None):
+        raise ValueError(
+            f"accountant must be a PrivacyAccountant or None; got {quoted(accountant)}."
+        )
     seed, public_seed = spawn_seeds(random_state, 2)
     accountant = accountant if accountant is not None else default_accountant()
     sizes = [table.n_people for table in tables]
@@ -197,6 +201,8 @@ def _checked(
 ) -> tuple[float, ...]:
     """Widths of the kernels; what cannot be computed with is refused."""
     check_scalar(alpha, "alpha", Real, min_val=0, max_val=1, include_boundaries="neither")
+    if math.isnan(alpha):
+        raise ValueError("alpha must be a number between 0 and 1; got nan.")
     check_scalar(n_permutations, "n_permutations", Integral, min_val=1)
     if not (isinstance(epsilon, Real) and float(epsilon) > 0):
         raise ValueError(f"epsilon must be a positive number, or inf; got {quoted(epsilon)}.")
@@ -244,6 +250,7 @@ def _tables(X: Any, Y: Any, groups: Any) -> list[_Group]:
         if not isinstance(groups, tuple | list) or len(groups) != 2:
             raise ValueError("groups must be the name of a column, or the ids of X and those of Y.")
         ids = tuple(groups)
+    frames: list[Any] = []
     read, people = [], []
     for name, table, given in (("X", X, ids[0]), ("Y", Y, ids[1])):
         whose = None
@@ -251,6 +258,7 @@ def _tables(X: Any, Y: Any, groups: Any) -> list[_Group]:
         if groups is not None:
             column = groups if isinstance(groups, str) else None
             table, whose = split_people(table, column, given)
+        frames.append(table)
         with without_quotes(name):
             array: FloatArray = check_array(table, dtype=np.float64, input_name=name)
         persons, codes = codes_of(range(len(array)) if whose is None else whose)
@@ -258,6 +266,10 @@ def _tables(X: Any, Y: Any, groups: Any) -> list[_Group]:
             raise ValueError(f"{name} must have at least 2 people.")
         read.append(_Group(array, codes, len(persons)))
         people.append(set(persons) if whose is not None else set())
+    check_ids([person for group in people for person in group])
+    names = [column_names(table) for table in frames]
+    if all(names) and names[0] != names[1]:
+        raise ValueError("X and Y must have the same columns, in the same order.")
     if people[0] & people[1]:
         raise ValueError("one person is in both groups: each must be in one of them.")
     if read[0].X.shape[1] != read[1].X.shape[1]:

@@ -275,6 +275,10 @@ class PrivacyAccountant:
         """
         if not (key is None or (isinstance(key, str) and len(key) == _KEY_LENGTH)):
             raise ValueError(f"key must be a text of {_KEY_LENGTH} characters; got {quoted(key)}.")
+        if not (isinstance(unit, str) and unit):
+            raise ValueError(
+                f"unit must be a text that says what one record is; got {quoted(unit)}."
+            )
         charge = Charge(float(epsilon), float(delta), None if rho is None else float(rho))
         line = {
             "adjacency": check_adjacency(adjacency),

@@ -25,6 +25,8 @@ from sklearn_dptda.privacy._parameters import quoted
 
 # Relative step to the private side of a root: SciPy is asked for roots and integrals to 1e-11.
 _ROOT_MARGIN = 1e-9
+# Laws of a choice that are tried, and what the logarithm of delta is lowered by for those between.
+_CHOICE_GRID, _CHOICE_MARGIN = 129, 1e-3
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:
@@ -118,6 +120,37 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     )
     # The root may be off to either side by rounding: step to the private one.
     return root * (1 - _ROOT_MARGIN)
+
+
+@lru_cache(maxsize=256)
+def gaussian_mu_with_choice(epsilon: float, delta: float, share: float) -> float:
+    """Largest ``mu`` of one choice and Gaussian steps that together are (epsilon, delta)-private.
+
+    The choice has a loss whose range is ``2 mu sqrt(share)``, as an exponential mechanism has; the
+    steps after it are ``mu sqrt(1 - share)``-GDP. No more is lost where the choice takes less than
+    its share, and the steps the rest.
+    Proof: doc/theory/noise_and_calibration.md, "One choice among Gaussian steps".
+    """
+    most = gaussian_mu(epsilon, delta)
+    if math.isinf(most):
+        return most
+    least = math.sqrt(2 * zcdp_rho(epsilon, delta))
+    target = math.log(delta) - _CHOICE_MARGIN
+    return largest_valid(
+        lambda mu: _log_delta_with_choice(epsilon, mu, share) <= target, least, most
+    )
+
+
+def _log_delta_with_choice(epsilon: float, mu: float, share: float) -> float:
+    """Logarithm of delta: the worst law of the choice has two outcomes."""
+    reach, rest = 2 * mu * math.sqrt(share), mu * math.sqrt(1 - share)
+    high = np.linspace(0.0, reach, _CHOICE_GRID)
+    likely = np.expm1(high - reach) / math.expm1(-reach)
+    losses, weights = np.stack([high, high - reach]), np.stack([likely, 1 - likely])
+    left = epsilon - losses
+    upper, lower = (log_ndtr(-left / rest + sign * rest / 2) for sign in (1, -1))
+    parts = weights * np.exp(upper) * -np.expm1(np.minimum(left + lower - upper, 0.0))
+    return float(np.log(parts.sum(axis=0).max()))
 
 
 def gaussian_rho(mu: float) -> float:

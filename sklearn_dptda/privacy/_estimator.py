@@ -24,12 +24,12 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import PolynomialFeatures
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PolynomialFeatures
 from sklearn.utils import Tags, get_tags
 
 from sklearn_dptda._typing import Adjacency
 from sklearn_dptda.privacy._accountant import PrivacyAccountant, default_accountant
-from sklearn_dptda.privacy._guarantee import PrivacyGuarantee
+from sklearn_dptda.privacy._guarantee import PrivacyGuarantee, kind_of_unit
 from sklearn_dptda.privacy._noise import spawn_seeds
 from sklearn_dptda.privacy._parameters import (
     comparable,
@@ -442,6 +442,8 @@ def _learns_in_gudhi(step: Any) -> bool:
     if name in ("TopologicalVector", "ComplexPolynomial"):
         # Without a threshold they make as many numbers as the largest diagram asks for.
         return bool(step.threshold <= 0)
+    if name == "Entropy" and step.mode == "scalar":
+        return False
     if name in ("DiagramScaler", "Padding"):
         return bool(step.use)
     if name == "BettiCurve" and (step.predefined_grid is not None or step.resolution is None):
@@ -462,8 +464,12 @@ def learns(step: Any) -> bool:
         return _learns_in_gudhi(step)
     # Constants are the caller's, and a frozen step has learnt before.
     constant = isinstance(step, SimpleImputer) and step.strategy == "constant"
-    # A public list of categories teaches nothing either, nor does the number of columns.
-    listed = not isinstance(getattr(step, "categories", "auto"), str)
+    constant = constant and not step.add_indicator
+    # A public list of categories teaches nothing either, unless they are counted, nor does the
+    # number of columns.
+    listed = isinstance(step, OneHotEncoder | OrdinalEncoder) and not (
+        isinstance(step.categories, str) or step.min_frequency or step.max_categories
+    )
     quiet = constant or listed or isinstance(step, FrozenEstimator | PolynomialFeatures)
     return bool(get_tags(step).requires_fit and not quiet)
 
@@ -496,7 +502,7 @@ def _other_units_before(estimator: Any, unit: str) -> list[tuple[str, str]]:
     found = []
     for step in [step for pipeline in _pipelines() for step in _before(pipeline, estimator)]:
         other = getattr(getattr(step, "privacy_guarantee_", None), "unit", unit)
-        if ("one person" in other) != ("one person" in unit):
+        if (kind_of_unit(other) == "person") != (kind_of_unit(unit) == "person"):
             found.append((type(step).__name__, other))
     return found
 

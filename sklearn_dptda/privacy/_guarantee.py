@@ -5,6 +5,7 @@ Proof: doc/theory/noise_and_calibration.md, "The ledger's filters".
 """
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -231,8 +232,19 @@ class Neighbours(NamedTuple):
     unit: str
 
 
-# Records of which one person may have any number.
-_PARTS = ("one point", "one row", "one record", "one edge", "one directed link", "all rows")
+# Records of which one person may have any number, as the estimators here call them.
+_PARTS = frozenset(
+    {
+        "one point of a cloud",
+        "a point of a cloud",
+        "one point",
+        "one row",
+        "one record",
+        "one edge, there or not",
+        "one directed link, there or not",
+        "all rows together",
+    }
+)
 
 
 def kind_of_unit(unit: str) -> str:
@@ -241,9 +253,9 @@ def kind_of_unit(unit: str) -> str:
     People count with people; points, rows and edges with each other; and what somebody has given a
     name of its own, such as one cloud, with its like.
     """
-    if "one person" in unit:
+    if re.match(r"(all \w[^,]* of )?one person(,| in | with |$)", unit):
         return "person"
-    return "part" if unit.startswith(_PARTS) else unit
+    return "part" if unit in _PARTS else unit
 
 
 @dataclass(frozen=True)
@@ -315,6 +327,8 @@ class PrivacyGuarantee:
     def __post_init__(self) -> None:
         Charge(self.epsilon, self.delta, self.rho)
         check_adjacency(self.adjacency)
+        if not self.unit:
+            raise ValueError("unit must say what one record is.")
 
     def __add__(self, other: object) -> "PrivacyGuarantee":
         """Promise of two releases of the same records together, by basic composition.
@@ -327,7 +341,7 @@ class PrivacyGuarantee:
         if not isinstance(other, PrivacyGuarantee):
             return NotImplemented
         if (self.adjacency, self.unit) != (other.adjacency, other.unit):
-            people = "one person" in self.unit or "one person" in other.unit
+            people = "person" in (kind_of_unit(self.unit), kind_of_unit(other.unit))
             remedy = " Give groups to all steps, so that each protects people." * people
             raise ValueError(
                 f"guarantees for {self.adjacency} of {self.unit} and for {other.adjacency} of "
@@ -372,7 +386,8 @@ class PrivacyGuarantee:
             return f"No privacy (epsilon=inf): {self.released}, exact."
         verb = {"replace-one": "replacing", "add-remove": "adding or removing"}[self.adjacency]
         # An empty table is refused, which tells it from one with a single record.
-        least = "are at least two" if "one person" in self.unit else "is at least one"
+        people = kind_of_unit(self.unit) == "person"
+        least = "are at least two" if people else "is at least one"
         known = f" (that there {least} is public)" * (self.adjacency == "add-remove")
         many = self.unit.startswith("all ")
         labels = (", with their labels" if many else " with its label") * self.labels

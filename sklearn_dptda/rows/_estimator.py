@@ -195,7 +195,8 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         check_number_of_people(len(set(ids)))
         if labels is not None:
             _check_as_many(labels, len(ids))
-            check_one_label(len(set(ids)), len(set(zip(ids, labels.tolist(), strict=True))))
+            if self.rows_per_group is None:
+                check_one_label(len(set(ids)), len(set(zip(ids, labels.tolist(), strict=True))))
         refuse_split_people(ids, self.groups)
         if self.rows_per_group is None:
             table, columns = self._check_table(X)

@@ -39,6 +39,8 @@ _BITS = 18
 _BITS_FOR_PEOPLE = 10
 # Above this scale of noise, rows take fewer bits, so that noise in squared steps stays within 64.
 _LARGEST_SCALE = 2.0**14
+# The same for people, who weigh up to 720,720 each.
+_LARGEST_SCALE_FOR_PEOPLE = 2.0**12
 # Least variance of the pooled covariance, times the dimension, in squared clipping radii: matrices
 # stay invertible.
 _LEAST_VARIANCE = 1e-3
@@ -519,8 +521,10 @@ def release_outer_products(
     Proof: doc/theory/private_components.md, "The sum of outer products".
     """
     d, (off, on) = rows.n_features, entry_noise(budget, share)
-    most = _BITS if rows.n_people is None else _BITS_FOR_PEOPLE
-    large = max(on / rows.weight_of_person / _LARGEST_SCALE, 1.0)
+    most, largest = _BITS, _LARGEST_SCALE
+    if rows.n_people is not None:
+        most, largest = _BITS_FOR_PEOPLE, _LARGEST_SCALE_FOR_PEOPLE
+    large = max(on / rows.weight_of_person / largest, 1.0)
     bits = most - math.ceil(math.log2(large) / 2)
     total = rows.sum(partial(_outer_products, residuals=residuals, bits=bits), width=d)
     upper = np.triu_indices(d, 1)

@@ -187,25 +187,31 @@ def _count_people(chunk: Any, groups: str, label: str | None = None) -> Tally:
     return Tally.of(counted, chunk)
 
 
+def _opened(chunks: Any) -> Iterator[Any]:
+    return iter(chunks() if callable(chunks) else chunks)
+
+
+def opened_anew(chunks: Any) -> Iterator[Any]:
+    """An iterator of chunks; refused where they can be read only once."""
+    first = _opened(chunks)
+    if isinstance(chunks, Iterator) or first is _opened(chunks):
+        raise ValueError(
+            "chunks can be read only once, and every step reads them: pass a list of arrays, "
+            "an object with __iter__, or a function that returns a new iterator."
+        )
+    return first
+
+
 class _Stream:
     """Chunks that are read one by one, as often as they are needed."""
 
     def __init__(self, chunks: Any, prepared: Callable[[Iterable[Any]], Iterator[Any]]) -> None:
         self._chunks, self._prepared = chunks, prepared
-        first = self._open()
-        if isinstance(chunks, Iterator) or first is self._open():
-            raise ValueError(
-                "chunks can be read only once, and every step reads them: pass a list of arrays, "
-                "an object with __iter__, or a function that returns a new iterator."
-            )
-        self.head = next(iter(prepared(first)), None)
-
-    def _open(self) -> Iterator[Any]:
-        return iter(self._chunks() if callable(self._chunks) else self._chunks)
+        self.head = next(iter(prepared(opened_anew(chunks))), None)
 
     def map_reduce(self, function: Callable[[Any], Tally]) -> Any:
         total: Any = 0
-        for chunk in self._prepared(self._open()):
+        for chunk in self._prepared(_opened(self._chunks)):
             total = total + function(chunk)
             if total.refused is not None:
                 break

@@ -2,11 +2,13 @@
 
 import math
 import pickle
+import warnings
 from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -24,7 +26,6 @@ from sklearn_dptda.privacy import (
     PrivacyBudgetExceeded,
     PrivacyLeakWarning,
     audit_epsilon,
-    gaussian_mu,
 )
 from tests._exact_losses import losses
 from tests._reach import LaplaceBudget, Rows
@@ -133,7 +134,7 @@ def lost(estimator, first, second, monkeypatch):
     """Loss of one pair of tables, in parts of what is promised."""
     found = losses(estimator, first, second, monkeypatch)
     if estimator.delta:
-        return math.sqrt(found["gaussian"]) / gaussian_mu(estimator.epsilon, estimator.delta)
+        return math.sqrt(found["gaussian"]) / estimator._loss()[0]
     return found["laplace"] / estimator.epsilon
 
 
@@ -251,6 +252,28 @@ def test_an_audit_of_the_last_step_sees_noise_that_is_missing():
     sides = (X, y), (X[:20], y[:20])
     assert not audit_epsilon(last_step, *sides, **options).refutes(1.0)
     assert audit_epsilon(partial(last_step, factor=5.0), *sides, **options).refutes(1.0)
+
+
+@pytest.mark.parametrize("epsilon", [1e-5, 1e-3, 1e-2])
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_people_pay_for_nothing_but_noise_and_still_get_it(epsilon, adjacency):
+    for delta in (1e-6, 1e-9, 0.0):
+        model = private(2, epsilon, delta, groups="id", adjacency=adjacency, random_state=0)
+        frame = pd.DataFrame(X, columns=["a", "b"]).assign(id=np.arange(40) // 2)
+        assert np.isfinite(model.fit(frame, np.repeat(Y[:20] % 2, 2)).coef_).all()
+
+
+def test_labels_are_not_kept_where_the_fit_is_refused():
+    model = DPLinearDiscriminantAnalysis(epsilon=2.0, bounds=BOX, accountant=PrivacyAccountant(1.0))
+    with warnings.catch_warnings(action="ignore"), pytest.raises(PrivacyBudgetExceeded):
+        model.fit(X, np.where(Y == 0, SECRET, "other"))
+    assert b"73645" not in pickle.dumps(model)
+
+
+def test_the_number_of_labels_is_not_told():
+    labels = np.arange(40) % 35
+    with warnings.catch_warnings(action="error"):
+        private(40, 9.0, random_state=0).fit(X, labels)
 
 
 def test_one_payment_for_rows_and_labels():
@@ -416,6 +439,28 @@ MISTAKES = {
         "40 in X, 39 in y",
     ),
     "one person": (lambda: private().fit(X, 0 * Y, groups=["a"] * 40), "at least 2 people"),
+    "labels of two kinds": (
+        lambda: private().fit(X, np.array(["a", 1] * 20, dtype=object)),
+        "labels of one kind",
+    ),
+    "a masked label": (
+        lambda: private().fit(X, np.ma.masked_equal(Y, 1)),
+        "masked",
+    ),
+    "a masked chunk": (
+        lambda: private().fit_chunks([(np.ma.masked_greater(X, 0.5), Y)]),
+        "masked",
+    ),
+    "a sparse chunk": (lambda: private().fit_chunks([(csr_array(X), Y)]), "dense table"),
+    "a chunk of one dimension": (lambda: private().fit_chunks([(X[:, 0], Y)]), "dense table"),
+    "a column of the name": (
+        lambda: private().fit_chunks([(pd.DataFrame({"label of the row": X[:, 0]}), Y)]),
+        "where labels are put",
+    ),
+    "a stream in a function": (
+        lambda: (lambda once: private().fit_chunks(lambda: once))(iter([(X, Y)])),
+        "read only once",
+    ),
     "a sum over parts": (lambda: private().fit(Parts(), Y), "X and y must both be"),
 }
 

@@ -47,7 +47,7 @@ def test_wrong_parameters_are_named(name, value):
         SortedLifetimes(**{name: value}).fit(DIAGRAMS)
 
 
-@pytest.mark.parametrize("wrong", [[np.zeros((3, 3))], [["a"]], 3])
+@pytest.mark.parametrize("wrong", [[np.zeros((3, 3))], [np.array([[1.0, 0.0]])], [["a"]], 3])
 def test_what_is_no_diagram_is_refused(wrong):
     with pytest.raises((ValueError, TypeError)):
         SortedLifetimes().fit_transform(wrong)

@@ -7,8 +7,15 @@ import numpy as np
 import pytest
 from gudhi import representations
 from gudhi.point_cloud.timedelay import TimeDelayEmbedding
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    StandardScaler,
+    TargetEncoder,
+)
 
 from sklearn_dptda import CubicalPersistence, DiagramFeatures, DTMFiltration
 from sklearn_dptda.cluster import DPLloyd
@@ -59,6 +66,7 @@ ONE_BY_ONE = [
     (representations.BettiCurve(resolution=9, sample_range=[0, 1]), diagrams),
     (representations.BettiCurve(predefined_grid=np.linspace(0, 1, 7)), diagrams),
     (representations.Entropy(mode="vector", resolution=9, sample_range=[0, 1]), diagrams),
+    (representations.Entropy(mode="scalar"), diagrams),
     (representations.Landscape(2, 9, sample_range=[0, 1]), diagrams),
     (representations.Silhouette(resolution=9, sample_range=[0, 1]), diagrams),
     (representations.PersistenceImage(0.1, resolution=[4, 4], im_range=[0, 1, 0, 1]), diagrams),
@@ -87,6 +95,13 @@ LEARN = [
     ),
     representations.Padding(use=True),
     representations.Atol(None),
+    representations.Entropy(mode="vector", resolution=9),
+    # Of labels, of counts, and of what is missing.
+    TargetEncoder(categories=[[0.0, 1.0]]),
+    OneHotEncoder(categories=[[0.0, 1.0]], min_frequency=5),
+    OrdinalEncoder(categories=[[0.0, 1.0]], max_categories=2),
+    OneHotEncoder(),
+    SimpleImputer(strategy="constant", add_indicator=True),
 ]
 
 
@@ -111,6 +126,18 @@ def test_what_is_taken_for_a_map_of_one_record_forgets_what_it_was_fitted_on(ste
 @pytest.mark.parametrize("step", LEARN, ids=lambda one: type(one).__name__)
 def test_what_learns_is_told(step):
     assert learns(step)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        OneHotEncoder(categories=[[0.0, 1.0]]),
+        OrdinalEncoder(categories=[[0.0, 1.0]]),
+        SimpleImputer(strategy="constant"),
+    ],
+)
+def test_public_lists_and_constants_teach_nothing(step):
+    assert not learns(step)
 
 
 def test_all_that_is_listed_is_tried():

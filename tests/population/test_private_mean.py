@@ -73,6 +73,31 @@ def test_a_band_without_noise_or_without_sampling_is_too_narrow():
     assert held.min() < 170 and held.max() < 200
 
 
+@pytest.mark.parametrize("bounds", [(1, 2), ([0, 0, 0, 0], [1, 100, 1, 1]), (-3, -1)])
+def test_shortened_rows_may_leave_the_box_and_others_may_not(bounds):
+    low, high = (np.broadcast_to(end, 4).astype(float) for end in bounds)
+    X = np.random.default_rng(0).uniform(low, high, (50, 4))
+    norms = np.linalg.norm(X, axis=1, keepdims=True)
+    short = X * np.minimum(1, 1.5 / norms)
+    found = PrivateMean(math.inf, bounds=bounds, norm_bound=1.5).fit(X)
+    assert found.mean_ == pytest.approx(short.mean(axis=0), abs=1e-4)
+    for norm_bound in (None, 100.0):
+        for seed in range(5):
+            noisy = PrivateMean(0.01, bounds=bounds, norm_bound=norm_bound, random_state=seed)
+            mean = noisy.fit(X).mean_
+            assert (mean <= np.maximum(high, 0 if norm_bound else -9)).all()
+            assert (mean >= np.minimum(low, 0 if norm_bound else 9)).all()
+
+
+@pytest.mark.parametrize("norm_bound", [1e-90, 1e-30, 1e30, 1e90])
+@pytest.mark.parametrize("bounds", [(0, 1), (0, 1e-80), (-1e80, 1e80), None])
+@pytest.mark.parametrize("delta", [1e-6, 0.0])
+def test_norms_at_the_ends_of_floating_point(norm_bound, bounds, delta):
+    X = np.vstack([np.zeros((50, 2)), np.ones((1, 2))])
+    found = PrivateMean(1.0, delta, bounds, norm_bound=norm_bound, random_state=0).fit(X)
+    assert all(np.isfinite(getattr(found, n)).all() for n in ("mean_", "noise_", "half_widths_"))
+
+
 def test_narrow_bounds_and_short_norms_pay():
     X = lifetimes(500)
     wide = PrivateMean(1.0, bounds=(0, 1), random_state=0).fit(X)

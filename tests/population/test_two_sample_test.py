@@ -194,6 +194,16 @@ MISTAKES = {
         "one person is in both groups",
     ),
     "too few ids": (lambda: ask(X, X, groups=([SECRET], [SECRET])), "groups has 1 entries"),
+    "alpha nan": (lambda: ask(X, X, alpha=math.nan), "alpha"),
+    "ids of two kinds": (
+        lambda: ask(X, X, groups=(list(range(20)), list(map(str, range(20))))),
+        "all numbers or all strings",
+    ),
+    "other columns": (
+        lambda: ask(pd.DataFrame(X, columns=list("abc")), pd.DataFrame(X, columns=list("bac"))),
+        "the same columns, in the same order",
+    ),
+    "accountant": (lambda: ask(X, X, accountant="budget"), "accountant"),
     "ids of one": (lambda: ask(X, X, groups=[SECRET] * 20), "groups must be the name"),
     "all of one": (
         lambda: ask(X, X, groups=([SECRET] * 20, ["b"] * 10 + ["a"] * 10)),

@@ -109,6 +109,44 @@ def test_what_is_asked_ahead_is_refused_ahead(accountant):
         accountant.check(both[:1])
 
 
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "one recording",
+        "one pointing device",
+        "all rows of one hospital",
+        "one person-day",
+        "one cloud",
+    ],
+)
+def test_a_name_of_your_own_is_a_kind_of_its_own(unit):
+    for other in ("one row", "one person", "all rows of one person, by 'id'"):
+        accountant = PrivacyAccountant(9.0)
+        accountant.spend(0.1, unit=unit)
+        accountant.spend(0.1, unit=unit)
+        with pytest.raises(ValueError, match="counts losses of"):
+            accountant.spend(0.1, unit=other)
+
+
+def test_people_are_people_however_many_rows_are_used():
+    accountant = PrivacyAccountant(9.0)
+    for unit in (
+        "one person",
+        "all windows of one person",
+        "all rows of one person, by 'id' with rows_per_group=3",
+        "all points of one person in one cloud, by 'id'",
+    ):
+        accountant.spend(0.1, unit=unit)
+
+
+@pytest.mark.parametrize("unit", ["", None, 3])
+def test_a_unit_must_be_said(unit):
+    with pytest.raises(ValueError, match="unit"):
+        PrivacyAccountant(1.0).spend(0.1, unit=unit)
+    with pytest.raises((ValueError, TypeError), match="unit"):
+        lloyd(None, unit=unit).fit(X)
+
+
 def test_plans_know_people(accountant):
     people = cloud_pipeline(groups="patient_id")
     (release,) = planned_loss(people, [FRAME]).releases
