@@ -59,9 +59,11 @@ class _Rules:
     n_sizes: int = 9
     worth: float = 0.05
     most_stages: int = 3
-    # Shares of the rows that may lie outside of the next stage's ball, and of the ball into which
-    # rows are drawn for the covariance, at most.
+    # Share of the rows that may lie outside of the next stage's ball.
     outside: float = 0.05
+    # Rows that may be drawn in for the covariance: in units of its noise, which is that of so many
+    # rows, and at most a share of all.
+    drawn_in_per_noise: float = 8.0
     drawn_in: float = 0.5
     # Cells of an octave of distances.
     per_octave: int = 4
@@ -218,7 +220,7 @@ def _whitening(
     d = rows.n_features
     off, on = map(budget.deviation, entry_noise(budget, share))
     frobenius = math.sqrt(d * (d - 1) * off**2 + d * on**2)
-    drawn = _RULES.drawn_in * ball.n if frobenius > 0 else 0.0
+    drawn = min(_RULES.drawn_in * ball.n, _RULES.drawn_in_per_noise * frobenius)
     radius = in_norm(ball.beyond(drawn), d, budget.norm)
     drawn_in = partial(_drawn_in, centre=ball.centre, radius=radius, norm=budget.norm)
     unit = radius**2 / max(ball.n, 1.0)
