@@ -99,6 +99,17 @@ def test_far_classes_are_told_apart(n, epsilon, delta, least):
     assert np.median(scores) >= least
 
 
+@pytest.mark.parametrize("delta", [1e-6, 0.0])
+def test_with_much_budget_probabilities_are_those_without_noise(delta):
+    X, y = table(2000, 3)
+    exact = LinearDiscriminantAnalysis(solver="lsqr").fit(X, y).predict_proba(X)
+    errors = [
+        np.abs(private(3, epsilon, delta, random_state=0).fit(X, y).predict_proba(X) - exact).mean()
+        for epsilon in (10.0, 100.0, 1000.0)
+    ]
+    assert errors[0] < 0.1 and max(errors[1:]) < 0.03
+
+
 def test_a_wide_box_hardly_matters():
     X, y = table(2000, 2)
     for bounds in (BOX, (-10, 10), (-1, 30), None):
