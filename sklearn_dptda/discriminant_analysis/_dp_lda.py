@@ -1,28 +1,29 @@
-"""Linear discriminant analysis under differential privacy: the estimator, and how labels travel.
+"""Linear discriminant analysis under differential privacy.
 
-A label is coded by a public list of classes and carried as a last column of its row, so that both
-are summed, and protected, together.
-Proof: doc/theory/private_discriminants.md, "A row and its label".
+Proof: doc/theory/private_discriminants.md, "What is released".
 """
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
-from scipy.special import expit, log_expit, log_softmax, softmax
+from scipy.special import log_expit, log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, FloatArray, RandomStateLike, RowBounds
+from sklearn_dptda.discriminant_analysis._labelled_tables import (
+    LABEL,
+    LabelledParts,
+    codes_of,
+    labelled_tables,
+    read_labels,
+)
 from sklearn_dptda.discriminant_analysis._noisy_discriminants import CHOICE_SHARE, learn
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee, PrivacyLeakWarning
 from sklearn_dptda.privacy._calibration import gaussian_mu_with_choice, gaussian_rho
@@ -30,22 +31,10 @@ from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
 from sklearn_dptda.rows._methods import by_rows
 from sklearn_dptda.rows._moments import FitBudget
-from sklearn_dptda.rows._rows import Box, Rows, Tally
+from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.rows._tables import open_chunks, opened_anew
-from sklearn_dptda.utils._frames import (
-    DaskParts,
-    delayed_parts,
-    frame_library,
-    of_dask,
-    parts_elsewhere,
-    refuse_lossy,
-    without_quotes,
-)
-from sklearn_dptda.utils._people import column_names, without_column
-
-_LABELS_OF_SEVERAL_KINDS = "y must hold labels of one kind, and none may be missing."
-# Name of the column that carries labels in frames.
-_LABEL = "label of the row"
+from sklearn_dptda.utils._frames import frame_library, of_dask, parts_elsewhere, without_quotes
+from sklearn_dptda.utils._people import without_column
 
 
 @fill_doc
@@ -179,7 +168,7 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         """
         if of_dask(y) or parts_elsewhere(X) is not None:
             self._refuse_ids_of_parts(groups)
-            return self._fit_parts(_LabelledParts.of(X, y, self._public_classes()))
+            return self._fit_parts(LabelledParts.of(X, y, self._public_classes()))
         self._check_parameters()
         codes, labels = self._coded(y)
         with self._coding_by(labels):
@@ -205,14 +194,14 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         %(refused_or_not_paid)s
         """
         opened_anew(chunks)
-        return self._fit_parts(partial(_labelled, chunks, self._public_classes()))
+        return self._fit_parts(partial(labelled_tables, chunks, self._public_classes()))
 
     def _fit_parts(self, parts: Any) -> Self:
         """Fit tables whose last column is the class."""
         self._check_parameters()
         self._check_people(self.groups is not None)
         with self._coding_by(self._public_classes()):
-            rows = open_chunks(self, parts, self._check_labelled, self._coding(), label=_LABEL)
+            rows = open_chunks(self, parts, self._check_labelled, self._coding(), label=LABEL)
             rows = replace(rows, unit=self._unit(), mass=self._mass())
             remarks = self._pay_and_learn(rows)
         for remark in remarks:
@@ -255,10 +244,10 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y "
                 "is None."
             )
-        labels = _read_labels(y)
+        labels = read_labels(y)
         if self.classes is not None:
             classes = self._public_classes()
-            return _codes(labels, classes), classes
+            return codes_of(labels, classes), classes
         classes = np.unique(labels)
         if len(classes) < 2:
             raise ValueError("y holds one class: at least 2 classes are needed.")
@@ -267,12 +256,12 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
             "guarantee does not cover. Pass the list of all labels that there may be.",
             PrivacyLeakWarning,
         )
-        return _codes(labels, classes), classes
+        return codes_of(labels, classes), classes
 
     def _check_labelled(self, table: Any) -> Any:
         width = table.shape[1]
         if frame_library(table) is not None:
-            return self._check_table(without_column(table, _LABEL), ensure_min_samples=0)
+            return self._check_table(without_column(table, LABEL), ensure_min_samples=0)
         return self._check_table(table[:, : width - 1], ensure_min_samples=0)
 
     def _public_bounds(self, n_features: int) -> tuple[FloatArray, FloatArray]:
@@ -369,10 +358,7 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
-        probabilities: FloatArray = softmax(scores, axis=1)
+        probabilities: FloatArray = np.exp(self.predict_log_proba(X))
         return probabilities
 
     @by_rows
@@ -425,91 +411,3 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         # At the usual epsilon a few hundred rows are hardly above the noise.
         tags.classifier_tags.poor_score = True
         return tags
-
-
-def _read_labels(y: Any) -> NDArray[Any]:
-    """Labels of any kind; none may be missing."""
-    refuse_lossy(y, "y", complex_too=False)
-    with without_quotes("y"):
-        labels: NDArray[Any] = column_or_1d(y, warn=True)
-        # What is warned of here, such as the number of labels, would be told without noise.
-        with warnings.catch_warnings(action="ignore"):
-            try:
-                check_classification_targets(labels)
-            except TypeError:
-                raise ValueError(_LABELS_OF_SEVERAL_KINDS) from None
-    return labels
-
-
-def _codes(labels: NDArray[Any], classes: NDArray[Any]) -> FloatArray:
-    """Numbers of classes; a label that is none of them is refused, and not quoted."""
-    numbers = {label: number for number, label in enumerate(classes.tolist())}
-    found, places = np.unique(labels, return_inverse=True)
-    codes = [numbers.get(label, -1) for label in found.tolist()]
-    if -1 in codes:
-        raise ValueError("y holds a label that classes, the public list of labels, does not name.")
-    coded: FloatArray = np.array(codes, dtype=float)[places.ravel()]
-    return coded
-
-
-def _with_labels(X: Any, y: Any, classes: NDArray[Any]) -> Any:
-    """A table whose last column is the class of each row."""
-    refuse_lossy(X, complex_too=False)
-    if issparse(X) or len(getattr(X, "shape", (0, 0))) != 2:
-        raise ValueError("a chunk must be a dense table of two dimensions.")
-    codes = _codes(_read_labels(y), classes)
-    if len(codes) != len(X):
-        raise ValueError("a chunk has another number of labels than of rows.")
-    library = frame_library(X)
-    if _LABEL in column_names(X):
-        raise ValueError(f"a chunk has a column {_LABEL!r}, which is where labels are put.")
-    if library == "pandas":
-        return X.assign(**{_LABEL: codes})
-    if library == "polars":
-        return X.with_columns(**{_LABEL: codes})
-    return np.column_stack([X, codes])
-
-
-def _labelled(chunks: Any, classes: NDArray[Any]) -> Iterator[Any]:
-    for pair in chunks() if callable(chunks) else chunks:
-        if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise ValueError("chunks must be pairs of rows and their labels: (X, y).")
-        X, y = pair
-        yield _with_labels(X, y, classes)
-
-
-@dataclass(frozen=True)
-class _LabelledParts:
-    """Rows and labels on other machines, joined where they are counted."""
-
-    pairs: list[Any]
-    classes: NDArray[Any]
-
-    @classmethod
-    def of(cls, X: Any, y: Any, classes: NDArray[Any]) -> Self:
-        """Parts of collections of Dask; refused where they do not match."""
-        from dask import delayed
-
-        if not (of_dask(X) and of_dask(y)):
-            raise ValueError(
-                "X and y must both be arrays, data frames or lists of delayed parts of Dask, in "
-                "the same parts."
-            )
-        tables, labels = delayed_parts(X), delayed_parts(y)
-        if len(tables) != len(labels):
-            raise ValueError("X and y must be in the same number of parts.")
-        return cls([delayed(pair) for pair in zip(tables, labels, strict=True)], classes)
-
-    def map_reduce(self, function: Callable[[Any], Tally]) -> Any:
-        """Apply a function to each part where it is, and add up."""
-        return DaskParts(self.pairs).map_reduce(partial(_of_pair, function, self.classes))
-
-
-def _of_pair(function: Callable[[Any], Tally], classes: NDArray[Any], pair: Any) -> Tally:
-    # A refusal is told by value: no machine logs it beside the rows.
-
-    def joined(pair: tuple[Any, Any]) -> Tally:
-        X, y = pair
-        return function(_with_labels(X, y, classes))
-
-    return Tally.of(joined, pair)

@@ -6,17 +6,13 @@ Proof: doc/theory/populations.md, "The expected persistence diagram".
 import math
 from collections.abc import Iterable
 from numbers import Integral, Real
-from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import Tags
 
 from sklearn_dptda._typing import FloatArray
-from sklearn_dptda.features._sorted_lifetimes import read_diagrams
-from sklearn_dptda.privacy._parameters import QuotedParametersMixin
-from sklearn_dptda.utils._sklearn import Interval, _fit_context
+from sklearn_dptda.features._map_of_diagrams import MapOfDiagrams, read_diagrams
+from sklearn_dptda.utils._sklearn import Interval
 
 # Part of the people that there may be nodes, for each unit of epsilon: the finest of the
 # resolutions that this allows.
@@ -26,7 +22,7 @@ _RESOLUTIONS = (4, 6, 8, 12)
 _SEEN = 0.75
 
 
-class PersistenceMass(QuotedParametersMixin, TransformerMixin, BaseEstimator):
+class PersistenceMass(MapOfDiagrams):
     """Spread the persistence of each diagram over a grid of births and lifetimes.
 
     The sum of a row is the total persistence of its diagram. The mean of the
@@ -101,25 +97,7 @@ class PersistenceMass(QuotedParametersMixin, TransformerMixin, BaseEstimator):
         most = _NODES_FOR_EACH * epsilon * n_people
         return max((k for k in _RESOLUTIONS if (k + 1) ** 2 <= most), default=_RESOLUTIONS[0])
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Iterable[ArrayLike], y: object = None) -> Self:
-        """Check the parameters; nothing is learnt.
-
-        Parameters
-        ----------
-        X : list of array-like of shape (n, 2)
-            Diagrams.
-        y : Ignored
-
-        Returns
-        -------
-        self
-        """
-        self._check_lifetimes()
-        read_diagrams(X)
-        return self
-
-    def _check_lifetimes(self) -> None:
+    def _check_parameters(self) -> None:
         if not self.least_lifetime < self.upper:
             raise ValueError(
                 f"least_lifetime={self.least_lifetime:g} must be below upper={self.upper:g}."
@@ -138,7 +116,7 @@ class PersistenceMass(QuotedParametersMixin, TransformerMixin, BaseEstimator):
         ndarray of shape (n_samples, (resolution + 1)**2)
             Not negative, in units of persistence.
         """
-        self._check_lifetimes()
+        self._check_parameters()
         return np.array([self._masses(diagram) for diagram in read_diagrams(X)])
 
     def _masses(self, diagram: FloatArray) -> FloatArray:
@@ -208,14 +186,3 @@ class PersistenceMass(QuotedParametersMixin, TransformerMixin, BaseEstimator):
         """
         nodes = range(int(self.resolution) + 1)
         return np.array([f"mass{i}_{j}" for i in nodes for j in nodes], dtype=object)
-
-    def _learns_records(self) -> bool:
-        return False
-
-    def __sklearn_tags__(self) -> Tags:
-        """Describe the input: diagrams, no tables."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.three_d_array = True
-        tags.requires_fit = False
-        return tags

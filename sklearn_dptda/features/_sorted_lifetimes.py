@@ -5,23 +5,17 @@ Proof: doc/theory/people.md, "Maps of one record".
 
 from collections.abc import Iterable
 from numbers import Integral, Real
-from typing import Self
 
 import numpy as np
 from gudhi.representations import PersistenceLengths
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import Tags
 
 from sklearn_dptda._typing import FloatArray
-from sklearn_dptda.privacy._parameters import QuotedParametersMixin
-from sklearn_dptda.utils._clouds import check_collection
-from sklearn_dptda.utils._distances import as_diagram
-from sklearn_dptda.utils._frames import refuse_dask
-from sklearn_dptda.utils._sklearn import Interval, _fit_context
+from sklearn_dptda.features._map_of_diagrams import MapOfDiagrams, read_diagrams
+from sklearn_dptda.utils._sklearn import Interval
 
 
-class SortedLifetimes(QuotedParametersMixin, TransformerMixin, BaseEstimator):
+class SortedLifetimes(MapOfDiagrams):
     """Turn each diagram into its longest lifetimes, in units of a public cap.
 
     One of few vectorisations that a private estimator of rows can afford:
@@ -72,23 +66,6 @@ class SortedLifetimes(QuotedParametersMixin, TransformerMixin, BaseEstimator):
         self.n_lifetimes = n_lifetimes
         self.upper = upper
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Iterable[ArrayLike], y: object = None) -> Self:
-        """Check the parameters; nothing is learnt.
-
-        Parameters
-        ----------
-        X : list of array-like of shape (n, 2)
-            Diagrams.
-        y : Ignored
-
-        Returns
-        -------
-        self
-        """
-        read_diagrams(X)
-        return self
-
     def transform(self, X: Iterable[ArrayLike]) -> FloatArray:
         """Compute the lifetimes.
 
@@ -119,23 +96,3 @@ class SortedLifetimes(QuotedParametersMixin, TransformerMixin, BaseEstimator):
         ndarray of str
         """
         return np.array([f"lifetime{i}" for i in range(self.n_lifetimes)], dtype=object)
-
-    def _learns_records(self) -> bool:
-        return False
-
-    def __sklearn_tags__(self) -> Tags:
-        """Describe the input: diagrams, no tables."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.three_d_array = True
-        tags.requires_fit = False
-        return tags
-
-
-def read_diagrams(X: Iterable[ArrayLike]) -> list[FloatArray]:
-    """Diagrams of a list, checked."""
-    refuse_dask(X)
-    diagrams = [as_diagram(diagram, f"X[{i}]") for i, diagram in enumerate(check_collection(X))]
-    if any((diagram[:, 1] < diagram[:, 0]).any() for diagram in diagrams):
-        raise ValueError("X has points that die before they are born: these are no diagrams.")
-    return diagrams

@@ -1,0 +1,122 @@
+"""Labels as a last column of their rows, so that both are summed, and protected, together.
+
+A label is coded by a public list of classes.
+Proof: doc/theory/private_discriminants.md, "A row and its label".
+"""
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from sklearn_dptda._typing import FloatArray
+from sklearn_dptda.rows._rows import Tally
+from sklearn_dptda.utils._frames import (
+    DaskParts,
+    delayed_parts,
+    frame_library,
+    of_dask,
+    refuse_lossy,
+    without_quotes,
+)
+from sklearn_dptda.utils._people import column_names
+
+_LABELS_OF_SEVERAL_KINDS = "y must hold labels of one kind, and none may be missing."
+# Name of the column that carries labels in frames.
+LABEL = "label of the row"
+
+
+def read_labels(y: Any) -> NDArray[Any]:
+    """Labels of any kind; none may be missing."""
+    refuse_lossy(y, "y", complex_too=False)
+    with without_quotes("y"):
+        labels: NDArray[Any] = column_or_1d(y, warn=True)
+        # What is warned of here, such as the number of labels, would be told without noise.
+        with warnings.catch_warnings(action="ignore"):
+            try:
+                check_classification_targets(labels)
+            except TypeError:
+                raise ValueError(_LABELS_OF_SEVERAL_KINDS) from None
+    return labels
+
+
+def codes_of(labels: NDArray[Any], classes: NDArray[Any]) -> FloatArray:
+    """Numbers of classes; a label that is none of them is refused, and not quoted."""
+    numbers = {label: number for number, label in enumerate(classes.tolist())}
+    found, places = np.unique(labels, return_inverse=True)
+    codes = [numbers.get(label, -1) for label in found.tolist()]
+    if -1 in codes:
+        raise ValueError("y holds a label that classes, the public list of labels, does not name.")
+    coded: FloatArray = np.array(codes, dtype=float)[places.ravel()]
+    return coded
+
+
+def _with_labels(X: Any, y: Any, classes: NDArray[Any]) -> Any:
+    """A table whose last column is the class of each row."""
+    refuse_lossy(X, complex_too=False)
+    if issparse(X) or len(getattr(X, "shape", (0, 0))) != 2:
+        raise ValueError("a chunk must be a dense table of two dimensions.")
+    codes = codes_of(read_labels(y), classes)
+    if len(codes) != len(X):
+        raise ValueError("a chunk has another number of labels than of rows.")
+    library = frame_library(X)
+    if LABEL in column_names(X):
+        raise ValueError(f"a chunk has a column {LABEL!r}, which is where labels are put.")
+    if library == "pandas":
+        return X.assign(**{LABEL: codes})
+    if library == "polars":
+        return X.with_columns(**{LABEL: codes})
+    return np.column_stack([X, codes])
+
+
+def labelled_tables(chunks: Any, classes: NDArray[Any]) -> Iterator[Any]:
+    """Tables of chunks of rows and their labels, one by one."""
+    for pair in chunks() if callable(chunks) else chunks:
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise ValueError("chunks must be pairs of rows and their labels: (X, y).")
+        X, y = pair
+        yield _with_labels(X, y, classes)
+
+
+@dataclass(frozen=True)
+class LabelledParts:
+    """Rows and labels on other machines, joined where they are counted."""
+
+    pairs: list[Any]
+    classes: NDArray[Any]
+
+    @classmethod
+    def of(cls, X: Any, y: Any, classes: NDArray[Any]) -> Self:
+        """Parts of collections of Dask; refused where they do not match."""
+        from dask import delayed
+
+        if not (of_dask(X) and of_dask(y)):
+            raise ValueError(
+                "X and y must both be arrays, data frames or lists of delayed parts of Dask, in "
+                "the same parts."
+            )
+        tables, labels = delayed_parts(X), delayed_parts(y)
+        if len(tables) != len(labels):
+            raise ValueError("X and y must be in the same number of parts.")
+        return cls([delayed(pair) for pair in zip(tables, labels, strict=True)], classes)
+
+    def map_reduce(self, function: Callable[[Any], Tally]) -> Any:
+        """Apply a function to each part where it is, and add up."""
+        return DaskParts(self.pairs).map_reduce(partial(_of_pair, function, self.classes))
+
+
+def _of_pair(function: Callable[[Any], Tally], classes: NDArray[Any], pair: Any) -> Tally:
+    # A refusal is told by value: no machine logs it beside the rows.
+
+    def joined(pair: tuple[Any, Any]) -> Tally:
+        X, y = pair
+        return function(_with_labels(X, y, classes))
+
+    return Tally.of(joined, pair)
