@@ -4,6 +4,7 @@ import argparse
 
 from benchmarks import (
     beyond,
+    caps,
     classifiers,
     clusters,
     distributed,
@@ -23,6 +24,7 @@ from benchmarks._machine import describe_machine
 
 BENCHMARKS = {
     "beyond": beyond,
+    "caps": caps,
     "classifiers": classifiers,
     "clusters": clusters,
     "distributed": distributed,

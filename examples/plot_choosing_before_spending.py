@@ -26,7 +26,7 @@ both = plan_release(N, BOX, **lake)
 print(both)
 
 # %%
-# Who asks for loops alone gets them for a third.
+# If you ask for loops alone, they cost a third of this epsilon.
 loops = plan_release(N, BOX, private=PrivatePersistence(homology_dimensions=1), **lake)
 print(loops)
 

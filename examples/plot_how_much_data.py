@@ -26,7 +26,7 @@ import numpy as np
 from sklearn.datasets import make_blobs, make_moons
 from sklearn.metrics import adjusted_rand_score
 
-from sklearn_dptda import DTMFiltration, PrivateBettiNumbers, PrivatePersistence
+from sklearn_dptda import PrivateBettiNumbers, PrivatePersistence
 from sklearn_dptda.cluster import DPLloyd, DPMoGMorse, DPToMATo
 from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.model_selection import plan_release
@@ -74,7 +74,7 @@ def crowd(n, rng):
 
 
 plan, epsilon = count_plan(300)
-dtm = DTMFiltration(plan.m, bounds=BOX, resolution=plan.resolution)
+dtm = plan.make_pipeline()[0]
 half = plan.visible_persistence / 2
 count = PrivateBettiNumbers(epsilon, half, homology_dimensions=1, max_count=1, random_state=0)
 rng = np.random.default_rng(0)

@@ -10,8 +10,8 @@ way, and says at each step what it costs and how far its result can be trusted.
 The ward is made up, so that the truth may be shown beside what is released: most patients
 follow a daily cycle, some have a fever, some are sedated. Real cycles are less clean.
 
-Seeds keep this page as it is. They also undo the privacy of whatever they drew, and each
-guarantee below says so. In earnest leave ``random_state`` out: then all noise comes from
+Seeds keep this page as it is. They also undo the privacy of whatever they draw, and each
+guarantee below says so. For a real release leave ``random_state`` out: then all noise comes from
 the operating system, and is drawn in integers.
 """
 
@@ -57,8 +57,8 @@ ward = make_ward(N, np.random.default_rng(2026))
 budget = PrivacyAccountant(epsilon=2.0, delta=1e-6)
 
 # %%
-# Bounds that nobody knows
-# ------------------------
+# Bounds, found privately
+# -----------------------
 # Noise is relative to a box around the data. Its ends must not be read off the table. Where
 # the columns say what they can be, write that down, at no cost. Here we pretend to know
 # nothing at all, and pay a twentieth of the budget for a private box.

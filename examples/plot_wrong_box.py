@@ -3,7 +3,8 @@ What a wrong box costs
 ======================
 
 Bounds are public: nobody may look at the data to set them. So they are too wide, and noise is
-relative to the box. How much is lost, and what finds the data in it again?
+relative to the box, though a cap of distances that is drawn with the diagrams makes up for a box
+that is a few times too wide. How much is lost, and what finds the data in it again?
 
 Two circles: diagrams in a box that is too wide, and in one that
 :class:`~sklearn_dptda.preprocessing.PrivateBounds` finds inside of it for a tenth of epsilon. Two

@@ -25,8 +25,17 @@ from sklearn_dptda.metric_privacy._finite_metrics import Traversal, subdominant
 # What a private measure adds noise to: attacked by random points, to find its sensitivity.
 from sklearn_dptda.metric_privacy._smooth_measure import hat_means, integrals
 
-# Weights of the levels of a private diagram, from which its law is enumerated.
-from sklearn_dptda.persistence._exact_sampler import decay_table
+# Weights of the levels of a private diagram, from which its law is enumerated, and the sampler that
+# has to draw from it.
+from sklearn_dptda.persistence._exact_sampler import (
+    BirthBall,
+    DiagramBall,
+    ExactSampler,
+    decay_table,
+)
+
+# Scores of counts at one threshold.
+from sklearn_dptda.persistence._found_threshold import threshold_scores
 
 # The statistic of profiles and Betti numbers, attacked by neighbours, and the lattice it lies on.
 from sklearn_dptda.persistence._lifetimes import longest_lifetimes, make_lattice
@@ -99,8 +108,11 @@ from sklearn_dptda.utils._tasks import run
 __all__ = [
     "CHECKS",
     "MASS",
+    "BirthBall",
     "CellCounts",
     "Charge",
+    "DiagramBall",
+    "ExactSampler",
     "FitBudget",
     "GaussianBudget",
     "Interval",
@@ -146,5 +158,6 @@ __all__ = [
     "solve",
     "spawn_seeds",
     "subdominant",
+    "threshold_scores",
     "under",
 ]

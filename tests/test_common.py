@@ -99,10 +99,17 @@ def check_input_is_left_alone(estimator, X):
     assert pickle.dumps(X) == before
 
 
+RELEASED_BY_TRANSFORM = {"cap_", "error_bounds_", "thresholds_"}
+
+
 def check_transform_leaves_the_fitted_state_alone(estimator, X):
+    # But for what it releases besides what it returns.
     estimator.fit(X)
     before = pickle.dumps(estimator)
     estimator.transform(X)
+    for name in RELEASED_BY_TRANSFORM & vars(estimator).keys():
+        assert f"{name} :" in type(estimator).__doc__
+        delattr(estimator, name)
     assert pickle.dumps(estimator) == before
 
 

@@ -104,7 +104,9 @@ def add_dimensions(parser):
         metavar="Q",
         help="homology dimensions (default 0 1)",
     )
-    parser.add_argument("--max-distance", type=float, help="public cap of distances")
+    parser.add_argument(
+        "--max-distance", type=float, help="public cap of distances (default: drawn privately)"
+    )
 
 
 def output_folder(name):

@@ -57,7 +57,7 @@ class _FunctionRelease(PaidRelease):
             m=args.m,
             bounds=parse_bounds(args.bounds),
             resolution=args.resolution,
-            max_distance=args.max_distance,
+            max_distance=args.max_distance or "private",
         )
         self.planned = make_pipeline(self.filtration, private)
 
@@ -108,12 +108,18 @@ class DiagramRelease(_FunctionRelease):
         return _Diagrams(
             functions[0],
             diagrams,
-            [beyond_noise(d, private.error_bound_, dimension=q) for q, d, _ in by_dimension],
+            [beyond_noise(d, private.error_bounds_[0], dimension=q) for q, d, _ in by_dimension],
             [not_empty(d, floor, dimension=q) for q, d, floor in by_dimension],
         )
 
     def describe(self, result):
-        yield self.private.error_statement_
+        private = self.private
+        yield private.error_statement_
+        if private.cap_[0] < result.function.upper:
+            yield (
+                f"Distances were capped at {private.cap_[0]:.3g}, drawn with the diagrams: "
+                f"under this cap points move by at most {private.error_bounds_[0]:.3g}."
+            )
         if self.private.clipped_share:
             yield f"share of the points outside the bounds: {self.private.clipped_share_[0]:.2g}"
         parts = self.by_dimension(zip(*result[1:], strict=True))
@@ -140,6 +146,8 @@ class DiagramRelease(_FunctionRelease):
             "beyond_noise": self.by_dimension(result.beyond_noise),
             "not_empty": self.by_dimension(result.not_empty),
             "error_bound": finite_or_none(private.error_bound_),
+            "cap": private.cap_[0],
+            "error_bound_under_cap": finite_or_none(private.error_bounds_[0]),
             "noise_floor": [finite_or_none(floor) for floor in private.noise_floor_],
             "errors": private.error_statement_,
             "meaning": _MEANING,
@@ -174,7 +182,7 @@ class DiagramRelease(_FunctionRelease):
             diagrams,
             homology_dimensions=self.private.homology_dimensions_,
             upper=function.upper,
-            error_bound=self.private.error_bound_,
+            error_bound=self.private.error_bounds_[0],
             noise_floor=self.private.noise_floor_,
         ).plot(ax=axes, title=f"private diagram, epsilon = {self.private.epsilon:g}")
         display.figure_.savefig(path, dpi=150)
@@ -242,14 +250,20 @@ class BettiRelease(_FunctionRelease):
         return self.private.transform(functions)
 
     def describe(self, counts):
+        if self.private.threshold is None:
+            yield f"threshold {self.private.thresholds_[0]:.3g}, drawn with the counts"
         for name, count in self.by_dimension(counts[0]).items():
             yield f"{name}: {count:g}{' or more' if count == self.private.max_count else ''}"
         yield self.private.statements(counts)[0]
 
     def content(self, counts):
         private = self.private
+        drawn = {}
+        if private.threshold is None:
+            drawn = {"drawn": {"threshold": private.thresholds_[0], "cap": private.cap_[0]}}
         return {
             "parameters": {"threshold": private.threshold, "max_count": private.max_count},
+            **drawn,
             "counts": self.by_dimension(map(int, counts[0])),
             "statement": private.statements(counts)[0],
         }
@@ -285,7 +299,7 @@ example:
 A count needs about a quarter of the epsilon of a diagram. It says how many features of the
 distance-to-measure live longer than the threshold, death minus birth, in the units of the
 coordinates; choose it from what a feature means to you, not from the data. Without a threshold
-the features before the widest gap are counted, which takes two to three times the epsilon.
+a low one that is far from all persistences is drawn with the counts, and written beside them.
 
 {PAYING_HELP}
 what is written:

@@ -77,8 +77,8 @@ def _next_command(args, plan):
     words += [f"--epsilon {plan.epsilon!r} --m {plan.m!r} --resolution {plan.resolution}"]
     if args.dimensions != [0, 1]:
         words += ["--dimensions", *map(str, args.dimensions)]
-    if args.max_distance is not None:
-        words += [f"--max-distance {args.max_distance!r}"]
+    if not isinstance(plan.max_distance, str):
+        words += [f"--max-distance {plan.max_distance!r}"]
     if args.max_points != 10:
         words += [f"--max-points {args.max_points}"]
     return " ".join(words)

@@ -1,6 +1,7 @@
 """The distance-to-measure of point clouds: its sensitivity, a plain function, and on public grids.
 
 Proof: doc/theory/sensitivity.md, "Distance-to-measure".
+Proof: doc/theory/private_cap.md, "All caps at once".
 """
 
 import itertools
@@ -21,7 +22,7 @@ from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils._bounds import diameter
 from sklearn_dptda.utils._clouds import check_cloud
-from sklearn_dptda.utils._sklearn import Interval
+from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
 # Nanoseconds, measured: one element of a partitioned row of distances, one neighbour from a k-d
 # tree, one offset of the lattice, and one grid node at it.
@@ -33,6 +34,8 @@ _TREE_COST = 40
 _CACHE_BYTES = 16 * 2**20
 # Nodes of a tile: more make the ring wider, fewer make more tiles.
 _NODES_OF_TILE = 64
+# Smaller caps are these parts of the default one.
+_CAPS = tuple(2.0 ** (-j / 2) for j in range(1, 7))
 # Relative rounding of distances, which may move a point across the edge of a ring.
 _DISTANCE_ROUNDING = 1e-9
 
@@ -194,11 +197,14 @@ class DTMFiltration(BaseGridFiltration):
     resolution : int or tuple of int, default=None
         Grid nodes along each axis. None: 1001, 101, 41 or 17 in dimensions 1
         to 4.
-    max_distance : float, default=None
+    max_distance : float or "private", default="private"
         Public cap: longer distances count as this one. The sensitivity is
         proportional to it. None: half the longest side of the box, which cuts
         hardly a feature but components in opposite corners; ``inf`` does not
-        cap.
+        cap. ``"private"``: as None, and the same function under six smaller
+        caps, down to an eighth, travels along. :class:`PrivatePersistence`
+        draws the cap together with the diagrams, at no additional loss, where
+        enough points make that worthwhile.
     method : {"auto", "exact", "lattice"}, default="auto"
         ``"exact"`` uses the points. ``"lattice"`` moves each point to the
         nearest node of a public lattice first and works with counts: the cost
@@ -274,7 +280,7 @@ class DTMFiltration(BaseGridFiltration):
         **BaseGridFiltration._parameter_constraints,
         "m": [Interval(Real, 0, 1, closed="right")],
         "p": [Interval(Real, 1, None, closed="left")],
-        "max_distance": [Interval(Real, 0, None, closed="right"), None],
+        "max_distance": [Interval(Real, 0, None, closed="right"), StrOptions({"private"}), None],
     }
 
     def __init__(
@@ -284,7 +290,7 @@ class DTMFiltration(BaseGridFiltration):
         bounds: Bounds | PrivateBounds | None = None,
         resolution: int | Sequence[int] | None = None,
         *,
-        max_distance: float | None = None,
+        max_distance: float | Literal["private"] | None = "private",
         method: Literal["auto", "exact", "lattice"] = "auto",
         refinement: int | None = None,
         groups: str | bool | None = None,
@@ -312,32 +318,41 @@ class DTMFiltration(BaseGridFiltration):
         Proof: doc/theory/sensitivity.md, "The upper bound and the default cap".
         """
         low, high = self.bounds_
-        if self.max_distance is None:
+        if self.max_distance in (None, "private"):
             return float((high - low).max()) / 2
         return min(float(self.max_distance), diameter(low, high))
 
     def _power(self, n: int) -> "FixedPointPower":
-        return FixedPointPower(self._cap(), self.p, neighbour_count(self.m, n))
+        shares = _CAPS if self.max_distance == "private" else ()
+        return FixedPointPower(self._cap(), self.p, neighbour_count(self.m, n), shares)
 
     def _values_ahead(self, n: int) -> ValuesAhead:
         power, n_nodes = self._power(n), math.prod(map(len, self.axes_))
         tree = _tree_is_cheaper(n, power.k)
         mebibytes, n_offsets = self._lattice_work()
         lattice_cost = n_offsets * (n_nodes * _LATTICE_NODE + _LATTICE_OFFSET)
+        (sensitivity, upper), *smaller = (
+            (
+                sensitivity_dtm(self.m, n, self.p, cap) + power.rounding,
+                min(cap, diameter(*self.bounds_) / 2),
+            )
+            for cap in power.caps
+        )
         return ValuesAhead(
             statistic=f"L{self.p:g} distance-to-measure, m={self.m:g}",
-            sensitivity=sensitivity_dtm(self.m, n, self.p, power.cap) + power.rounding,
-            upper=min(power.cap, diameter(*self.bounds_) / 2),
+            sensitivity=sensitivity,
+            upper=upper,
             lattice_error=self._lattice_shift,
             exact_cost=n_nodes * (_TREE_NEIGHBOUR * power.k if tree else _ROW_ELEMENT * n),
             lattice_cost=lattice_cost if mebibytes <= self.memory else math.inf,
+            smaller=tuple(smaller),
         )
 
-    def _exact(self, points: FloatArray) -> FloatArray:
+    def _exact(self, points: FloatArray) -> list[FloatArray]:
         power = self._power(len(points))
-        return power.values(tiled_sums(points, self.axes_, power, self.memory))
+        return [power.values(sums) for sums in tiled_sums(points, self.axes_, power, self.memory)]
 
-    def _from_histogram(self, histogram: LatticeHistogram) -> FloatArray:
+    def _from_histogram(self, histogram: LatticeHistogram) -> list[FloatArray]:
         needed, _ = self._lattice_work()
         if needed > self.memory:
             raise ValueError(
@@ -345,7 +360,7 @@ class DTMFiltration(BaseGridFiltration):
                 "refinement, resolution or max_distance, or raise memory."
             )
         power = self._power(histogram.n_points)
-        return power.values(*_lattice_sums(histogram, self.refinement_, power))
+        return [power.values(*s) for s in _lattice_sums(histogram, self.refinement_, power)]
 
     def _lattice_work(self) -> tuple[float, float]:
         """Mebibytes of the padded counts and the sorted offsets, and how many offsets there are."""
@@ -363,12 +378,15 @@ class FixedPointPower:
     A distance ``t`` becomes ``round(2**bits * min(t / cap, 1)**p)``: a map of one record at a
     time, with values in ``{0, ..., 2**bits}``. The sum of the ``k`` smallest is then an exact
     integer, and replacing one record moves it by at most ``2**bits``, whatever the order of the
-    summation.
+    summation. Under a smaller cap, a part of this one, the integers end at its own.
     """
 
-    def __init__(self, cap: float, p: float, k: int) -> None:
+    def __init__(self, cap: float, p: float, k: int, shares: Sequence[float] = ()) -> None:
         self.cap, self.p, self.k = cap, p, k
         self.bits = min(40, 62 - int(k).bit_length())
+        self.caps = [cap, *(share * cap for share in shares)]
+        # Rounded down: no value is moved by more than its cap allows.
+        self.tops = [math.floor(math.ldexp(share**p, self.bits)) for share in (1.0, *shares)]
         # Bound of the floating-point error of :meth:`values`, both neighbours together.
         self.rounding = cap * 2.0**-48
 
@@ -394,7 +412,7 @@ class FixedPointPower:
 def tiled_sums(
     points: FloatArray, axes: Sequence[FloatArray], power: FixedPointPower, memory: float
 ) -> NDArray[np.int64]:
-    """Sum the integers of the ``power.k`` nearest points at every node of a grid.
+    """Sum the integers of the ``power.k`` nearest points at every node of a grid, for each cap.
 
     ``axes`` are the increasing coordinates of the nodes; the work takes at most ``memory`` MiB,
     down to one node at a time.
@@ -409,11 +427,12 @@ def tiled_sums(
         # Sorting into equal halves takes longer than it saves.
         tree = KDTree(points, balanced_tree=False, compact_nodes=False)
     size = max(1, int(min(memory * 2**20, _CACHE_BYTES) // 8))
-    sums = np.empty(tuple(map(len, axes)), dtype=np.int64)
+    sums = np.empty((len(power.tops), *map(len, axes)), dtype=np.int64)
     for tile in _tiles(axes):
         sure, ring = _sure_and_ring(points, tree, power, tile)
         places = [axis[part] for axis, part in zip(axes, tile.part, strict=True)]
-        sums[tile.part] = _sums(places, sure, ring, power, size).reshape(sums[tile.part].shape)
+        part = (slice(None), *tile.part)
+        sums[part] = _sums(places, sure, ring, power, size).reshape(sums[part].shape)
     return sums
 
 
@@ -483,10 +502,11 @@ def _sums(
     n_nodes = math.prod(map(len, places))
     # What is neither sure nor in the ring lies beyond the cap.
     rest = min(power.k - len(sure), len(ring))
-    sums = np.full(n_nodes, (power.k - len(sure) - rest) << power.bits, dtype=np.int64)
+    beyond = (power.k - len(sure) - rest) * np.array(power.tops)
+    sums = np.repeat(beyond[:, None], n_nodes, axis=1)
     width = max(1, size // n_nodes)
     for start in range(0, len(sure), width):
-        sums += power.integers(_squared(places, sure[start : start + width])).sum(axis=1)
+        sums += _capped_sums(_squared(places, sure[start : start + width]), power)
     if rest == 0:
         return sums
     first, *others = places
@@ -497,21 +517,38 @@ def _sums(
         if rest < len(ring):
             squared.partition(rest - 1, axis=1)
         part = slice(start * step, start * step + len(squared))
-        sums[part] += power.integers(squared[:, :rest]).sum(axis=1)
+        sums[:, part] += _capped_sums(squared[:, :rest], power)
     return sums
+
+
+def _capped_sums(squared: FloatArray, power: FixedPointPower) -> NDArray[np.int64]:
+    """Sums of the rows of squared distances, for each cap."""
+    integers = power.integers(squared)
+    sums = [integers.sum(axis=1)]
+    longest = integers.max(initial=0)
+    for top in power.tops[1:]:
+        # Caps beyond all distances change nothing, and the next one is smaller.
+        if top < longest:
+            np.minimum(integers, top, out=integers)
+            sums.append(integers.sum(axis=1))
+        else:
+            sums.append(sums[-1])
+    return np.array(sums)
 
 
 def _lattice_sums(
     histogram: LatticeHistogram, refinement: int, power: FixedPointPower
-) -> tuple[NDArray[np.int64], FloatArray | None]:
+) -> list[tuple[NDArray[np.int64], FloatArray | None]]:
     """Sum the integers of the ``power.k`` nearest points, on every ``refinement``-th lattice node.
 
-    Of people, parts of whom are near: whole integers, and the sum of what is less than one.
+    For each cap; of people, parts of whom are near: whole integers, and the sum of what is less
+    than one.
 
     The sum of the ``k`` smallest values is the integral over the radius of how many of the ``k``
     neighbours are still missing. Offsets between a node and the lattice are the same for all
     nodes, so shells of equal distance are visited once, nearest first, for the whole grid
-    together; the cost does not depend on the number of points.
+    together; the cost does not depend on the number of points. Under a smaller cap the integral
+    ends sooner: all caps are passed on the way.
     """
     shape = np.array(histogram.shape)
     spacing = (histogram.high - histogram.low) / (shape - 1)
@@ -525,21 +562,23 @@ def _lattice_sums(
     reached: IntArray = np.zeros([len(range(0, size, refinement)) for size in shape], dtype=narrow)
     sums = _Missing(reached.shape, bits)
     distinct, starts = np.unique(levels, return_index=True)
-    previous = 0
+    previous, caps, capped = 0, list(power.tops), []
     for level, (begin, end) in zip(
         distinct, itertools.pairwise([*starts, len(levels)]), strict=True
     ):
         missing = np.maximum((power.k << bits) - reached, 0).astype(np.int64)
         if not missing.any():
             break
+        while caps[-1] <= level:
+            capped.append(sums.total(missing, caps.pop() - previous))
         sums.add(missing, level - previous)
         previous = level
         for corner in offsets[begin:end] + reach:
             ends = corner + shape
             reached += padded[tuple(map(slice, corner, ends, itertools.repeat(refinement)))]
     missing = np.maximum((power.k << bits) - reached, 0).astype(np.int64)
-    sums.add(missing, 2**power.bits - previous)
-    return sums.total()
+    capped += [sums.total(missing, cap - previous) for cap in reversed(caps)]
+    return capped[::-1]
 
 
 class _Missing:
@@ -560,10 +599,15 @@ class _Missing:
             missing = missing >> self.bits
         self.whole += missing * distance
 
-    def total(self) -> tuple[NDArray[np.int64], FloatArray | None]:
+    def total(
+        self, missing: NDArray[np.int64], distance: int
+    ) -> tuple[NDArray[np.int64], FloatArray | None]:
+        """What the sum would be if this were added."""
         if self.parts is None:
-            return self.whole, None
-        return self.whole, np.ldexp(self.parts.astype(float), -self.bits)
+            return self.whole + missing * distance, None
+        parts = self.parts + (missing & ((1 << self.bits) - 1)) * distance
+        whole = self.whole + (missing >> self.bits) * distance
+        return whole, np.ldexp(parts.astype(float), -self.bits)
 
 
 def _shells(

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -51,6 +51,14 @@ POINT = "one point of a cloud"
 _Cloud: TypeAlias = FloatArray | LatticeHistogram | PeopleCloud | PeopleHistogram
 
 
+class Capped(NamedTuple):
+    """A function whose distances are cut off sooner, and its public numbers."""
+
+    values: FloatArray
+    sensitivity: float
+    upper: float
+
+
 @dataclass(frozen=True, eq=False)
 class GridFiltration:
     """A function of one point cloud on a public grid, with its public bounds.
@@ -87,6 +95,10 @@ class GridFiltration:
         it: *not* private. None where that is not known.
     unit : str, default="one point of a cloud"
         What one record is, for the guarantees of what is released.
+    smaller : tuple of (values, sensitivity, upper), default=()
+        The same function under smaller caps of its distances, the largest
+        first, among which :class:`PrivatePersistence` may draw. As exact as
+        ``values``: *not* private.
 
     Raises
     ------
@@ -106,10 +118,13 @@ class GridFiltration:
     bounds_guarantee: PrivacyGuarantee | None = None
     n_clipped: int | None = field(default=None, repr=False)
     unit: str = POINT
+    smaller: tuple[Capped, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", np.array(self.values, dtype=float))
         object.__setattr__(self, "axes", tuple(np.array(a, dtype=float) for a in self.axes))
+        smaller = tuple(Capped(np.array(c.values, dtype=float), *c[1:]) for c in self.smaller)
+        object.__setattr__(self, "smaller", smaller)
         if not np.isfinite(self.values).all():
             raise ValueError("values contains NaN or infinity.")
         if self.values.shape != tuple(len(axis) for axis in self.axes):
@@ -117,13 +132,18 @@ class GridFiltration:
         for name in ("sensitivity", "upper"):
             if not (np.isfinite(getattr(self, name)) and getattr(self, name) > 0):
                 raise ValueError(f"{name} must be a positive finite number.")
-        for array in (self.values, *self.axes):
+        for array in (self.values, *self.axes, *(each.values for each in smaller)):
             array.setflags(write=False)
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Number of grid nodes along each axis."""
         return self.values.shape
+
+    @property
+    def smaller_caps(self) -> list[tuple[float, float]]:
+        """Sensitivity and upper bound under each smaller cap: public."""
+        return [(each.sensitivity, each.upper) for each in self.smaller]
 
     @property
     def adjacency(self) -> Literal["replace-one"]:
@@ -153,6 +173,8 @@ class ValuesAhead:
     lattice_error: float
     exact_cost: float
     lattice_cost: float
+    # Sensitivities and upper bounds under smaller caps.
+    smaller: tuple[tuple[float, float], ...] = ()
 
 
 class BaseGridFiltration(QuotedParametersMixin, ListOutputMixin, TransformerMixin, BaseEstimator):
@@ -378,11 +400,17 @@ class BaseGridFiltration(QuotedParametersMixin, ListOutputMixin, TransformerMixi
             inside = np.clip(cloud, *self.bounds_)
             values = self._exact(inside)
             error, n_clipped = 0.0, int((inside != cloud).any(axis=1).sum())
+        public = [(ahead.sensitivity, ahead.upper), *ahead.smaller]
+        shape = tuple(map(len, self.axes_))
+        function, *smaller = (
+            Capped(np.minimum(each, upper).reshape(shape), sensitivity, upper)
+            for each, (sensitivity, upper) in zip(values, public, strict=True)
+        )
         return GridFiltration(
-            values=np.minimum(values, ahead.upper).reshape(tuple(map(len, self.axes_))),
+            values=function.values,
             axes=self.axes_,
-            sensitivity=ahead.sensitivity,
-            upper=ahead.upper,
+            sensitivity=function.sensitivity,
+            upper=function.upper,
             n_points=n,
             statistic=ahead.statistic,
             approximation_error=error,
@@ -390,6 +418,7 @@ class BaseGridFiltration(QuotedParametersMixin, ListOutputMixin, TransformerMixi
             bounds_guarantee=self.bounds_guarantee_,
             n_clipped=n_clipped,
             unit=unit,
+            smaller=tuple(smaller),
         )
 
     def _histogram_of(self, cloud: _Cloud, on_lattice: bool) -> LatticeHistogram | None:
@@ -455,12 +484,12 @@ class BaseGridFiltration(QuotedParametersMixin, ListOutputMixin, TransformerMixi
     def _values_ahead(self, n: int) -> ValuesAhead:
         raise NotImplementedError
 
-    def _exact(self, points: FloatArray) -> FloatArray:
-        """Value at every node, of points within the bounds."""
+    def _exact(self, points: FloatArray) -> list[FloatArray]:
+        """Value at every node, of points within the bounds; and under each smaller cap."""
         raise NotImplementedError
 
-    def _from_histogram(self, histogram: LatticeHistogram) -> FloatArray:
-        """Value at every node, of counts on the lattice."""
+    def _from_histogram(self, histogram: LatticeHistogram) -> list[FloatArray]:
+        """Value at every node, of counts on the lattice; and under each smaller cap."""
         raise NotImplementedError
 
     def __sklearn_tags__(self) -> Tags:

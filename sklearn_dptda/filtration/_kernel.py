@@ -169,7 +169,7 @@ class KernelDistanceFiltration(BaseGridFiltration):
         terms = 64 + max(block + n / block, sum(self._lattice_shape))
         return 8 * terms * 2.0**-53
 
-    def _exact(self, points: FloatArray) -> FloatArray:
+    def _exact(self, points: FloatArray) -> list[FloatArray]:
         n = len(points)
         mean_kernel = np.zeros(tuple(map(len, self.axes_)))
         rows = min(self._rows_in_memory(self._floats_per_point()), _POINTS_PER_PRODUCT)
@@ -188,9 +188,9 @@ class KernelDistanceFiltration(BaseGridFiltration):
             for axis in range(points.shape[1]):
                 squared += (chunk[:, axis, None] - points[:, axis]) ** 2
             self_energy += np.exp(squared / (-2 * self.bandwidth**2)).sum()
-        return self._distance(self_energy / n**2, mean_kernel, n)
+        return [self._distance(self_energy / n**2, mean_kernel, n)]
 
-    def _from_histogram(self, histogram: LatticeHistogram) -> FloatArray:
+    def _from_histogram(self, histogram: LatticeHistogram) -> list[FloatArray]:
         weights = histogram.counts / (histogram.n_points << histogram.weight_bits)
         smooth = weights
         for axis, size in enumerate(histogram.shape):
@@ -199,7 +199,7 @@ class KernelDistanceFiltration(BaseGridFiltration):
             smooth = np.moveaxis(np.tensordot(factor, smooth, axes=(1, axis)), 0, axis)
         step = tuple(slice(None, None, self.refinement_) for _ in histogram.shape)
         self_energy = float((weights * smooth).sum())
-        return self._distance(self_energy, smooth[step], histogram.n_points)
+        return [self._distance(self_energy, smooth[step], histogram.n_points)]
 
     def _distance(self, self_energy: float, mean_kernel: FloatArray, n: int) -> FloatArray:
         squared = 1.0 + self_energy - 2.0 * mean_kernel

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
+from typing import Literal
 
 import numpy as np
 from scipy.special import ndtri
@@ -28,6 +29,8 @@ from sklearn_dptda.utils._bounds import check_bounds
 
 # Masses that are tried for a loop if none is given.
 MASSES = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6)
+# Cap of distances that nobody has to know.
+_DEFAULT_CAP = "private"
 # Share of its persistence that a feature may lose to the grid (doc/theory/error_bounds.md).
 _GRID_LOSS = 0.1
 # The model of a loop: equally heavy points at so many distances from the centre and so many angles
@@ -46,7 +49,7 @@ def plan_release(
     homology_dimension: int = 1,
     m: float | Sequence[float] | None = None,
     n_dims: int | None = None,
-    max_distance: float | None = None,
+    max_distance: float | Literal["private"] | None = None,
     private: PrivatePersistence | None = None,
     n_features: int | Sequence[int] = 2,
     confidence: float = 0.95,
@@ -81,8 +84,9 @@ def plan_release(
         None tries thirteen from 0.01 to 0.6.
     n_dims : int, default=None
         Number of coordinates. None: as many as ``bounds`` has, or 2.
-    max_distance : float, default=None
-        As in :class:`DTMFiltration`.
+    max_distance : float or "private", default=None
+        As in :class:`DTMFiltration`. None: for a loop, its radius is tried as
+        well, since what is farther away tells nothing about it.
     private : PrivatePersistence, default=None
         Its parameters count, but for ``epsilon``. None: the defaults.
     n_features : int or sequence of int, default=2
@@ -137,7 +141,7 @@ def plan_release(
     >>> from sklearn_dptda.model_selection import plan_release
     >>> plan = plan_release(4000, bounds=(-1.5, 1.5), loop_radius=1.0, spread=0.1, m=0.3)
     >>> print(plan)
-    epsilon=0.935 with m=0.3 and 103 grid nodes per axis shows a loop of 4000 points ...
+    epsilon=0.585 with m=0.3, max_distance=1 and 103 grid nodes per axis shows a loop ...
     """
     if not isinstance(n_points, Integral) or n_points < 2:
         raise ValueError(f"n_points must be an integer of at least 2; got {quoted(n_points)}.")
@@ -216,6 +220,7 @@ class BoundsAhead:
     upper: float
     approximation_error: float
     grid_error: float
+    smaller_caps: Sequence[tuple[float, float]] = ()
 
 
 def bounds_ahead(filtration, n_points, n_dims):
@@ -233,6 +238,7 @@ def bounds_ahead(filtration, n_points, n_dims):
         upper=values.upper,
         approximation_error=values.lattice_error if on_lattice else 0.0,
         grid_error=float(np.linalg.norm(cell)) / 2,
+        smaller_caps=values.smaller,
     )
 
 
@@ -257,7 +263,7 @@ class _Search:
 
     n_points: int
     bounds: tuple[FloatArray, FloatArray]
-    max_distance: float | None
+    max_distance: float | Literal["private"] | None
     private: PrivatePersistence
     homology_dimension: int
     confidence: float
@@ -267,19 +273,23 @@ class _Search:
         """A candidate for each mass at which the model has a loop."""
         for m in masses:
             neighbour_count(m, self.n_points)
-        ahead = self._ahead(self._filtration(max(masses), None))
-        model = LoopModel(radius, share, spread, cap=ahead.cap)
-        for m in filter(model.exists, masses):
-            birth, death = (min(value, ahead.upper) for value in model.birth_and_death(m))
-            if death > birth:
-                lost = model.sampling_error(m, self.n_points, self.confidence)
-                yield self.candidate(m, death - birth, lost)
+        for cap in [_DEFAULT_CAP, float(radius)] if self.max_distance is None else [None]:
+            ahead = self._ahead(self._filtration(max(masses), None, cap))
+            model = LoopModel(radius, share, spread, cap=ahead.cap)
+            for m in filter(model.exists, masses):
+                birth, death = (min(value, ahead.upper) for value in model.birth_and_death(m))
+                if death > birth:
+                    lost = model.sampling_error(m, self.n_points, self.confidence)
+                    yield self.candidate(m, death - birth, lost, cap)
 
-    def candidate(self, m, persistence, sampling_error=0.0) -> _Candidate:
-        """The filtration of a mass, with a grid that is fine enough for the persistence."""
+    def candidate(self, m, persistence, sampling_error=0.0, cap=_DEFAULT_CAP) -> _Candidate:
+        """The filtration of a mass, with a grid that is fine enough for the persistence.
+
+        Under a cap that is tried, if the caller states none.
+        """
         low, high = self.bounds
         resolution = resolution_for(_GRID_LOSS * persistence / 2, high - low)
-        filtration = self._filtration(m, resolution)
+        filtration = self._filtration(m, resolution, cap)
         return _Candidate(
             filtration=filtration,
             ahead=self._ahead(filtration),
@@ -287,20 +297,38 @@ class _Search:
             sampling_error=sampling_error,
         )
 
-    def _filtration(self, m, resolution):
+    def _filtration(self, m, resolution, cap):
+        stated = self.max_distance
         return DTMFiltration(
-            m, bounds=self.bounds, resolution=resolution, max_distance=self.max_distance
+            m,
+            bounds=self.bounds,
+            resolution=resolution,
+            max_distance=cap if stated is None else stated,
         )
 
     def _ahead(self, filtration):
         ahead = bounds_ahead(filtration, self.n_points, len(self.bounds[0]))
         stated = self.private.upper
-        return ahead if stated is None else replace(ahead, upper=min(ahead.upper, stated))
+        if stated is None:
+            return ahead
+        return replace(ahead, upper=min(ahead.upper, stated), smaller_caps=())
 
     def best(self, candidates) -> ReleasePlan:
         """The plan of the candidate that is shown at the least epsilon."""
         # Noise is proportional to the sensitivity: in this order the first is nearly always best.
         candidates = sorted(candidates, key=lambda c: c.visible / c.ahead.sensitivity, reverse=True)
+        chosen, least = self._least(candidates)
+        if chosen is None:
+            raise ValueError(_hopeless(candidates))
+        plan = self._plan(chosen, rounded_up(least))
+        if self.max_distance is None and plan.max_distance != _DEFAULT_CAP:
+            others = [c for c in candidates if c.filtration.max_distance == _DEFAULT_CAP]
+            _, dearer = self._least(others)
+            plan = replace(plan, epsilon_without_cap=dearer)
+        return plan
+
+    def _least(self, candidates):
+        """The candidate that is shown at the least epsilon, and that epsilon; None if none is."""
         chosen, least = None, math.inf
         for candidate in candidates:
             # No error bound is below the sensitivity.
@@ -316,9 +344,7 @@ class _Search:
                 epsilon = least_epsilon(shows, candidate.ahead.sensitivity, candidate.ahead.upper)
                 if epsilon < least:
                     chosen, least = candidate, epsilon
-        if chosen is None:
-            raise ValueError(_hopeless(candidates))
-        return self._plan(chosen, rounded_up(least))
+        return chosen, least
 
     def _detection(self, candidate):
         return Detection(
@@ -336,6 +362,7 @@ class _Search:
             n_points=self.n_points,
             epsilon=epsilon,
             m=chosen.filtration.m,
+            max_distance=chosen.filtration.max_distance,
             resolution=chosen.filtration.resolution,
             error_bound=error,
             noise_floor=floor,

@@ -34,6 +34,7 @@ class Detection:
             "confidence": confidence,
             "n_features": n_features,
             "floor": ahead.sensitivity + ahead.approximation_error,
+            "smaller_caps": ahead.smaller_caps,
         }
 
     def private_at(self, epsilon):
@@ -92,6 +93,8 @@ class ReleasePlan:
         digits.
     m : float
         Mass of the distance-to-measure.
+    max_distance : float or "private"
+        Its cap: the radius of a loop, where that is better than the default.
     resolution : int
         Grid nodes along each axis.
     error_bound : float
@@ -113,11 +116,15 @@ class ReleasePlan:
         Of the feature.
     confidence : float
         Probability.
+    epsilon_without_cap : float or None
+        What the feature would take under the default cap, where the plan has
+        another; ``inf`` if no epsilon shows it.
     """
 
     n_points: int
     epsilon: float
     m: float
+    max_distance: float | str
     resolution: int
     error_bound: float
     noise_floor: float
@@ -130,6 +137,7 @@ class ReleasePlan:
     confidence: float
     _filtration: DTMFiltration = field(repr=False)
     _detection: Detection = field(repr=False)
+    epsilon_without_cap: float | None = None
 
     @property
     def visible_persistence(self) -> float:
@@ -171,12 +179,19 @@ class ReleasePlan:
         lost = f"of which the grid may take {2 * self.grid_error:.2g}"
         if self.sampling_error:
             lost += f" and sampling {self.sampling_error:.2g}"
+        cap, without = "", ""
+        if not isinstance(self.max_distance, str):
+            cap = f", max_distance={self.max_distance:g}"
+        if self.epsilon_without_cap is not None:
+            dearer = self.epsilon_without_cap
+            takes = "no epsilon shows it" if math.isinf(dearer) else f"that takes {dearer:.3g}"
+            without = f" Under the default cap of distances {takes}."
         return (
-            f"epsilon={self.epsilon:g} with m={self.m:g} and {self.resolution} grid nodes per axis "
-            f"shows a {name} of {self.n_points} points that persists for {self.persistence:.3g}, "
-            f"{lost}. With a probability of {100 * self.confidence:g} % the noise moves points by "
-            f"at most {self.error_bound:.3g}, and shows no {name} that persists for more than "
-            f"{self.noise_floor:.3g} where there is none."
+            f"epsilon={self.epsilon:g} with m={self.m:g}{cap} and {self.resolution} grid nodes "
+            f"per axis shows a {name} of {self.n_points} points that persists for "
+            f"{self.persistence:.3g}, {lost}. With a probability of {100 * self.confidence:g} % "
+            f"the noise moves points by at most {self.error_bound:.3g}, and shows no {name} that "
+            f"persists for more than {self.noise_floor:.3g} where there is none.{without}"
         )
 
 

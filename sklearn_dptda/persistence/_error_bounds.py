@@ -8,34 +8,36 @@ on the grid of the draw.
 Proof: doc/theory/error_bounds.md, "Tails of the distance".
 Proof: doc/theory/error_bounds.md, "Bounds of the weights".
 Proof: doc/theory/error_bounds.md, "The noise floor".
+Proof: doc/theory/private_cap.md, "Bounds of its error".
 """
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import lru_cache
-from itertools import accumulate, chain
-from math import comb, perm, prod
+from dataclasses import dataclass
+from itertools import chain
 from numbers import Integral, Number
-from typing import Any, TypeAlias
+from typing import Any
 
 from sklearn.base import BaseEstimator, clone
 
 from sklearn_dptda.persistence._cubical import check_dimensions
-from sklearn_dptda.persistence._exact_sampler import BaseMeasure, DecayTable
+from sklearn_dptda.persistence._error_levels import (
+    BirthVolumes,
+    DiagramVolumes,
+    Odds,
+    Part,
+    error_level,
+    noise_level,
+)
+from sklearn_dptda.persistence._exact_sampler import DecayTable
 from sklearn_dptda.persistence._mechanisms import ExactMechanism, mechanism_of
+from sklearn_dptda.persistence._private_cap import Public, grids_of_caps, prior_of_caps
 from sklearn_dptda.privacy._parameters import check_confidence, check_positive, quoted
 
 # Privacy losses over the whole range between which an epsilon is looked for.
 _MIN_LOSS, _MAX_LOSS = 1.0, 2.0**20
 # Relative error of an epsilon that is found by bisection.
 PART = 1e-3
-# Probabilities are rounded up to multiples of this power of one half.
-_PROBABILITY_BITS = 64
-# Levels are taken one by one up to the first number, then in blocks that hold one level for each 64
-# before them: speed, for a bound that is hardly larger.
-_SINGLE_LEVELS, _LEVELS_PER_LENGTH = 128, 64
 
 
 def bottleneck_error_bound(
@@ -47,6 +49,7 @@ def bottleneck_error_bound(
     n_features: int | Sequence[int] = 2,
     floor: float | None = None,
     inside: bool = False,
+    smaller_caps: Sequence[Public] = (),
 ) -> float:
     """Bottleneck distance that a private diagram keeps to the exact one.
 
@@ -72,10 +75,15 @@ def bottleneck_error_bound(
         component is not counted.
     floor : float, default=None
         Half persistence that any number of points may have. None: the
-        sensitivity.
+        sensitivity. Under a smaller cap, as far above its own sensitivity.
     inside : bool, default=False
         Whether these features are born later than the bound, and die earlier
         than ``upper`` minus the bound. The bound is a fifth smaller then.
+    smaller_caps : sequence of (sensitivity, upper), default=()
+        Public numbers of the function under smaller caps, among which the
+        release draws, such as ``smaller_caps`` of a :class:`GridFiltration`.
+        The bound is then the distance to the exact diagrams under the cap that
+        is drawn.
 
     Returns
     -------
@@ -108,14 +116,39 @@ def bottleneck_error_bound(
     >>> round(bottleneck_error_bound(PrivatePersistence(2.0), sensitivity=0.0034, upper=2.75), 2)
     0.15
     """
+    return max(
+        error_bounds_of_caps(
+            private,
+            [(sensitivity, upper), *smaller_caps],
+            confidence=confidence,
+            n_features=n_features,
+            floor=floor,
+            inside=inside,
+        )
+    )
+
+
+def error_bounds_of_caps(
+    private: BaseEstimator,
+    caps: Sequence[Public],
+    *,
+    confidence: float,
+    n_features: int | Sequence[int],
+    floor: float | None,
+    inside: bool = False,
+) -> list[float]:
+    """Bounds for each cap that is drawn from, which hold together; zero where there is no draw."""
     check_confidence(confidence)
-    setting = _setting_of(private, sensitivity, upper, n_features, floor, inside)
-    if setting is None:
-        return 0.0
-    groups = tuple(tuple(chain.from_iterable(group)) for group in setting.groups)
-    r = error_level(groups, setting.table, float(confidence))
-    # Half a step of rounding on the way to the grid.
-    return math.inf if r is None else (r + 0.5) * setting.step
+    settings = _settings_of(private, caps, n_features, floor, inside)
+    share = _share(confidence, settings)
+    errors = []
+    for setting in settings:
+        groups = tuple(tuple(chain.from_iterable(group)) for group in setting.groups)
+        odds = _odds(setting, settings[0], settings[0].groups[0])
+        r = error_level(groups, setting.table, share, odds)
+        # Half a step of rounding on the way to the grid.
+        errors.append(math.inf if r is None else (r + 0.5) * setting.step)
+    return errors or [0.0]
 
 
 def noise_floor(
@@ -126,6 +159,7 @@ def noise_floor(
     confidence: float = 0.95,
     n_features: int | Sequence[int] = 2,
     floor: float | None = None,
+    smaller_caps: Sequence[Public] = (),
 ) -> tuple[float, ...]:
     """Longest persistence that noise shows where a dimension has nothing.
 
@@ -138,7 +172,7 @@ def noise_floor(
     ----------
     private : PrivatePersistence
         Its parameters count, fitted or not.
-    sensitivity, upper, confidence, n_features, floor
+    sensitivity, upper, confidence, n_features, floor, smaller_caps
         As in :func:`bottleneck_error_bound`.
 
     Returns
@@ -160,17 +194,22 @@ def noise_floor(
     0.16
     """
     check_confidence(confidence)
-    setting = _setting_of(private, sensitivity, upper, n_features, floor)
-    if setting is None:
-        return (0.0,) * len(check_dimensions(private.homology_dimensions)[0])
-    floors = []
-    for group in setting.groups:
-        for i, (part, *birth) in enumerate(group):
-            others = (*birth, *chain.from_iterable(group[:i] + group[i + 1 :]))
-            r = noise_level(part.without_long(), others, setting.table, float(confidence))
-            # Lengths are whole steps: half of one for the rounding of floats.
-            floors.append(math.inf if r is None else (2 * r + 0.5) * setting.step)
-    return tuple(floors)
+    caps = [(sensitivity, upper), *smaller_caps]
+    settings = _settings_of(private, caps, n_features, floor)
+    share = _share(confidence, settings)
+    highest = [0.0] * len(check_dimensions(private.homology_dimensions)[0])
+    for setting in settings:
+        floors = []
+        for group, default in zip(setting.groups, settings[0].groups, strict=True):
+            for i, (part, *birth) in enumerate(group):
+                others = (*birth, *chain.from_iterable(group[:i] + group[i + 1 :]))
+                empty = (default[i][0].without_long(), *default[i][1:])
+                odds = _odds(setting, settings[0], (*default[:i], empty, *default[i + 1 :]))
+                r = noise_level(part.without_long(), others, setting.table, share, odds)
+                # Lengths are whole steps: half of one for the rounding of floats.
+                floors.append(math.inf if r is None else (2 * r + 0.5) * setting.step)
+        highest = [*map(max, highest, floors)]
+    return tuple(highest)
 
 
 def epsilon_for_error(
@@ -183,6 +222,7 @@ def epsilon_for_error(
     n_features: int | Sequence[int] = 2,
     floor: float | None = None,
     inside: bool = False,
+    smaller_caps: Sequence[Public] = (),
 ) -> float:
     """Epsilon at which a private diagram keeps within an error of the exact one.
 
@@ -192,7 +232,7 @@ def epsilon_for_error(
         Bottleneck distance, in the units of the function.
     private : PrivatePersistence
         Its parameters count, but for ``epsilon``.
-    sensitivity, upper, confidence, n_features, floor, inside
+    sensitivity, upper, confidence, n_features, floor, inside, smaller_caps
         As in :func:`bottleneck_error_bound`.
 
     Returns
@@ -226,6 +266,7 @@ def epsilon_for_error(
             n_features=n_features,
             floor=floor,
             inside=inside,
+            smaller_caps=smaller_caps,
         )
         return bound <= error
 
@@ -252,22 +293,28 @@ def least_epsilon(suffices: Callable[[float], bool], sensitivity: float, upper: 
 
 @dataclass(frozen=True)
 class _Setting:
-    """Step of the grid, weights of levels, and the dimensions of each draw of one release."""
+    """Step of the grid, weights of levels, and the dimensions of each draw under one cap."""
 
     step: float
     table: DecayTable
     groups: "tuple[tuple[Part, ...], ...]"
+    weight: int
 
 
-def _setting_of(
+def _share(confidence: float, settings: Sequence[_Setting]) -> float:
+    """Confidence for each cap, so that all statements hold together."""
+    return 1 - (1 - float(confidence)) / max(len(settings), 1)
+
+
+def _settings_of(
     private: BaseEstimator,
-    sensitivity: float,
-    upper: float,
+    caps: Sequence[Public],
     n_features: int | Sequence[int],
     floor: float | None,
     inside: bool = False,
-) -> _Setting | None:
-    """Check public numbers, and find the setting of a release; None where it is exact."""
+) -> list[_Setting]:
+    """Check public numbers, and find the settings of each cap; none where the release is exact."""
+    sensitivity, upper = caps[0]
     check_positive(sensitivity=sensitivity, upper=upper)
     if private.mechanism != "exact":
         raise ValueError("mechanism='mcmc' has no error bound: its law is not known.")
@@ -286,196 +333,27 @@ def _setting_of(
         )
     mechanism = mechanism_of(private, dimensions)
     if not isinstance(mechanism, ExactMechanism):
-        return None
+        return []
     mechanism.check(sensitivity, upper)
-    grid, table, measure = mechanism.prepare(sensitivity, upper)
-    # Half a step of rounding in half persistence.
-    steps = min(math.ceil(floor / grid.step + 0.5), grid.size)
-    birth = (BirthVolumes(grid.size, inside),)
-    parts: tuple[Part, ...] = tuple(
-        (DiagramVolumes(measure, int(j), steps, inside), *(birth if q == 0 else ()))
-        for q, j in zip(dimensions, numbers, strict=True)
-    )
-    return _Setting(grid.step, table, (parts,) if mechanism.joint else tuple((p,) for p in parts))
-
-
-@dataclass(frozen=True)
-class DiagramVolumes:
-    """Bounds for the finite points of one diagram, ``floor`` in steps of half persistence.
-
-    With ``inside``, points longer than the floor are also further than the level from the ends of
-    the range.
-    """
-
-    measure: BaseMeasure
-    most: int
-    floor: int
-    inside: bool = False
-
-    def highest(self, s: int) -> int:
-        """Weight of a ball of level ``s``, at most: a point is near a long one, or is short."""
-        measure = self.measure
-        strip = self._strip(s + self.floor)
-        square = (2 * s + 1) ** 2 * (measure.size if measure.linear else 1)
-        total = sum(
-            omega
-            * sum(
-                perm(m, i) * comb(self.most, i) * square**i * strip ** (m - i)
-                for i in range(min(m, self.most) + 1)
-            )
-            for m, omega in enumerate(measure.count_weights)
+    law, weights = mechanism.prepare(sensitivity, upper), prior_of_caps(mechanism, caps)
+    caps = caps[: len(weights)]
+    settings = []
+    grids = [law.grid, *grids_of_caps(law.grid, caps[1:])]
+    for weight, grid, (own, _) in zip(weights, grids, caps, strict=True):
+        # Half a step of rounding in half persistence.
+        steps = min(math.ceil((floor - sensitivity + own) / grid.step + 0.5), grid.size)
+        birth = (BirthVolumes(grid.size, inside, law.birth_decay),)
+        parts: tuple[Part, ...] = tuple(
+            (DiagramVolumes(law.measure, int(j), steps, inside), *(birth if q == 0 else ()))
+            for q, j in zip(dimensions, numbers, strict=True)
         )
-        return min(total, self.near_diagonal(measure.size))
-
-    def lowest(self, s: int) -> int:
-        """Weight of a ball of level ``s``, at least; zero where short points are not free yet."""
-        if s < self.floor or self.most > self.measure.max_points:
-            return 0
-        return min(self._with_forced(s, j) for j in range(self.most + 1))
-
-    def without_long(self) -> "DiagramVolumes":
-        """Volumes for diagrams without long points."""
-        return replace(self, most=0)
-
-    def near_diagonal(self, r: int) -> int:
-        """Weight of the diagrams whose points are all within ``r`` of the diagonal."""
-        strip = self._strip(r)
-        return sum(omega * strip**m for m, omega in enumerate(self.measure.count_weights))
-
-    def _with_forced(self, s: int, j: int) -> int:
-        """Weight of diagrams near one of which ``j`` points are longer than ``2 s``, at least.
-
-        The first points of a tuple serve these, in order; the others are near the diagonal.
-        """
-        # Where a square is cut, the quarter towards the middle of the range is left.
-        side = 2 * s + 1 if self.inside else s + 1
-        square = side**2 * (s + 1 if self.measure.linear else 1)
-        strip, omegas = self._strip(s), self.measure.count_weights
-        return square**j * sum(omegas[m] * strip ** (m - j) for m in range(j, len(omegas)))
-
-    def _strip(self, r: int) -> int:
-        """Weight of the points within ``r`` of the diagonal."""
-        size, width = self.measure.size, min(2 * r, self.measure.size)
-        # Births, by the length of what is above them.
-        full = size - width
-        return full * self.measure.column(width) + self.measure.staircase(width)
+        groups = (parts,) if mechanism.joint else tuple((part,) for part in parts)
+        settings.append(_Setting(grid.step, law.table, groups, weight))
+    return settings
 
 
-@dataclass(frozen=True)
-class BirthVolumes:
-    """Bounds for the birth of the essential component."""
-
-    size: int
-    inside: bool = False
-
-    def highest(self, s: int) -> int:
-        """Number of births within ``s``, at most."""
-        return min(2 * s, self.size) + 1
-
-    def lowest(self, s: int) -> int:
-        """Number of births within ``s``, at least."""
-        return self.highest(s) if self.inside else min(s, self.size) + 1
-
-
-Volumes: TypeAlias = DiagramVolumes | BirthVolumes
-# One dimension: its finite points, and in dimension 0 the birth of the essential component.
-Part: TypeAlias = tuple[DiagramVolumes, *tuple[BirthVolumes, ...]]
-# First and last levels of consecutive blocks.
-Blocks: TypeAlias = list[tuple[int, int]]
-
-
-@lru_cache(maxsize=32)
-def error_level(
-    groups: tuple[tuple[Volumes, ...], ...], table: DecayTable, confidence: float
-) -> int | None:
-    """Smallest level that the distances of all parts stay within, or None.
-
-    Each group is a tuple of volumes of parts that share one draw, by the weights of the table.
-    """
-    blocks = _blocks(table.n_levels)
-    tails = [_tails(group, table, blocks) for group in groups]
-    allowed = _allowed(confidence)
-    levels = (last for _, last in blocks)
-    return next((r for r, *p in zip(levels, *tails, strict=True) if sum(p) <= allowed), None)
-
-
-@lru_cache(maxsize=32)
-def noise_level(
-    part: DiagramVolumes, others: tuple[Volumes, ...], table: DecayTable, confidence: float
-) -> int | None:
-    """Smallest half persistence that no private point of a part without long points exceeds.
-
-    In steps, or None. The ``others`` are the volumes of the parts that share its draw.
-    """
-    blocks = _blocks(table.n_levels)
-    most, least = _weights(others, table, blocks)
-    wide = [part.near_diagonal(b + part.floor) for _, b in blocks]
-    inside = [part.near_diagonal(a) if a >= part.floor else 0 for a, _ in blocks]
-    # Sums over all later blocks.
-    spread = _sums_from([h * w for h, w in zip(most, wide, strict=True)])
-    most, later = (
-        _sums_from(most),
-        _sums_from([w if a >= part.floor else 0 for w, (a, _) in zip(least, blocks, strict=True)]),
-    )
-    within = [*accumulate(w * v for w, v in zip(least, inside, strict=True))]
-    allowed, first = _allowed(confidence), 0
-    for i, (_, t) in enumerate(blocks):
-        # The first block whose balls reach further than t.
-        while first < len(blocks) and blocks[first][1] + part.floor <= t:
-            first += 1
-        near = part.near_diagonal(t)
-        beyond = spread[first] - near * most[first]
-        if _rounded_up(beyond, beyond + within[i] + near * later[i + 1]) <= allowed:
-            return t
-    return None
-
-
-def _blocks(n_levels: int) -> Blocks:
-    """First and last levels of consecutive blocks."""
-    blocks, first = [], 0
-    while first < n_levels:
-        length = 1 if first < _SINGLE_LEVELS else first // _LEVELS_PER_LENGTH
-        blocks.append((first, min(first + length, n_levels) - 1))
-        first += length
-    return blocks
-
-
-def _weights(
-    group: Sequence[Volumes], table: DecayTable, blocks: Blocks
-) -> tuple[list[int], list[int]]:
-    """Weights of the balls of the levels of each block together, at most and at least."""
-    masses = [table.weight(a) - table.weight(b + 1) for a, b in blocks]
-    most = [m * prod(p.highest(b) for p in group) for m, (_, b) in zip(masses, blocks, strict=True)]
-    least = [m * prod(p.lowest(a) for p in group) for m, (a, _) in zip(masses, blocks, strict=True)]
-    return most, least
-
-
-def _tails(group: Sequence[Volumes], table: DecayTable, blocks: Blocks) -> list[int]:
-    """Bounds of the probabilities that the distance is beyond the last level of each block."""
-    most, least = _weights(group, table, blocks)
-    spread, within = _sums_from(most), [*accumulate(least)]
-    tails = []
-    for i, (_, r) in enumerate(blocks):
-        # Balls of later levels hold that of this one, too.
-        ball = table.weight(r + 1) * prod(part.lowest(r) for part in group)
-        tails.append(_rounded_up(spread[i + 1] - ball, spread[i + 1] + within[i]))
-    return tails
-
-
-def _sums_from(values: Sequence[int]) -> list[int]:
-    """Sums of all values from each place on, zero at the end."""
-    return [*accumulate(reversed(values), initial=0)][::-1]
-
-
-def _rounded_up(part: int, whole: int) -> int:
-    """Ratio of integers as a multiple of a power of one half, from above; at most one."""
-    return (
-        min(-(-(part << _PROBABILITY_BITS) // whole), 1 << _PROBABILITY_BITS)
-        if whole > 0
-        else 1 << _PROBABILITY_BITS
-    )
-
-
-def _allowed(confidence: float) -> int:
-    """Probability of being wrong as a multiple of that power of one half, from below."""
-    return math.floor((1 - Fraction(confidence)) * 2**_PROBABILITY_BITS)
+def _odds(setting: _Setting, default: _Setting, parts: "Sequence[Part]") -> Odds | None:
+    """Weight of a smaller cap beside the default one, which has these parts."""
+    if setting is default:
+        return None
+    return Odds(setting.weight, default.weight, tuple(chain.from_iterable(parts)))

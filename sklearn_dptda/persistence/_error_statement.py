@@ -5,19 +5,23 @@ Proof: doc/theory/error_bounds.md, "The noise floor".
 """
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
 from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
 from sklearn_dptda.persistence._error_bounds import (
     bottleneck_error_bound,
     epsilon_for_error,
+    error_bounds_of_caps,
     noise_floor,
 )
+from sklearn_dptda.persistence._private_cap import Public
 from sklearn_dptda.persistence._private_grid_persistence import GridFunction
 from sklearn_dptda.privacy import NoiseWarning
 from sklearn_dptda.privacy._warnings import warn_caller
@@ -27,8 +31,8 @@ from sklearn_dptda.privacy._warnings import warn_caller
 VISIBLE_SHARE = 0.9
 # Homology classes by dimension; others are named by their number.
 FEATURE_NAMES = {0: "component", 1: "loop", 2: "void"}
-# Sensitivity, upper bound, and error of a lattice: the public numbers of a function.
-_Public = tuple[float, float, float]
+# Sensitivity, upper bound, error of a lattice, and smaller caps: the public numbers of a function.
+_Numbers = tuple[float, float, float, tuple[Public, ...]]
 
 
 def beyond_noise(diagram: ArrayLike, error_bound: float, *, dimension: int) -> BoolArray:
@@ -118,16 +122,35 @@ def errors_of_fit(
     warn_of_lattice(functions)
     if private.mechanism != "exact":
         return None, None, "A Markov chain that is stopped has no known law, and no error bound."
-    public = sorted({function[1:] for function in functions})
-    errors, floors = [], []
-    for sensitivity, upper, off in public:
-        short = _short(private, sensitivity, off)
-        errors.append(off + bottleneck_error_bound(private, sensitivity, upper, **short))
-        floors.append(noise_floor(private, sensitivity, upper, **short))
-    if all(2 * e >= VISIBLE_SHARE * upper for e, (_, upper, _) in zip(errors, public, strict=True)):
-        warn_of_noise("diagrams", private.epsilon, _epsilon_that_shows(private, public))
+    public = tuple(sorted({(*f[1:4], tuple(f.caps[1:])) for f in functions}))
+    setting = _Setting.of(private)
+    errors, floors = zip(*(_errors(setting, numbers) for numbers in public), strict=True)
+    if all(2 * e >= VISIBLE_SHARE * p[1] for e, p in zip(errors, public, strict=True)):
+        warn_of_noise("diagrams", private.epsilon, _epsilon_that_shows(setting, public))
     error, highest = max(errors), tuple(map(max, zip(*floors, strict=True)))
     return error, highest, statement(error, highest, dimensions)
+
+
+def errors_of_release(
+    private: BaseEstimator, functions: Sequence[GridFunction], caps: Sequence[float]
+) -> list[float]:
+    """Error bounds at 95 % under the caps that were drawn; NaN where they are not known."""
+    if private.mechanism != "exact" and math.isfinite(private.epsilon):
+        return [math.nan] * len(caps)
+    errors = []
+    for function, cap in zip(functions, caps, strict=True):
+        off = function.approximation_error if math.isfinite(private.epsilon) else 0.0
+        short = _short(private, function.sensitivity, off, ())
+        bounds = error_bounds_of_caps(
+            private,
+            function.caps,
+            confidence=0.95,
+            n_features=short["n_features"],
+            floor=short["floor"],
+        )
+        uppers = [upper for _, upper in function.caps]
+        errors.append(off + bounds[uppers.index(cap)])
+    return errors
 
 
 def statement(error: float, floors: Sequence[float], dimensions: Sequence[int]) -> str:
@@ -146,18 +169,44 @@ def statement(error: float, floors: Sequence[float], dimensions: Sequence[int]) 
     )
 
 
-def _short(private: BaseEstimator, sensitivity: float, off: float) -> dict[str, Any]:
+def _short(
+    private: BaseEstimator, sensitivity: float, off: float, caps: Sequence[Public]
+) -> dict[str, Any]:
     """Class of diagrams that statements are about: what is short on a lattice was no feature."""
-    return {"n_features": min(2, private.max_points), "floor": sensitivity + off}
+    most = min(2, private.max_points)
+    return {"n_features": most, "floor": sensitivity + off, "smaller_caps": caps}
 
 
+@dataclass(frozen=True)
+class _Setting:
+    """An estimator with the parameters that errors depend on, by which it is known."""
+
+    parameters: str
+    private: BaseEstimator = field(compare=False)
+
+    @classmethod
+    def of(cls, private: BaseEstimator) -> Self:
+        alone = clone(private).set_params(accountant=None, random_state=None, n_jobs=None)
+        return cls(repr(sorted(alone.get_params(deep=False).items())), alone)
+
+
+@lru_cache(maxsize=64)
+def _errors(setting: _Setting, numbers: _Numbers) -> tuple[float, tuple[float, ...]]:
+    """Error bound and noise floors of a function of these public numbers."""
+    sensitivity, upper, off, caps = numbers
+    short = _short(setting.private, sensitivity, off, caps)
+    error = off + bottleneck_error_bound(setting.private, sensitivity, upper, **short)
+    return error, noise_floor(setting.private, sensitivity, upper, **short)
+
+
+@lru_cache(maxsize=64)
 def _epsilon_that_shows(
-    private: BaseEstimator, public: Iterable[_Public]
+    setting: _Setting, public: tuple[_Numbers, ...]
 ) -> tuple[float, float] | None:
     """Least epsilon at which a quarter of the range is sure to survive, and its length; or None."""
-    needed = []
-    for sensitivity, upper, off in public:
-        short = _short(private, sensitivity, off)
+    private, needed = setting.private, []
+    for sensitivity, upper, off, caps in public:
+        short = _short(private, sensitivity, off, caps)
         if off < upper / 8:
             epsilon = epsilon_for_error(upper / 8 - off, private, sensitivity, upper, **short)
             needed.append((epsilon, upper / 4))

@@ -18,6 +18,7 @@ Proof: doc/theory/exact_sampler.md, "Drawing".
 from __future__ import annotations
 
 import heapq
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -269,15 +270,25 @@ class DiagramBall:
         return int(weight_below(self.column_tops(n_forced, r), self.measure)[-1])
 
 
+@lru_cache(maxsize=64)
+def birth_weights(size: int, decay: int) -> Sequence[int]:
+    """Sums of the weights of births below each: births ``b`` weigh ``exp(-decay b / size)``."""
+    if decay == 0:
+        return range(size + 2)
+    weights = (round(2**32 * math.exp(-decay * b / size)) for b in range(size + 1))
+    return list(accumulate(weights, initial=0))
+
+
 class BirthBall:
     """Balls around the birth of the essential component.
 
-    Its death is the public upper bound, so only its birth is drawn: uniform on ``{0, ..., N}``.
+    Its death is the public upper bound, so only its birth is drawn, one of ``{0, ..., N}``.
     """
 
-    def __init__(self, birth: int, size: int) -> None:
+    def __init__(self, birth: int, size: int, decay: int = 0) -> None:
         self.birth = int(birth)
         self.size = size
+        self._below = birth_weights(size, decay)
 
     def breaks(self) -> list[int]:
         """No level is special."""
@@ -295,14 +306,15 @@ class BirthBall:
         return max(self.birth - r, 0), min(self.birth + r, self.size)
 
     def weight(self, r: int) -> int:
-        """Number of births within ``r``."""
+        """Weight of the births within ``r``."""
         low, high = self._interval(r)
-        return high - low + 1
+        return self._below[high + 1] - self._below[low]
 
     def draw(self, source: NoiseSource, r: int) -> list[Point]:
         """Draw one birth."""
-        low, high = self._interval(r)
-        return [(low + source.below(high - low + 1), self.size)]
+        low, _ = self._interval(r)
+        rank = self._below[low] + source.below(self.weight(r))
+        return [(bisect_right(self._below, rank) - 1, self.size)]
 
 
 class Cover:

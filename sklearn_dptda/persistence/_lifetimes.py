@@ -4,7 +4,7 @@ Proof: doc/theory/private_profiles.md, "One record moves persistences by twice t
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from numbers import Real
@@ -82,8 +82,15 @@ def longest_lifetimes(
 
     ``numbers`` says for each homology dimension how many. In steps, or exact without a lattice.
     """
-    longest = []
     diagrams = sublevel_diagrams(np.maximum(values, 0.0), list(numbers), upper)
+    return lifetimes_of(diagrams, numbers, lattice)
+
+
+def lifetimes_of(
+    diagrams: Sequence[FloatArray], numbers: Mapping[int, int], lattice: LifetimeLattice | None
+) -> list[NDArray[Any]]:
+    """The same of diagrams."""
+    longest = []
     for diagram, (q, number) in zip(diagrams, numbers.items(), strict=True):
         ends = diagram if lattice is None else lattice.levels.encode(diagram)
         lives = np.sort(ends[:, 1] - ends[:, 0])[::-1]
@@ -112,8 +119,8 @@ class PrivateLifetimes(PrivateGridPersistence):
     def _task(self) -> tuple[Any, ...]:
         """Function that draws one row, and its first arguments, the same for all functions.
 
-        The others are values, upper bound, lattice and rate, and seed. Without a lattice the row
-        is exact.
+        The others are the function, what :meth:`_scale` says of it, and a seed. Without a lattice
+        the row is exact.
         """
         raise NotImplementedError
 
@@ -125,6 +132,12 @@ class PrivateLifetimes(PrivateGridPersistence):
         """For each function the persistence from which on a feature is sure to be seen."""
         raise NotImplementedError
 
+    def _scale(self, function: GridFunction) -> tuple[Any, ...]:
+        """What a draw needs of the public numbers of a function."""
+        if math.isinf(self.epsilon):
+            return None, 0.0
+        return self._lattice(function.sensitivity, function.upper)
+
     def _errors(self, functions: list[GridFunction]) -> FloatArray:
         return np.array([self._error(function) for function in functions])
 
@@ -133,16 +146,12 @@ class PrivateLifetimes(PrivateGridPersistence):
         _, functions = self._read_in_transform(X)
         function, *common = self._task()
         # Whatever public numbers can make fail, fails before the payment.
-        exact = math.isinf(self.epsilon)
-        scales = [
-            (None, 0.0) if exact else self._lattice(f.sensitivity, f.upper) for f in functions
-        ]
+        scales = [self._scale(f) for f in functions]
         # A private box has been paid for already.
         own = self._guarantee_of_release()
         with self._paid(own, len(functions), may_repeat=tasks_may_repeat(self.n_jobs)) as seeds:
             clouds = [
-                (f.values, f.upper, *scale, seed)
-                for f, scale, seed in zip(functions, scales, seeds, strict=True)
+                (f, *scale, seed) for f, scale, seed in zip(functions, scales, seeds, strict=True)
             ]
             return np.array(run(function, clouds, *common, n_jobs=self.n_jobs))
 

@@ -42,11 +42,15 @@ STEPS_PER_SCALE = 8
 MIN_GRID_SIZE, MAX_GRID_SIZE = 64, 2**16
 # The step is longer by this factor, which is more than the roundings between a value and its grid
 # index take.
-_STEP_PADDING = 1 + 2.0**-30
-# The automatic base measure has one point per 200 losses over the whole range, and fills from a
-# 2**20th to a fifth of the slots. Proof of the form, and the measurement of the constants:
-# doc/theory/exact_sampler.md, "The law".
-_LOSS_PER_POINT, _MIN_FILLED_SHARE, _MAX_FILLED_SHARE = 200, 2.0**-20, 0.2
+STEP_PADDING = 1 + 2.0**-30
+# Loss over the whole range from which on features are expected, and smaller caps drawn from; below
+# it births are expected to be early, and how early.
+LOSS_OF_FEATURES, _BIRTH_DECAY = 160, 5
+# Points that the automatic base measure expects: one for so much loss, up to a fifth of the slots;
+# below that loss a few, and below a little loss fewer.
+# Proof of the form, and the measurement of the constants: doc/theory/exact_sampler.md, "The law".
+_LOSS_OF_POINT, _MAX_FILLED_SHARE = 400, 0.2
+_LITTLE_LOSS, _LEAST_POINTS, _FEW_POINTS = 40, 0.02, 0.05
 
 
 def losses_of_draws(private: BaseEstimator, n_dimensions: int) -> tuple[float, float]:
@@ -106,15 +110,12 @@ class ExactMechanism:
         seed: Any,
     ) -> list[FloatArray]:
         """Draw private diagrams by exact ones; ``sensitivity`` and ``upper`` are public."""
-        grid, table, measure = self.prepare(sensitivity, upper)
+        law = self.prepare(sensitivity, upper)
         source = NoiseSource(seed)
-        balls = [
-            _balls(diagram, q, grid, measure)
-            for diagram, q in zip(diagrams, dimensions, strict=True)
-        ]
+        balls = [balls_of(diagram, q, law) for diagram, q in zip(diagrams, dimensions, strict=True)]
         common = [[ball for group in balls for ball in group]] if self.joint else balls
-        parts = chain.from_iterable(ExactSampler(group, table).draw(source) for group in common)
-        return [grid.values(chain.from_iterable(islice(parts, len(group)))) for group in balls]
+        parts = chain.from_iterable(ExactSampler(group, law.table).draw(source) for group in common)
+        return [law.grid.values(chain.from_iterable(islice(parts, len(group)))) for group in balls]
 
     def check(self, sensitivity: float, upper: float) -> None:
         """Raise ValueError if these public numbers leave the range of floats."""
@@ -130,9 +131,9 @@ class ExactMechanism:
         # Births can be grid.size apart: the last level must hold every diagram, or supports
         # would depend on the data.
         table = decay_table(per_step.numerator, per_step.denominator, grid.size + 1)
-        spike = cast(float, self.spike)
+        spike, loss = cast(float, self.spike), self.loss(sensitivity, upper)
         if self.spike == "auto":
-            spike = spike_of_range(self.rate * upper / sensitivity, self.max_points)
+            spike = spike_of_range(loss, self.max_points)
         measure = make_base_measure(
             self.base_measure,
             grid.size,
@@ -141,7 +142,11 @@ class ExactMechanism:
             mean=self.mean_points,
             linear=self.linear,
         )
-        return LawOfDraw(grid, table, measure)
+        return LawOfDraw(grid, table, measure, 0 if loss >= LOSS_OF_FEATURES else _BIRTH_DECAY)
+
+    def loss(self, sensitivity: float, upper: float) -> float:
+        """Privacy loss over the whole range of the values: what the rules of the law go by."""
+        return self.rate * upper / sensitivity
 
 
 def too_far_apart(sensitivity: float, upper: float) -> ValueError:
@@ -186,11 +191,12 @@ class DiagramGrid:
 
 
 class LawOfDraw(NamedTuple):
-    """Grid, weights of the levels, and base measure of one diagram: all public."""
+    """Grid, weights of the levels, and base measures of one diagram: all public."""
 
     grid: DiagramGrid
     table: DecayTable
     measure: BaseMeasure
+    birth_decay: int
 
 
 def make_grid(sensitivity: float, upper: float, epsilon: float) -> DiagramGrid:
@@ -202,7 +208,7 @@ def make_grid(sensitivity: float, upper: float, epsilon: float) -> DiagramGrid:
     ``4 log(2) / epsilon`` sensitivities (Boedihardjo, Strohmer, Vershynin, "Metric geometry of the
     privacy-utility tradeoff", Theorem 6.1; what ``normed_scale(2, alpha=epsilon)`` is).
     """
-    padded = sensitivity * _STEP_PADDING
+    padded = sensitivity * STEP_PADDING
     # In units of the sensitivity.
     entropic_scale = 4 * math.log(2) / epsilon
     steps = max(
@@ -210,7 +216,7 @@ def make_grid(sensitivity: float, upper: float, epsilon: float) -> DiagramGrid:
     )
     # At most so many: still whole numbers, so that the sensitivity is not rounded up.
     steps = min(steps, max(math.floor(MAX_GRID_SIZE * padded / upper), 1))
-    step = max(padded / steps, upper / MAX_GRID_SIZE * _STEP_PADDING)
+    step = max(padded / steps, upper / MAX_GRID_SIZE * STEP_PADDING)
     return DiagramGrid(step, math.ceil(upper / step), steps, upper)
 
 
@@ -220,8 +226,10 @@ def spike_of_range(loss: float, max_points: int) -> float:
     A slot is harmless only near the diagonal, within a distance that falls with the loss; so the
     number of filled ones grows with it.
     """
-    filled = loss / (_LOSS_PER_POINT * max_points)
-    return 1 - max(min(filled, _MAX_FILLED_SHARE), _MIN_FILLED_SHARE)
+    points = _LEAST_POINTS if loss < _LITTLE_LOSS else _FEW_POINTS
+    if loss >= LOSS_OF_FEATURES:
+        points = loss / _LOSS_OF_POINT
+    return 1 - min(points / max_points, _MAX_FILLED_SHARE)
 
 
 @lru_cache(maxsize=64)
@@ -264,20 +272,28 @@ def make_base_measure(
     return BaseMeasure(size, tuple(weights), linear)
 
 
-def _balls(
-    diagram: FloatArray, q: int, grid: DiagramGrid, measure: BaseMeasure
-) -> list[DiagramBall | BirthBall]:
+def balls_of(diagram: FloatArray, q: int, law: LawOfDraw) -> list[DiagramBall | BirthBall]:
     """Balls of one dimension: finite points, and of components the essential one."""
+    grid, measure = law.grid, law.measure
     if q > 0:
         return [DiagramBall(grid.integers(diagram), measure)]
+    rest, born = without_essential(diagram, grid.upper)
+    birth = int(grid.rounded(np.array(born)))
+    return [
+        DiagramBall(grid.integers(rest), measure),
+        BirthBall(birth, grid.size, law.birth_decay),
+    ]
+
+
+def without_essential(diagram: FloatArray, upper: float) -> tuple[FloatArray, float]:
+    """Finite points of H0, and the birth of the essential component: the oldest, if there is one.
+
+    Its death is public. Without it the whole function sits at its upper bound.
+    """
     if len(diagram) == 0:
-        # The whole function sits at its upper bound, which is rounded like any birth.
-        diagram = np.array([[grid.upper, grid.upper]])
-    # The oldest component is the essential one; its death is public.
+        return diagram, upper
     first = int(np.lexsort((-diagram[:, 1], diagram[:, 0]))[0])
-    rest = np.delete(diagram, first, axis=0)
-    birth = int(grid.rounded(diagram[first, 0]))
-    return [DiagramBall(grid.integers(rest), measure), BirthBall(birth, grid.size)]
+    return np.delete(diagram, first, axis=0), float(diagram[first, 0])
 
 
 @dataclass(frozen=True)

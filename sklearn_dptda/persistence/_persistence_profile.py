@@ -247,8 +247,7 @@ class PersistenceProfile(PrivateLifetimes):
 
 def _release(
     numbers: Mapping[int, int],
-    values: FloatArray,
-    upper: float,
+    function: GridFunction,
     lattice: LifetimeLattice | None,
     rate: float,
     seed: Any,
@@ -257,11 +256,11 @@ def _release(
 
     The border between private and public is the call of ``noisy_profile``.
     """
-    exact = longest_lifetimes(values, upper, numbers, lattice)
+    exact = longest_lifetimes(function.values, function.upper, numbers, lattice)
     if lattice is None:
         return np.concatenate(exact)
     profile = noisy_profile(exact, rate, seed)
-    return in_order(lattice.levels.decode(profile), upper).ravel()
+    return in_order(lattice.levels.decode(profile), function.upper).ravel()
 
 
 def noisy_profile(lifetimes: Sequence[NDArray[Any]], rate: float, seed: Any) -> IntArray:

@@ -1,6 +1,7 @@
 """Betti numbers: how many features are long, under differential privacy.
 
 Proof: doc/theory/private_profiles.md, "Counts above a threshold".
+Proof: doc/theory/private_profiles.md, "Without a threshold".
 """
 
 import math
@@ -18,6 +19,14 @@ from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, IntArray, RandomStateLike
 from sklearn_dptda.persistence._cubical import Functions
 from sklearn_dptda.persistence._error_statement import FEATURE_NAMES
+from sklearn_dptda.persistence._found_threshold import (
+    Choice,
+    Tried,
+    found_counts,
+    make_choice,
+    margin_of,
+    threshold_scores,
+)
 from sklearn_dptda.persistence._lifetimes import (
     LifetimeLattice,
     PrivateLifetimes,
@@ -36,10 +45,8 @@ from sklearn_dptda.utils._sklearn import Interval
 
 # Largest number of combinations of counts that one draw chooses from: time and memory.
 _MAX_CANDIDATES = 20_000
-# Steps by which rounding moves the two ends of two gaps.
+# Steps by which rounding moves the two ends of two persistences.
 _ROUNDED_STEPS = 4
-# Score of a count that one end of a gap does not rule out, in steps: more than any lifetime has.
-_UNBOUNDED_SCORE = 2**62
 # Significant digits of the persistences in a statement.
 _DIGITS = 3
 # Statement where noise is all that there is.
@@ -63,15 +70,13 @@ class PrivateBettiNumbers(PrivateLifetimes):
         Public persistence (death minus birth) above which a feature counts, in
         the units of the filtration; one for each dimension, or one for all.
         All dimensions are counted by one draw at the full ``epsilon``. None:
-        the features before the widest gap between the lengths of two that die,
-        at least one of them in each dimension, so that two components or more
-        are counted; dimensions share ``epsilon``, and several long
-        features need two to three times as much each.
+        the threshold is drawn with the counts, and with the cap of the
+        distances: a low one that is far from all persistences, by public
+        prices; ``thresholds_`` says which.
     homology_dimensions : int or sequence of int, default=(0, 1)
         Which features to count.
     max_count : int, default=5
-        Largest count, from 1 to 100, at least 2 without a threshold; it stands
-        for itself or more.
+        Largest count, from 1 to 100; it stands for itself or more.
     confidence : float, default=0.95
         Probability that a statement about one cloud holds.
     %(function_bounds)s
@@ -83,7 +88,16 @@ class PrivateBettiNumbers(PrivateLifetimes):
         For each filtration of ``fit``: with probability ``confidence`` the
         released counts are right for thresholds that are off by no more than
         this, see :meth:`statements`; ``inf`` where this is the whole range. A
-        function of public numbers.
+        function of public numbers; without a threshold, the largest that it
+        may become.
+    thresholds_ : ndarray of shape (n_clouds,)
+        Of the last :meth:`transform` without ``threshold``: the one that was
+        drawn for each cloud, part of the release.
+    cap_ : ndarray of shape (n_clouds,)
+        Likewise, the cap under which features were counted; see
+        ``max_distance`` of :class:`DTMFiltration`.
+    release_margins_ : ndarray of shape (n_clouds,)
+        Likewise, ``margins_`` at these thresholds and caps.
     privacy_guarantee_ : PrivacyGuarantee
         What one call of :meth:`transform` promises for each cloud.
     homology_dimensions_ : tuple of int
@@ -114,8 +128,7 @@ class PrivateBettiNumbers(PrivateLifetimes):
     %(privacy_of_functions)s
 
     Replacing one record moves all persistences together by at most twice the
-    sensitivity of the filtration, and hence every score by as much (gaps by
-    twice as much).
+    sensitivity of the filtration, and hence every score by as much.
 
     References
     ----------
@@ -189,13 +202,18 @@ class PrivateBettiNumbers(PrivateLifetimes):
 
         %(refused_functions)s
         """
-        return self._draw(X) + [q == 0 for q in self.homology_dimensions_]
+        rows = self._draw(X)
+        if self.threshold is None:
+            self.thresholds_, self.cap_, self.release_margins_ = rows[:, -3:].T
+            rows = rows[:, :-3].astype(int)
+        return rows + [q == 0 for q in self.homology_dimensions_]
 
     def statements(self, counts: ArrayLike, X: Functions | None = None) -> list[str]:
         """Say what private counts tell for certain, or almost.
 
         Each sentence holds with probability ``confidence``, whatever the
-        records are. Post-processing: nothing is paid.
+        records are. Post-processing: nothing is paid. Without ``threshold``,
+        the counts are those of the last :meth:`transform`.
 
         Parameters
         ----------
@@ -215,9 +233,19 @@ class PrivateBettiNumbers(PrivateLifetimes):
             If the numbers of rows and of filtrations differ, or columns are missing.
         """
         rows, margins = self._rows_of_release(counts, "counts", X, self.margins_)
+        thresholds = [self._thresholds() or []] * len(rows)
+        if self.threshold is None:
+            drawn = getattr(self, "thresholds_", ())
+            if len(drawn) != len(rows):
+                raise ValueError(
+                    f"counts has {len(rows)} rows, and the last transform drew {len(drawn)} "
+                    "thresholds: pass the counts that it returned."
+                )
+            margins = self.release_margins_
+            thresholds = [[t] * rows.shape[1] for t in drawn]
         return [
-            f"{self._statement(row, float(margin))} (confidence {self.confidence:.4g})."
-            for row, margin in zip(rows, margins, strict=True)
+            f"{self._statement(row, t, float(margin))} (confidence {self.confidence:.4g})."
+            for row, t, margin in zip(rows, thresholds, margins, strict=True)
         ]
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
@@ -234,28 +262,24 @@ class PrivateBettiNumbers(PrivateLifetimes):
         check_is_fitted(self)
         return np.array([f"betti_{q}" for q in self.homology_dimensions_], dtype=object)
 
-    def _statement(self, row: IntArray, margin: float) -> str:
+    def _statement(self, row: IntArray, thresholds: Sequence[float], margin: float) -> str:
         counts = dict(zip(self.homology_dimensions_, map(int, row), strict=True))
-        thresholds = self._thresholds()
         if math.isinf(margin):
             return _NOTHING
-        if thresholds is None:
-            return gap_statement(counts, margin, self.max_count)
         return threshold_statement(counts, thresholds, margin, self.max_count)
 
     def _read(self, X: list[Any]) -> list[GridFunction]:
         """Refuse thresholds that nothing can exceed, and choices among too few or too many."""
         functions = super()._read(X)
-        thresholds = self._thresholds()
-        if thresholds is None:
-            if self.max_count < 2:
-                raise ValueError("max_count must be at least 2 where threshold is None.")
-            return functions
-        if self._n_candidates() > _MAX_CANDIDATES:
+        thresholds, most = self._thresholds(), max(map(self._n_candidates, functions))
+        if most > _MAX_CANDIDATES:
             raise ValueError(
-                f"max_count={self.max_count!r} makes {self._n_candidates()} combinations of "
-                f"counts; at most {_MAX_CANDIDATES} can be chosen from."
+                f"max_count={self.max_count!r} makes {most} combinations of counts"
+                f"{' and thresholds' if thresholds is None else ''}; at most {_MAX_CANDIDATES} can "
+                "be chosen from."
             )
+        if thresholds is None:
+            return functions
         upper = min(function.upper for function in functions)
         if max(thresholds) >= upper:
             raise ValueError(
@@ -284,35 +308,52 @@ class PrivateBettiNumbers(PrivateLifetimes):
 
     def _numbers(self) -> dict[int, int]:
         """Lifetimes of each dimension that the scores need."""
-        extra = self.threshold is None
-        return {q: int(self.max_count) - (q == 0) + extra for q in self.homology_dimensions_}
+        return {q: int(self.max_count) - (q == 0) for q in self.homology_dimensions_}
 
-    def _n_candidates(self) -> int:
-        """Candidates of one choice: combinations, or the most of any dimension."""
-        if self.threshold is None:
-            return max(self._numbers().values()) - 1
-        return math.prod(number + 1 for number in self._numbers().values())
+    def _n_candidates(self, function: GridFunction) -> int:
+        """Candidates of one choice: combinations of counts, and of thresholds."""
+        n = math.prod(number + 1 for number in self._numbers().values())
+        return n * len(self._choice(function).tried) if self.threshold is None else n
+
+    def _choice(self, function: GridFunction) -> Choice:
+        return make_choice(function.caps, float(self.epsilon))
 
     def _task(self) -> tuple[Any, ...]:
+        if self.threshold is None:
+            return _release_found, self._numbers()
         return _release, self._numbers(), self._thresholds()
+
+    def _scale(self, function: GridFunction) -> tuple[Any, ...]:
+        if self.threshold is not None:
+            return super()._scale(function)
+        choice = self._choice(function)
+        return choice, [self._margin(function, choice, t) for t in choice.tried]
 
     def _lattice(self, sensitivity: float, upper: float) -> tuple[LifetimeLattice, float]:
         lattice = make_lattice(sensitivity, upper)
         # Scores move either way: a choice costs twice the rate times what they move by.
-        moves = 2 * lattice.sensitivity
-        if self.threshold is None:
-            moves *= 2 * len(self.homology_dimensions_)
-        return lattice, float(self.epsilon) / moves
+        return lattice, float(self.epsilon) / (2 * lattice.sensitivity)
 
     def _error(self, function: GridFunction) -> float:
-        # Both ends of a persistence are off, and so are both persistences of two gaps.
-        off = (2 if self.threshold is not None else 8) * function.approximation_error
+        if self.threshold is None:
+            choice = self._choice(function)
+            return max(self._margin(function, choice, t) for t in choice.tried)
+        # Both ends of a persistence are off.
+        off = 2 * function.approximation_error
         if math.isinf(self.epsilon):
             return off
         lattice, rate = self._lattice(function.sensitivity, function.upper)
-        n_choices = len(self.homology_dimensions_) if self.threshold is None else 1
-        missed = missed_score(self._n_candidates(), rate, (1 - self.confidence) / n_choices)
+        missed = missed_score(self._n_candidates(function), rate, 1 - self.confidence)
         margin = (missed + _ROUNDED_STEPS) * lattice.step + off
+        return margin if margin < function.upper else math.inf
+
+    def _margin(self, function: GridFunction, choice: Choice, t: Tried) -> float:
+        """Margin of counts at a threshold that was drawn."""
+        off = 2 * function.approximation_error
+        if math.isinf(choice.rate):
+            return off
+        missed = missed_score(self._n_candidates(function), choice.rate, 1 - self.confidence)
+        margin = margin_of(choice, t, missed, _ROUNDED_STEPS) + off
         return margin if margin < function.upper else math.inf
 
     def _least_seen(self, functions: list[GridFunction]) -> FloatArray:
@@ -323,7 +364,9 @@ class PrivateBettiNumbers(PrivateLifetimes):
         self.margins_ = self._errors(functions)
 
     def _guarantee(self, public_bounds: bool) -> PrivacyGuarantee:
-        which = "stand out" if self.threshold is None else f"are longer than {self.threshold}"
+        which = f"are longer than {self.threshold}"
+        if self.threshold is None:
+            which = "are longer than a threshold that is drawn with them, and with a cap"
         names = ", ".join(self._names())
         return pure_guarantee(
             self,
@@ -333,24 +376,31 @@ class PrivateBettiNumbers(PrivateLifetimes):
         )
 
 
+def _release_found(
+    numbers: Mapping[int, int],
+    function: GridFunction,
+    choice: Choice,
+    margins: Sequence[float],
+    seed: Any,
+) -> list[float]:
+    """Counts of one filtration, then the threshold, the cap and the margin that go with them."""
+    counts, t = found_counts(numbers, function, choice, seed)
+    return [*counts, t.threshold, function.caps[t.place][1], margins[choice.tried.index(t)]]
+
+
 def _release(
     numbers: Mapping[int, int],
-    thresholds: Sequence[float] | None,
-    values: FloatArray,
-    upper: float,
+    thresholds: Sequence[float],
+    function: GridFunction,
     lattice: LifetimeLattice | None,
     rate: float,
     seed: Any,
 ) -> list[int]:
     """Counts of finite classes of one filtration; exact without a lattice.
 
-    The border between private and public are the calls of ``choose_``.
+    The border between private and public is the call of ``choose_jointly``.
     """
-    lifetimes = longest_lifetimes(values, upper, numbers, lattice)
-    if thresholds is None:
-        scores = [gap_scores(each) for each in lifetimes]
-        chosen = map(np.argmax, scores) if lattice is None else choose_apart(scores, rate, seed)
-        return [int(index) + 1 for index in chosen]
+    lifetimes = longest_lifetimes(function.values, function.upper, numbers, lattice)
     if lattice is None:
         pairs = zip(lifetimes, thresholds, strict=True)
         return [int((each > threshold).sum()) for each, threshold in pairs]
@@ -358,33 +408,11 @@ def _release(
     return choose_jointly(list(map(threshold_scores, lifetimes, steps)), rate, seed)
 
 
-def threshold_scores(lifetimes: NDArray[Any], threshold: float) -> NDArray[Any]:
-    """Scores of the counts 0, 1, ..., K of K lifetimes, the last of which means K or more.
-
-    How far the threshold is from both ends of the gap between the j-th and the next; negative
-    where it is outside. Each is the least of functions that move by as much as the lifetimes do.
-    """
-    above = np.concatenate([[_UNBOUNDED_SCORE], lifetimes - threshold])
-    below = np.concatenate([threshold - lifetimes, [_UNBOUNDED_SCORE]])
-    return np.minimum(above, below)
-
-
-def gap_scores(lifetimes: NDArray[Any]) -> NDArray[Any]:
-    """Scores of the counts 1, ..., K of K + 1 lifetimes: by how much the next one is shorter."""
-    return lifetimes[:-1] - lifetimes[1:]
-
-
 def choose_jointly(scores: Sequence[NDArray[Any]], rate: float, seed: Any) -> list[int]:
     """One index for each list of scores, by one choice: a combination scores as its worst part."""
     joint = reduce(np.minimum.outer, scores)
     index = private_choice(-joint.ravel(), rate, NoiseSource(seed), bounded_range=False)
     return [int(i) for i in np.unravel_index(index, joint.shape)]
-
-
-def choose_apart(scores: Sequence[NDArray[Any]], rate: float, seed: Any) -> list[int]:
-    """One index for each list of scores, by a choice each."""
-    noise = NoiseSource(seed)
-    return [private_choice(-each, rate, noise, bounded_range=False) for each in scores]
 
 
 def missed_score(n_candidates: int, rate: float, failure: float) -> int:
@@ -410,16 +438,6 @@ def threshold_statement(
             high = _rounded(threshold + margin, ROUND_CEILING)
             parts.append(f"at most {_several(count, q)} longer than {high}")
     return "; ".join(parts) or _NOTHING
-
-
-def gap_statement(counts: Mapping[int, int], margin: float, most: int) -> str:
-    """Sentence about counts by dimension: how near their gaps are to the widest."""
-    several = ", ".join(_several(count, q) for q, count in counts.items())
-    oldest = " (of components at least two are counted)" if 0 in counts else ""
-    return (
-        f"{several} stand out: no other gap among the {most + 1} longest is wider by more than "
-        f"{_rounded(margin, ROUND_CEILING)}{oldest}"
-    )
 
 
 def _several(count: int, q: int) -> str:

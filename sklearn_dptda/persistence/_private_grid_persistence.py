@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.filtration import GridFiltration
-from sklearn_dptda.filtration._grid_filtration import POINT
+from sklearn_dptda.filtration._grid_filtration import POINT, Capped
 from sklearn_dptda.persistence._cubical import Functions, check_dimensions, read_function
 from sklearn_dptda.privacy import (
     PrivacyAccountant,
@@ -37,6 +37,13 @@ class GridFunction(NamedTuple):
     upper: float
     # By how much the values are off where points were moved to a lattice; zero for bare arrays.
     approximation_error: float
+    # The same function under smaller caps.
+    smaller: tuple[Capped, ...] = ()
+
+    @property
+    def caps(self) -> list[tuple[float, float]]:
+        """Sensitivities and upper bounds, under the default cap and the smaller ones."""
+        return [(self.sensitivity, self.upper), *(each[1:] for each in self.smaller)]
 
 
 class PrivateGridPersistence(PrivateEstimatorMixin, TransformerMixin, BaseEstimator):
@@ -112,19 +119,22 @@ class PrivateGridPersistence(PrivateEstimatorMixin, TransformerMixin, BaseEstima
         for i, item in enumerate(X):
             values, upper = read_function(item, f"X[{i}]", self.upper)
             sensitivity, error = self.sensitivity, 0.0
+            smaller: tuple[Capped, ...] = ()
             if isinstance(item, GridFiltration):
                 if self.sensitivity is not None:
                     raise ValueError(
                         "sensitivity must stay None for filtrations that carry their own."
                     )
                 sensitivity, error = item.sensitivity, float(item.approximation_error)
+                # A bound that the caller states is the cap.
+                smaller = item.smaller if self.upper is None else ()
             elif self.sensitivity is None or self.upper is None:
                 raise ValueError(
                     f"X[{i}] is a bare array: its sensitivity and upper bound are not known. "
                     "Pass filtrations from DTMFiltration, or state sensitivity and upper "
                     "yourself, from public knowledge."
                 )
-            functions.append(GridFunction(values, sensitivity, upper, error))
+            functions.append(GridFunction(values, sensitivity, upper, error, smaller))
         # Dimensions that functions of so few coordinates never have are refused, but for components
         # and loops.
         highest = max(self.homology_dimensions_)

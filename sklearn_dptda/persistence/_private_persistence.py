@@ -21,7 +21,7 @@ from sklearn_dptda.persistence._cubical import (
     Functions,
     sublevel_diagrams,
 )
-from sklearn_dptda.persistence._error_statement import errors_of_fit
+from sklearn_dptda.persistence._error_statement import errors_of_fit, errors_of_release
 from sklearn_dptda.persistence._mechanisms import (
     BASE_MEASURES,
     CLIPPED_SHARE,
@@ -32,6 +32,7 @@ from sklearn_dptda.persistence._mechanisms import (
     losses_of_draws,
     mechanism_of,
 )
+from sklearn_dptda.persistence._private_cap import prior_of_caps, release_with_cap
 from sklearn_dptda.persistence._private_grid_persistence import GridFunction, PrivateGridPersistence
 from sklearn_dptda.privacy import (
     NoiseSource,
@@ -116,7 +117,8 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         What one call of :meth:`transform` promises for each cloud.
     error_bound_ : float or None
         Bottleneck distance, in the units of the filtration, that all diagrams
-        of a cloud keep to the exact ones with a probability of 95 %, where
+        of a cloud keep to the exact ones with a probability of 95 %, under the
+        cap that is drawn, where
         each has at most two features of more half persistence than the
         sensitivity and the error of a lattice: see
         :func:`bottleneck_error_bound`, also for other classes of diagrams. It
@@ -127,6 +129,13 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         a probability of 95 %: see :func:`noise_floor`.
     error_statement_ : str
         Both in words.
+    cap_ : ndarray of shape (n_clouds,)
+        Of the last :meth:`transform`: the cap under which the diagrams of each
+        cloud were drawn, itself part of the release; see ``max_distance`` of
+        :class:`DTMFiltration`.
+    error_bounds_ : ndarray of shape (n_clouds,)
+        Of the last :meth:`transform`: ``error_bound_`` for each cloud, under
+        the cap that was drawn for it. NaN for ``mechanism="mcmc"``.
     clipped_share_ : ndarray of shape (n_clouds,)
         Private shares of the points outside the bounds, of the last
         :meth:`transform`, with ``clipped_share=True``.
@@ -144,7 +153,8 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
     -----
     .. rubric:: Privacy
 
-    Each call of :meth:`transform` releases one set of diagrams per cloud. For
+    Each call of :meth:`transform` releases one set of diagrams per cloud, and
+    the cap under which they were drawn. For
     each cloud it is (``epsilon``, ``delta``)-differentially private under
     replacement of one point; the size of the cloud and all parameters are
     public. When every individual has points in one cloud only, the clouds of
@@ -254,6 +264,8 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
             size = MAX_GRID_SIZE // 2
             least = f"1/{STEPS_PER_SCALE} of the entropic scale or 1/{size} of the range"
             released += f", in steps of {least}"
+            if self.utility == "max":
+                released += ", and the cap of the function under which they are drawn"
         rho = n_draws * bounded_range_rho(rate)
         if self.clipped_share:
             mechanism += ", and the discrete Laplace mechanism"
@@ -302,11 +314,14 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
             if self.clipped_share:
                 self.clipped_share_ = self._noisy_shares(counted, seeds[len(functions) :])
             clouds = [
-                (values, sensitivity, upper, self.homology_dimensions_, mechanism, seed)
-                for (values, sensitivity, upper, _), seed in zip(functions, seeds, strict=False)
+                (function, self.homology_dimensions_, mechanism, seed)
+                for function, seed in zip(functions, seeds, strict=False)
             ]
-            releases = run(_release, clouds, n_jobs=self.n_jobs)
-        return [diagrams[0] for diagrams in releases] if self.single_ else releases
+            drawn = run(_release, clouds, n_jobs=self.n_jobs)
+        caps, releases = zip(*drawn, strict=True)
+        self.cap_ = np.array(caps)
+        self.error_bounds_ = np.array(errors_of_release(self, functions, caps))
+        return [diagrams[0] for diagrams in releases] if self.single_ else list(releases)
 
     def _clipped_counts(self, X: list[Any]) -> list[tuple[int, int]]:
         """Sizes of the clouds and numbers of their points outside the bounds."""
@@ -361,21 +376,29 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
 
 
 def _release(
-    values: FloatArray,
-    sensitivity: float,
-    upper: float,
+    function: GridFunction,
     dimensions: Sequence[int],
     mechanism: ExactMechanism | MarkovChainMechanism | None,
     seed: Any,
-) -> list[FloatArray]:
+) -> tuple[float, list[FloatArray]]:
     """Compute the exact diagrams of one filtration, release private ones, drop the former.
 
-    The border between private and public is the last line.
+    The border between private and public is where it calls ``release`` or ``release_with_cap``.
     """
-    exact = sublevel_diagrams(np.maximum(values, 0.0), dimensions, upper)
+    caps = function.caps[: len(prior_of_caps(mechanism, function.caps))]
+    values = [function.values, *(each.values for each in function.smaller)]
+    exact = [
+        sublevel_diagrams(np.maximum(each, 0.0), dimensions, upper)
+        for each, (_, upper) in zip(values, caps, strict=False)
+    ]
     if mechanism is None:
-        return exact
-    return mechanism.release(exact, dimensions, sensitivity, upper, seed)
+        return function.upper, exact[0]
+    if isinstance(mechanism, ExactMechanism) and len(caps) > 1:
+        place, diagrams = release_with_cap(mechanism, caps, exact, dimensions, seed)
+        return caps[place][1], diagrams
+    return function.upper, mechanism.release(
+        exact[0], dimensions, function.sensitivity, function.upper, seed
+    )
 
 
 def _exact_sibling(estimator: "PrivatePersistence") -> CubicalPersistence:

@@ -47,7 +47,9 @@ def test_the_sentence_is_that_of_the_plan(tmp_path, capsys):
     plan = plan_release(2000, (-1.5, 1.5), loop_radius=1.0, spread=0.1, m=0.25)
     text = capsys.readouterr().out
     assert text.startswith(str(plan))
-    assert "--dimensions" not in text and "--max" not in text
+    command = next_command(text)
+    assert command[command.index("--max-distance") + 1] == repr(plan.max_distance) == "1.0"
+    assert "--dimensions" not in command and "--max-points" not in command
     assert (tmp_path / "out" / "plan.png").stat().st_size > 10_000
 
 

@@ -222,7 +222,7 @@ def test_rounded_up(epsilon):
         ({"m": (0.1, 1.5)}, "m must be"),
         ({"m": 1.0}, "Lower m"),
         ({"share": 0.1, "m": 0.2}, "Lower m"),
-        ({"m": 0.9}, "more points"),
+        ({"m": 0.9, "max_distance": "private"}, "more points"),
         ({"n_points": 10}, "more points"),
         ({"homology_dimension": 2}, "homology_dimension=2"),
         ({"homology_dimension": 0}, "homology_dimension of a loop"),

@@ -44,9 +44,11 @@ def born_at_zero(birth):
 
 @pytest.fixture(scope="module")
 def pair():
-    # The filtrations of both clouds are computed once; everything else runs each time.
-    clouds = dtm_worst_case(1.0, 16, [0.0], [1.0])
-    return DTMFiltration(m=1.0, bounds=(0, 1), resolution=3).fit_transform(clouds)
+    # The filtrations of both clouds are computed once; everything else runs each time. With so
+    # many points all births weigh the same beforehand.
+    clouds = dtm_worst_case(1.0, 200, [0.0], [1.0])
+    options = {"m": 1.0, "bounds": (0, 1), "resolution": 3, "max_distance": None}
+    return DTMFiltration(**options).fit_transform(clouds)
 
 
 @pytest.mark.slow

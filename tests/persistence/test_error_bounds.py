@@ -231,9 +231,13 @@ def test_numbers_of_two_circles():
     X = make_two_circles(4000, random_state=0)
     filtration = DTMFiltration(0.2, bounds=(-2.5, 3)).fit_transform([X])[0]
     private = PrivatePersistence(2.0, random_state=0).fit([filtration])
-    bound = bottleneck_error_bound(private, filtration.sensitivity, filtration.upper)
-    assert private.error_bound_ == bound and 0.14 < bound < 0.16
-    assert private.noise_floor_ == noise_floor(private, filtration.sensitivity, filtration.upper)
+    public, caps = (filtration.sensitivity, filtration.upper), filtration.smaller_caps
+    bound = bottleneck_error_bound(private, *public, smaller_caps=caps)
+    assert private.error_bound_ == bound and 0.15 < bound < 0.17
+    assert private.noise_floor_ == noise_floor(private, *public, smaller_caps=caps)
+    # What may be drawn from costs little more than one cap that is known.
+    assert bottleneck_error_bound(private, *public) < bound
+    assert bound < 1.1 * bottleneck_error_bound(private, *public)
     assert f"longer than {2 * bound:.3g}" in private.error_statement_
     # Both loops are longer than twice the bound: they survive.
     exact = CubicalPersistence(1).fit_transform([filtration])[0]

@@ -11,11 +11,16 @@ from tests._reach import mechanism_of
 
 
 def test_rule():
-    assert spike_of_range(1e-30, 10) == 1 - 2.0**-20
-    assert spike_of_range(100, 10) == pytest.approx(0.95)
-    assert spike_of_range(math.inf, 10) == 0.8
+    def points(loss, n_slots=10):
+        return n_slots * (1 - spike_of_range(loss, n_slots))
+
+    assert points(1e-30) == points(39) == pytest.approx(0.02)
+    assert points(40) == points(100) == pytest.approx(0.05)
+    assert points(159) == pytest.approx(0.05)
+    assert points(400) == pytest.approx(1)
+    assert points(1000) == points(math.inf) == pytest.approx(2)
     # The mean number of points does not depend on the number of slots.
-    assert 5 * (1 - spike_of_range(20, 5)) == pytest.approx(20 * (1 - spike_of_range(20, 20)))
+    assert points(300, 5) == pytest.approx(points(300, 20))
 
 
 @pytest.mark.filterwarnings("ignore:At epsilon")
@@ -37,4 +42,5 @@ def test_the_loss_over_the_range_decides():
         private = PrivatePersistence(1.0, sensitivity=0.01 * scale, upper=scale)
         measure = mechanism_of(private, (0, 1)).prepare(0.01 * scale, scale).measure
         odds = measure.count_weights[0] / measure.count_weights[1]
-        assert odds * 10 / measure.staircase(measure.size) == pytest.approx(0.95 / 0.05)
+        # At a loss of 100 one slot in 200 is filled.
+        assert odds * 10 / measure.staircase(measure.size) == pytest.approx(199)

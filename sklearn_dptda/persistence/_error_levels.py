@@ -1,0 +1,237 @@
+"""Levels that a draw stays below, from bounds of the weights of balls: integers throughout.
+
+Proof: doc/theory/error_bounds.md, "Tails of the distance".
+Proof: doc/theory/error_bounds.md, "Bounds of the weights".
+Proof: doc/theory/error_bounds.md, "The noise floor".
+Proof: doc/theory/private_cap.md, "Bounds of its error".
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from itertools import accumulate
+from math import comb, perm, prod
+from typing import NamedTuple, TypeAlias
+
+from sklearn_dptda.persistence._exact_sampler import BaseMeasure, DecayTable, birth_weights
+
+# Probabilities are rounded up to multiples of this power of one half.
+_PROBABILITY_BITS = 64
+# Levels are taken one by one up to the first number, then in blocks that hold one level for each 64
+# before them: speed, for a bound that is hardly larger.
+_SINGLE_LEVELS, _LEVELS_PER_LENGTH = 128, 64
+
+
+@dataclass(frozen=True)
+class DiagramVolumes:
+    """Bounds for the finite points of one diagram, ``floor`` in steps of half persistence.
+
+    With ``inside``, points longer than the floor are also further than the level from the ends of
+    the range.
+    """
+
+    measure: BaseMeasure
+    most: int
+    floor: int
+    inside: bool = False
+
+    def highest(self, s: int) -> int:
+        """Weight of a ball of level ``s``, at most: a point is near a long one, or is short."""
+        measure = self.measure
+        strip = self._strip(s + self.floor)
+        square = (2 * s + 1) ** 2 * (measure.size if measure.linear else 1)
+        total = sum(
+            omega
+            * sum(
+                perm(m, i) * comb(self.most, i) * square**i * strip ** (m - i)
+                for i in range(min(m, self.most) + 1)
+            )
+            for m, omega in enumerate(measure.count_weights)
+        )
+        return min(total, self.near_diagonal(measure.size))
+
+    def lowest(self, s: int) -> int:
+        """Weight of a ball of level ``s``, at least; zero where short points are not free yet."""
+        if s < self.floor or self.most > self.measure.max_points:
+            return 0
+        return min(self._with_forced(s, j) for j in range(self.most + 1))
+
+    def without_long(self) -> "DiagramVolumes":
+        """Volumes for diagrams without long points."""
+        return replace(self, most=0)
+
+    def near_diagonal(self, r: int) -> int:
+        """Weight of the diagrams whose points are all within ``r`` of the diagonal."""
+        strip = self._strip(r)
+        return sum(omega * strip**m for m, omega in enumerate(self.measure.count_weights))
+
+    def _with_forced(self, s: int, j: int) -> int:
+        """Weight of diagrams near one of which ``j`` points are longer than ``2 s``, at least.
+
+        The first points of a tuple serve these, in order; the others are near the diagonal.
+        """
+        # Where a square is cut, the quarter towards the middle of the range is left.
+        side = 2 * s + 1 if self.inside else s + 1
+        square = side**2 * (s + 1 if self.measure.linear else 1)
+        strip, omegas = self._strip(s), self.measure.count_weights
+        return square**j * sum(omegas[m] * strip ** (m - j) for m in range(j, len(omegas)))
+
+    def _strip(self, r: int) -> int:
+        """Weight of the points within ``r`` of the diagonal."""
+        size, width = self.measure.size, min(2 * r, self.measure.size)
+        # Births, by the length of what is above them.
+        full = size - width
+        return full * self.measure.column(width) + self.measure.staircase(width)
+
+
+@dataclass(frozen=True)
+class BirthVolumes:
+    """Bounds for the birth of the essential component, of which early ones weigh more."""
+
+    size: int
+    inside: bool = False
+    decay: int = 0
+
+    def highest(self, s: int) -> int:
+        """Weight of the births within ``s``, at most."""
+        return birth_weights(self.size, self.decay)[min(2 * s, self.size) + 1]
+
+    def lowest(self, s: int) -> int:
+        """Weight of the births within ``s``, at least."""
+        below = birth_weights(self.size, self.decay)
+        return below[-1] - below[self.size - min(2 * s if self.inside else s, self.size)]
+
+
+Volumes: TypeAlias = DiagramVolumes | BirthVolumes
+# One dimension: its finite points, and in dimension 0 the birth of the essential component.
+Part: TypeAlias = tuple[DiagramVolumes, *tuple[BirthVolumes, ...]]
+# First and last levels of consecutive blocks.
+Blocks: TypeAlias = list[tuple[int, int]]
+
+
+class Odds(NamedTuple):
+    """Weight of a smaller cap, and of the default one with the parts that it has."""
+
+    weight: int
+    default: int
+    parts: tuple[Volumes, ...]
+
+
+@lru_cache(maxsize=32)
+def error_level(
+    groups: tuple[tuple[Volumes, ...], ...],
+    table: DecayTable,
+    confidence: float,
+    odds: Odds | None = None,
+) -> int | None:
+    """Smallest level that the distances of all parts stay within, or None.
+
+    Each group is a tuple of volumes of parts that share one draw, by the weights of the table. With
+    ``odds``, where their cap is drawn.
+    """
+    blocks = _blocks(table.n_levels)
+    tails = [_tails(group, table, odds) for group in groups]
+    allowed = _allowed(confidence)
+    levels = (last for _, last in blocks)
+    return next((r for r, *p in zip(levels, *tails, strict=True) if sum(p) <= allowed), None)
+
+
+@lru_cache(maxsize=32)
+def noise_level(
+    part: DiagramVolumes,
+    others: tuple[Volumes, ...],
+    table: DecayTable,
+    confidence: float,
+    odds: Odds | None = None,
+) -> int | None:
+    """Smallest half persistence that no private point of a part without long points exceeds.
+
+    In steps, or None. The ``others`` are the volumes of the parts that share its draw. With
+    ``odds``, where their cap is drawn.
+    """
+    blocks = _blocks(table.n_levels)
+    most, least = _weights(others, table)
+    wide = [part.near_diagonal(b + part.floor) for _, b in blocks]
+    inside = [part.near_diagonal(a) if a >= part.floor else 0 for a, _ in blocks]
+    # Sums over all later blocks.
+    spread = _sums_from([h * w for h, w in zip(most, wide, strict=True)])
+    most, later = (
+        _sums_from(most),
+        _sums_from([w if a >= part.floor else 0 for w, (a, _) in zip(least, blocks, strict=True)]),
+    )
+    within = [*accumulate(w * v for w, v in zip(least, inside, strict=True))]
+    allowed, first = _allowed(confidence), 0
+    default = 0 if odds is None else _weight_of_default(odds, table)
+    for i, (_, t) in enumerate(blocks):
+        # The first block whose balls reach further than t.
+        while first < len(blocks) and blocks[first][1] + part.floor <= t:
+            first += 1
+        near = part.near_diagonal(t)
+        beyond, kept = spread[first] - near * most[first], within[i] + near * later[i + 1]
+        if odds is not None:
+            beyond, kept = odds.weight * beyond, default
+        if _rounded_up(beyond, beyond + kept) <= allowed:
+            return t
+    return None
+
+
+def _blocks(n_levels: int) -> Blocks:
+    """First and last levels of consecutive blocks."""
+    blocks, first = [], 0
+    while first < n_levels:
+        length = 1 if first < _SINGLE_LEVELS else first // _LEVELS_PER_LENGTH
+        blocks.append((first, min(first + length, n_levels) - 1))
+        first += length
+    return blocks
+
+
+@lru_cache(maxsize=32)
+def _weights(group: tuple[Volumes, ...], table: DecayTable) -> tuple[list[int], list[int]]:
+    """Weights of the balls of the levels of each block together, at most and at least."""
+    blocks = _blocks(table.n_levels)
+    masses = [table.weight(a) - table.weight(b + 1) for a, b in blocks]
+    most = [m * prod(p.highest(b) for p in group) for m, (_, b) in zip(masses, blocks, strict=True)]
+    least = [m * prod(p.lowest(a) for p in group) for m, (a, _) in zip(masses, blocks, strict=True)]
+    return most, least
+
+
+def _weight_of_default(odds: Odds, table: DecayTable) -> int:
+    """Weight of all diagrams under the default cap together, at least."""
+    _, least = _weights(odds.parts, table)
+    return odds.default * sum(least)
+
+
+def _tails(group: tuple[Volumes, ...], table: DecayTable, odds: Odds | None) -> Iterator[int]:
+    """Bounds of the probabilities that the distance is beyond the last level of each block."""
+    most, least = _weights(group, table)
+    spread, within = _sums_from(most), [*accumulate(least)]
+    default = 0 if odds is None else _weight_of_default(odds, table)
+    for i, (_, r) in enumerate(_blocks(table.n_levels)):
+        if odds is not None:
+            beyond = odds.weight * spread[i + 1]
+            yield _rounded_up(beyond, beyond + default)
+        else:
+            # Balls of later levels hold that of this one, too.
+            ball = table.weight(r + 1) * prod(part.lowest(r) for part in group)
+            yield _rounded_up(spread[i + 1] - ball, spread[i + 1] + within[i])
+
+
+def _sums_from(values: Sequence[int]) -> list[int]:
+    """Sums of all values from each place on, zero at the end."""
+    return [*accumulate(reversed(values), initial=0)][::-1]
+
+
+def _rounded_up(part: int, whole: int) -> int:
+    """Ratio of integers as a multiple of a power of one half, from above; at most one."""
+    return (
+        min(-(-(part << _PROBABILITY_BITS) // whole), 1 << _PROBABILITY_BITS)
+        if whole > 0
+        else 1 << _PROBABILITY_BITS
+    )
+
+
+def _allowed(confidence: float) -> int:
+    """Probability of being wrong as a multiple of that power of one half, from below."""
+    return math.floor((1 - Fraction(confidence)) * 2**_PROBABILITY_BITS)

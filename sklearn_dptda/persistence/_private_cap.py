@@ -1,0 +1,242 @@
+"""A cap of distances that is drawn together with the diagrams: one draw, one payment.
+
+Under a smaller cap a function has a smaller sensitivity, and smaller diagrams, so that noise moves
+them less. How much a cap hides is one more term of what the exponential mechanism maximises.
+
+Proof: doc/theory/private_cap.md, "The mechanism".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias, cast
+
+import numpy as np
+
+from sklearn_dptda._typing import FloatArray
+from sklearn_dptda.persistence._exact_sampler import (
+    BirthBall,
+    Cover,
+    DiagramBall,
+    ExactSampler,
+    Point,
+)
+from sklearn_dptda.persistence._mechanisms import (
+    LOSS_OF_FEATURES,
+    STEP_PADDING,
+    DiagramGrid,
+    ExactMechanism,
+    MarkovChainMechanism,
+    balls_of,
+    without_essential,
+)
+from sklearn_dptda.privacy import NoiseSource
+from sklearn_dptda.utils._distances import bottleneck_distance
+
+# Loss over the whole range from which on smaller caps are drawn from: below it, none of them is
+# worth what it hides. Each next cap weighs exp(a) of the one before, where a grows with the loss.
+_LEAST_LOSS, _LOSS_PER_PRIOR, _MOST_PRIOR = LOSS_OF_FEATURES, 150.0, 4.0
+# Weights of caps are whole numbers of this part of the first one's.
+_WEIGHT_BITS = 20
+# Sensitivity and upper bound of a function under one cap.
+Public: TypeAlias = tuple[float, float]
+
+
+def prior_of_caps(
+    mechanism: ExactMechanism | MarkovChainMechanism | None, caps: Sequence[Public]
+) -> list[int]:
+    """Weights of the caps that are drawn from, of which the first is the default, by its rule.
+
+    One weight alone where the draw is of another kind, or where noise is so large that no cap is
+    worth what it hides.
+    """
+    if not isinstance(mechanism, ExactMechanism) or not mechanism.joint:
+        return [1]
+    loss = mechanism.loss(*caps[0])
+    if loss < _LEAST_LOSS:
+        return [1]
+    rate = min(loss / _LOSS_PER_PRIOR, _MOST_PRIOR)
+    return [round(math.ldexp(math.exp(rate * j), _WEIGHT_BITS)) for j in range(len(caps))]
+
+
+def grids_of_caps(grid: DiagramGrid, caps: Sequence[Public]) -> list[DiagramGrid]:
+    """Grids of as many steps for each cap, on which its sensitivity has as many steps, too."""
+    return [
+        DiagramGrid(
+            max(sensitivity * STEP_PADDING / grid.sensitivity, upper / grid.size),
+            grid.size,
+            grid.sensitivity,
+            upper,
+        )
+        for sensitivity, upper in caps
+    ]
+
+
+def release_with_cap(
+    mechanism: ExactMechanism,
+    caps: Sequence[Public],
+    diagrams: Sequence[Sequence[FloatArray]],
+    dimensions: Sequence[int],
+    seed: Any,
+) -> tuple[int, list[FloatArray]]:
+    """Draw the place of a cap and diagrams under it; ``diagrams`` are exact, of each cap.
+
+    The undying component dies at the default cap in all of them, so that releases are comparable.
+    """
+    law = mechanism.prepare(*caps[0])
+    grids = grids_of_caps(law.grid, caps)
+    gates = gates_of_caps(caps, diagrams, dimensions)
+    members = []
+    for weight, grid, gate, exact in zip(
+        prior_of_caps(mechanism, caps), grids, gates, diagrams, strict=True
+    ):
+        under = law._replace(grid=grid)
+        balls = [b for d, q in zip(exact, dimensions, strict=True) for b in balls_of(d, q, under)]
+        members.append(Member(weight, min(math.floor(gate * grid.sensitivity), grid.size), balls))
+    balls_of_caps: list[Any] = [CapsBall(members)]
+    ((drawn,),) = ExactSampler(balls_of_caps, law.table).draw(NoiseSource(seed))
+    place, parts = cast(Any, drawn)
+    grid, remaining = grids[place], iter(parts)
+    released = []
+    for q in dimensions:
+        diagram = grid.values(next(remaining))
+        if q == 0:
+            diagram = _with_essential(diagram, next(remaining), grid, caps[0][1])
+        released.append(diagram)
+    return place, released
+
+
+def _with_essential(
+    finite: FloatArray, births: Sequence[Point], grid: DiagramGrid, death: float
+) -> FloatArray:
+    born = min(births[0][0] * grid.step, grid.upper)
+    diagram = np.vstack([finite, [[born, death]]]) if born < death else finite
+    return diagram[np.lexsort((diagram[:, 1], diagram[:, 0]))]
+
+
+def gates_of_caps(
+    caps: Sequence[Public], diagrams: Sequence[Sequence[FloatArray]], dimensions: Sequence[int]
+) -> list[float]:
+    """How much each cap hides of what larger ones show; one record moves each number by 1 at most.
+
+    Differences of two caps count in units of their two sensitivities, so that a small step is
+    seen, and what is beyond the smaller cap in those of the larger one.
+    Proof: doc/theory/private_cap.md, "Gates".
+    """
+    split = [
+        _Split.of(exact, dimensions, upper)
+        for exact, (_, upper) in zip(diagrams, caps, strict=True)
+    ]
+    gates = []
+    for j, (smaller, (sensitivity, upper)) in enumerate(zip(split, caps, strict=True)):
+        losses = [0.0]
+        for larger, (wider, _) in zip(split[:j], caps[:j], strict=True):
+            losses.append(larger.apart(smaller) / ((wider + sensitivity) * STEP_PADDING))
+            losses.append(larger.beyond(upper) / (wider * STEP_PADDING))
+        gates.append(max(losses))
+    return gates
+
+
+class _Split(NamedTuple):
+    """Finite points of each dimension, and the birth of the undying component, if it is there."""
+
+    finite: list[FloatArray]
+    births: list[float]
+
+    @classmethod
+    def of(cls, diagrams: Sequence[FloatArray], dimensions: Sequence[int], upper: float) -> _Split:
+        finite, births = [], []
+        for diagram, q in zip(diagrams, dimensions, strict=True):
+            if q == 0:
+                diagram, born = without_essential(diagram, upper)
+                births.append(born)
+            finite.append(diagram)
+        return cls(finite, births)
+
+    def apart(self, other: _Split) -> float:
+        """Largest distance of any part."""
+        moved = map(abs, np.subtract(self.births, other.births))
+        return max([*map(bottleneck_distance, self.finite, other.finite), *moved])
+
+    def beyond(self, cap: float) -> float:
+        """Distance from what has no coordinate beyond a cap."""
+        cut = [
+            np.minimum(np.maximum(d[:, 1] - cap, 0), (d[:, 1] - d[:, 0]) / 2).max(initial=0.0)
+            for d in self.finite
+        ]
+        return float(max([*cut, *(born - cap for born in self.births)]))
+
+
+class Member(NamedTuple):
+    """Weight of a cap, the level from which on it is allowed, and the balls of all parts."""
+
+    weight: int
+    gate: int
+    balls: list[DiagramBall | BirthBall]
+
+    def first_level(self) -> int:
+        """Smallest level at which the cap is allowed and no ball is empty."""
+        return max(self.gate, *(ball.first_level() for ball in self.balls))
+
+
+class CapsBall:
+    """Balls around the diagrams of one function under several caps; the cap is drawn as well.
+
+    All members have one base measure on grids in steps of their own sensitivities, so that levels
+    of all caps are privacy losses of one size.
+    """
+
+    def __init__(self, members: Sequence[Member]) -> None:
+        self.members = members
+
+    def breaks(self) -> list[int]:
+        """Levels at which a cap becomes allowed, or a set of long points changes."""
+        levels = {m.gate for m in self.members}
+        levels.update(b for m in self.members for ball in m.balls for b in ball.breaks())
+        return sorted(levels - {0})
+
+    def first_level(self) -> int:
+        """Smallest level that any cap is allowed at."""
+        return min(member.first_level() for member in self.members)
+
+    def cover(self, level: int) -> CapsCover:
+        """Covers of all parts under each cap that is allowed."""
+        return CapsCover(self.members, level)
+
+
+class CapsCover:
+    """Covers of the parts under each cap; the caps are disjoint, so that their weights add up."""
+
+    def __init__(self, members: Sequence[Member], level: int) -> None:
+        self._covers: list[tuple[int, int, int, list[Cover | BirthBall]]] = [
+            (place, m.weight, m.first_level(), [ball.cover(level) for ball in m.balls])
+            for place, m in enumerate(members)
+            if m.first_level() <= level
+        ]
+
+    def weight(self, r: int) -> int:
+        """Weight of all caps together."""
+        return sum(self._weights(r))
+
+    def draw(self, source: NoiseSource, r: int) -> list[tuple[int, list[list[Point]]]] | None:
+        """Draw a cap, then diagrams under it; None where the proposal is rejected."""
+        weights = self._weights(r)
+        rank, i = source.below(sum(weights)), 0
+        while rank >= weights[i]:
+            rank -= weights[i]
+            i += 1
+        place, *_, covers = self._covers[i]
+        parts = []
+        for cover in covers:
+            part = cover.draw(source, r)
+            if part is None:
+                return None
+            parts.append(sorted(part))
+        return [(place, parts)]
+
+    def _weights(self, r: int) -> list[int]:
+        return [
+            weight * math.prod(cover.weight(r) for cover in covers) if first <= r else 0
+            for _, weight, first, covers in self._covers
+        ]
