@@ -100,21 +100,8 @@ def _by_loss(title, settings, n_clouds):
         for low, high in _RANGES
     ]
     groups += [("all", settings), ("from 160", [s for s in settings if s[2] >= 160])]
-    return Table(
-        f"Errors of diagrams by the loss over the range, {title}",
-        (
-            "loss",
-            "settings",
-            "gain",
-            "worst",
-            "worse than 1.05",
-            "to empty: fixed",
-            "drawn",
-            "worst",
-        ),
-        [(name, *_summary([errors for *_, errors in group])) for name, group in groups if group],
-        _NOTE.format(n_clouds),
-    )
+    rows = [(name, *_summary([errors for *_, errors in group])) for name, group in groups if group]
+    return _table(f"by the loss over the range, {title}", ("loss",), rows, n_clouds)
 
 
 def _by_shape(title, settings, n_clouds):
@@ -124,11 +111,15 @@ def _by_shape(title, settings, n_clouds):
             group = [e for s, _, loss, w, e in settings if s is shape and w == wide and loss >= 160]
             if group:
                 rows.append((shape.name, wide, *_summary(group)))
+    title = f"by shape, loss from 160 on, {title}"
+    return _table(title, ("shape", "box"), rows, n_clouds)
+
+
+def _table(title, groups, rows, n_clouds):
     return Table(
-        f"Errors of diagrams by shape, loss from 160 on, {title}",
+        f"Errors of diagrams {title}",
         (
-            "shape",
-            "box",
+            *groups,
             "settings",
             "gain",
             "worst",
@@ -138,16 +129,12 @@ def _by_shape(title, settings, n_clouds):
             "worst",
         ),
         rows,
-        _NOTE.format(n_clouds),
+        "Bottleneck distances of finite H0 and of H1 to the exact diagrams of the default cap, "
+        f"added, of {n_clouds} clouds for each setting: n, m, epsilon, box. Gain: fixed cap and "
+        "earlier base measure over drawn cap, geometric mean; worst: drawn over fixed; worse than "
+        "1.05 by two standard errors; to empty: error over that of empty diagrams, and the worst "
+        "of the drawn ones.",
     )
-
-
-_NOTE = (
-    "Bottleneck distances of finite H0 and of H1 to the exact diagrams of the default cap, added, "
-    "of {} clouds for each setting: n, m, epsilon, box. Gain: fixed cap and earlier base measure "
-    "over drawn cap, geometric mean; worst: drawn over fixed; worse than 1.05 by two standard "
-    "errors; to empty: error over that of empty diagrams, and the worst of the drawn ones."
-)
 
 
 def _summary(groups):

@@ -1,6 +1,6 @@
 """
-A cap that nobody has to know
-=============================
+A cap that you need not know
+============================
 
 Distances count up to a cap. Noise is proportional to it, so that a box that is three times too
 wide makes three times the error; a cap below the features hides them. Which cap is right depends
@@ -96,8 +96,8 @@ plt.show()
 # %%
 # A cap that you know
 # -------------------
-# Whoever looks for a loop of a known radius has a public cap: what is farther away than its centre
-# tells nothing about the loop. :func:`~sklearn_dptda.model_selection.plan_release` takes it, and
+# If you look for a loop of a known radius, that is a public cap: points farther away than it tell
+# nothing about the loop. :func:`~sklearn_dptda.model_selection.plan_release` takes it, and
 # says what it gains.
 from sklearn_dptda.model_selection import plan_release
 

@@ -135,8 +135,8 @@ what is written:
   OUT/clusters.json  weights, means, covariances where the kind has them, bounds, the share
                      of rows beyond them, and the guarantee
   OUT/clusters.csv   a line for each component: its cluster, weight and mean
-  Labels of the rows are not written: they are not private. Whoever has a row assigns it to
-  the cluster that is likeliest or nearest, and keeps the answer as safe as the row.
+  Labels of the rows are not written: they are not private. If you have a row, assign it to
+  the cluster that is likeliest or nearest, and keep the answer as safe as the row.
 """,
     add_arguments=_add_cluster,
     run=partial(run_paid, ClusterRelease),

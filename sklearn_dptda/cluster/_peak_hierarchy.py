@@ -65,7 +65,7 @@ class Peaks:
 def break_ties(weights: FloatArray) -> FloatArray:
     """Weights without ties: the first of equal nodes becomes the highest.
 
-    Whoever asks for the highest of some nodes then gets the same answer as the hierarchy. Searches
+    The highest of some nodes is then the same node everywhere as in the hierarchy. Searches
     list the first of equally near nodes, so that the copies of a row all find the highest of them.
     """
     order = np.lexsort((-np.arange(len(weights)), weights))

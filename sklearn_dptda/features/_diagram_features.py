@@ -23,10 +23,10 @@ from sklearn_dptda.privacy._parameters import QuotedParametersMixin, quoted
 from sklearn_dptda.utils._clouds import check_collection
 from sklearn_dptda.utils._distances import as_diagram
 from sklearn_dptda.utils._frames import refuse_dask
-from sklearn_dptda.utils._sklearn import HasMethods, Interval, _fit_context
+from sklearn_dptda.utils._sklearn import HasMethods, Interval, ListInputMixin, _fit_context
 
 
-class DiagramFeatures(QuotedParametersMixin, TransformerMixin, BaseEstimator):
+class DiagramFeatures(ListInputMixin, QuotedParametersMixin, TransformerMixin, BaseEstimator):
     """Turn persistence diagrams into a feature matrix.
 
     One clone of a GUDHI vectoriser per homology dimension, side by side.
@@ -260,13 +260,6 @@ class DiagramFeatures(QuotedParametersMixin, TransformerMixin, BaseEstimator):
         if changes:
             state["vectorizer"] = clone(self.vectorizer).set_params(**changes)
         return state
-
-    def __sklearn_tags__(self):
-        """Describe the input: diagrams, no tables."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.three_d_array = True
-        return tags
 
 
 def _persistence_weight(point: FloatArray) -> float:

@@ -12,10 +12,10 @@ from sklearn_dptda.privacy._parameters import QuotedParametersMixin
 from sklearn_dptda.utils._clouds import check_collection
 from sklearn_dptda.utils._distances import as_diagram
 from sklearn_dptda.utils._frames import refuse_dask
-from sklearn_dptda.utils._sklearn import _fit_context
+from sklearn_dptda.utils._sklearn import ListInputMixin, _fit_context
 
 
-class MapOfDiagrams(QuotedParametersMixin, TransformerMixin, BaseEstimator):
+class MapOfDiagrams(ListInputMixin, QuotedParametersMixin, TransformerMixin, BaseEstimator):
     """Base class of transformers of diagrams that learn nothing."""
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -43,10 +43,8 @@ class MapOfDiagrams(QuotedParametersMixin, TransformerMixin, BaseEstimator):
         return False
 
     def __sklearn_tags__(self) -> Tags:
-        """Describe the input: diagrams, no tables."""
+        """Describe the input, and that nothing is learnt."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.three_d_array = True
         tags.requires_fit = False
         return tags
 

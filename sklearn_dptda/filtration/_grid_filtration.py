@@ -13,7 +13,6 @@ from typing import Any, Literal, NamedTuple, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import Bounds, FloatArray
@@ -31,7 +30,13 @@ from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.utils._bounds import bounds_from_data, check_bounds
 from sklearn_dptda.utils._clouds import check_cloud, check_collection, first_places
 from sklearn_dptda.utils._frames import parts_elsewhere, without_quotes
-from sklearn_dptda.utils._sklearn import Interval, ListOutputMixin, StrOptions, _fit_context
+from sklearn_dptda.utils._sklearn import (
+    Interval,
+    ListInputMixin,
+    ListOutputMixin,
+    StrOptions,
+    _fit_context,
+)
 from sklearn_dptda.utils._tasks import run
 
 # Nodes along each axis, by dimension. Odd numbers, so that the centre of the box is a node.
@@ -177,7 +182,9 @@ class ValuesAhead:
     smaller: tuple[tuple[float, float], ...] = ()
 
 
-class BaseGridFiltration(QuotedParametersMixin, ListOutputMixin, TransformerMixin, BaseEstimator):
+class BaseGridFiltration(
+    ListInputMixin, ListOutputMixin, QuotedParametersMixin, TransformerMixin, BaseEstimator
+):
     """Point clouds in, one :class:`GridFiltration` per cloud out.
 
     A subclass bounds its function in ``_values_ahead``, and computes it in ``_exact`` and
@@ -491,14 +498,6 @@ class BaseGridFiltration(QuotedParametersMixin, ListOutputMixin, TransformerMixi
     def _from_histogram(self, histogram: LatticeHistogram) -> list[FloatArray]:
         """Value at every node, of counts on the lattice; and under each smaller cap."""
         raise NotImplementedError
-
-    def __sklearn_tags__(self) -> Tags:
-        """Describe the input: collections of clouds, no tables."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.three_d_array = True
-        tags.requires_fit = True
-        return tags
 
 
 def _n_records(cloud: _Cloud) -> int:

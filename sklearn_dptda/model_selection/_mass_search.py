@@ -26,14 +26,14 @@ from sklearn_dptda.privacy import (
 )
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils._clouds import check_collection, refuse_repeated
-from sklearn_dptda.utils._sklearn import Interval, _fit_context
+from sklearn_dptda.utils._sklearn import Interval, ListInputMixin, _fit_context
 
 # Scores are whole numbers, and one record moves them by this number at most. It is large, so that
 # rounding hardly matters.
 _SCORE_SENSITIVITY = 2**20
 
 
-class PrivateMassSearch(PrivateEstimatorMixin, BaseEstimator):
+class PrivateMassSearch(ListInputMixin, PrivateEstimatorMixin, BaseEstimator):
     """Choose the mass of a distance-to-measure by the features that it shows.
 
     A larger mass has less noise, and shows fewer features. One draw of
@@ -234,8 +234,6 @@ class PrivateMassSearch(PrivateEstimatorMixin, BaseEstimator):
     def __sklearn_tags__(self):
         """Describe the input."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.three_d_array = True
         tags.privacy.input = "clouds"
         return tags
 

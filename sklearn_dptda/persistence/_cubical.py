@@ -12,7 +12,6 @@ from gudhi.sklearn.cubical_persistence import CubicalPersistence as GudhiCubical
 from joblib import parallel_config
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import FloatArray
@@ -20,7 +19,7 @@ from sklearn_dptda.filtration import GridFiltration
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin, quoted
 from sklearn_dptda.utils._clouds import check_collection
 from sklearn_dptda.utils._frames import refuse_lossy
-from sklearn_dptda.utils._sklearn import Interval, ListOutputMixin, _fit_context
+from sklearn_dptda.utils._sklearn import Interval, ListInputMixin, ListOutputMixin, _fit_context
 from sklearn_dptda.utils._tasks import run
 
 # What persistence estimators take and return: functions on grids, and one diagram, or one list of
@@ -110,7 +109,9 @@ def read_function(
     return values, stated
 
 
-class CubicalPersistence(ListOutputMixin, QuotedParametersMixin, TransformerMixin, BaseEstimator):
+class CubicalPersistence(
+    ListInputMixin, ListOutputMixin, QuotedParametersMixin, TransformerMixin, BaseEstimator
+):
     """Exact persistence diagrams of grid filtrations: *not* private.
 
     The non-private sibling of :class:`PrivatePersistence`; the same numbers as
@@ -215,10 +216,3 @@ class CubicalPersistence(ListOutputMixin, QuotedParametersMixin, TransformerMixi
 
     def _learns_records(self) -> bool:
         return False
-
-    def __sklearn_tags__(self) -> Tags:
-        """Describe the input: filtrations, no tables."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.three_d_array = True
-        return tags

@@ -135,11 +135,13 @@ def errors_of_release(
     private: BaseEstimator, functions: Sequence[GridFunction], caps: Sequence[float]
 ) -> list[float]:
     """Error bounds at 95 % under the caps that were drawn; NaN where they are not known."""
-    if private.mechanism != "exact" and math.isfinite(private.epsilon):
+    if math.isinf(private.epsilon):
+        return [0.0] * len(caps)
+    if private.mechanism != "exact":
         return [math.nan] * len(caps)
     errors = []
     for function, cap in zip(functions, caps, strict=True):
-        off = function.approximation_error if math.isfinite(private.epsilon) else 0.0
+        off = function.approximation_error
         short = _short(private, function.sensitivity, off, ())
         bounds = error_bounds_of_caps(
             private,

@@ -39,6 +39,8 @@ from sklearn_dptda.utils._distances import bottleneck_distance
 _LEAST_LOSS, _LOSS_PER_PRIOR, _MOST_PRIOR = LOSS_OF_FEATURES, 150.0, 4.0
 # Weights of caps are whole numbers of this part of the first one's.
 _WEIGHT_BITS = 20
+# Part of the range that is more than the rounding of any distance of two points in it.
+_ROUNDING = 2.0**-48
 # Sensitivity and upper bound of a function under one cap.
 Public: TypeAlias = tuple[float, float]
 
@@ -128,12 +130,13 @@ def gates_of_caps(
         _Split.of(exact, dimensions, upper)
         for exact, (_, upper) in zip(diagrams, caps, strict=True)
     ]
-    gates = []
+    gates, rounding = [], caps[0][1] * _ROUNDING
     for j, (smaller, (sensitivity, upper)) in enumerate(zip(split, caps, strict=True)):
         losses = [0.0]
         for larger, (wider, _) in zip(split[:j], caps[:j], strict=True):
-            losses.append(larger.apart(smaller) / ((wider + sensitivity) * STEP_PADDING))
-            losses.append(larger.beyond(upper) / (wider * STEP_PADDING))
+            both = (wider + sensitivity) * STEP_PADDING + rounding
+            losses.append(larger.apart(smaller) / both)
+            losses.append(larger.beyond(upper) / (wider * STEP_PADDING + rounding))
         gates.append(max(losses))
     return gates
 

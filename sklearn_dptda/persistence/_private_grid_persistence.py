@@ -26,7 +26,7 @@ from sklearn_dptda.privacy import (
 from sklearn_dptda.privacy._estimator import refused_without_trace
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils._clouds import check_collection, refuse_repeated
-from sklearn_dptda.utils._sklearn import Interval, _fit_context
+from sklearn_dptda.utils._sklearn import Interval, ListInputMixin, _fit_context
 
 
 class GridFunction(NamedTuple):
@@ -46,7 +46,9 @@ class GridFunction(NamedTuple):
         return [(self.sensitivity, self.upper), *(each[1:] for each in self.smaller)]
 
 
-class PrivateGridPersistence(PrivateEstimatorMixin, TransformerMixin, BaseEstimator):
+class PrivateGridPersistence(
+    ListInputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstimator
+):
     """Releases in ``transform`` what it promised in ``fit``, for functions of known sensitivity.
 
     Subclasses have the parameters of the constraints below. They say in ``_guarantee`` what they
@@ -176,8 +178,6 @@ class PrivateGridPersistence(PrivateEstimatorMixin, TransformerMixin, BaseEstima
     def __sklearn_tags__(self) -> Tags:
         """Describe the input and the release."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.three_d_array = True
         tags.privacy.input = "functions"
         tags.privacy.releases = "transform"
         tags.privacy.adjacency = "replace-one"

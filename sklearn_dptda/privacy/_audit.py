@@ -136,7 +136,7 @@ def audit_epsilon(
         their rows, extremes, means and largest rows.
     random_state : int, RandomState instance, Generator or None, default=None
         One seed per run, and one for the learner, are drawn before any work
-        starts. None audits what is used in earnest.
+        starts. None audits unseeded releases.
     n_jobs : int, default=None
         Number of workers; any joblib backend serves.
     verbose : int, default=0

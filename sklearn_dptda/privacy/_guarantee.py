@@ -278,8 +278,8 @@ class PrivacyGuarantee:
     released : str
         What leaves the data curator's hands.
     seeded : bool
-        True when the randomness came from a known seed. Whoever knows the
-        seed can undo the noise: such a release is for tests and study only.
+        True when the randomness came from a known seed. With the
+        seed, the noise can be undone: such a release is for tests and study only.
     exact : bool, default=True
         False when the law of the release only approximates the one that the
         proof is about (a Markov chain that is stopped, say).

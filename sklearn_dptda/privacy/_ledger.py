@@ -475,7 +475,7 @@ def noting() -> Iterator[Callable[..., None]]:
     yield note
     for new, folder, name in prepared:
         with _said(folder):
-            # Who has gone beyond this mark meanwhile has cleared it away.
+            # Another process that has set a higher mark meanwhile has removed this one.
             with suppress(FileNotFoundError):
                 os.replace(new, os.path.join(folder, name))
             _clear(folder)

@@ -26,7 +26,7 @@ class ReleaseKey:
     -----
     .. rubric:: Privacy
 
-    Whoever knows the key can undo the noise of its release. It belongs to the
+    With the key, the noise of its release can be undone. Give it to the
     workers that hold the records, and to nobody who reads releases or the
     ledger. It is good for one release of one data set, by the same parameters
     and the same code: the ledger refuses a second one. A new key, like any

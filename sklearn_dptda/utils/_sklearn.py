@@ -6,6 +6,7 @@ When scikit-learn moves one of these, one file changes.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Self, TypeVar
 
+from sklearn.utils import Tags
 from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
 from sklearn.utils._set_output import _get_output_config
 
@@ -21,6 +22,8 @@ else:
 __all__ = [
     "HasMethods",
     "Interval",
+    "ListInputMixin",
+    "ListOutputMixin",
     "Options",
     "StrOptions",
     "_fit_context",
@@ -28,7 +31,18 @@ __all__ = [
 ]
 
 
-# Transformers whose output is a list of objects rather than a table.
+# Estimators whose input, or output, is a list of objects rather than a table.
+
+
+class ListInputMixin:
+    """Take lists of clouds, functions or diagrams, no tables."""
+
+    def __sklearn_tags__(self) -> Tags:
+        """Describe the input: no table."""
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        return tags
 
 
 class ListOutputMixin:

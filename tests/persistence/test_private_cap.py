@@ -166,7 +166,7 @@ def test_one_point_moves_no_gate_by_more_than_one():
             caps = found[0][0]
             gates = [np.array(gates_of_caps(caps, diagrams, (0, 1))) for _, diagrams in found]
             most = max(most, np.abs(gates[0] - gates[1]).max())
-            # Twin: differences in units of the smaller sensitivity alone.
+            # Twin: differences in units of a quarter of the sensitivities.
             blind = [(sensitivity / 4, upper) for sensitivity, upper in caps]
             gates = [np.array(gates_of_caps(blind, diagrams, (0, 1))) for _, diagrams in found]
             twin = max(twin, np.abs(gates[0] - gates[1]).max())
@@ -223,6 +223,15 @@ def test_other_draws_keep_one_cap(options):
     private = PrivatePersistence(2.0, random_state=1, **options).fit(family)
     private.transform(family)
     assert private.cap_ == min(family[0].upper, options.get("upper", math.inf))
+
+
+@pytest.mark.parametrize(("epsilon", "error"), [(math.inf, 0.0), (2.0, math.nan)])
+def test_errors_of_a_markov_chain_are_not_known(epsilon, error):
+    cloud = make_two_circles(500, random_state=0)
+    family = DTMFiltration(0.2, bounds=(-2.5, 3), resolution=15).fit_transform([cloud])
+    private = PrivatePersistence(epsilon, mechanism="mcmc", n_iter=3, random_state=1)
+    private.fit_transform(family)
+    np.testing.assert_array_equal(private.error_bounds_, [error])
 
 
 @pytest.mark.parametrize("dimensions", [0, 1, (0, 1), (1, 0), (0, 1, 2)])
