@@ -8,22 +8,31 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
-from scipy.sparse.linalg import LinearOperator, aslinearoperator, eigsh
+from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_dptda._typing import FloatArray, LegacyRandomStateLike
+from sklearn_dptda._typing import FloatArray, IntArray, LegacyRandomStateLike
 from sklearn_dptda.graph._adjacency import GraphLike, check_adjacency, check_links
 from sklearn_dptda.graph._noisy import PackedAdjacency
+from sklearn_dptda.graph._reliability import (
+    EIGENVECTOR_TOLERANCE,
+    leading,
+    reliability_in_even_noise,
+    reliability_of_links,
+    shifted,
+)
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
 # Eigenvalues count beyond this multiple of the edge of the noise, about which the largest
 # eigenvalue of noise fluctuates. Simulated: doc/theory/graphs.md, "What can be seen".
 NOISE_EDGE_MARGIN = 1.05
-# Least dimension of the space in which eigenvectors are sought, and their relative error.
-_KRYLOV_DIMENSION, _EIGENVECTOR_TOLERANCE = 60, 1e-6
+# Reliability of a coordinate is at least this, so that one that was asked for is never dropped.
+_LEAST_RELIABILITY = 0.1
+# Coordinates shorter than this many deviations of their noise say little: they are not made longer.
+_SHORT = 1.5
 
 
 class AdjacencySpectralEmbedding(
@@ -38,19 +47,22 @@ class AdjacencySpectralEmbedding(
     ----------
     n_components : int, default=None
         Number of coordinates. None: eigenvalues beyond the edge of what noise
-        makes, at least one and at most ``max_components``.
+        makes that links left out confirm, at least one and at most
+        ``max_components``.
     flip_probability : float or "auto", default="auto"
         Probability with which pairs were flipped. ``"auto"``: that which the
         graph carries, as a release of :class:`EdgeFlip` does, or zero.
     max_components : int, default=20
         Most coordinates that are looked for.
     normalize : bool, default=True
-        Whether :meth:`transform` and :meth:`fit_transform` divide each node's
-        coordinates by their Euclidean length; zeros stay zeros. True for
-        clusters; False for positions, their shape and their products, which
-        are also in ``embedding_``.
+        Whether :meth:`transform` and :meth:`fit_transform` return directions:
+        coordinates, weighted by ``reliability_``, divided by their Euclidean
+        length, or by 1.5 standard deviations of their noise where that is
+        more; nodes of which little is known stay near zero. True for clusters;
+        False for positions, their shape and their products, which are also in
+        ``embedding_``.
     random_state : int, RandomState instance or None, default=0
-        Of the start vector of the eigensolver.
+        Of the start vectors of the eigensolver, and of the links left out.
 
     Attributes
     ----------
@@ -64,6 +76,10 @@ class AdjacencySpectralEmbedding(
     signature_ : ndarray of shape (`n_components_`,)
         Their signs: -1 marks a coordinate of which products are subtracted, in
         a generalised random dot product graph.
+    reliability_ : ndarray of shape (`n_components_`,)
+        Part of each eigenvalue that is no noise, from 0.1 to 1: in five splits
+        a tenth of the links is left out, and shows so much of what the others
+        say. Of packed releases, by a formula for noise that is alike in all pairs.
     n_components_ : int
         Number of coordinates.
     noise_edge_ : float
@@ -86,8 +102,9 @@ class AdjacencySpectralEmbedding(
     In a degree-corrected block model a node's position is its activity times
     that of its group: groups are rays from the origin, which coordinates of
     length one bring together in points. On networks whose degrees vary, that
-    multiplies the agreement of clusters with groups; ask for as many
-    coordinates as there are groups, where their number is known.
+    multiplies the agreement of clusters with groups. Where there are many
+    groups, the number of coordinates that is found is better than as many as
+    groups.
 
     References
     ----------
@@ -97,7 +114,8 @@ class AdjacencySpectralEmbedding(
     that of "Signal recovery from random dot product graphs under local
     differential privacy", 2025. Lengths of one: J. Lei, A. Rinaldo,
     "Consistency of spectral clustering in stochastic block models", Annals of
-    Statistics 43, 2015.
+    Statistics 43, 2015. Links left out: F. Chen, S. Roch, K. Rohe, S. Yu,
+    "Estimating graph dimension with cross-validated eigenvalues", 2021.
 
     Examples
     --------
@@ -169,31 +187,34 @@ class AdjacencySpectralEmbedding(
         n_ones = _n_ones(A)
         if n_ones == 0:
             raise ValueError("the graph has no edges: there is nothing to embed.")
-        start = check_random_state(self.random_state).uniform(-1, 1, n)
-        values, vectors = eigsh(
-            unbiased(A, self.flip_probability_),
-            wanted,
-            which="LM",
-            v0=start,
-            # Eigenvalues at the edge of the noise lie close together: a larger space tells them
-            # apart sooner, and their statistical error is far above this one.
-            ncv=min(max(2 * wanted + 1, _KRYLOV_DIMENSION), n),
-            tol=_EIGENVECTOR_TOLERANCE,
-        )
+        rng = check_random_state(self.random_state)
+        values, vectors = leading(unbiased(A, self.flip_probability_), wanted, rng)
         # What the largest eigenvalue of independent noise of this density is about.
         # Proof: doc/theory/graphs.md, "Dimension".
         density = n_ones / (n * (n - 1))
         spread = 2 * np.sqrt(n * density * (1 - density))
         self.noise_edge_ = spread / (1 - 2 * self.flip_probability_)
+        reliability, n_certain = self._reliability(A, values, rng)
         if self.n_components is None:
-            beyond = np.abs(values) > NOISE_EDGE_MARGIN * self.noise_edge_
-            kept = beyond if beyond.any() else np.abs(values) == np.abs(values).max()
-            values, vectors = values[kept], vectors[:, kept]
-        self.eigenvalues_, vectors = _in_order(values, vectors)
-        self.signature_ = np.sign(self.eigenvalues_)
-        self.n_components_ = len(self.eigenvalues_)
-        self.embedding_ = vectors * np.sqrt(np.abs(self.eigenvalues_))
+            n_beyond = int((np.abs(values) > NOISE_EDGE_MARGIN * self.noise_edge_).sum())
+            wanted = max(min(n_beyond, n_certain), 1)
+        values, vectors, order = _in_order(values[:wanted], vectors[:, :wanted])
+        self.eigenvalues_, self.reliability_ = values, reliability[order]
+        self.signature_ = np.sign(values)
+        self.n_components_ = wanted
+        self.embedding_ = vectors * np.sqrt(np.abs(values))
         return self
+
+    def _reliability(
+        self, A: csr_array | PackedAdjacency, values: FloatArray, rng: np.random.RandomState
+    ) -> tuple[FloatArray, int]:
+        """Parts of eigenvalues that are no noise, and how many are surely not noise alone."""
+        if isinstance(A, PackedAdjacency):
+            # Flips make most of its ones, with one variance for all pairs.
+            parts, n_certain = reliability_in_even_noise(values, self.noise_edge_), len(values)
+        else:
+            parts, n_certain = reliability_of_links(A, self.flip_probability_, len(values), rng)
+        return np.clip(parts, _LEAST_RELIABILITY, 1.0), n_certain
 
     def fit_transform(self, X: GraphLike | PackedAdjacency, y: object = None) -> FloatArray:
         """Embed the nodes, and return their coordinates.
@@ -207,7 +228,7 @@ class AdjacencySpectralEmbedding(
         -------
         ndarray of shape (n_nodes, `n_components_`)
         """
-        return self._output(self.fit(X).embedding_)
+        return self._output(_symmetric(X), self.fit(X).embedding_)
 
     def transform(self, X: GraphLike | PackedAdjacency) -> FloatArray:
         """Coordinates of nodes from their links to those of :meth:`fit`.
@@ -238,30 +259,41 @@ class AdjacencySpectralEmbedding(
                 f"X was flipped with probability {self._probability(X):.6g}, but the graph of fit "
                 f"with {self.flip_probability_:.6g}."
             )
-        weights = np.divide(
+        p, weights = self.flip_probability_, self._weights()
+        if A.shape[0] == A.shape[1] and not getattr(X, "links", False):
+            return self._output(A, unbiased(A, p) @ weights)
+        return self._output(A, (A @ weights - p * weights.sum(axis=0)) / (1 - 2 * p))
+
+    def _weights(self) -> FloatArray:
+        """What coordinates of a node are sums of, over the nodes that it is linked to."""
+        return np.divide(
             self.embedding_,
             self.eigenvalues_,
             out=np.zeros_like(self.embedding_),
             where=self.eigenvalues_ != 0,
         )
-        p = self.flip_probability_
-        if A.shape[0] == A.shape[1] and not getattr(X, "links", False):
-            return self._output(unbiased(A, p) @ weights)
-        return self._output((A @ weights - p * weights.sum(axis=0)) / (1 - 2 * p))
 
-    def _output(self, coordinates: FloatArray) -> FloatArray:
-        """Coordinates as they are asked for: positions or directions.
+    def _output(self, A: csr_array | PackedAdjacency, coordinates: FloatArray) -> FloatArray:
+        """Coordinates as they are asked for: positions, or directions of those that are no noise.
 
         Proof: doc/theory/graphs.md, "Lengths".
         """
         if not self.normalize:
             return coordinates
+        p, weights = self.flip_probability_, (self._weights() * self.reliability_) ** 2
+        # A link varies by itself at most, and a pair without one by the flips at least.
+        variances = np.maximum(A @ weights, p * (1 - p) * weights.sum(axis=0))
+        noise = np.sqrt(variances.sum(axis=1, keepdims=True)) / (1 - 2 * p)
+        coordinates = self.reliability_ * coordinates
         lengths = np.linalg.norm(coordinates, axis=1, keepdims=True)
         # What is zero but for the error of the eigensolver has no direction.
-        error = _EIGENVECTOR_TOLERANCE * np.linalg.norm(self.embedding_)
+        error = EIGENVECTOR_TOLERANCE * np.linalg.norm(self.embedding_)
         error /= np.sqrt(self.n_features_in_)
         return np.divide(
-            coordinates, lengths, out=np.zeros_like(coordinates), where=lengths > error
+            coordinates,
+            np.maximum(lengths, _SHORT * noise),
+            out=np.zeros_like(coordinates),
+            where=lengths > error,
         )
 
     def _probability(self, X: Any) -> float:
@@ -300,36 +332,21 @@ def _symmetric(X: Any) -> csr_array | PackedAdjacency:
     return X
 
 
-def _in_order(values: FloatArray, vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Eigenvalues from positive to negative ones, large before small, and oriented vectors."""
+def _in_order(values: FloatArray, vectors: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Eigenvalues, positive and large ones first, vectors with an orientation, and the order."""
     # What is zero but for rounding has no sign and no direction.
     values[np.abs(values) <= len(vectors) * np.finfo(float).eps * np.abs(values).max()] = 0.0
     order = np.lexsort((-np.abs(values), values < 0))
     values, vectors = values[order], vectors[:, order]
     # One of the two orientations, whatever the solver returns.
     largest = np.abs(vectors).argmax(axis=0)
-    return values, vectors * np.sign(vectors[largest, np.arange(len(largest))])
+    return values, vectors * np.sign(vectors[largest, np.arange(len(largest))]), order
 
 
 def unbiased(A: csr_array | PackedAdjacency, probability: float) -> LinearOperator:
     """Operator whose expectation is the adjacency matrix, without loops, before the flips."""
-    A = aslinearoperator(A.astype(np.float64) if issparse(A) else A)
-    scale = 1 / (1 - 2 * probability)
-
-    def multiply(V: FloatArray) -> FloatArray:
-        return scale * (A @ V - probability * (V.sum(axis=0) - V))
-
-    def multiply_adjoint(V: FloatArray) -> FloatArray:
-        return scale * (A.rmatmat(V) - probability * (V.sum(axis=0) - V))
-
-    return LinearOperator(
-        A.shape,
-        matvec=lambda v: multiply(v.reshape(-1, 1))[:, 0],
-        rmatvec=lambda v: multiply_adjoint(v.reshape(-1, 1))[:, 0],
-        matmat=multiply,
-        rmatmat=multiply_adjoint,
-        dtype=np.float64,
-    )
+    A = A.astype(np.float64) if issparse(A) else A
+    return shifted(A, probability) * (1 / (1 - 2 * probability))
 
 
 def _n_ones(A: csr_array | PackedAdjacency) -> int:

@@ -1,0 +1,102 @@
+"""Which coordinates of a graph are no noise, by links that were left out."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.cluster import KMeans
+from sklearn.metrics import adjusted_rand_score
+
+from sklearn_dptda.graph import (
+    AdjacencySpectralEmbedding,
+    EdgeFlip,
+    make_latent,
+    make_rdpg,
+    make_sbm,
+)
+
+
+def hubs(n, seed):
+    """A graph without groups, in which a few nodes have most links."""
+    rng = np.random.default_rng(seed)
+    activity = rng.pareto(1.2, n) + 0.1
+    P = np.minimum(np.outer(activity, activity) * 8 * n / activity.sum() ** 2, 1)
+    upper = np.triu(rng.random((n, n)) < P, 1)
+    return csr_array((upper | upper.T).astype(np.float32))
+
+
+def true_part(probabilities, embedding):
+    """Part of each eigenvalue that its vector has in the graph's probabilities."""
+    vectors = embedding.embedding_ / np.linalg.norm(embedding.embedding_, axis=0)
+    return (vectors * (probabilities @ vectors)).sum(axis=0) / embedding.eigenvalues_
+
+
+@pytest.mark.parametrize("epsilon", [np.inf, 6.0, 4.0, 2.0])
+def test_parts_are_those_of_the_probabilities(epsilon):
+    # Of CSR graphs and, at epsilon 2, of packed ones.
+    blocks = np.where(np.eye(4, dtype=bool), 0.12, 0.03)
+    found, true = [], []
+    for seed in range(4):
+        A, labels = make_sbm([250] * 4, blocks, random_state=seed)
+        P = blocks[labels][:, labels]
+        np.fill_diagonal(P, 0)
+        noisy = EdgeFlip(epsilon, random_state=seed).fit_transform(A)
+        embedding = AdjacencySpectralEmbedding(4).fit(noisy)
+        found.append(embedding.reliability_)
+        true.append(true_part(P, embedding))
+    found, true = np.mean(found, axis=0), np.mean(true, axis=0)
+    # A tenth of the links less to learn from makes them smaller.
+    assert (found < true + 0.05).all()
+    assert (found > true - 0.2).all()
+
+
+def test_hubs_make_no_coordinates():
+    edges, found = [], []
+    for seed in range(8):
+        embedding = AdjacencySpectralEmbedding().fit(hubs(800, seed))
+        all_of_them = AdjacencySpectralEmbedding(20).fit(hubs(800, seed))
+        beyond = np.abs(all_of_them.eigenvalues_) > 1.05 * all_of_them.noise_edge_
+        edges.append(beyond.sum())
+        found.append(embedding.n_components_)
+    # Twin: the edge of even noise alone.
+    assert np.median(edges) >= 6
+    assert np.median(found) <= 2
+    assert max(found) <= 4
+
+
+def test_even_noise_by_its_formula():
+    A = make_rdpg(make_latent(1500, random_state=0), random_state=0)
+    noisy = EdgeFlip(1.0, storage="packed", random_state=0).fit_transform(A)
+    packed = AdjacencySpectralEmbedding(3).fit(noisy)
+    p = noisy.flip_probability
+    split = AdjacencySpectralEmbedding(3, flip_probability=p).fit(csr_array(noisy.toarray()))
+    np.testing.assert_allclose(packed.eigenvalues_, split.eigenvalues_, rtol=1e-4)
+    np.testing.assert_allclose(packed.reliability_, split.reliability_, atol=0.05)
+
+
+def test_nodes_without_links_do_not_shape_groups():
+    agreement = []
+    for seed in range(6):
+        A, labels = make_sbm([150, 150], [[0.15, 0.03], [0.03, 0.15]], random_state=seed)
+        # A fifth of the nodes has no links but those of the flips.
+        wide = np.zeros((375, 375), dtype=np.float32)
+        wide[:300, :300] = A.toarray()
+        noisy = EdgeFlip(6.0, random_state=seed).fit_transform(wide)
+        Z = AdjacencySpectralEmbedding(random_state=seed).fit_transform(noisy)
+        found = KMeans(2, n_init=10, random_state=0).fit_predict(Z)
+        agreement.append(adjusted_rand_score(labels, found[:300]))
+    assert min(agreement) > 0.9
+
+
+def test_few_links():
+    # Nothing to leave out, and nothing but noise: no coordinate is dropped, and none is missing.
+    A = np.zeros((5, 5))
+    A[0, 1] = A[1, 0] = 1
+    embedding = AdjacencySpectralEmbedding(2).fit(A)
+    assert embedding.reliability_.shape == (2,)
+    assert ((embedding.reliability_ >= 0.1) & (embedding.reliability_ <= 1)).all()
+
+
+def test_seeds_repeat():
+    A = hubs(300, 0)
+    one, other = (AdjacencySpectralEmbedding(3, random_state=1).fit(A) for _ in range(2))
+    np.testing.assert_array_equal(one.reliability_, other.reliability_)
