@@ -179,11 +179,13 @@ FRAGMENTS = {
             A dict has a pair for each of some columns, by name. What is missing is
             found privately, and paid for.
         bounds_share : float, default=0.2
-            Share of the budget for bounds that are missing, at most.
+            Share of the budget for bounds that are missing, at most. Clusterings
+            spend half of it on narrower bounds within those that you give, where
+            there are rows enough, since they measure columns in units of them.
     """,
     "bounds_of_rows": """
         bounds_ : tuple of two ndarray of shape (n_features,)
-            Bounds that rows were clipped to, public or private.
+            Bounds that rows were clipped to, given or found.
         clipped_share_ : float
             Private share of the rows beyond them.
     """,

@@ -222,6 +222,9 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
                 f"{self.covariance_type!r} and {self.assignment!r}."
             )
 
+    def _searches_within(self) -> bool:
+        return self.method != "paper"
+
     def _learn(self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box) -> None:
         self._columns, self._box = cast(Columns, rows.columns), box
         if self.method == "paper":

@@ -23,9 +23,8 @@ from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
 # Cells per axis by default, by dimension, and cells in all beyond these dimensions.
 _BINS, _DEFAULT_CELLS = {1: 128, 2: 32, 3: 24, 4: 8}, 1 << 12
-# Share of ``bounds_share`` that is spent on intervals within bounds that are given, and the part of
-# that share for the number of rows.
-_NARROWING_SHARE, _ROW_COUNT_SHARE = 0.5, 0.1
+# Part of what is spent on intervals within given bounds that goes to the number of rows.
+_ROW_COUNT_SHARE = 0.1
 # Beyond these numbers of columns and of cells, a histogram is more noise than rows and takes long.
 _MAX_FEATURES, _MAX_CELLS = 12, 1 << 18
 
@@ -192,24 +191,20 @@ class DPToMATo(PrivateRowsEstimator):
             return int(self.n_bins)
         return _BINS.get(n_features, max(2, int(_DEFAULT_CELLS ** (1 / n_features))))
 
-    def _find_bounds(self, rows, low, high, budget):
-        """Private bounds where there are none, and intervals within those that are given."""
-        given = np.flatnonzero(~np.isnan(low))
-        low, high, budget = super()._find_bounds(rows, low, high, budget)
-        if len(given) == 0:
-            return low, high, budget
-        share = _NARROWING_SHARE * float(self.bounds_share)
+    def _searches_within(self) -> bool:
+        return True
+
+    def _bounds_within(self, rows, low, high, budget, share):
         counts, _ = budget.noisy_counts(np.array([rows.n_rows]), 1, _ROW_COUNT_SHARE * share)
-        ends = private_cubes(
-            rows.selected(given),
-            [[j] for j in range(len(given))],
-            start=(low[given], high[given]),
-            epsilon=budget.choice_epsilon((1 - _ROW_COUNT_SHARE) * share / len(given)),
+        low, high = private_cubes(
+            rows,
+            [[j] for j in range(len(low))],
+            start=(low, high),
+            epsilon=budget.choice_epsilon((1 - _ROW_COUNT_SHARE) * share / len(low)),
             adjacency=self.adjacency,
             n=max(int(counts[0]), 1),
             noise=budget.noise,
         )
-        low[given], high[given] = ends
         return low, high, budget.rest(share)
 
     def _learn(self, rows, budget, rng, box):
@@ -253,10 +248,6 @@ class DPToMATo(PrivateRowsEstimator):
 
     def _has_mixture(self) -> bool:
         return False
-
-    def _finds_bounds(self, some_are_missing: bool) -> bool:
-        # Intervals within given bounds are found as well.
-        return True
 
     def _mechanism(self) -> str:
         given = "" if self.bounds is None else "exponential mechanism and "

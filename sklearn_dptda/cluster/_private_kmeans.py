@@ -58,6 +58,9 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
         """Noisy clusters, for a share of the budget of the standardised rows."""
         raise NotImplementedError
 
+    def _searches_within(self) -> bool:
+        return True
+
     def _has_one_unit(self) -> bool:
         return self.covariance_share > 0 and self.covariance_type == "spherical"
 

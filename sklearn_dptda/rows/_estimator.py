@@ -26,7 +26,7 @@ from sklearn_dptda.privacy import (
 )
 from sklearn_dptda.privacy._noise import public_generator
 from sklearn_dptda.privacy._warnings import warn_caller
-from sklearn_dptda.rows._intervals import private_box, rows_for_box
+from sklearn_dptda.rows._intervals import box_within, private_box, rows_for_box
 from sklearn_dptda.rows._moments import FitBudget, GaussianBudget, LaplaceBudget
 from sklearn_dptda.rows._rows import MASS, Box, Rows, count_beyond
 from sklearn_dptda.rows._tables import as_given, check_rows, kept_rows, open_chunks
@@ -40,6 +40,8 @@ from sklearn_dptda.utils._people import (
 )
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
+# Part of ``bounds_share`` that is spent on bounds within those that are given.
+_SHARE_WITHIN = 0.5
 # Share of a fit's budget for counting the rows beyond the bounds, by the norm of the noise. At an
 # epsilon of 1 the noise is some 60 rows ("l2", delta=1e-6) or 94 ("l1"), more after private bounds.
 _SHARES_OF_CLIPPED_COUNT = {"l2": 0.005, "l1": 0.015}
@@ -348,20 +350,39 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         Box.centred(*ends, self._has_one_unit())
         return low, high
 
+    def _searches_within(self) -> bool:
+        """Whether given bounds are an outer limit alone, since widths of columns are units."""
+        return False
+
     def _finds_bounds(self, some_are_missing: bool) -> bool:
         """Whether the fit releases bounds."""
-        return some_are_missing
+        return some_are_missing or self._searches_within()
 
     def _find_bounds(
         self, rows: Rows, low: FloatArray, high: FloatArray, budget: FitBudget
     ) -> tuple[FloatArray, FloatArray, FitBudget]:
         """Bounds with private ones where they are NaN, and the budget that is left."""
-        private = np.flatnonzero(np.isnan(low))
-        if len(private) == 0:
+        private, share = np.isnan(low), float(self.bounds_share)
+        if private.any():
+            part = rows.selected(np.flatnonzero(private))
+            *ends, spent = private_box(part, budget, share)
+            low[private], high[private] = ends
+            budget = budget.rest(spent)
+        if self._searches_within() and not private.all():
+            given = rows.selected(np.flatnonzero(~private))
+            share *= _SHARE_WITHIN
+            *ends, budget = self._bounds_within(given, low[~private], high[~private], budget, share)
+            low[~private], high[~private] = ends
+        return low, high, budget
+
+    def _bounds_within(
+        self, rows: Rows, low: FloatArray, high: FloatArray, budget: FitBudget, share: float
+    ) -> tuple[FloatArray, FloatArray, FitBudget]:
+        """Bounds within given ones, for at most a share, and what is left of the budget."""
+        if self.n_features_in_ == 1:
+            # The unit of a single column changes nothing.
             return low, high, budget
-        *ends, spent = private_box(rows.selected(private), budget, float(self.bounds_share))
-        low[private], high[private] = ends
-        return low, high, budget.rest(spent)
+        return box_within(rows, low, high, budget, share)
 
     def _rows_for_bounds(self, n_features: int) -> float:
         """Rows below which private bounds are hardly more than noise; 0 where bounds are public.

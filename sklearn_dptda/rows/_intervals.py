@@ -28,9 +28,15 @@ from sklearn_dptda._typing import Adjacency, FloatArray, IntArray
 from sklearn_dptda.privacy import NoiseSource
 from sklearn_dptda.privacy._choice import choose_member
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
-from sklearn_dptda.rows._localisation import counts_by_column, mean_place, of_columns, standing_out
+from sklearn_dptda.rows._localisation import (
+    Budget,
+    counts_by_column,
+    mean_place,
+    of_columns,
+    standing_out,
+)
 from sklearn_dptda.rows._moments import FitBudget
-from sklearn_dptda.rows._rows import Rows
+from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.utils._bounds import Extremes
 
 
@@ -62,6 +68,10 @@ class _HistogramRules:
     worth: float = 4.0
     # Half width of a box, in standard deviations of a normal column: one row in 5,000 is beyond.
     half_width: float = 3.55
+    # Part of the share for bounds within given ones that tells whether there are rows enough, and
+    # least part of the width that is left.
+    number_share: float = 0.05
+    least_part: float = 2.0**-40
     # Growth of quantiles relative to those of the normal law, as exponents: for bounded tails, and
     # for heavy ones.
     tails: tuple[float, float] = (0.3, 1.6)
@@ -118,6 +128,28 @@ def private_box(
     )
 
 
+def box_within(
+    rows: Rows, low: FloatArray, high: FloatArray, budget: Budget, share: float
+) -> tuple[FloatArray, FloatArray, Budget]:
+    """Bounds within given ones, for at most ``share``, and what is left of the budget.
+
+    The given ones where noise would hide the far quantiles: then the rest is worth more.
+    """
+    number_share = _BOX.number_share * share
+    counts, _ = budget.noisy_counts(np.array([rows.n_rows]), 1, number_share)
+    budget, share = budget.rest(number_share), share - number_share
+    if counts[0] < rows_for_box(rows.n_features, budget, share):
+        return low, high, budget
+    # In the cube: what is found is the same in all units of the columns.
+    box = Box.centred(low, high)
+    *ends, spent = private_box(rows.map(box.to_cube), budget, share)
+    left, right = np.clip(ends, -1.0, 1.0)
+    # Noise alone may find next to nothing. Ends that are given stay as they are, unrounded.
+    found = right - left > _BOX.least_part
+    narrower = np.where(found & (left > -1), box.points(left), low)
+    return narrower, np.where(found & (right < 1), box.points(right), high), budget.rest(spent)
+
+
 def rows_for_box(n_features: int, budget: FitBudget, share: float) -> float:
     """Rows with fewer of which the noise hides the far quantiles of a column."""
     sd = budget.deviation(budget.scale_of_counts(n_features, _BOX.distances * share))
@@ -163,7 +195,10 @@ def _of_sizes(part: FloatArray) -> IntArray:
 
 def _largest(counts: FloatArray, sd: float) -> float:
     """Power of two that hardly a number is above; one where all is noise."""
-    start, stop = standing_out(counts, sd, _BOX.clear_size)
+    # Zeros are in the last cell, and may be so many that they hide where the other numbers are.
+    start, stop = standing_out(counts[:-1], sd, _BOX.clear_size)
+    if stop - start == len(counts) - 1:
+        start, stop = standing_out(counts, sd, _BOX.clear_size)
     # An octave to spare: noise may have hidden some.
     return 2.0 ** (_BOX.largest_exponent + 1 - start) if stop - start < len(counts) else 1.0
 

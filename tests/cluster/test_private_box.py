@@ -14,7 +14,7 @@ from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG, DPMoGMorse, DPToMATo, 
 from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, audit_epsilon
 from sklearn_dptda.privacy.neighbours import row_neighbours
 from sklearn_dptda.rows import _intervals
-from sklearn_dptda.rows._intervals import _of_distances, _of_sizes, private_box
+from sklearn_dptda.rows._intervals import _of_distances, _of_sizes, box_within, private_box
 from tests._reach import FitBudget, GaussianBudget, LaplaceBudget, Rows
 
 BUDGETS = {
@@ -108,17 +108,65 @@ def test_clusters_are_found_without_bounds(kind, adjacency):
     assert guarantee.released.startswith("bounds, ")
 
 
-def test_named_columns_keep_their_bounds():
+def test_named_columns_stay_within_their_bounds():
     X, _ = make_blobs(5000, centers=3, random_state=0)
     frame = pd.DataFrame(X, columns=["a", "b"])
     private = DPMoG(3, 2.0, bounds={"b": (-20, 30)}, random_state=0).fit(frame)
     low, high = private.bounds_
-    assert (low[1], high[1]) == (-20.0, 30.0) and -20 < low[0] < high[0] < 20
+    assert -20 < low[0] < high[0] < 20
+    assert -20 <= low[1] < -2 and 6 < high[1] < 20
     assert "bounds" in private.privacy_guarantee_.released
     both = DPMoG(3, 2.0, bounds={"b": (-20, 30), "a": (-15, 15)}, random_state=0).fit(frame)
     pair = DPMoG(3, 2.0, bounds=([-15, -20], [15, 30]), random_state=0).fit(frame)
     assert np.array_equal(both.means_, pair.means_)
-    assert not both.privacy_guarantee_.released.startswith("bounds, ")
+    assert both.privacy_guarantee_.released.startswith("bounds, ")
+
+
+@pytest.mark.parametrize("kind", [DPMoG, DPMoGMorse, DPLloyd, DPTree, DPCube])
+@pytest.mark.parametrize("factor", [10, 1000])
+def test_given_bounds_are_no_units(kind, factor):
+    X, y = make_blobs(6000, centers=12, cluster_std=1.0, center_box=(-25, 25), random_state=4)
+    centre, half = (X.min(axis=0) + X.max(axis=0)) / 2, (X.max(axis=0) - X.min(axis=0)) / 2
+    scores = []
+    for unlike in (np.array([1, 1]), np.array([factor, 1])):
+        bounds = centre - unlike * half, centre + unlike * half
+        model = kind(12, epsilon=2.0, bounds=bounds, random_state=0).fit(X)
+        scores.append(adjusted_rand_score(y, model.predict(X)))
+        low, high = model.bounds_
+        assert (low >= bounds[0]).all() and (high <= bounds[1]).all()
+        assert ((high - low) / (2 * half) < 1.5).all()
+        assert "bounds, the share" in model.privacy_guarantee_.released
+    assert scores[1] > scores[0] - 0.1
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"), [(DPMoG, {"method": "paper"}), (DPLloyd, {}), (DPTree, {"epsilon": 0.1})]
+)
+def test_given_bounds_are_kept(kind, options):
+    # By the published method, of one column, and where noise would hide what is found.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 1 if kind is DPLloyd else 2))
+    X = X[:300] if kind is DPTree else X
+    ends = np.full(X.shape[1], -50.0), np.full(X.shape[1], 70.0)
+    model = kind(2, bounds=ends, random_state=0, **{"epsilon": 5.0, **options}).fit(X)
+    np.testing.assert_array_equal(model.bounds_, ends)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_bounds_within_lie_within_and_spend_their_share(norm):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(5, 1, 4000), np.full(4000, -1.0), rng.uniform(0, 1, 4000)])
+    low, high = np.array([0.0, -1.0, -200.0]), np.array([1e6, 0.0, 0.5])
+    for seed in range(20):
+        budget = seeded(norm, seed)
+        *ends, left = box_within(Rows.of_array(X), low, high, budget, 0.1)
+        assert (ends[0] >= low).all() and (ends[1] <= high).all() and (ends[0] < ends[1]).all()
+        assert ends[1][0] < 30 and ends[0][2] > -30
+        spent = 1 - left.total / budget.total if norm == "l1" else 1 - left.total**2
+        assert 0.05 < spent <= 0.1 * (1 + 1e-12)
+    # Too few rows: the number of rows alone is paid for.
+    *ends, left = box_within(Rows.of_array(X[:50]), low, high, seeded(norm, 0), 0.1)
+    np.testing.assert_array_equal(ends, [low, high])
 
 
 @pytest.mark.parametrize("kind", KINDS)
