@@ -13,7 +13,12 @@ from numpy.typing import ArrayLike
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, FloatArray, IntArray, RandomStateLike, RowBounds
-from sklearn_dptda.cluster._grid_peaks import background_cells, clearest_peaks, count_clusters
+from sklearn_dptda.cluster._grid_peaks import (
+    background_cells,
+    clearest_peaks,
+    count_clusters,
+    joined_parts,
+)
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee, Sensitivity
 from sklearn_dptda.rows._estimator import PrivateRowsEstimator
 from sklearn_dptda.rows._intervals import private_cubes
@@ -23,6 +28,8 @@ from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
 # Cells per axis by default, by dimension, and cells in all beyond these dimensions.
 _BINS, _DEFAULT_CELLS = {1: 128, 2: 32, 3: 24, 4: 8}, 1 << 12
+# Where the number of clusters is given, parts beyond it must stand out by so much more.
+_SURE_PARTS = 1.5
 # Part of what is spent on intervals within given bounds that goes to the number of rows.
 _ROW_COUNT_SHARE = 0.1
 # Beyond these numbers of columns and of cells, a histogram is more noise than rows and takes long.
@@ -78,8 +85,9 @@ class DPToMATo(PrivateRowsEstimator):
         Peaks at the chosen scale, in standard deviations of one count: death is
         the height of the saddle to the rest, and birth is higher by what the
         weaker side of the saddle stands out, the farthest first: row ``i``
-        belongs to cluster ``i``, for the first ``n_clusters_``. The highest
-        peak dies at the lowest cell.
+        belongs to cluster ``i``, for the first ``n_clusters_``, unless more
+        peaks stand out than ``n_clusters`` and were joined. The highest peak
+        dies at the lowest cell.
     n_clusters_ : int
         Number of clusters, without the background.
     cell_labels_ : ndarray of shape (n_bins,) * n_features
@@ -219,10 +227,13 @@ class DPToMATo(PrivateRowsEstimator):
             # Heights are those of counts of people.
             noisy, scale = noisy / rows.mass, scale / rows.mass
         variance = _variance(scale)
-        n_clusters = self.n_clusters or count_clusters(noisy, variance, float(self.threshold))
-        best = clearest_peaks(noisy, variance, n_clusters)
-        self.n_clusters_ = min(n_clusters, len(best.scores))
-        labels = best.cut(self.n_clusters_)
+        surely = 1.0 if self.n_clusters is None else _SURE_PARTS
+        n_parts = count_clusters(noisy, variance, surely * float(self.threshold))
+        n_clusters = int(self.n_clusters or n_parts)
+        n_parts = max(n_clusters, n_parts)
+        best = clearest_peaks(noisy, variance, n_parts)
+        labels = joined_parts(noisy, best.cut(min(n_parts, len(best.scores))), n_clusters)
+        self.n_clusters_ = int(labels.max()) + 1
         tops = best.tops(labels)
         if self.noise == "auto":
             background = background_cells(noisy, variance, float(self.threshold))

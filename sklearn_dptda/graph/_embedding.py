@@ -31,8 +31,6 @@ from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 NOISE_EDGE_MARGIN = 1.05
 # Reliability of a coordinate is at least this, so that one that was asked for is never dropped.
 _LEAST_RELIABILITY = 0.1
-# Coordinates shorter than this many deviations of their noise say little: they are not made longer.
-_SHORT = 1.5
 
 
 class AdjacencySpectralEmbedding(
@@ -56,9 +54,9 @@ class AdjacencySpectralEmbedding(
         Most coordinates that are looked for.
     normalize : bool, default=True
         Whether :meth:`transform` and :meth:`fit_transform` return directions:
-        coordinates, weighted by ``reliability_``, divided by their Euclidean
-        length, or by 1.5 standard deviations of their noise where that is
-        more; nodes of which little is known stay near zero. True for clusters;
+        coordinates of the parts of eigenvalues that are no noise, divided by
+        their Euclidean length, or by the standard deviation of their noise
+        where that is more; nodes of which little is known stay near zero. True for clusters;
         False for positions, their shape and their products, which are also in
         ``embedding_``.
     random_state : int, RandomState instance or None, default=0
@@ -280,18 +278,18 @@ class AdjacencySpectralEmbedding(
         """
         if not self.normalize:
             return coordinates
-        p, weights = self.flip_probability_, (self._weights() * self.reliability_) ** 2
+        p, weights = self.flip_probability_, self._weights() ** 2 * self.reliability_
         # A link varies by itself at most, and a pair without one by the flips at least.
         variances = np.maximum(A @ weights, p * (1 - p) * weights.sum(axis=0))
         noise = np.sqrt(variances.sum(axis=1, keepdims=True)) / (1 - 2 * p)
-        coordinates = self.reliability_ * coordinates
+        coordinates = np.sqrt(self.reliability_) * coordinates
         lengths = np.linalg.norm(coordinates, axis=1, keepdims=True)
         # What is zero but for the error of the eigensolver has no direction.
         error = EIGENVECTOR_TOLERANCE * np.linalg.norm(self.embedding_)
         error /= np.sqrt(self.n_features_in_)
         return np.divide(
             coordinates,
-            np.maximum(lengths, _SHORT * noise),
+            np.maximum(lengths, noise),
             out=np.zeros_like(coordinates),
             where=lengths > error,
         )

@@ -105,7 +105,7 @@ def test_normalized_coordinates_are_directions_of_positions(storage):
     positions = AdjacencySpectralEmbedding(2, normalize=False).fit_transform(noisy)
     # Positions stay at hand.
     assert np.array_equal(embedding.embedding_, positions)
-    weighted = embedding.reliability_ * positions
+    weighted = np.sqrt(embedding.reliability_) * positions
     lengths = np.linalg.norm(Z, axis=1)
     assert weighted * lengths[:, None] == pytest.approx(
         Z * np.linalg.norm(weighted, axis=1, keepdims=True)
@@ -122,7 +122,7 @@ def test_normalized_coordinates_are_directions_of_positions(storage):
     new = embedding.transform(links)
     known = AdjacencySpectralEmbedding(2, normalize=False).fit(noisy)
     known.set_params(flip_probability=noisy.flip_probability)
-    weighted = embedding.reliability_ * known.transform(links)
+    weighted = np.sqrt(embedding.reliability_) * known.transform(links)
     lengths = np.linalg.norm(new, axis=1)
     assert (lengths < 1 + 1e-9).all()
     assert weighted * lengths[:, None] == pytest.approx(
