@@ -47,9 +47,9 @@ SHAPES = {
 # Clusters of several densities, or under background noise. Tables are read from the folder that
 # SKLEARN_DPTDA_DATA names.
 UNDER_NOISE = {
-    "cluto_t4_8k": (6, lambda s: _table("cluto_t4_8k")),
-    "cluto_t7_10k": (9, lambda s: _table("cluto_t7_10k")),
-    "aggregation": (7, lambda s: _table("aggregation")),
+    "cluto_t4_8k": (6, lambda s: npz_table("cluto_t4_8k")),
+    "cluto_t7_10k": (9, lambda s: npz_table("cluto_t7_10k")),
+    "aggregation": (7, lambda s: npz_table("aggregation")),
     "five discs": (5, lambda s: _discs(6000, s)),
     "unequal blobs, 1,500 rows": (3, lambda s: _unequal(1500)),
     "unequal blobs, 5,000 rows": (3, lambda s: _unequal(5000)),
@@ -62,7 +62,8 @@ UNDER_NOISE = {
 }
 
 
-def _table(name):
+def npz_table(name):
+    """Rows and labels, -1 for noise, of a file of the data folder."""
     with np.load(Path(os.environ["SKLEARN_DPTDA_DATA"]) / f"{name}.npz") as table:
         return table["X"], table["y"]
 

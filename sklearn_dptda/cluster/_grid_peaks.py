@@ -258,7 +258,7 @@ def joined_parts(noisy: IntArray, labels: IntArray, n_clusters: int) -> IntArray
     counts = np.maximum(gaussian_filter(noisy.astype(float), _FLOW_SCALE, mode="constant"), 0)
     counts, parts = counts.ravel(), labels.ravel()
     n_parts = int(parts.max()) + 1
-    mass = np.bincount(parts, counts, minlength=n_parts)
+    mass = np.bincount(parts, counts, minlength=n_parts).astype(float)
     flow = np.zeros((n_parts, n_parts))
     for near in grid_neighbours(labels.shape).T:
         np.add.at(flow, (parts, parts[near]), np.minimum(counts, counts[near]) / 2)

@@ -74,6 +74,17 @@ def many_clipped(outside: float, deviation: float, n_rows: float) -> bool:
     return bool(outside - _CERTAIN_DEVIATIONS * deviation > _MANY_CLIPPED * n_rows)
 
 
+def _remedy(n_private: int, are_given: bool) -> str:
+    """What to give where many rows lie beyond the bounds."""
+    if n_private:
+        return (
+            f"public bounds, since the noise hides those of {n_private} columns, fewer columns, or "
+            "a larger epsilon"
+        )
+    within = "" if are_given else ", or a larger epsilon, since narrower ones were found in yours"
+    return f"wider bounds, or none{within}"
+
+
 def _beside(table: FloatArray, labels: FloatArray | None) -> FloatArray:
     """A table with labels as its last column, if there are any."""
     if labels is None:
@@ -297,11 +308,11 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         self, rows: Rows, guarantee: PrivacyGuarantee, seed: Any, public_seed: Any = None
     ) -> list[str]:
         """Set what the fit releases, and return remarks on it; all of this is paid for."""
-        low, high = self._public_bounds(rows.n_features)
-        n_private, budget = int(np.isnan(low).sum()), self._budget(seed, rows.mass)
+        given, budget = self._public_bounds(rows.n_features), self._budget(seed, rows.mass)
         rng = public_generator(public_seed)
-        low, high, budget = self._find_bounds(rows, low, high, budget)
-        budget, remarks = self._count_clipped(rows, low, high, budget, n_private)
+        low, high, budget = self._find_bounds(rows, given[0].copy(), given[1].copy(), budget)
+        remedy = _remedy(int(np.isnan(given[0]).sum()), np.array_equal(given, (low, high)))
+        budget, remarks = self._count_clipped(rows, low, high, budget, remedy)
         box = Box.centred(low, high, self._has_one_unit())
         self._learn(rows.map(box.to_cube), budget, rng, box)
         self.bounds_ = low, high
@@ -396,7 +407,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         return rows_for_box(n_private, self._budget(0, mass), float(self.bounds_share)) / mass
 
     def _count_clipped(
-        self, rows: Rows, low: FloatArray, high: FloatArray, budget: FitBudget, n_private: int
+        self, rows: Rows, low: FloatArray, high: FloatArray, budget: FitBudget, remedy: str
     ) -> tuple[FitBudget, list[str]]:
         """Release the share of the rows beyond the bounds: what is left, and a remark on many."""
         outside = rows.sum(partial(count_beyond, low=low, high=high))
@@ -406,12 +417,6 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         self.clipped_share_ = float(np.clip(noisy[1] / n, 0.0, 1.0))
         if not many_clipped(noisy[1], deviation, n):
             return budget.rest(share), []
-        remedy = "wider bounds, or none"
-        if n_private:
-            remedy = (
-                f"public bounds, since the noise hides those of {n_private} columns, fewer "
-                "columns, or a larger epsilon"
-            )
         return budget.rest(share), [
             f"{self.clipped_share_:.0%} of the rows lie beyond the bounds and are clipped to "
             f"them: give {remedy}."
