@@ -91,7 +91,7 @@ print(plan)
 # any of them is asked.
 shape = PrivatePersistence(plan.epsilon, homology_dimensions=1, random_state=0)
 groups = DPMoGMorse(
-    n_components=8, epsilon=0.5, bounds=UNIT, adjacency="replace-one", random_state=0
+    n_components=8, epsilon=0.8, bounds=UNIT, adjacency="replace-one", random_state=0
 )
 table = PrivateMeasure(0.9, UNIT, adjacency="replace-one", random_state=0)
 print(sum((planned_loss(one) for one in (groups, table)), planned_loss(shape)))
@@ -102,7 +102,8 @@ print("left of the budget:", budget.remaining())
 # ---------
 # The distance-to-measure says how far each place is from a share ``m`` of the patients. Its
 # loops are what is released. Before it releases, the estimator says what it can show.
-functions = DTMFiltration(plan.m, bounds=UNIT, resolution=plan.resolution).fit_transform([rows])
+public = {"bounds": UNIT, "resolution": plan.resolution, "max_distance": plan.max_distance}
+functions = DTMFiltration(plan.m, **public).fit_transform([rows])
 shape.fit(functions)
 print(shape.error_statement_)
 
