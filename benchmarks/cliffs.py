@@ -246,11 +246,10 @@ def _diagrams(shapes, n, n_seeds):
         list(_CLOUD_MOVES),
         [shape.name for shape in shapes],
         scores,
-        f"One less the error over that of empty diagrams, -1 at least (bottleneck, finite H0 and H1 "
-        f"added), "
-        f"{n} points, m = 0.2; median of {n_seeds} clouds, and the worst. Exact are those of the "
-        "same mass in the tight box with the default cap. Without a box, a tenth of epsilon finds "
-        "one.",
+        "One less the error over that of empty diagrams, -1 at least (bottleneck, finite H0 and "
+        f"H1 added), {n} points, m = 0.2; median of {n_seeds} clouds, and the worst. Exact are "
+        "those of the same mass in the tight box with the default cap. Without a box, a tenth of "
+        "epsilon finds one.",
     )
 
 

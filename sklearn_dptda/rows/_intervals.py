@@ -24,7 +24,7 @@ from typing import Self
 import numpy as np
 from scipy.stats import norm
 
-from sklearn_dptda._typing import Adjacency, FloatArray, IntArray
+from sklearn_dptda._typing import Adjacency, BoolArray, FloatArray, IntArray
 from sklearn_dptda.privacy import NoiseSource
 from sklearn_dptda.privacy._choice import choose_member
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
@@ -35,8 +35,8 @@ from sklearn_dptda.rows._localisation import (
     of_columns,
     standing_out,
 )
-from sklearn_dptda.rows._moments import FitBudget
-from sklearn_dptda.rows._rows import Box, Rows
+from sklearn_dptda.rows._moments import KEPT, FitBudget
+from sklearn_dptda.rows._rows import Box, Rows, count_beyond
 from sklearn_dptda.utils._bounds import Extremes
 
 
@@ -72,6 +72,11 @@ class _HistogramRules:
     # least part of the width that is left.
     number_share: float = 0.05
     least_part: float = 2.0**-40
+    # Intervals that are narrower than given ones by this are not taken where more than a part of
+    # the rows lives beyond a multiple of them: few rows of a lognormal law do.
+    much_narrower: float = 1 / 16
+    far_out: float = 4.0
+    reaching: float = 0.0025
     # Growth of quantiles relative to those of the normal law, as exponents: for bounded tails, and
     # for heavy ones.
     tails: tuple[float, float] = (0.3, 1.6)
@@ -137,17 +142,44 @@ def box_within(
     """
     number_share = _BOX.number_share * share
     counts, _ = budget.noisy_counts(np.array([rows.n_rows]), 1, number_share)
-    budget, share = budget.rest(number_share), share - number_share
+    budget, share = budget.rest(number_share), share - 2 * number_share
     if counts[0] < rows_for_box(rows.n_features, budget, share):
         return low, high, budget
     # In the cube: what is found is the same in all units of the columns.
     box = Box.centred(low, high)
     *ends, spent = private_box(rows.map(box.to_cube), budget, share)
     left, right = np.clip(ends, -1.0, 1.0)
-    # Noise alone may find next to nothing. Ends that are given stay as they are, unrounded.
+    budget = budget.rest(spent)
+    # Noise alone may find next to nothing.
     found = right - left > _BOX.least_part
+    far = found & (right - left < 2 * _BOX.much_narrower)
+    if far.any():
+        budget, reached = _reaches_out(rows.map(box.to_cube), left, right, far, budget, share)
+        found &= ~(far & reached)
+    # Ends that are given stay as they are, unrounded.
     narrower = np.where(found & (left > -1), box.points(left), low)
-    return narrower, np.where(found & (right < 1), box.points(right), high), budget.rest(spent)
+    return narrower, np.where(found & (right < 1), box.points(right), high), budget
+
+
+def _reaches_out(
+    rows: Rows,
+    left: FloatArray,
+    right: FloatArray,
+    far: BoolArray,
+    budget: Budget,
+    share: float,
+) -> tuple[Budget, bool]:
+    """Whether rows live far beyond intervals of the cube, in any of some columns.
+
+    Bounds that rows reach are no generosity: they are what the caller means.
+    """
+    middle, reach = (left + right) / 2, _BOX.far_out * (right - left) / 2
+    low, high = np.where(far, middle - reach, -1.0), np.where(far, middle + reach, 1.0)
+    outside = rows.sum(partial(count_beyond, low=low, high=high))
+    share *= _BOX.number_share
+    counts, sd = budget.noisy_counts(np.array([rows.n_rows - outside, outside]), 1, share)
+    enough = max(KEPT * sd, _BOX.reaching * counts.sum())
+    return budget.rest(share), bool(counts[1] > enough)
 
 
 def rows_for_box(n_features: int, budget: FitBudget, share: float) -> float:

@@ -169,6 +169,20 @@ def test_bounds_within_lie_within_and_spend_their_share(norm):
     np.testing.assert_array_equal(ends, [low, high])
 
 
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_bounds_that_rows_reach_are_kept(norm):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(20_000, 3))
+    rows[:600, 0] = rng.uniform(-1000, 1000, 600)
+    low, high = np.array([-1000.0, -1000.0, -4.0]), np.array([1000.0, 1000.0, 4.0])
+    for seed in range(5):
+        left, right, _ = box_within(Rows.of_array(rows), low, high, seeded(norm, seed), 0.1)
+        # Columns that are much narrower stand or fall together.
+        np.testing.assert_array_equal([left[:2], right[:2]], [low[:2], high[:2]])
+        left, right, _ = box_within(Rows.of_array(rows[600:]), low, high, seeded(norm, seed), 0.1)
+        assert (right[:2] < 20).all() and (left[:2] > -20).all()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_unknown_names_cost_nothing(kind):
     X, _ = make_blobs(100, random_state=0)

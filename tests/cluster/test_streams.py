@@ -74,10 +74,10 @@ def test_every_pass_reads_the_stream_anew(X):
         yield from np.array_split(X, 7)
 
     DPLloyd(3, bounds=BOX, n_iter=5, random_state=0).fit_chunks(read)
-    # A generator starts when it is read: for its first chunk, to check, three to six times for
+    # A generator starts when it is read: for its first chunk, to check, four to eight times for
     # bounds within the given ones, to count what is beyond them, twice for each of one to five
     # stages of localisation, once for centre and scale, and for the steps.
-    assert 1 + 1 + 3 + 1 + 2 + 1 + 5 <= len(passes) <= 1 + 1 + 6 + 1 + 10 + 1 + 5
+    assert 1 + 1 + 4 + 1 + 2 + 1 + 5 <= len(passes) <= 1 + 1 + 8 + 1 + 10 + 1 + 5
 
 
 @pytest.mark.parametrize(
