@@ -172,14 +172,14 @@ def test_bounds_within_lie_within_and_spend_their_share(norm):
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_bounds_that_rows_reach_are_kept(norm):
     rng = np.random.default_rng(0)
-    rows = rng.normal(size=(20_000, 3))
-    rows[:600, 0] = rng.uniform(-1000, 1000, 600)
+    rows = rng.normal(size=(60_000, 3))
+    rows[:420, 0] = rng.uniform(-1000, 1000, 420)
     low, high = np.array([-1000.0, -1000.0, -4.0]), np.array([1000.0, 1000.0, 4.0])
     for seed in range(5):
         left, right, _ = box_within(Rows.of_array(rows), low, high, seeded(norm, seed), 0.1)
         # Columns that are much narrower stand or fall together.
         np.testing.assert_array_equal([left[:2], right[:2]], [low[:2], high[:2]])
-        left, right, _ = box_within(Rows.of_array(rows[600:]), low, high, seeded(norm, seed), 0.1)
+        left, right, _ = box_within(Rows.of_array(rows[420:]), low, high, seeded(norm, seed), 0.1)
         assert (right[:2] < 20).all() and (left[:2] > -20).all()
 
 
