@@ -69,8 +69,7 @@ def reliability_of_links(
     A: csr_array, probability: float, n_components: int, rng: np.random.RandomState
 ) -> tuple[FloatArray, int]:
     """Parts of eigenvalues that links left out show again, and how many are surely no noise."""
-    links = triu(A, 1, format="coo")
-    ends = np.array([links.row, links.col])
+    ends = np.array(triu(A, 1).nonzero())
     splits = [_held_out(ends, A.shape[0], probability, n_components, rng) for _ in range(_N_SPLITS)]
     parts, deviations = np.mean(splits, axis=0)
     return parts, int(np.argmin(np.r_[deviations > _CERTAIN, False]))
