@@ -67,7 +67,8 @@ class DPToMATo(PrivateRowsEstimator):
         and 4,096 in all beyond.
     threshold : float, default=2.0
         How many standard deviations both sides of a saddle must stand out from
-        it, to be two clusters where ``n_clusters`` is None; and a cell from the
+        it, to be two clusters where ``n_clusters`` is None, and 1.5 times as
+        many to be parts that are joined where it is given; and a cell from the
         background, where ``noise`` is "auto".
     noise : {"auto"}, default=None
         Whether cells that cannot be told from the background get the label -1.
@@ -96,7 +97,7 @@ class DPToMATo(PrivateRowsEstimator):
         Centres of the highest cells.
     scale_ : float
         Standard deviation, in cells, of the smoothing that splits off so many
-        clusters most clearly.
+        clusters, or parts of them, most clearly.
     %(bounds_of_rows)s
     %(fit_guarantee_and_columns)s
 

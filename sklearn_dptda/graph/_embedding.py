@@ -7,7 +7,7 @@ from numbers import Integral, Real
 from typing import Any, Literal, Self
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array, issparse, vstack
 from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags, check_random_state
@@ -31,6 +31,8 @@ from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 NOISE_EDGE_MARGIN = 1.05
 # Reliability of a coordinate is at least this, so that one that was asked for is never dropped.
 _LEAST_RELIABILITY = 0.1
+# Part of the ones that flips make from which on noise is alike in all pairs.
+_EVEN = 0.9
 
 
 class AdjacencySpectralEmbedding(
@@ -192,27 +194,25 @@ class AdjacencySpectralEmbedding(
         density = n_ones / (n * (n - 1))
         spread = 2 * np.sqrt(n * density * (1 - density))
         self.noise_edge_ = spread / (1 - 2 * self.flip_probability_)
-        reliability, n_certain = self._reliability(A, values, rng)
-        if self.n_components is None:
-            n_beyond = int((np.abs(values) > NOISE_EDGE_MARGIN * self.noise_edge_).sum())
-            wanted = max(min(n_beyond, n_certain), 1)
-        values, vectors, order = _in_order(values[:wanted], vectors[:, :wanted])
-        self.eigenvalues_, self.reliability_ = values, reliability[order]
+        kept = np.abs(values) > NOISE_EDGE_MARGIN * self.noise_edge_
+        if isinstance(A, PackedAdjacency) and self.flip_probability_ > _EVEN * density:
+            # Flips make nearly all of its ones, with one variance for all pairs.
+            parts = reliability_in_even_noise(values, self.noise_edge_)
+        else:
+            p, links = self.flip_probability_, _links(A)
+            parts, certain = reliability_of_links(links, p, values, vectors, rng)
+            kept &= certain
+        if self.n_components is not None:
+            kept[:] = True
+        elif not kept.any():
+            kept[0] = True
+        values, vectors, order = _in_order(values[kept], vectors[:, kept])
+        self.eigenvalues_ = values
+        self.reliability_ = np.clip(parts[kept][order], _LEAST_RELIABILITY, 1.0)
         self.signature_ = np.sign(values)
-        self.n_components_ = wanted
+        self.n_components_ = len(values)
         self.embedding_ = vectors * np.sqrt(np.abs(values))
         return self
-
-    def _reliability(
-        self, A: csr_array | PackedAdjacency, values: FloatArray, rng: np.random.RandomState
-    ) -> tuple[FloatArray, int]:
-        """Parts of eigenvalues that are no noise, and how many are surely not noise alone."""
-        if isinstance(A, PackedAdjacency):
-            # Flips make most of its ones, with one variance for all pairs.
-            parts, n_certain = reliability_in_even_noise(values, self.noise_edge_), len(values)
-        else:
-            parts, n_certain = reliability_of_links(A, self.flip_probability_, len(values), rng)
-        return np.clip(parts, _LEAST_RELIABILITY, 1.0), n_certain
 
     def fit_transform(self, X: GraphLike | PackedAdjacency, y: object = None) -> FloatArray:
         """Embed the nodes, and return their coordinates.
@@ -226,7 +226,8 @@ class AdjacencySpectralEmbedding(
         -------
         ndarray of shape (n_nodes, `n_components_`)
         """
-        return self._output(_symmetric(X), self.fit(X).embedding_)
+        positions = self.fit(X).embedding_
+        return self._output(_symmetric(X), positions) if self.normalize else positions
 
     def transform(self, X: GraphLike | PackedAdjacency) -> FloatArray:
         """Coordinates of nodes from their links to those of :meth:`fit`.
@@ -279,8 +280,10 @@ class AdjacencySpectralEmbedding(
         if not self.normalize:
             return coordinates
         p, weights = self.flip_probability_, self._weights() ** 2 * self.reliability_
-        # A link varies by itself at most, and a pair without one by the flips at least.
-        variances = np.maximum(A @ weights, p * (1 - p) * weights.sum(axis=0))
+        # A link varies by itself at most, a pair without one by the flips at least, and any pair
+        # by a quarter at most.
+        least, most = (share * weights.sum(axis=0) for share in (p * (1 - p), 0.25))
+        variances = np.clip(A @ weights, least, most)
         noise = np.sqrt(variances.sum(axis=1, keepdims=True)) / (1 - 2 * p)
         coordinates = np.sqrt(self.reliability_) * coordinates
         lengths = np.linalg.norm(coordinates, axis=1, keepdims=True)
@@ -345,6 +348,12 @@ def unbiased(A: csr_array | PackedAdjacency, probability: float) -> LinearOperat
     """Operator whose expectation is the adjacency matrix, without loops, before the flips."""
     A = A.astype(np.float64) if issparse(A) else A
     return shifted(A, probability) * (1 / (1 - 2 * probability))
+
+
+def _links(A: csr_array | PackedAdjacency) -> csr_array:
+    if isinstance(A, PackedAdjacency):
+        return vstack([csr_array(A.rows(part)) for part in A.parts()], format="csr")
+    return A
 
 
 def _n_ones(A: csr_array | PackedAdjacency) -> int:

@@ -81,8 +81,9 @@ def _remedy(n_private: int, are_given: bool) -> str:
             f"public bounds, since the noise hides those of {n_private} columns, fewer columns, or "
             "a larger epsilon"
         )
-    within = "" if are_given else ", or a larger epsilon, since narrower ones were found in yours"
-    return f"wider bounds, or none{within}"
+    if are_given:
+        return "wider bounds, or none"
+    return "a larger epsilon, since the noise hides which narrower ones lie in yours, or wider ones"
 
 
 def _beside(table: FloatArray, labels: FloatArray | None) -> FloatArray:

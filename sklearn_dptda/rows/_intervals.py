@@ -54,6 +54,8 @@ class _HistogramRules:
     largest_exponent: int = 60
     # Standard deviations of noise above which a size is real: a false one would be far out.
     clear_size: float = 4.0
+    # The same of a first run beside the zeros, which stand for all numbers where it is noise.
+    clear_run: float = 9.0
     # The next look is closer where the rows are in less than this part of the cells, and has as
     # many cells to spare.
     narrow: float = 1 / 4
@@ -72,6 +74,7 @@ class _HistogramRules:
     # least part of the width that is left.
     number_share: float = 0.05
     least_part: float = 2.0**-40
+    least_beside_ends: float = 2.0**-34
     # Intervals that are narrower than given ones by this are not taken where more than a part of
     # the rows lives beyond a multiple of them: few rows of a lognormal law do.
     much_narrower: float = 1 / 16
@@ -150,15 +153,17 @@ def box_within(
     *ends, spent = private_box(rows.map(box.to_cube), budget, share)
     left, right = np.clip(ends, -1.0, 1.0)
     budget = budget.rest(spent)
-    # Noise alone may find next to nothing.
-    found = right - left > _BOX.least_part
+    # Noise alone may find next to nothing, and a column of one value nothing beside its ends.
+    ends_in_units = np.maximum(np.abs(low), np.abs(high)) / box.unit
+    found = right - left > np.maximum(_BOX.least_part, _BOX.least_beside_ends * ends_in_units)
     far = found & (right - left < 2 * _BOX.much_narrower)
     if far.any():
         budget, reached = _reaches_out(rows.map(box.to_cube), left, right, far, budget, share)
         found &= ~(far & reached)
     # Ends that are given stay as they are, unrounded.
-    narrower = np.where(found & (left > -1), box.points(left), low)
-    return narrower, np.where(found & (right < 1), box.points(right), high), budget
+    lower = np.where(found & (left > -1), np.maximum(box.points(left), low), low)
+    upper = np.where(found & (right < 1), np.minimum(box.points(right), high), high)
+    return lower, upper, budget
 
 
 def _reaches_out(
@@ -228,7 +233,7 @@ def _of_sizes(part: FloatArray) -> IntArray:
 def _largest(counts: FloatArray, sd: float) -> float:
     """Power of two that hardly a number is above; one where all is noise."""
     # Zeros are in the last cell, and may be so many that they hide where the other numbers are.
-    start, stop = standing_out(counts[:-1], sd, _BOX.clear_size)
+    start, stop = standing_out(counts[:-1], sd, _BOX.clear_size, _BOX.clear_run)
     if stop - start == len(counts) - 1:
         start, stop = standing_out(counts, sd, _BOX.clear_size)
     # An octave to spare: noise may have hidden some.

@@ -60,14 +60,19 @@ class _Rules:
 _RULES = _Rules()
 
 
-def standing_out(counts: FloatArray, sd: float, grown: float = _RULES.grown_run) -> tuple[int, int]:
+def standing_out(
+    counts: FloatArray,
+    sd: float,
+    grown: float = _RULES.grown_run,
+    first: float = _RULES.first_run,
+) -> tuple[int, int]:
     """Cells from the shortest dyadic run that stands out, grown by neighbouring runs that do."""
     sums, n = np.r_[0.0, np.cumsum(counts)], len(counts)
     length = 1
     while length < n:
         runs = sums[length:] - sums[:-length]
         start = int(runs.argmax())
-        if runs[start] > _RULES.first_run * sd * math.sqrt(length):
+        if runs[start] > first * sd * math.sqrt(length):
             break
         length *= 2
     else:

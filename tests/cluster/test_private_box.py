@@ -79,6 +79,34 @@ def test_columns_of_one_value_and_of_extreme_numbers(norm):
     assert low[1] <= 0.0 <= high[1] and high[1] - low[1] < 1e-6
 
 
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_noise_is_no_size_of_a_column_of_zeros(norm):
+    # A false size is one of a hundred cells of noise: 400 columns and draws, and none is wide.
+    rows = Rows.of_array(np.zeros((30_000, 100)))
+    for seed in range(4):
+        low, high, _ = private_box(rows, seeded(norm, seed), 0.2)
+        assert (high - low < 1e-6).all()
+
+
+def test_truth_values_and_zeros_keep_the_other_numbers():
+    rng = np.random.default_rng(0)
+    rows = np.column_stack(
+        [
+            rng.random(5000) < 0.3,
+            np.where(rng.random(5000) < 0.8, 0, rng.normal(5e3, 1e3, 5000)),
+        ]
+    ).astype(float)
+    for seed in range(5):
+        low, high, _ = private_box(Rows.of_array(rows), seeded("l2", seed), 0.2)
+        assert (low <= 0).all() and (high >= [1, 6e3]).all() and (high < [4, 4e4]).all()
+
+
+def test_a_column_of_one_value_beside_far_ends():
+    X = np.column_stack([np.full(4000, 1e11 + 0.75), np.linspace(-1, 1, 4000)])
+    for epsilon in (2.0, math.inf):
+        DPLloyd(3, epsilon, bounds=([1e11, -5], [1e11 + 2, 5]), random_state=0).fit(X)
+
+
 def test_cells_at_the_ends_do_not_pull():
     # Half of the rows lie beyond the closer look: its mean stays with the others.
     rng = np.random.default_rng(0)

@@ -30,16 +30,18 @@ def true_part(probabilities, embedding):
     return (vectors * (probabilities @ vectors)).sum(axis=0) / embedding.eigenvalues_
 
 
-@pytest.mark.parametrize("epsilon", [np.inf, 6.0, 4.0, 2.0])
-def test_parts_are_those_of_the_probabilities(epsilon):
-    # Of CSR graphs and, at epsilon 2, of packed ones.
+@pytest.mark.parametrize(
+    ("epsilon", "storage"),
+    [(np.inf, "sparse"), (6.0, "sparse"), (4.0, "packed"), (2.0, "sparse"), (2.0, "packed")],
+)
+def test_parts_are_those_of_the_probabilities(epsilon, storage):
     blocks = np.where(np.eye(4, dtype=bool), 0.12, 0.03)
     found, true = [], []
     for seed in range(4):
         A, labels = make_sbm([250] * 4, blocks, random_state=seed)
         P = blocks[labels][:, labels]
         np.fill_diagonal(P, 0)
-        noisy = EdgeFlip(epsilon, random_state=seed).fit_transform(A)
+        noisy = EdgeFlip(epsilon, storage=storage, random_state=seed).fit_transform(A)
         embedding = AdjacencySpectralEmbedding(4).fit(noisy)
         found.append(embedding.reliability_)
         true.append(true_part(P, embedding))
@@ -71,6 +73,43 @@ def test_even_noise_by_its_formula():
     split = AdjacencySpectralEmbedding(3, flip_probability=p).fit(csr_array(noisy.toarray()))
     np.testing.assert_allclose(packed.eigenvalues_, split.eigenvalues_, rtol=1e-4)
     np.testing.assert_allclose(packed.reliability_, split.reliability_, atol=0.05)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_groups_and_hubs_of_one_size_are_not_confused(seed):
+    rng = np.random.default_rng(seed)
+    A, labels = make_sbm([250] * 4, np.where(np.eye(4) > 0, 0.064, 0.004), random_state=seed)
+    graph = A.toarray()
+    for hub in range(4):
+        # Their eigenvalues, about the root of 250 up and down, are among those of the groups.
+        ends = rng.choice(1000, 200, replace=False)
+        graph[hub, ends] = graph[ends, hub] = 1
+    np.fill_diagonal(graph, 0)
+    embedding = AdjacencySpectralEmbedding()
+    Z = embedding.fit_transform(graph)
+    assert embedding.n_components_ >= 4
+    assert (embedding.reliability_[:4] > 0.5).all()
+    found = KMeans(4, n_init=10, random_state=0).fit_predict(Z)
+    assert adjusted_rand_score(labels, found) > 0.9
+
+
+def test_small_components_are_no_coordinates():
+    # A graph of many small trees: no link that was left out says anything of another one.
+    rng = np.random.default_rng(0)
+    upper = np.triu(rng.random((1000, 1000)) < 0.0008, 1)
+    embedding = AdjacencySpectralEmbedding().fit((upper | upper.T).astype(float))
+    assert embedding.n_components_ <= 2
+
+
+@pytest.mark.parametrize("epsilon", [8.0, 6.0, 4.0])
+def test_storage_changes_nothing(epsilon):
+    numbers = [
+        AdjacencySpectralEmbedding()
+        .fit(EdgeFlip(epsilon, storage=storage, random_state=0).fit_transform(hubs(800, 0)))
+        .n_components_
+        for storage in ("sparse", "packed")
+    ]
+    assert abs(numbers[0] - numbers[1]) <= 1
 
 
 def test_nodes_without_links_do_not_shape_groups():
