@@ -1,6 +1,8 @@
-"""Simulated diagrams: three long features, and noise near the diagonal."""
+"""Simulated diagrams of three long features and noise, and how far released ones are off."""
 
 import numpy as np
+
+from sklearn_dptda.persistence import bottleneck_distance
 
 # Births and deaths in units of the range.
 LONG = ((0.1, 0.5), (0.2, 0.8), (0.3, 0.6))
@@ -16,3 +18,15 @@ def noisy_diagram(size, upper, noise=0.005, seed=0):
     births = rng.uniform(0, 0.9, size - len(LONG))
     deaths = np.minimum(births + rng.exponential(noise, len(births)), 1)
     return upper * np.concatenate([LONG, np.c_[births, deaths]])
+
+
+def finite_parts(diagrams):
+    """H0 without the undying component, and H1."""
+    components, loops = diagrams
+    undying = np.lexsort((components[:, 0], -components[:, 1]))[:1]
+    return [np.delete(components, undying, axis=0), loops]
+
+
+def apart(first, second):
+    """Bottleneck distances of two lists of diagrams, added."""
+    return sum(map(bottleneck_distance, first, second))

@@ -6,9 +6,9 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from benchmarks._clouds import FRESH, KNOWN
+from benchmarks._diagrams import apart, finite_parts
 from benchmarks._table import Table
 from sklearn_dptda import CubicalPersistence, DTMFiltration, PrivatePersistence
-from sklearn_dptda.persistence import bottleneck_distance
 from sklearn_dptda.privacy import NoiseWarning
 
 _RANGES = (
@@ -58,7 +58,7 @@ def _errors(shape, n, m, wide, n_clouds):
     box = {"bounds": shape.bounds(wide), "method": "lattice"}
     drawn = DTMFiltration(m, **box).fit_transform(clouds)
     fixed = DTMFiltration(m, max_distance=None, **box).fit_transform(clouds)
-    exact = [_finite(diagrams) for diagrams in CubicalPersistence().fit_transform(drawn)]
+    exact = [finite_parts(diagrams) for diagrams in CubicalPersistence().fit_transform(drawn)]
     tight, empty = (shape.box[1] - shape.box[0]) / 2, [np.empty((0, 2))] * 2
     rows = []
     for epsilon in _EPSILONS:
@@ -68,7 +68,7 @@ def _errors(shape, n, m, wide, n_clouds):
         new = _releases(PrivatePersistence(epsilon), drawn)
         rows.append(
             [
-                [_apart(each, truth) / tight for each in (_finite(a), _finite(b), empty)]
+                [apart(each, truth) / tight for each in (finite_parts(a), finite_parts(b), empty)]
                 for a, b, truth in zip(old, new, exact, strict=True)
             ]
         )
@@ -78,17 +78,6 @@ def _errors(shape, n, m, wide, n_clouds):
 def _releases(private, filtrations):
     with warnings.catch_warnings(action="ignore", category=NoiseWarning):
         return private.set_params(random_state=0).fit_transform(filtrations)
-
-
-def _finite(diagrams):
-    """H0 without the undying component, and H1."""
-    components, loops = diagrams
-    undying = np.lexsort((components[:, 0], -components[:, 1]))[:1]
-    return [np.delete(components, undying, axis=0), loops]
-
-
-def _apart(first, second):
-    return sum(map(bottleneck_distance, first, second))
 
 
 def _by_loss(title, settings, n_clouds):

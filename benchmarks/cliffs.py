@@ -11,12 +11,12 @@ from sklearn.datasets import make_blobs, make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score
 
 from benchmarks._clouds import FRESH
+from benchmarks._diagrams import apart, finite_parts
 from benchmarks._table import Table
 from benchmarks.peaks import npz_table
 from sklearn_dptda import CubicalPersistence, DTMFiltration, PrivatePersistence
 from sklearn_dptda.cluster import DPLloyd, DPMoGMorse, DPToMATo
 from sklearn_dptda.datasets import load_table
-from sklearn_dptda.persistence import bottleneck_distance
 from sklearn_dptda.preprocessing import PrivateBounds
 
 EPSILON, DELTA = 2.0, 1e-5
@@ -268,20 +268,9 @@ def _recovered(
         released = PrivatePersistence(epsilon, random_state=seed).fit_transform(functions)[0]
     box = shape.bounds(1.2 if turn else 1)
     exact = DTMFiltration(m, bounds=box, max_distance=None).fit_transform([cloud])
-    truth = _finite(CubicalPersistence().fit_transform(exact)[0])
-    empty = _apart([np.empty((0, 2))] * 2, truth)
-    return max(1 - _apart(_finite(released), truth) / empty, -1.0)
-
-
-def _finite(diagrams):
-    """H0 without the undying component, and H1."""
-    components, loops = diagrams
-    undying = np.lexsort((components[:, 0], -components[:, 1]))[:1]
-    return [np.delete(components, undying, axis=0), loops]
-
-
-def _apart(first, second):
-    return sum(map(bottleneck_distance, first, second))
+    truth = finite_parts(CubicalPersistence().fit_transform(exact)[0])
+    empty = apart([np.empty((0, 2))] * 2, truth)
+    return max(1 - apart(finite_parts(released), truth) / empty, -1.0)
 
 
 def _cliffs(title, moves, columns, scores, note, without=None):

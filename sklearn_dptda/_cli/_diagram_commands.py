@@ -57,7 +57,7 @@ class _FunctionRelease(PaidRelease):
             m=args.m,
             bounds=parse_bounds(args.bounds),
             resolution=args.resolution,
-            max_distance=args.max_distance or "private",
+            max_distance="private" if args.max_distance is None else args.max_distance,
         )
         self.planned = make_pipeline(self.filtration, private)
 

@@ -255,6 +255,8 @@ def joined_parts(noisy: IntArray, labels: IntArray, n_clusters: int) -> IntArray
 
     Proof: doc/theory/private_peaks.md, "Fewer clusters than peaks".
     """
+    if labels.max() < n_clusters:
+        return labels
     counts = np.maximum(gaussian_filter(noisy.astype(float), _FLOW_SCALE, mode="constant"), 0)
     counts, parts = counts.ravel(), labels.ravel()
     n_parts = int(parts.max()) + 1

@@ -58,9 +58,9 @@ class AdjacencySpectralEmbedding(
         Whether :meth:`transform` and :meth:`fit_transform` return directions:
         coordinates of the parts of eigenvalues that are no noise, divided by
         their Euclidean length, or by the standard deviation of their noise
-        where that is more; nodes of which little is known stay near zero. True for clusters;
-        False for positions, their shape and their products, which are also in
-        ``embedding_``.
+        where that is more; nodes of which little is known stay near zero. True
+        for clusters; False for positions, their shape and their products, which
+        are also in ``embedding_``.
     random_state : int, RandomState instance or None, default=0
         Of the start vectors of the eigensolver, and of the links left out.
 

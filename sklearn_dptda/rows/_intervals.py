@@ -150,7 +150,8 @@ def box_within(
         return low, high, budget
     # In the cube: what is found is the same in all units of the columns.
     box = Box.centred(low, high)
-    *ends, spent = private_box(rows.map(box.to_cube), budget, share)
+    cube = rows.map(box.to_cube)
+    *ends, spent = private_box(cube, budget, share)
     left, right = np.clip(ends, -1.0, 1.0)
     budget = budget.rest(spent)
     # Noise alone may find next to nothing, and a column of one value nothing beside its ends.
@@ -158,7 +159,7 @@ def box_within(
     found = right - left > np.maximum(_BOX.least_part, _BOX.least_beside_ends * ends_in_units)
     far = found & (right - left < 2 * _BOX.much_narrower)
     if far.any():
-        budget, reached = _reaches_out(rows.map(box.to_cube), left, right, far, budget, share)
+        budget, reached = _reaches_out(cube, left, right, far, budget, share)
         found &= ~(far & reached)
     # Ends that are given stay as they are, unrounded.
     lower = np.where(found & (left > -1), np.maximum(box.points(left), low), low)

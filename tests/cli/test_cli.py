@@ -73,6 +73,7 @@ def test_bounds_per_coordinate(tmp_path):
         (("--bounds", "1", "-1"), "crossed"),
         (("--bounds", "-1", "1", "--m", "2"), "'m' parameter"),
         (("--bounds", "-1", "1", "--epsilon", "0"), "epsilon"),
+        (("--bounds", "-1", "1", "--max-distance", "0"), "max_distance"),
         (("--bounds", "-1", "1", "--epsilon", "inf"), "epsilon"),
         (("--bounds", "-1", "1", "--columns", "z"), "no column"),
         (("--bounds", "-1", "1", "--dimensions", "0", "0"), "homology_dimensions"),
