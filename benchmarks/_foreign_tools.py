@@ -3,6 +3,8 @@
 ``python _foreign_tools.py JOB data.npz parameters.json`` prints results as JSON.
 """
 
+import contextlib
+import io
 import json
 import logging
 import os
@@ -138,6 +140,19 @@ def transport(data, parameters):
     return {"seconds": seconds, "distance": float(value)}
 
 
+def spanning_tree(data, parameters):
+    """Synthetic rows by MST of smartnoise-synth, of a table of categories."""
+    import pandas as pd
+    from snsynth import Synthesizer
+
+    table = pd.DataFrame(data["table"]).add_prefix("c")
+    maker = Synthesizer.create("mst", epsilon=parameters["epsilon"], delta=parameters["delta"])
+    with contextlib.redirect_stdout(io.StringIO()):
+        maker.fit(table, categorical_columns=list(table.columns), preprocessor_eps=0.0)
+        rows = maker.sample(len(table))
+    return {"rows": rows.to_numpy().astype(int).tolist()}
+
+
 JOBS = {
     job.__name__: job
     for job in (
@@ -148,6 +163,7 @@ JOBS = {
         cubical,
         entropies,
         transport,
+        spanning_tree,
     )
 }
 

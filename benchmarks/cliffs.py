@@ -10,7 +10,7 @@ from joblib import Parallel, delayed
 from sklearn.datasets import make_blobs, make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score
 
-from benchmarks._clouds import FRESH
+from benchmarks._clouds import FRESH, KNOWN
 from benchmarks._diagrams import apart, finite_parts
 from benchmarks._table import Table
 from benchmarks.peaks import npz_table
@@ -37,7 +37,9 @@ def tables(quick):
     ):
         chosen = {title: task for title, task in data.items() if takes(task[0])}
         yield _clusterings(name, make, moves, chosen, n_seeds)
-    yield _diagrams(FRESH[:2] if quick else FRESH[:10], 300 if quick else 4000, n_seeds)
+    # An even square has nothing to find; two circles stand for it.
+    shapes = (KNOWN[0], *(shape for shape in FRESH if shape.name != "even square"))
+    yield _diagrams(shapes[:2] if quick else shapes, 300 if quick else 4000, n_seeds)
 
 
 # Tables: rows, labels (-1: noise, not scored), components of a mixture.

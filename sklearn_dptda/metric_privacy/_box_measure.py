@@ -9,7 +9,6 @@ Proof: doc/theory/metric_privacy.md, "How far a released measure is off".
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 from scipy.stats import gamma
@@ -85,7 +84,8 @@ class BoxNoise:
 
     def bound(self, depth, caps, missed, risk):
         """Bound from so many levels, given caps of what each pair of noises can do."""
-        scales = level_scales(self.axes, self.sizes, self.sensitivity, self.epsilon)[:depth]
+        shares = level_shares(self.axes, self.sizes)
+        scales = level_scales(shares, self.sensitivity, self.epsilon)[:depth]
         paths = (self.widths[:depth] - self.widths[depth]) / 2
         most, noise = (paths * scales).max(), 0.0
         if most > 0:
@@ -208,10 +208,10 @@ def level_shares(axes, sizes):
     return weights / weights.sum()
 
 
-def level_scales(axes, sizes, sensitivity, epsilon):
+def level_scales(shares, sensitivity, epsilon):
     """Scales of Laplace noise of the counts of each level."""
     # Rounded up: no loss of a last digit.
-    return [sensitivity / (share * epsilon) * ROUND_UP for share in level_shares(axes, sizes)]
+    return [sensitivity / (share * epsilon) * ROUND_UP for share in shares]
 
 
 def level_sums(leaves):
@@ -244,6 +244,12 @@ def level_widths(axes, sizes):
 MOST_LEVELS = 18
 # Share of epsilon for a private number of rows, from which the depth follows.
 _SIZE_SHARE = 0.05
+# Share of epsilon for the columns one by one, beside boxes of all columns that are halved so often
+# along each, and beside coarser ones, which tell little.
+_SHARE_BESIDE_FINE, _FINE_BOXES = 0.5, 2
+_SHARE_BESIDE_COARSE = 0.8
+# Least number of halvings of a column alone: coarser cells are off by more than noise is.
+_LEAST_LINE = 5
 # Masses below it are lost in cumulative sums of floats.
 _LEAST_MASS = 1e-12
 
@@ -253,57 +259,101 @@ def box_measure(
     sizes: FloatArray,
     *,
     depth: int | None,
-    marginal_share: float,
+    marginal_share: float | None,
     noise: NoiseSource,
     epsilon: float,
     size_is_public: bool,
 ) -> tuple[FloatArray, FloatArray, FloatArray, list[tuple[FloatArray, FloatArray]], BoxNoise]:
     """Centres, widths and masses of the smallest boxes, marginals, and the noise of the masses.
 
-    Rows are in [0, 1]**d; a depth of None is chosen. Marginals, of which there are none
-    without a share of ``epsilon``, are pairs of ends of cells and cumulative masses. A private size
-    is paid for with a part of ``epsilon``, for one point more or less; a public one is for one
-    that is replaced.
+    Rows are in [0, 1]**d; a depth of None is chosen, and a share for marginals. Marginals, of which
+    there are none without a share of ``epsilon``, are pairs of ends of cells and cumulative masses.
+    A private size is paid for with a part of ``epsilon``, for one point more or less; a public one
+    is for one that is replaced.
     """
-    size, d = rows.n_rows, rows.n_features
-    moved, size_scale = 2.0, 0.0
-    if not size_is_public:
-        moved = 1.0
-        # Rounded up: no loss of a last digit.
-        size_scale = moved / (_SIZE_SHARE * epsilon) * ROUND_UP
-        size += int(noise.discrete_laplace(size_scale, 1)[0])
-        epsilon *= 1 - _SIZE_SHARE
-    size = max(size, 1)
+    d = rows.n_features
+    noisy, row_scale, epsilon = NoisyTrees.of(rows, sizes, noise, epsilon, size_is_public)
+    if marginal_share is None:
+        halved = depth_for(noisy.n_rows, epsilon, sizes) >= _FINE_BOXES * d
+        marginal_share = _SHARE_BESIDE_FINE if halved else _SHARE_BESIDE_COARSE
+    # The columns one by one, then all of them together.
+    lines = [noisy.line(a, epsilon * marginal_share / d) for a in range(d if marginal_share else 0)]
+    epsilon *= 1 - marginal_share
+    low, high, masses, depth = noisy.tree(list(range(d)), depth, epsilon)
+    law = BoxNoise(sizes, depth, noisy.moved, epsilon, noisy.n_rows, row_scale)
+    return (low + high) / 2, high - low, masses, lines, law
 
-    def release(columns: list[int], depth: int | None, epsilon: float) -> Any:
+
+@dataclass(frozen=True)
+class NoisyTrees:
+    """Trees of boxes of some columns, with noisy counts, of rows whose number is public or noisy.
+
+    A row moves the counts of a level by ``moved`` in sum.
+    """
+
+    rows: Rows
+    sizes: FloatArray
+    noise: NoiseSource
+    n_rows: int
+    moved: float
+
+    @classmethod
+    def of(
+        cls,
+        rows: Rows,
+        sizes: FloatArray,
+        noise: NoiseSource,
+        epsilon: float,
+        size_is_public: bool,
+    ) -> tuple["NoisyTrees", float, float]:
+        """Trees, the scale of the noise of the number of rows, and what is left of epsilon."""
+        if size_is_public:
+            return cls(rows, sizes, noise, max(rows.n_rows, 1), 2.0), 0.0, epsilon
+        # Rounded up: no loss of a last digit.
+        scale = 1 / (_SIZE_SHARE * epsilon) * ROUND_UP
+        size = rows.n_rows + int(noise.discrete_laplace(scale, 1)[0])
+        return cls(rows, sizes, noise, max(size, 1), 1.0), scale, epsilon * (1 - _SIZE_SHARE)
+
+    def line(self, column: int, epsilon: float) -> tuple[FloatArray, FloatArray]:
+        """Ends of the cells of a column, and the mass below each."""
+        sizes = self.sizes[[column]]
+        depth = max(depth_for(self.n_rows, epsilon / 2, sizes), _LEAST_LINE)
+        # The sum of all variances is least.
+        shares = np.cbrt(box_numbers(halvings(sizes, depth), sizes))
+        low, high, masses, _ = self.tree([column], depth, epsilon, shares / shares.sum())
+        return np.r_[low[:, 0], high[-1]], np.r_[0.0, np.cumsum(masses)]
+
+    def tree(
+        self,
+        columns: list[int],
+        depth: int | None,
+        epsilon: float,
+        shares: FloatArray | None = None,
+    ) -> tuple[FloatArray, FloatArray, FloatArray, int]:
         """Lower and upper ends and masses of the smallest boxes of some columns, and their depth.
 
-        Ends have shape (n_boxes, n_columns).
+        Ends have shape (n_boxes, n_columns). A depth of None is chosen. With ``shares`` of epsilon
+        of the levels, larger boxes are told by smaller ones, too; else shares are such that mass is
+        moved least, as error bounds suppose.
         """
-        chosen = sizes[columns]
-        axes = halvings(chosen, depth_for(size, epsilon, chosen) if depth is None else depth)
-        ends = cell_ends(axes, chosen)
+        sizes = self.sizes[columns]
+        axes = halvings(sizes, depth_for(self.n_rows, epsilon, sizes) if depth is None else depth)
+        ends = cell_ends(axes, sizes)
         low, high = boxes(axes, ends)
         # Between two neighbouring values there is nothing, which is public and needs no noise.
         there = (low < high).all(axis=1)
         count = partial(_counts, columns=columns, axes=axes, ends=ends)
-        counts = level_sums(rows.sum(count, n_cells=len(there)))
+        counts = level_sums(self.rows.sum(count, n_cells=len(there)))
         are_there = [sums > 0 for sums in level_sums(there.astype(np.int64))]
-        scales = level_scales(axes, chosen, moved, epsilon)
+        from_below = shares is not None
+        shares = level_shares(axes, sizes) if shares is None else shares
+        scales = level_scales(shares, self.moved, epsilon)
         for exact, kept, scale in zip(counts, are_there, scales, strict=True):
-            exact[kept] += noise.discrete_laplace(scale, int(kept.sum()))
-        masses = consistent(size, counts, are_there)[there]
+            exact[kept] += self.noise.discrete_laplace(scale, int(kept.sum()))
+        if from_below and counts:
+            counts = told_from_below(counts, shares, are_there)
+        masses = consistent(self.n_rows, counts, are_there)[there]
         return low[there], high[there], masses / masses.sum(), len(axes)
-
-    # The columns one by one, then all of them together.
-    lines = [
-        release([a], None, epsilon * marginal_share / d)[:3]
-        for a in range(d if marginal_share else 0)
-    ]
-    epsilon *= 1 - marginal_share
-    low, high, masses, depth = release(list(range(d)), depth, epsilon)
-    law = BoxNoise(sizes, depth, moved, epsilon, size, size_scale)
-    return (low + high) / 2, high - low, masses, [_cumulative(*line) for line in lines], law
 
 
 def _counts(part, columns, axes, ends):
@@ -311,9 +361,21 @@ def _counts(part, columns, axes, ends):
     return np.bincount(leaf_of(part[:, columns], axes, ends), minlength=1 << len(axes))
 
 
-def _cumulative(low, high, masses):
-    """Ends of the cells of a line, and the mass below each."""
-    return np.r_[low[:, 0], high[-1]], np.r_[0.0, np.cumsum(masses)]
+def told_from_below(noisy, shares, there):
+    """Counts of each level, averaged with the sums of their halves by the inverse variances.
+
+    Noise of a level has a variance as the inverse square of its share. With :func:`consistent`,
+    these are the least squares of M. Hay, V. Rastogi, G. Miklau, D. Suciu, "Boosting the accuracy
+    of differentially private histograms through consistency", 2010.
+    """
+    counts, spread = noisy[-1], np.where(there[-1], 1 / shares[-1] ** 2, 0.0)
+    told = [counts]
+    for own, share, kept in zip(noisy[-2::-1], shares[-2::-1], there[-2::-1], strict=True):
+        below, spread = (part.reshape(-1, 2).sum(axis=1) for part in (counts, spread))
+        weight = np.where(kept, 1 / (1 + spread * share**2), 0.0)
+        counts, spread = weight * below + (1 - weight) * own, weight * spread
+        told.append(counts)
+    return told[::-1]
 
 
 def within(line, low, high, places):

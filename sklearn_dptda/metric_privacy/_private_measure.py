@@ -25,6 +25,7 @@ from sklearn_dptda._typing import (
     Table,
 )
 from sklearn_dptda.metric_privacy._box_measure import box_measure, within
+from sklearn_dptda.metric_privacy._class_measure import class_measure
 from sklearn_dptda.metric_privacy._coded_table import CodedTable, code_table
 from sklearn_dptda.metric_privacy._metric_mechanism import MetricPrivacyGuarantee
 from sklearn_dptda.metric_privacy._smooth_measure import check_grid, rounding_for, smooth_measure
@@ -40,8 +41,6 @@ from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
 # Halvings of the box: more than this make more boxes than there are rows anywhere.
 _MOST_HALVINGS = 22
-# Share of epsilon, with categories, for the columns one by one; the rest joins them.
-_MARGINAL_SHARE = 0.5
 
 
 @fill_doc
@@ -80,15 +79,23 @@ class PrivateMeasure(PrivateRowsEstimator):
         Public lists of the values of columns that hold no numbers, by name of
         the column, or by its number in an array. Truth values need none.
     marginal_share : float, default=None
-        Share of ``epsilon`` for the columns one by one. None: a half where
-        there are categories or truth values among several columns, else 0.
+        Share of ``epsilon`` for the columns one by one. None: 0 for one column,
+        or two of numbers; else by the number of rows, which a twentieth of the
+        budget pays for where it is private. A half where boxes of all columns
+        are halved twice along each, and 0.8 where they are coarser; with a
+        ``target`` 0.4, and 0 where there are few rows.
+    target : str or int, default=None
+        Column of categories or truth values, by name or by its number in an
+        array, that models of the synthetic rows are to predict: the other
+        columns are counted within its classes, in place of boxes of all
+        columns. Within a class they are as if independent.
     %(fit_accountant_and_random_state)s
 
     Attributes
     ----------
     support_ : ndarray of shape (n_atoms, n_features)
-        Centres of boxes, or nodes of a grid. Categories are places in their
-        list.
+        Centres of boxes, or nodes of a grid; with a ``target`` one box for each
+        class. Categories are places in their list.
     weights_ : ndarray of shape (n_atoms,)
         Their probabilities.
     widths_ : ndarray of shape (n_atoms, n_features)
@@ -97,6 +104,8 @@ class PrivateMeasure(PrivateRowsEstimator):
     marginals_ : list of ndarray of shape (n_cells + 1, 2)
         With a ``marginal_share``, for each column ends of cells and the
         probability below each.
+    marginals_of_classes_ : list of list of ndarray of shape (n_cells + 1, 2)
+        With a ``target``, for each of its values the marginals of its rows.
     bounds_ : tuple of two ndarray
         Bounds of the columns of numbers, public or private.
     n_samples_ : int or None
@@ -119,8 +128,9 @@ class PrivateMeasure(PrivateRowsEstimator):
     One fit releases a measure, and is ``epsilon``-differentially private for
     adding or removing one row, or for replacing one. A row is in one box of
     each level, and levels share the budget, as do columns one by one and all
-    of them together. Names and types of columns are public; values beyond a
-    public list are refused before anything is paid. With ``method="metric"`` measures
+    of them together, or pairs of each column and the target. Names and types of
+    columns are public; values beyond a public list are refused before anything
+    is paid. With ``method="metric"`` measures
     at a Wasserstein distance ``w`` cost at most ``alpha * (w + resolution)``:
     rows are summed as integers, and ``resolution`` is what rounding adds, of
     their places as floats and of the integrals at ``2**-30`` of the noise for
@@ -163,6 +173,7 @@ class PrivateMeasure(PrivateRowsEstimator):
         "alpha": [Interval(Real, 0, None, closed="neither"), None],
         "categories": [Mapping, None],
         "marginal_share": [Interval(Real, 0, 1, closed="left"), None],
+        "target": [str, Integral, None],
     }
 
     _n_seeds = 1
@@ -182,6 +193,7 @@ class PrivateMeasure(PrivateRowsEstimator):
         alpha: float | None = None,
         categories: Mapping[Any, Sequence[Any]] | None = None,
         marginal_share: float | None = None,
+        target: str | int | None = None,
         accountant: PrivacyAccountant | None = None,
         random_state: RandomStateLike = None,
     ) -> None:
@@ -197,6 +209,7 @@ class PrivateMeasure(PrivateRowsEstimator):
         self.alpha = alpha
         self.categories = categories
         self.marginal_share = marginal_share
+        self.target = target
         self.accountant = accountant
         self.random_state = random_state
 
@@ -247,9 +260,11 @@ class PrivateMeasure(PrivateRowsEstimator):
         super()._check_parameters()
         if self.method == "hierarchical" and self.alpha is not None:
             raise ValueError("alpha belongs to method='metric'; got method='hierarchical'.")
-        for name in ("marginal_share", "groups"):
+        for name in ("marginal_share", "groups", "target"):
             if self.method == "metric" and getattr(self, name) is not None:
                 raise ValueError(f"{name} belongs to method='hierarchical'; got 'metric'.")
+        if self.target is not None and self.depth is not None:
+            raise ValueError("depth belongs to boxes of all columns, of which target= makes none.")
         if self.method == "metric" and self.alpha is None and self.adjacency != "replace-one":
             raise ValueError(
                 "method='metric' needs alpha, or adjacency='replace-one', with which the number of "
@@ -277,9 +292,22 @@ class PrivateMeasure(PrivateRowsEstimator):
         low, high = bounds_by_column(self.bounds, len(names), names)
         if self.method == "metric" and np.isnan(low).any():
             raise ValueError("method='metric' needs bounds of all columns.")
-        # A box that no number fits is refused before the payment.
+        # A box that no number fits, and a target that is none, are refused before the payment.
+        self._place_of_target(table)
         self._box_of(table, np.where(np.isnan(low), -1.0, low), np.where(np.isnan(high), 1.0, high))
         return low, high
+
+    def _place_of_target(self, table: CodedTable) -> int | None:
+        """Number of the target's column; ValueError where it is no column of classes."""
+        if self.target is None:
+            return None
+        places = [table.columns.names[place] for place in table.columns.choices]
+        if self.target not in places or len(table.columns.names) < 2:
+            raise ValueError(
+                "target must be a column of categories or truth values beside others; got "
+                f"{quoted(self.target)}, and such columns are {places!r}."
+            )
+        return table.columns.names.index(self.target)
 
     def _has_mixture(self) -> bool:
         return False
@@ -297,33 +325,38 @@ class PrivateMeasure(PrivateRowsEstimator):
             epsilon *= 1 - self.bounds_share
         box, sizes = self._box_of(table, low, high)
         cube = rows.map(box.to_cube)
+        of_classes: Any = []
         if self.method == "metric":
             support, widths, weights, lines, n, law = self._smooth(cube, guarantee, noise)
         else:
-            part = self.marginal_share
-            if part is None:
-                categories = table.columns.choices and len(table.columns.names) > 1
-                part = _MARGINAL_SHARE if categories else 0.0
-            *released, law = box_measure(
-                cube,
-                cast(FloatArray, sizes),
-                depth=self.depth,
-                marginal_share=float(part),
-                noise=noise,
-                epsilon=epsilon,
-                size_is_public=self.adjacency == "replace-one",
-            )
-            (support, widths, weights, lines), n = released, law.n_rows
+            place = self._place_of_target(table)
+            public: dict[str, Any] = {
+                "sizes": sizes,
+                "marginal_share": self._share_of_columns(table),
+                "noise": noise,
+                "epsilon": epsilon,
+                "size_is_public": self.adjacency == "replace-one",
+            }
+            if place is None:
+                *released, law = box_measure(cube, depth=self.depth, **public)
+                (support, widths, weights, lines), n = released, law.n_rows
+            else:
+                *released, n = class_measure(cube, target=place, **public)
+                (support, widths, weights, lines, of_classes), law = released, None
             if rows.n_people is not None:
                 n = max(round(n / rows.mass), 1)
         self.bounds_ = low, high
         self.support_, self.widths_, self.weights_ = box.points(support), widths * box.unit, weights
-        self.marginals_ = [
-            np.column_stack([origin + unit * ends, masses])
-            for origin, unit, (ends, masses) in zip(box.origin, box.unit, lines, strict=False)
-        ]
+        self.marginals_ = _in_units(box, lines)
+        self.marginals_of_classes_ = [_in_units(box, lines) for lines in of_classes]
         self.n_samples_, self._table, self._box, self._noise = n, table, box, law
         return []
+
+    def _share_of_columns(self, table: CodedTable) -> float | None:
+        """Share of epsilon for the columns one by one; None where the number of rows decides."""
+        d = len(table.columns.names)
+        few = d == 1 or (d == 2 and not table.columns.choices)
+        return 0.0 if self.marginal_share is None and few else self.marginal_share
 
     def _smooth(self, rows: Rows, guarantee: Any, noise: NoiseSource) -> tuple[Any, ...]:
         """Support, widths, weights, no marginals, number of rows if public, law of the noise."""
@@ -420,8 +453,9 @@ class PrivateMeasure(PrivateRowsEstimator):
         Raises
         ------
         ValueError
-            If ``confidence`` is out of range, or with ``method="metric"`` and
-            several columns: no bound worth telling is known there.
+            If ``confidence`` is out of range, or with a ``target``, or with
+            ``method="metric"`` and several columns: no bound worth telling is
+            known there.
 
         Examples
         --------
@@ -436,6 +470,8 @@ class PrivateMeasure(PrivateRowsEstimator):
         if not (isinstance(confidence, Real) and 0 < confidence < 1):
             raise ValueError(f"confidence must be between 0 and 1; got {quoted(confidence)}.")
         if self._noise is None:
+            if self.method == "hierarchical":
+                raise ValueError("there is no error bound with a target.")
             raise ValueError(
                 "method='metric' has an error bound for one column alone; got "
                 f"{self.n_features_in_}."
@@ -469,10 +505,14 @@ class PrivateMeasure(PrivateRowsEstimator):
         centres, widths = self.support_[chosen], self.widths_[chosen]
         places = rng.uniform(-0.5, 0.5, size=widths.shape)
         points = centres + places * widths
-        for axis, line in enumerate(self.marginals_):
-            half = widths[:, axis] / 2
-            low, high = centres[:, axis] - half, centres[:, axis] + half
-            points[:, axis] = within(line, low, high, places[:, axis] + 0.5)
+        low, high = centres - widths / 2, centres + widths / 2
+        parts: list[Any] = [(slice(None), self.marginals_)]
+        if self.marginals_of_classes_:
+            parts = [(chosen == k, lines) for k, lines in enumerate(self.marginals_of_classes_)]
+        for part, lines in parts:
+            for axis, line in enumerate(lines):
+                ends = low[part, axis], high[part, axis]
+                points[part, axis] = within(line, *ends, places[part, axis] + 0.5)
         return self._table.decode(points, self._box)
 
     def __sklearn_tags__(self) -> Tags:
@@ -480,6 +520,14 @@ class PrivateMeasure(PrivateRowsEstimator):
         tags = super().__sklearn_tags__()
         tags.privacy.distance = marginal_distance
         return tags
+
+
+def _in_units(box: Box, lines: list[Any]) -> list[FloatArray]:
+    """Ends of cells in units of the columns, beside the mass below each."""
+    return [
+        np.column_stack([origin + unit * ends, masses])
+        for origin, unit, (ends, masses) in zip(box.origin, box.unit, lines, strict=False)
+    ]
 
 
 def marginal_distance(first: Any, second: Any) -> float:

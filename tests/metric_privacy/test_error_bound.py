@@ -22,6 +22,7 @@ from sklearn_dptda.metric_privacy._box_measure import (
     halvings,
     leaf_of,
     level_scales,
+    level_shares,
     level_sums,
     level_widths,
 )
@@ -115,7 +116,7 @@ def test_the_sum_of_capped_noise_is_near_its_quantile():
     depth, n = 6, 500
     sizes = np.array([math.inf])
     tree = BoxNoise(sizes, depth, 1.0, 0.75, n, 0.0)
-    (scale,) = set(np.round(level_scales(tree.axes, sizes, 1.0, 0.75), 9))
+    (scale,) = set(np.round(level_scales(level_shares(tree.axes, sizes), 1.0, 0.75), 9))
     weights = np.random.default_rng(0).dirichlet(np.full(64, 0.5))
     widths = tree.widths
     total, noise = np.zeros(20_000), NoiseSource(0)

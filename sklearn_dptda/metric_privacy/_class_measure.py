@@ -1,0 +1,127 @@
+"""Private measures of classes: the columns one by one, and how each is spread within a class.
+
+Proof: doc/theory/metric_privacy.md, "Columns within classes".
+"""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from sklearn_dptda._typing import FloatArray
+from sklearn_dptda.metric_privacy._box_measure import NoisyTrees, cell_ends, halvings
+from sklearn_dptda.privacy import NoiseSource
+from sklearn_dptda.privacy._fixed_point import ROUND_UP
+from sklearn_dptda.rows._rows import Rows
+
+# Ends of cells and the mass below each.
+Line = tuple[FloatArray, FloatArray]
+# Share of epsilon for the columns one by one, from so many rows for each scale of noise on that a
+# column has where all budget is for classes: with fewer, cells are of even width, and cost nothing.
+_SHARE_OF_LINES, _ROWS_FOR_LINES, _EVEN_HALVINGS = 0.4, 300, 4
+# Cells of a column that classes are counted in, at most, and the expected rows of a class of the
+# mean size in a cell, in scales of noise.
+_MOST_CELLS, _ROWS_PER_NOISE = 32, 8
+# A class of which noise leaves nothing is spread as all rows are.
+_LEAST_ROWS = 1e-6
+
+
+def class_measure(
+    rows: Rows,
+    sizes: FloatArray,
+    *,
+    target: int,
+    marginal_share: float | None,
+    noise: NoiseSource,
+    epsilon: float,
+    size_is_public: bool,
+) -> tuple[FloatArray, FloatArray, FloatArray, list[Line], list[list[Line]], int]:
+    """Centres, widths and masses of the boxes of classes, marginals, those of classes, the size.
+
+    Rows are in [0, 1]**d, and the column ``target`` holds as many classes as its size says. A share
+    of None is chosen; without one cells are of even width.
+    """
+    d, n_classes = rows.n_features, int(sizes[target])
+    others = [a for a in range(d) if a != target]
+    noisy, _, epsilon = NoisyTrees.of(rows, sizes, noise, epsilon, size_is_public)
+    if marginal_share is None:
+        enough = noisy.n_rows * epsilon >= _ROWS_FOR_LINES * len(others) * noisy.moved
+        marginal_share = _SHARE_OF_LINES if enough else 0.0
+    if marginal_share:
+        lines = {a: noisy.line(a, epsilon * marginal_share / len(others)) for a in others}
+        epsilon *= 1 - marginal_share
+        n_cells = _n_cells(noisy.n_rows * epsilon / (n_classes * len(others) * noisy.moved))
+        cuts = {a: _cuts(ends, masses, n_cells) for a, (ends, masses) in lines.items()}
+    else:
+        lines = {a: _even_line(sizes[a]) for a in others}
+        cuts = {a: ends[1:-1] for a, (ends, _) in lines.items()}
+    released = _noisy_tables(noisy, cuts, target, n_classes, epsilon)
+    masses = np.mean([table.sum(axis=1) for table in released], axis=0)
+    masses = np.maximum(masses, _LEAST_ROWS) / np.maximum(masses, _LEAST_ROWS).sum()
+    ends = np.arange(n_classes + 1) / n_classes
+    of_target = ends, np.r_[0.0, np.cumsum(masses)]
+    of_classes = [
+        _within_classes(*lines[a], cuts[a], table)
+        for a, table in zip(others, released, strict=True)
+    ]
+    of_classes.insert(target, [of_target] * n_classes)
+    centres, widths = np.full((n_classes, d), 0.5), np.ones((n_classes, d))
+    centres[:, target], widths[:, target] = (ends[1:] + ends[:-1]) / 2, 1 / n_classes
+    marginals = [lines.get(a, of_target) for a in range(d)]
+    by_class = [list(of_class) for of_class in zip(*of_classes, strict=True)]
+    return centres, widths, masses, marginals, by_class, noisy.n_rows
+
+
+def _even_line(size):
+    """The line of even masses, with ends between values."""
+    sizes = np.array([size])
+    (ends,) = cell_ends(halvings(sizes, _EVEN_HALVINGS), sizes)
+    return ends, ends
+
+
+def _noisy_tables(noisy, cuts, target, n_classes, epsilon):
+    """Noisy counts of classes in the cells of each column, given their inner ends."""
+    sizes = [n_classes * (len(cut) + 1) for cut in cuts.values()]
+    count = partial(_class_counts, target=target, n_classes=n_classes, cuts=cuts)
+    counts = noisy.rows.sum(count, n_cells=sum(sizes))
+    # A row is counted once for each column.
+    scale = len(cuts) * noisy.moved / epsilon * ROUND_UP
+    counts = counts + noisy.noise.discrete_laplace(scale, len(counts))
+    tables = np.split(counts, np.cumsum(sizes)[:-1])
+    return [table.reshape(n_classes, -1) for table in tables]
+
+
+def _n_cells(rows_per_noise):
+    """The largest power of two whose counts are well above their noise, two at least."""
+    cells = 2
+    while 2 * cells <= _MOST_CELLS and 2 * cells * _ROWS_PER_NOISE <= rows_per_noise:
+        cells *= 2
+    return cells
+
+
+def _cuts(ends, masses, n_cells):
+    """Inner ends of about so many cells of even mass, each an end of a cell of the line."""
+    first = np.searchsorted(masses, np.arange(1, n_cells) / n_cells)
+    return ends[np.unique(first[masses[first] < 1])]
+
+
+def _class_counts(part, target, n_classes, cuts):
+    """Exact counts of classes in the cells of each column, of one column after the other."""
+    classes = np.minimum((part[:, target] * n_classes).astype(np.int64), n_classes - 1)
+    counts: list[Any] = []
+    for column, cut in cuts.items():
+        n_cells = len(cut) + 1
+        cells = classes * n_cells + np.searchsorted(cut, part[:, column], side="right")
+        counts.append(np.bincount(cells, minlength=n_classes * n_cells))
+    return np.concatenate(counts)
+
+
+def _within_classes(ends, masses, cut, table):
+    """The line of each class: that of all rows, stretched to the class's masses of the cells."""
+    below = np.r_[0.0, masses[np.searchsorted(ends, cut)], 1.0]
+    lines = []
+    for counts in table:
+        shares = np.maximum(counts, 0.0) + _LEAST_ROWS * np.diff(below)
+        of_class = np.r_[0.0, np.cumsum(shares / shares.sum())]
+        lines.append((ends, np.interp(masses, below, of_class)))
+    return lines

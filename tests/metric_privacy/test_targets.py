@@ -1,0 +1,193 @@
+"""Measures with a target: columns within classes, for models of the synthetic rows."""
+
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+
+from sklearn_dptda.metric_privacy import PrivateMeasure, _box_measure, _class_measure
+from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant
+from tests._exact_losses import losses
+
+KINDS = ["low", "high", "rare"]
+
+
+def table(n, seed=0):
+    """A class, two numbers that depend on it, one that does not, and an answer that does."""
+    rng = np.random.default_rng(seed)
+    kind = rng.choice(3, n, p=[0.5, 0.4, 0.1])
+    return pd.DataFrame(
+        {
+            "x": np.clip(rng.normal(kind, 0.7), -3, 6),
+            "kind": np.array(KINDS)[kind],
+            "y": np.clip(rng.lognormal(kind / 2, 0.5), 0, 20),
+            "z": rng.uniform(0, 1, n),
+            "yes": rng.random(n) < 0.2 + 0.3 * kind,
+        }
+    )
+
+
+def measure(epsilon=1.0, **options):
+    return PrivateMeasure(
+        epsilon,
+        ([-3, 0, 0], [6, 20, 1]),
+        categories={"kind": KINDS},
+        **{"target": "kind", "random_state": 0} | options,
+    )
+
+
+def score(synthetic, X):
+    """Area under the curve of a model of "rare or high", trained on the rows of another table."""
+    features = ["x", "y", "z"]
+    model = LogisticRegression().fit(synthetic[features], synthetic["kind"] == "low")
+    return roc_auc_score(X["kind"] == "low", model.predict_proba(X[features])[:, 1])
+
+
+def test_models_of_synthetic_rows_see_the_target():
+    # 5,000 rows, ten seeds: worst of them against the model of the rows themselves.
+    X, fresh = table(5000), table(5000, seed=1)
+    rows = score(X, fresh)
+    with_target = [
+        score(measure(random_state=seed).fit(X).sample(random_state=seed), fresh)
+        for seed in range(10)
+    ]
+    assert min(with_target) > rows - 0.02
+
+
+@pytest.mark.parametrize("target", ["kind", "yes"])
+def test_without_noise_columns_are_those_of_each_class(target):
+    X = table(4000)
+    exact = measure(math.inf, adjacency="replace-one", target=target).fit(X)
+    synthetic = exact.sample(40_000, random_state=0)
+    assert synthetic[target].dtype == X[target].dtype
+    for value, rows in X.groupby(target):
+        drawn = synthetic[synthetic[target] == value]
+        assert len(drawn) / 40_000 == pytest.approx(len(rows) / 4000, abs=0.01)
+        for name in ("x", "y", "z"):
+            assert drawn[name].mean() == pytest.approx(rows[name].mean(), abs=0.1)
+        for name in {"kind", "yes"} - {target}:
+            shares = [part[name].value_counts(normalize=True) for part in (drawn, rows)]
+            assert shares[0].sub(shares[1], fill_value=0).abs().max() < 0.04
+
+
+def test_released_lines_are_distribution_functions():
+    private = measure().fit(table(500))
+    assert len(private.marginals_of_classes_) == len(private.weights_) == 3
+    for lines in [private.marginals_, *private.marginals_of_classes_]:
+        assert len(lines) == 5
+        for ends, masses in (line.T for line in lines):
+            assert (np.diff(ends) > 0).all() and (np.diff(masses) >= -1e-12).all()
+            assert masses[0] == 0 and masses[-1] == pytest.approx(1)
+    again = pickle.loads(pickle.dumps(private))
+    pd.testing.assert_frame_equal(again.sample(random_state=0), private.sample(random_state=0))
+    assert measure(target=None).fit(table(500)).marginals_of_classes_ == []
+
+
+@pytest.mark.parametrize(("adjacency", "moved"), [("add-remove", 1), ("replace-one", 2)])
+@pytest.mark.parametrize("share", [0.0, 0.1, None])
+def test_the_budget_is_spent_and_no_more(adjacency, moved, share, monkeypatch):
+    # A row is counted once in each of four tables of classes, whose noise is told by one scale.
+    scales = []
+
+    def without_noise(self, scale, size):
+        scales.append(scale)
+        return np.zeros(size, dtype=np.int64)
+
+    monkeypatch.setattr(NoiseSource, "discrete_laplace", without_noise)
+    for epsilon in (0.3, 7.0):
+        scales.clear()
+        measure(epsilon, adjacency=adjacency, marginal_share=share).fit(table(400))
+        *others, of_classes = scales
+        spent = sum(moved / scale for scale in others) + 4 * moved / of_classes
+        assert epsilon * (1 - 1e-9) < spent <= epsilon
+
+
+def neighbours(seed):
+    """Tables of a dozen rows, one of which is replaced, its class included."""
+    X = table(12, seed)
+    first, second = X.copy(), X.copy()
+    first.iloc[0] = [-3.0, "low", 0.0, 0.0, False]
+    second.iloc[0] = [6.0, "rare", 20.0, 1.0, True]
+    return first, second
+
+
+def test_exact_losses_are_at_most_what_is_promised(monkeypatch):
+    # The worst neighbours move every level of every column, and both classes of every table.
+    private = measure(adjacency="replace-one")
+    lost = [
+        losses(private.set_params(random_state=seed), *neighbours(seed), monkeypatch)["laplace"]
+        for seed in range(20)
+    ]
+    assert 0.9 < max(lost) <= 1 + 1e-9
+
+
+def test_a_table_for_which_nobody_pays_is_seen(monkeypatch):
+    # The broken twin: noise as if a row were counted in one table alone.
+    monkeypatch.setattr(_class_measure, "ROUND_UP", 1 / 4)
+    private = measure(adjacency="replace-one")
+    assert losses(private, *neighbours(0), monkeypatch)["laplace"] > 1.5
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"target": "x"}, r"target must be a column of categories.*got 'x'"),
+        ({"target": "nothing"}, "target must be a column of categories"),
+        ({"target": 0}, "target must be a column of categories"),
+        ({"target": 1.5}, "'target' parameter"),
+        ({"depth": 3}, "depth belongs to boxes of all columns"),
+        ({"method": "metric", "categories": None, "alpha": 1.0}, "target belongs to"),
+    ],
+)
+def test_bad_targets_cost_nothing(options, message):
+    accountant = PrivacyAccountant(9.0)
+    with pytest.raises(ValueError, match=message):
+        measure(accountant=accountant).set_params(**options).fit(table(20))
+    assert not accountant.spends()
+    alone = PrivateMeasure(categories={"kind": KINDS}, target="kind", accountant=accountant)
+    with pytest.raises(ValueError, match="beside others"):
+        alone.fit(table(20)[["kind"]])
+    assert not accountant.spends()
+
+
+def test_there_is_no_error_bound():
+    with pytest.raises(ValueError, match="no error bound with a target"):
+        measure().fit(table(50)).error_bound()
+
+
+def test_a_class_that_is_not_there():
+    X = table(200)
+    X = X[X["kind"] != "rare"]
+    exact = measure(math.inf, adjacency="replace-one").fit(X)
+    assert exact.weights_[2] < 1e-6
+    assert set(measure(1.0).fit(X).sample(100, random_state=0)["kind"]) <= set(KINDS)
+    one_row = measure(0.01).fit(X[:1]).sample(5, random_state=0)
+    assert len(one_row) == 5
+
+
+def test_arrays_and_constant_columns():
+    X = np.column_stack([np.repeat([0.0, 1.0], 50), np.zeros(100), np.linspace(0, 1, 100)])
+    private = PrivateMeasure(5.0, (0, 1), categories={0: [0.0, 1.0]}, target=0, random_state=0).fit(
+        X
+    )
+    synthetic = private.sample(200, random_state=0)
+    assert set(synthetic[:, 0]) == {0.0, 1.0}
+    assert synthetic[synthetic[:, 0] == 1, 2].mean() > synthetic[synthetic[:, 0] == 0, 2].mean()
+
+
+def test_counts_told_from_below_are_least_squares():
+    # Against numpy's weighted least squares, of a tree in which one half is not there.
+    rng = np.random.default_rng(0)
+    there = [np.array([True, True]), np.array([True, True, True, False])]
+    noisy = [rng.normal(size=2), np.where(there[1], rng.normal(size=4), 0.0)]
+    shares = np.array([0.3, 0.7])
+    told = _box_measure.told_from_below(noisy, shares, there)
+    design = np.array([[1, 1, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    weights = np.repeat(shares, [2, 3])
+    counts = np.r_[noisy[0], noisy[1][:3]]
+    best = np.linalg.lstsq(design * weights[:, None], counts * weights, rcond=None)[0]
+    assert told[0] == pytest.approx([best[0] + best[1], best[2]])
