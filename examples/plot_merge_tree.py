@@ -49,7 +49,8 @@ def scene(n, seed):
 X, _ = scene(5000, 0)
 fresh, truth = scene(3000, 10_000)
 
-# n_clusters=None cuts where the next saddle is much higher than the last one.
+# n_clusters=None: MorseMerging cuts where the next saddle is much higher than the last one,
+# DPMoGMorse, whose saddles are noisy, joins what stands out from its saddle by little.
 exact = MorseMerging(GaussianMixture(12, random_state=0)).fit(X)
 # The seed is for study: a real release leaves it out.
 private = DPMoGMorse(n_components=12, epsilon=2.0, bounds=BOUNDS, random_state=0).fit(X)
@@ -59,14 +60,14 @@ for name, one in both.items():
     saddles = one.linkage_[:, 2]
     ari = adjusted_rand_score(truth, one.predict(fresh))
     print(f"{name}: {len(one.modes_)} modes, saddles at", np.round(saddles, 1), "nats")
-    print(f"  cut in the largest gap: {one.n_clusters_} clusters, ARI on fresh rows {ari:.2f}")
+    print(f"  the cut: {one.n_clusters_} clusters, ARI on fresh rows {ari:.2f}")
 
 # %%
 # Density, tree and cut
 # ---------------------
 # On the right the number of clusters against the threshold: ``merge_threshold=t`` joins
 # across all saddles up to ``t``. The largest gap between saddles is the longest step of
-# that staircase, shaded, and ``n_clusters=None`` cuts in it. The noise moves the saddles
+# that staircase, shaded, where clusters are far apart. The noise moves the saddles
 # and lets two components share a mode; the long step stays.
 figure, axes = plt.subplots(
     2, 3, figsize=(15, 9), layout="constrained", width_ratios=(1.35, 1.2, 1)

@@ -35,9 +35,10 @@ from sklearn_dptda.utils._sklearn import Interval
 
 # Components beyond the number of clusters, so that clusters can have any shape.
 _SPARE_COMPONENTS = 4
-# Where modes are more than usual, or none would be merged: nats by which clusters must stand out
-# from their saddles, and the least weight of a cluster, as a part of the modes' mean weight.
-_MIN_PROMINENCE_NATS, _MIN_WEIGHT_RATIO = 1.0, 0.2
+# Nats by which clusters of an unknown number must stand out from their saddles, since eight normal
+# components ripple by up to a nat where the density is flat, and the least weight of a cluster, as
+# a part of the modes' mean weight.
+_MIN_PROMINENCE_NATS, _MIN_WEIGHT_RATIO = 1.25, 0.2
 # How often the mixture's noise is drawn again to tell how stable the number of clusters is: fewer
 # times where there are many components, since merging takes longer.
 _N_REDRAWS, _N_REDRAWS_OF_MANY = 10, 4
@@ -50,8 +51,9 @@ class DPMoGMorse(DPMoG):
     Parameters
     ----------
     n_clusters : int, default=None
-        Number of clusters. None cuts the merge tree in its largest gap, or,
-        with more than eight modes or no gap, where they stand out by a nat.
+        Number of clusters. None: those that stand out from their saddles by 1.25
+        nats, which can be one; with ``saddle_search="quadratic_strings"`` the
+        merge tree is cut in its largest gap.
     n_components : int, default=None
         Components of the mixture. None: four more than clusters; where their
         number is not given either, four more than private cells form clusters
@@ -76,7 +78,9 @@ class DPMoGMorse(DPMoG):
     n_clusters_stability_ : float
         Where the number of clusters was found: how often it is found again
         after as much noise once more, of ten times, or of four with many
-        components. It speaks of noise alone, not of whether there are clusters.
+        components. It speaks of noise alone, not of whether there are clusters;
+        where there are as many clusters as components there may be more, and a
+        larger ``n_components`` tells.
     %(bounds_of_rows)s
     %(fit_guarantee_and_columns)s
 
@@ -188,7 +192,7 @@ class DPMoGMorse(DPMoG):
     ) -> None:
         super()._keep(weights, means, covariances)
         set_merged(self, self._cut, *mixture_parameters(self))
-        if self.n_clusters is None and self.merge_threshold is None and redraw is not None:
+        if self._finds_number() and redraw is not None:
             n_redraws = _N_REDRAWS if len(weights) <= 2 * USUAL_CENTRES else _N_REDRAWS_OF_MANY
             labels = [
                 self._cut(morse_linkage(*redraw(), saddle_search=self.saddle_search))
@@ -198,15 +202,14 @@ class DPMoGMorse(DPMoG):
             self.n_clusters_stability_ = float(np.mean(found_again))
 
     def _cut(self, tree: MergeTree) -> IntArray:
-        labels = tree.cut(self.n_clusters, self.merge_threshold, self.min_cluster_weight)
-        if self.n_clusters is not None or self.merge_threshold is not None:
-            return labels
-        # A gap below the lowest saddle is none: cells of a partition have modes without clusters.
-        if tree.n_modes > USUAL_CENTRES or labels.max() + 1 == tree.n_modes:
-            min_weight = _MIN_WEIGHT_RATIO / tree.n_modes
-            number = tree.cut_by_prominence(_MIN_PROMINENCE_NATS, min_weight).max() + 1
-            return tree.cut(int(number))
-        return labels
+        # Without saddles that were found, as among published strings, nothing stands out.
+        if self._finds_number() and self.saddle_search != "quadratic_strings":
+            least = max(self.min_cluster_weight, _MIN_WEIGHT_RATIO / tree.n_modes)
+            return tree.cut_by_prominence(_MIN_PROMINENCE_NATS, least)
+        return tree.cut(self.n_clusters, self.merge_threshold, self.min_cluster_weight)
+
+    def _finds_number(self) -> bool:
+        return self.n_clusters is None and self.merge_threshold is None
 
     predict = predict
     predict_proba = predict_proba
