@@ -28,8 +28,13 @@ from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
 # Cells per axis by default, by dimension, and cells in all beyond these dimensions.
 _BINS, _DEFAULT_CELLS = {1: 128, 2: 32, 3: 24, 4: 8}, 1 << 12
+# The same in bounds that were found privately, which are 1.2 to 1.7 times as wide as the rows,
+# where rows are so many scales of noise at least; and the part of the budget for their number.
+_BINS_FOUND, _ROWS_FOR_MORE, _COUNT_SHARE = {1: 192, 2: 48}, 1000, 0.02
 # Where the number of clusters is given, parts beyond it must stand out by so much more.
 _SURE_PARTS = 1.5
+# Bounds that are narrower than this part of given ones were found.
+_NARROWER = 0.99
 # Part of what is spent on intervals within given bounds that goes to the number of rows.
 _ROW_COUNT_SHARE = 0.1
 # Beyond these numbers of columns and of cells, a histogram is more noise than rows and takes long.
@@ -64,7 +69,9 @@ class DPToMATo(PrivateRowsEstimator):
     %(row_groups)s
     n_bins : int, default=None
         Cells of each axis. None: 128, 32, 24 or 8 in one to four dimensions,
-        and 4,096 in all beyond.
+        and 4,096 in all beyond; 192 or 48 in one or two dimensions where bounds
+        were found privately and there are rows enough, whose number then gets a
+        fiftieth of the budget.
     threshold : float, default=2.0
         How many standard deviations both sides of a saddle must stand out from
         it, to be two clusters where ``n_clusters`` is None, and 1.5 times as
@@ -200,6 +207,20 @@ class DPToMATo(PrivateRowsEstimator):
             return int(self.n_bins)
         return _BINS.get(n_features, max(2, int(_DEFAULT_CELLS ** (1 / n_features))))
 
+    def _bins_within(self, rows, budget, box):
+        """Cells of each axis, finer in a box that was found, and what is left of the budget."""
+        d = rows.n_features
+        low, high = self._public_bounds(d)
+        found = ~(box.high - box.low > _NARROWER * (high - low))
+        if self.n_bins is not None or d not in _BINS_FOUND or not found.any():
+            return self._bins(d), budget
+        counts, _ = budget.noisy_counts(np.array([rows.n_rows]), 1, _COUNT_SHARE)
+        enough = counts[0] >= _ROWS_FOR_MORE * budget.scale(self._sensitivity(), 1.0)
+        return (_BINS_FOUND if enough else _BINS)[d], budget.rest(_COUNT_SHARE)
+
+    def _sensitivity(self):
+        return Sensitivity(1.0 if self.adjacency == "add-remove" else 2.0, "l1", self.adjacency)
+
     def _searches_within(self) -> bool:
         return True
 
@@ -217,11 +238,9 @@ class DPToMATo(PrivateRowsEstimator):
         return low, high, budget.rest(share)
 
     def _learn(self, rows, budget, rng, box):
-        d, bins = rows.n_features, self._bins(rows.n_features)
-        sensitivity = Sensitivity(
-            1.0 if self.adjacency == "add-remove" else 2.0, "l1", self.adjacency
-        )
-        scale = budget.scale(sensitivity, 1.0)
+        d = rows.n_features
+        bins, budget = self._bins_within(rows, budget, box)
+        scale = budget.scale(self._sensitivity(), 1.0)
         counts = rows.sum(partial(_histogram, bins=bins), n_cells=bins**d)
         noisy = counts.reshape((bins,) * d) + budget.draw(scale, (bins,) * d)
         if rows.n_people is not None:

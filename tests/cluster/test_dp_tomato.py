@@ -219,8 +219,9 @@ def test_all_is_a_function_of_the_counts(rng):
     private = DPToMATo(**options, random_state=0).fit(X)
     # Other rows of the same cells, in another order.
     low, high = (np.array([edges[i] for edges in private.edges_]) for i in (0, -1))
-    side = (high - low) / 32
-    cells = np.minimum((np.clip(X, low, high) - low) // side, 31)
+    n_bins = len(private.counts_)
+    side = (high - low) / n_bins
+    cells = np.minimum((np.clip(X, low, high) - low) // side, n_bins - 1)
     moved = low + side * (cells + rng.uniform(0.1, 0.9, size=X.shape))
     same = DPToMATo(**options, random_state=0).fit(rng.permutation(moved))
     for name in ("counts_", "diagram_", "cell_labels_", "cluster_centers_", "scale_"):
