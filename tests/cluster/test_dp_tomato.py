@@ -336,3 +336,35 @@ def test_a_given_number_is_no_worse_than_none():
     # Peaks ranked by how far they stand out, all of them real, have .88 to .94 in three of these.
     assert min(given) > 0.98
     assert (np.array(given) >= np.array(unknown) - 0.02).all()
+
+
+@pytest.mark.parametrize(
+    ("wide", "n", "n_bins"), [(1, 4000, 32), (8, 4000, 48), (None, 4000, 48), (8, 600, 32)]
+)
+def test_cells_are_finer_in_bounds_that_were_found(wide, n, n_bins, rng):
+    # Bounds that were found are wider than the rows, which must not have fewer cells for that,
+    # where noise leaves them that.
+    X = np.concatenate([rng.normal(0, 0.3, (n // 2, 2)), rng.uniform(-1, 1, (n // 2, 2))])
+    bounds = None if wide is None else (-wide, wide)
+    private = DPToMATo(epsilon=1.0, bounds=bounds, random_state=0).fit(X.clip(-1, 1))
+    assert private.counts_.shape == (n_bins, n_bins)
+    given = DPToMATo(epsilon=1.0, bounds=bounds, n_bins=20, random_state=0).fit(X.clip(-1, 1))
+    assert given.counts_.shape == (20, 20)
+
+
+def test_the_number_of_rows_that_chooses_cells_is_paid_for(rng, monkeypatch):
+    # A fiftieth of what the histogram has where cells are given: not more, and not for nothing.
+    scales = []
+    draw = NoiseSource.discrete_laplace
+    monkeypatch.setattr(
+        NoiseSource,
+        "discrete_laplace",
+        lambda self, scale, size: scales.append(scale) or draw(self, scale, size),
+    )
+    X = rng.normal(0, 0.3, (4000, 2))
+    DPToMATo(epsilon=1.0, bounds=(-8, 8), n_bins=48, random_state=0).fit(X)
+    *before, given = scales
+    scales.clear()
+    DPToMATo(epsilon=1.0, bounds=(-8, 8), random_state=0).fit(X)
+    assert scales[:-2] == before
+    assert 1 / scales[-1] == pytest.approx(0.98 / given, rel=1e-9)
