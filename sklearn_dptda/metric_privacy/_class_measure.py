@@ -1,6 +1,6 @@
 """Private measures of classes: the columns one by one, and how each is spread within a class.
 
-Proof: doc/theory/metric_privacy.md, "Columns within classes".
+Proof: doc/theory/metric_privacy.md, "Measures".
 """
 
 from functools import partial
