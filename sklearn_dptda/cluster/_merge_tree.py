@@ -132,7 +132,8 @@ class MergeTree:
             Clusters whose highest mode is no higher above a saddle are merged
             across it, the lowest saddles first.
         min_weight : float, default=0.0
-            Clusters lighter than this are merged as well.
+            Clusters lighter than this are merged as well, across their lowest
+            saddles.
 
         Returns
         -------
@@ -142,9 +143,9 @@ class MergeTree:
         labels = np.arange(self.n_modes)
         for edge, height in enumerate(self.linkage[:, 2] + self.mode_heights.min()):
             # Modes are in the order of their height, and labels those of the highest.
-            lower = max(labels[self.edges[edge]])
-            weight = self.mode_weights[labels == lower].sum()
-            if height - self.mode_heights[lower] < nats or weight < min_weight:
+            sides = labels[self.edges[edge]]
+            weight = min(self.mode_weights[labels == side].sum() for side in sides)
+            if height - self.mode_heights[max(sides)] < nats or weight < min_weight:
                 self._merge(labels, edge)
         return np.unique(labels, return_inverse=True)[1]
 

@@ -274,8 +274,8 @@ def box_measure(
     d = rows.n_features
     noisy, row_scale, epsilon = NoisyTrees.of(rows, sizes, noise, epsilon, size_is_public)
     if marginal_share is None:
-        halved = depth_for(noisy.n_rows, epsilon, sizes) >= _FINE_BOXES * d
-        marginal_share = _SHARE_BESIDE_FINE if halved else _SHARE_BESIDE_COARSE
+        reached = depth_for(noisy.n_rows, epsilon, sizes) if depth is None else depth
+        marginal_share = _share_beside(len(halvings(sizes, reached)), sizes)
     # The columns one by one, then all of them together.
     lines = [noisy.line(a, epsilon * marginal_share / d) for a in range(d if marginal_share else 0)]
     epsilon *= 1 - marginal_share
@@ -314,14 +314,16 @@ class NoisyTrees:
         size = rows.n_rows + int(noise.discrete_laplace(scale, 1)[0])
         return cls(rows, sizes, noise, max(size, 1), 1.0), scale, epsilon * (1 - _SIZE_SHARE)
 
-    def line(self, column: int, epsilon: float) -> tuple[FloatArray, FloatArray]:
-        """Ends of the cells of a column, and the mass below each."""
+    def line(
+        self, column: int, epsilon: float, most: int = MOST_LEVELS
+    ) -> tuple[FloatArray, FloatArray]:
+        """Ends of the cells of a column, halved ``most`` times at most, and the mass below each."""
         sizes = self.sizes[[column]]
-        depth = max(depth_for(self.n_rows, epsilon / 2, sizes), _LEAST_LINE)
+        depth = min(max(depth_for(self.n_rows, epsilon / 2, sizes), _LEAST_LINE), most)
         # The sum of all variances is least.
         shares = np.cbrt(box_numbers(halvings(sizes, depth), sizes))
         low, high, masses, _ = self.tree([column], depth, epsilon, shares / shares.sum())
-        return np.r_[low[:, 0], high[-1]], np.r_[0.0, np.cumsum(masses)]
+        return np.r_[low[:, 0], high[-1]], np.r_[0.0, np.cumsum(masses[:-1]), 1.0]
 
     def tree(
         self,
@@ -356,6 +358,16 @@ class NoisyTrees:
         return low[there], high[there], masses / masses.sum(), len(axes)
 
 
+def _share_beside(n_halvings, sizes):
+    """Share of epsilon for the columns one by one, by how fine the boxes of all columns are."""
+    bits = [MOST_LEVELS if math.isinf(size) else (int(size) - 1).bit_length() for size in sizes]
+    if n_halvings >= sum(bits):
+        # Every value is alone.
+        return 0.0
+    fine = min(sum(min(_FINE_BOXES, b) for b in bits), MOST_LEVELS)
+    return _SHARE_BESIDE_FINE if n_halvings >= fine else _SHARE_BESIDE_COARSE
+
+
 def _counts(part, columns, axes, ends):
     """Exact counts of the smallest boxes."""
     return np.bincount(leaf_of(part[:, columns], axes, ends), minlength=1 << len(axes))
@@ -366,7 +378,8 @@ def told_from_below(noisy, shares, there):
 
     Noise of a level has a variance as the inverse square of its share. With :func:`consistent`,
     these are the least squares of M. Hay, V. Rastogi, G. Miklau, D. Suciu, "Boosting the accuracy
-    of differentially private histograms through consistency", 2010.
+    of differentially private histograms through consistency", 2010: for trees in which all halves
+    are there, but for masses that would be negative.
     """
     counts, spread = noisy[-1], np.where(there[-1], 1 / shares[-1] ** 2, 0.0)
     told = [counts]

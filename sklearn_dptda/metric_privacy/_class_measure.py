@@ -3,6 +3,7 @@
 Proof: doc/theory/metric_privacy.md, "Measures".
 """
 
+import math
 from functools import partial
 from typing import Any
 
@@ -19,6 +20,8 @@ Line = tuple[FloatArray, FloatArray]
 # Share of epsilon for the columns one by one, from so many rows for each scale of noise on that a
 # column has where all budget is for classes: with fewer, cells are of even width, and cost nothing.
 _SHARE_OF_LINES, _ROWS_FOR_LINES, _EVEN_HALVINGS = 0.4, 300, 4
+# Numbers that all lines of all classes have at most.
+_MOST_NUMBERS = 1 << 21
 # Cells of a column that classes are counted in, at most, and the expected rows of a class of the
 # mean size in a cell, in scales of noise.
 _MOST_CELLS, _ROWS_PER_NOISE = 32, 8
@@ -48,7 +51,8 @@ def class_measure(
         enough = noisy.n_rows * epsilon >= _ROWS_FOR_LINES * len(others) * noisy.moved
         marginal_share = _SHARE_OF_LINES if enough else 0.0
     if marginal_share:
-        lines = {a: noisy.line(a, epsilon * marginal_share / len(others)) for a in others}
+        most = max(int(math.log2(_MOST_NUMBERS / (n_classes * d))), 1)
+        lines = {a: noisy.line(a, epsilon * marginal_share / len(others), most) for a in others}
         epsilon *= 1 - marginal_share
         n_cells = _n_cells(noisy.n_rows * epsilon / (n_classes * len(others) * noisy.moved))
         cuts = {a: _cuts(ends, masses, n_cells) for a, (ends, masses) in lines.items()}
@@ -59,7 +63,7 @@ def class_measure(
     masses = np.mean([table.sum(axis=1) for table in released], axis=0)
     masses = np.maximum(masses, _LEAST_ROWS) / np.maximum(masses, _LEAST_ROWS).sum()
     ends = np.arange(n_classes + 1) / n_classes
-    of_target = ends, np.r_[0.0, np.cumsum(masses)]
+    of_target = ends, np.r_[0.0, np.cumsum(masses[:-1]), 1.0]
     of_classes = [
         _within_classes(*lines[a], cuts[a], table)
         for a, table in zip(others, released, strict=True)
@@ -67,7 +71,11 @@ def class_measure(
     of_classes.insert(target, [of_target] * n_classes)
     centres, widths = np.full((n_classes, d), 0.5), np.ones((n_classes, d))
     centres[:, target], widths[:, target] = (ends[1:] + ends[:-1]) / 2, 1 / n_classes
-    marginals = [lines.get(a, of_target) for a in range(d)]
+    # Those of the synthetic rows: cells of classes tell more than the lines that chose them.
+    marginals = [
+        of_target if a == target else (lines[a][0], masses @ [line for _, line in of_classes[a]])
+        for a in range(d)
+    ]
     by_class = [list(of_class) for of_class in zip(*of_classes, strict=True)]
     return centres, widths, masses, marginals, by_class, noisy.n_rows
 
@@ -76,6 +84,8 @@ def _even_line(size):
     """The line of even masses, with ends between values."""
     sizes = np.array([size])
     (ends,) = cell_ends(halvings(sizes, _EVEN_HALVINGS), sizes)
+    # Between neighbouring values there is nothing.
+    ends = np.unique(ends)
     return ends, ends
 
 
@@ -101,8 +111,8 @@ def _n_cells(rows_per_noise):
 
 def _cuts(ends, masses, n_cells):
     """Inner ends of about so many cells of even mass, each an end of a cell of the line."""
-    first = np.searchsorted(masses, np.arange(1, n_cells) / n_cells)
-    return ends[np.unique(first[masses[first] < 1])]
+    first = np.unique(np.searchsorted(masses, np.arange(1, n_cells) / n_cells))
+    return ends[first[first < len(ends) - 1]]
 
 
 def _class_counts(part, target, n_classes, cuts):

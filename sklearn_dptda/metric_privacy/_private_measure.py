@@ -82,8 +82,9 @@ class PrivateMeasure(PrivateRowsEstimator):
         Share of ``epsilon`` for the columns one by one. None: 0 for one column,
         or two of numbers; else by the number of rows, which a twentieth of the
         budget pays for where it is private. A half where boxes of all columns
-        are halved twice along each, and 0.8 where they are coarser; with a
-        ``target`` 0.4, and 0 where there are few rows.
+        are halved twice along each, or 18 times, 0.8 where they are coarser, and 0
+        where each holds a single value; with a ``target`` 0.4, and 0 where there
+        are few rows.
     target : str or int, default=None
         Column of categories or truth values, by name or by its number in an
         array, that models of the synthetic rows are to predict: the other
@@ -95,15 +96,16 @@ class PrivateMeasure(PrivateRowsEstimator):
     ----------
     support_ : ndarray of shape (n_atoms, n_features)
         Centres of boxes, or nodes of a grid; with a ``target`` one box for each
-        class. Categories are places in their list.
+        class, of which ``marginals_of_classes_`` tell all else. Categories are
+        places in their list.
     weights_ : ndarray of shape (n_atoms,)
         Their probabilities.
     widths_ : ndarray of shape (n_atoms, n_features)
         Widths of the boxes that synthetic points are spread over; zeros for
         nodes.
     marginals_ : list of ndarray of shape (n_cells + 1, 2)
-        With a ``marginal_share``, for each column ends of cells and the
-        probability below each.
+        With a ``marginal_share`` or a ``target``, for each column ends of cells
+        and the probability below each.
     marginals_of_classes_ : list of list of ndarray of shape (n_cells + 1, 2)
         With a ``target``, for each of its values the marginals of its rows.
     bounds_ : tuple of two ndarray
@@ -302,7 +304,8 @@ class PrivateMeasure(PrivateRowsEstimator):
         if self.target is None:
             return None
         places = [table.columns.names[place] for place in table.columns.choices]
-        if self.target not in places or len(table.columns.names) < 2:
+        unknown = isinstance(self.target, bool) or self.target not in places
+        if unknown or len(table.columns.names) < 2:
             raise ValueError(
                 "target must be a column of categories or truth values beside others; got "
                 f"{quoted(self.target)}, and such columns are {places!r}."
@@ -531,8 +534,19 @@ def _in_units(box: Box, lines: list[Any]) -> list[FloatArray]:
 
 
 def marginal_distance(first: Any, second: Any) -> float:
-    """Sum of the Wasserstein distances of the marginals of two releases."""
+    """Sum of the Wasserstein distances of the marginals of two releases, and of their classes."""
+    of_classes = (release.get("marginals_of_classes_") or [] for release in (first, second))
+    within = [
+        wasserstein_distance(
+            *(_centres(line) for line in pair), *(np.diff(line[:, 1]) for line in pair)
+        )
+        for lines in zip(*of_classes, strict=True)
+        for pair in zip(*lines, strict=True)
+    ]
     columns = zip(first["support_"].T, second["support_"].T, strict=True)
-    return sum(
-        wasserstein_distance(*pair, first["weights_"], second["weights_"]) for pair in columns
-    )
+    weights = first["weights_"], second["weights_"]
+    return sum(wasserstein_distance(*pair, *weights) for pair in columns) + sum(within)
+
+
+def _centres(line):
+    return (line[1:, 0] + line[:-1, 0]) / 2

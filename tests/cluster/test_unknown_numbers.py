@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-from sklearn_dptda.cluster import DPMoGMorse
+from sklearn_dptda.cluster import DPMoGMorse, morse_linkage
 
 
 def of_unlike_density(seed):
@@ -40,3 +40,10 @@ def test_a_single_cluster_is_one(rows):
     X = rng.normal(size=(4000, 2)) if rows == "normal" else rng.uniform(-1, 1, (4000, 2))
     numbers = [private(seed, bounds=(-4, 4)).fit(X).n_clusters_ for seed in range(5)]
     assert np.median(numbers) == 1 and (rows == "uniform" or max(numbers) == 1)
+
+
+def test_light_clusters_are_merged_however_dense():
+    # A narrow peak of three rows in a hundred is the higher one.
+    tree = morse_linkage([0.03, 0.97], [[6.0], [0.0]], [[[1e-4]], [[4.0]]])
+    assert tree.cut_by_prominence(1.25).tolist() == [0, 1]
+    assert tree.cut_by_prominence(1.25, min_weight=0.1).tolist() == [0, 0]

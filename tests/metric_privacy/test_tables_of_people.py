@@ -268,6 +268,14 @@ def test_more_categories_than_rows_and_one_of_a_kind():
     assert set(alone.sample(3)["country"]) == {"here"}
 
 
+def test_boxes_of_single_values_get_all_of_the_budget():
+    rng = np.random.default_rng(0)
+    X = rng.random((2000, 3)) < 0.5
+    assert PrivateMeasure(1.0, random_state=0).fit(X).marginals_ == []
+    few = PrivateMeasure(0.01, adjacency="replace-one", random_state=0).fit(X)
+    assert len(few.marginals_) == 3
+
+
 def test_columns_one_by_one_are_near():
     # 2,000 rows at epsilon = 2, seeded: half of the budget finds each column, and without it
     # numbers are spread evenly over wide boxes.

@@ -35,8 +35,7 @@ def measure(epsilon=1.0, **options):
     return PrivateMeasure(
         epsilon,
         ([-3, 0, 0], [6, 20, 1]),
-        categories={"kind": KINDS},
-        **{"target": "kind", "random_state": 0} | options,
+        **{"categories": {"kind": KINDS}, "target": "kind", "random_state": 0} | options,
     )
 
 
@@ -74,14 +73,23 @@ def test_without_noise_columns_are_those_of_each_class(target):
             assert shares[0].sub(shares[1], fill_value=0).abs().max() < 0.04
 
 
-def test_released_lines_are_distribution_functions():
-    private = measure().fit(table(500))
-    assert len(private.marginals_of_classes_) == len(private.weights_) == 3
+@pytest.mark.parametrize("share", [0.0, 0.4])
+@pytest.mark.parametrize("n_kinds", [3, 5])
+def test_released_lines_are_distribution_functions(share, n_kinds):
+    kinds = [*KINDS, "none", "other"][:n_kinds]
+    private = measure(
+        marginal_share=share, target="yes", categories={"kind": kinds, "yes": [False, True]}
+    ).fit(table(500))
     for lines in [private.marginals_, *private.marginals_of_classes_]:
-        assert len(lines) == 5
         for ends, masses in (line.T for line in lines):
             assert (np.diff(ends) > 0).all() and (np.diff(masses) >= -1e-12).all()
             assert masses[0] == 0 and masses[-1] == pytest.approx(1)
+
+
+def test_releases_are_kept():
+    private = measure().fit(table(500))
+    assert len(private.marginals_of_classes_) == len(private.weights_) == 3
+    assert all(len(lines) == 5 for lines in [private.marginals_, *private.marginals_of_classes_])
     again = pickle.loads(pickle.dumps(private))
     pd.testing.assert_frame_equal(again.sample(random_state=0), private.sample(random_state=0))
     assert measure(target=None).fit(table(500)).marginals_of_classes_ == []
@@ -139,6 +147,7 @@ def test_a_table_for_which_nobody_pays_is_seen(monkeypatch):
         ({"target": "nothing"}, "target must be a column of categories"),
         ({"target": 0}, "target must be a column of categories"),
         ({"target": 1.5}, "'target' parameter"),
+        ({"target": True}, "target must be a column of categories"),
         ({"depth": 3}, "depth belongs to boxes of all columns"),
         ({"method": "metric", "categories": None, "alpha": 1.0}, "target belongs to"),
     ],
@@ -167,6 +176,43 @@ def test_a_class_that_is_not_there():
     assert set(measure(1.0).fit(X).sample(100, random_state=0)["kind"]) <= set(KINDS)
     one_row = measure(0.01).fit(X[:1]).sample(5, random_state=0)
     assert len(one_row) == 5
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 5.0])
+def test_rows_at_a_bound_are_in_a_class(epsilon):
+    # 3,000 rows, three in ten of them clipped to the upper bound; twenty fits of each kind.
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 3000)
+    x = np.where(rng.random(3000) < 0.3, 1.0, rng.uniform(0, 0.9, 3000))
+    for seed in range(20):
+        private = PrivateMeasure(
+            epsilon, (0, 1), categories={1: [0, 1]}, target=1, random_state=seed
+        ).fit(np.column_stack([x, y]))
+        drawn = private.sample(4000, random_state=0)[:, 0]
+        assert (drawn > 0.93).mean() == pytest.approx(0.3, abs=0.08)
+        # What the release says of a column is what rows are drawn from.
+        ends, masses = private.marginals_[0].T
+        assert np.interp(0.93, ends, masses) == pytest.approx((drawn < 0.93).mean(), abs=0.03)
+
+
+def test_lines_of_many_classes_are_coarser():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.random((300, 4)), rng.integers(0, 200, 300)])
+    many = {4: list(map(float, range(200)))}
+    private = PrivateMeasure(
+        1e6, (0, 1), categories=many, target=4, marginal_share=0.5, random_state=0
+    ).fit(X)
+    assert sum(line.size for lines in private.marginals_of_classes_ for line in lines) < 1 << 23
+
+
+def test_distances_of_releases_see_what_classes_have():
+    distance = measure().__sklearn_tags__().privacy.distance
+    X = table(2000)
+    near, far = (
+        vars(measure(math.inf, adjacency="replace-one").fit(X.assign(x=x)))
+        for x in (X["x"], -X["x"].clip(-3, 3))
+    )
+    assert distance(near, near) == 0 < 1 < distance(near, far)
 
 
 def test_arrays_and_constant_columns():
