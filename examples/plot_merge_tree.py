@@ -67,8 +67,9 @@ for name, one in both.items():
 # ---------------------
 # On the right the number of clusters against the threshold: ``merge_threshold=t`` joins
 # across all saddles up to ``t``. The largest gap between saddles is the longest step of
-# that staircase, shaded, where clusters are far apart. The noise moves the saddles
-# and lets two components share a mode; the long step stays.
+# that staircase, shaded: ``MorseMerging`` cuts there. The noise moves the saddles; the long
+# step stays. ``DPMoGMorse`` keeps what stands out from its saddle by 1.25 nats: here also one
+# end of a moon, a fifth cluster. ``n_clusters=4`` joins it.
 figure, axes = plt.subplots(
     2, 3, figsize=(15, 9), layout="constrained", width_ratios=(1.35, 1.2, 1)
 )
