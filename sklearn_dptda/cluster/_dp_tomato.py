@@ -214,12 +214,10 @@ class DPToMATo(PrivateRowsEstimator):
         found = ~(box.high - box.low > _NARROWER * (high - low))
         if self.n_bins is not None or d not in _BINS_FOUND or not found.any():
             return self._bins(d), budget
-        counts, _ = budget.noisy_counts(np.array([rows.n_rows]), 1, _COUNT_SHARE)
-        enough = counts[0] >= _ROWS_FOR_MORE * budget.scale(self._sensitivity(), 1.0)
+        counts, deviation = budget.noisy_counts(np.array([rows.n_rows]), 1, _COUNT_SHARE)
+        scale_of_all = _COUNT_SHARE * deviation / math.sqrt(2)
+        enough = counts[0] >= _ROWS_FOR_MORE * scale_of_all
         return (_BINS_FOUND if enough else _BINS)[d], budget.rest(_COUNT_SHARE)
-
-    def _sensitivity(self):
-        return Sensitivity(1.0 if self.adjacency == "add-remove" else 2.0, "l1", self.adjacency)
 
     def _searches_within(self) -> bool:
         return True
@@ -240,7 +238,10 @@ class DPToMATo(PrivateRowsEstimator):
     def _learn(self, rows, budget, rng, box):
         d = rows.n_features
         bins, budget = self._bins_within(rows, budget, box)
-        scale = budget.scale(self._sensitivity(), 1.0)
+        sensitivity = Sensitivity(
+            1.0 if self.adjacency == "add-remove" else 2.0, "l1", self.adjacency
+        )
+        scale = budget.scale(sensitivity, 1.0)
         counts = rows.sum(partial(_histogram, bins=bins), n_cells=bins**d)
         noisy = counts.reshape((bins,) * d) + budget.draw(scale, (bins,) * d)
         if rows.n_people is not None:
