@@ -124,8 +124,6 @@ def neighbours(seed, adjacency):
 @pytest.mark.parametrize("estimator", REPLAYED, ids=named)
 @pytest.mark.filterwarnings("ignore:.*lie beyond the bounds")
 def test_exact_losses_are_at_most_what_is_promised(estimator, adjacency, monkeypatch):
-    if isinstance(estimator, PrivateMeasure) and adjacency == "add-remove":
-        pytest.skip("draws the number of people by itself, as an integer that no array holds")
     private = of_people(estimator, adjacency=adjacency)
     worst = 0.0
     for seed in range(6):

@@ -117,8 +117,9 @@ class DPToMATo(PrivateRowsEstimator):
     -----
     .. rubric:: Privacy
 
-    One fit releases bounds, the share of the rows beyond them, and a noisy
-    histogram, of which everything else is a function, and is
+    One fit releases bounds, the share of the rows beyond them, whether rows are
+    enough for finer cells, by their noisy number, and a noisy histogram, of
+    which everything else is a function, and is
     ``epsilon``-differentially private for adding or removing one row, or for
     replacing one. One row is in one cell: the L1 sensitivity of the counts is
     1, or 2 for a replaced row. Labels of private rows are *not* private: each
@@ -215,8 +216,8 @@ class DPToMATo(PrivateRowsEstimator):
         if self.n_bins is not None or d not in _BINS_FOUND or not found.any():
             return self._bins(d), budget
         counts, deviation = budget.noisy_counts(np.array([rows.n_rows]), 1, _COUNT_SHARE)
-        scale_of_all = _COUNT_SHARE * deviation / math.sqrt(2)
-        enough = counts[0] >= _ROWS_FOR_MORE * scale_of_all
+        # What the scale of Laplace noise is with all of the budget.
+        enough = counts[0] >= _ROWS_FOR_MORE * _COUNT_SHARE * deviation / math.sqrt(2)
         return (_BINS_FOUND if enough else _BINS)[d], budget.rest(_COUNT_SHARE)
 
     def _searches_within(self) -> bool:

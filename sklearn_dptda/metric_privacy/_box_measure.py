@@ -311,8 +311,8 @@ class NoisyTrees:
             return cls(rows, sizes, noise, max(rows.n_rows, 1), 2.0), 0.0, epsilon
         # Rounded up: no loss of a last digit.
         scale = 1 / (_SIZE_SHARE * epsilon) * ROUND_UP
-        size = rows.n_rows + int(noise.discrete_laplace(scale, 1)[0])
-        return cls(rows, sizes, noise, max(size, 1), 1.0), scale, epsilon * (1 - _SIZE_SHARE)
+        (size,) = np.array([rows.n_rows]) + noise.discrete_laplace(scale, 1)
+        return cls(rows, sizes, noise, max(int(size), 1), 1.0), scale, epsilon * (1 - _SIZE_SHARE)
 
     def line(
         self, column: int, epsilon: float, most: int = MOST_LEVELS

@@ -132,8 +132,9 @@ class PrivateMeasure(PrivateRowsEstimator):
     each level, and levels share the budget, as do columns one by one and all
     of them together, or pairs of each column and the target. Names and types of
     columns are public; values beyond a public list are refused before anything
-    is paid. With ``method="metric"`` measures
-    at a Wasserstein distance ``w`` cost at most ``alpha * (w + resolution)``:
+    is paid. How finely rows are counted follows from their number, which is
+    public, or noisy and paid for. With ``method="metric"`` measures at a
+    Wasserstein distance ``w`` cost at most ``alpha * (w + resolution)``:
     rows are summed as integers, and ``resolution`` is what rounding adds, of
     their places as floats and of the integrals at ``2**-30`` of the noise for
     each. For a single row more noise pays for that.
@@ -473,7 +474,7 @@ class PrivateMeasure(PrivateRowsEstimator):
         if not (isinstance(confidence, Real) and 0 < confidence < 1):
             raise ValueError(f"confidence must be between 0 and 1; got {quoted(confidence)}.")
         if self._noise is None:
-            if self.method == "hierarchical":
+            if self.marginals_of_classes_:
                 raise ValueError("there is no error bound with a target.")
             raise ValueError(
                 "method='metric' has an error bound for one column alone; got "

@@ -12,8 +12,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_dptda.metric_privacy import PrivateMeasure, _box_measure, _private_measure
-from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant
+from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.utils.estimator_checks import check_privacy
+from tests._exact_losses import scales_of_laplace
 from tests.metric_privacy._audits import assert_audited
 
 JOBS = ["cook", "clerk", "nurse", "smith", "tutor"]
@@ -209,13 +210,7 @@ def test_a_row_is_in_one_box_of_each_level(rng):
 def test_the_budget_is_spent_and_no_more(adjacency, moved, share, monkeypatch):
     # A row moves each vector of counts by one, or two: what the scales of their noise make of it
     # is the whole of epsilon.
-    scales = []
-
-    def without_noise(self, scale, size):
-        scales.append(scale)
-        return np.zeros(size, dtype=np.int64)
-
-    monkeypatch.setattr(NoiseSource, "discrete_laplace", without_noise)
+    scales = scales_of_laplace(monkeypatch)
     for epsilon in (0.3, 1.0, 7.0):
         scales.clear()
         measure(epsilon, adjacency=adjacency, marginal_share=share).fit(people(400))

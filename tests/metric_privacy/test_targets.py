@@ -10,8 +10,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from sklearn_dptda.metric_privacy import PrivateMeasure, _box_measure, _class_measure
-from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant
-from tests._exact_losses import losses
+from sklearn_dptda.privacy import PrivacyAccountant
+from tests._exact_losses import losses, scales_of_laplace
 
 KINDS = ["low", "high", "rare"]
 
@@ -99,13 +99,7 @@ def test_releases_are_kept():
 @pytest.mark.parametrize("share", [0.0, 0.1, None])
 def test_the_budget_is_spent_and_no_more(adjacency, moved, share, monkeypatch):
     # A row is counted once in each of four tables of classes, whose noise is told by one scale.
-    scales = []
-
-    def without_noise(self, scale, size):
-        scales.append(scale)
-        return np.zeros(size, dtype=np.int64)
-
-    monkeypatch.setattr(NoiseSource, "discrete_laplace", without_noise)
+    scales = scales_of_laplace(monkeypatch)
     for epsilon in (0.3, 7.0):
         scales.clear()
         measure(epsilon, adjacency=adjacency, marginal_share=share).fit(table(400))
@@ -123,13 +117,17 @@ def neighbours(seed):
     return first, second
 
 
-def test_exact_losses_are_at_most_what_is_promised(monkeypatch):
+@pytest.mark.parametrize("share", [0.0, 0.4, None])
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_exact_losses_are_at_most_what_is_promised(adjacency, share, monkeypatch):
     # The worst neighbours move every level of every column, and both classes of every table.
-    private = measure(adjacency="replace-one")
-    lost = [
-        losses(private.set_params(random_state=seed), *neighbours(seed), monkeypatch)["laplace"]
-        for seed in range(20)
-    ]
+    private = measure(adjacency=adjacency, marginal_share=share)
+    lost = []
+    for seed in range(20):
+        first, second = neighbours(seed)
+        second = second[1:] if adjacency == "add-remove" else second
+        private.set_params(random_state=seed)
+        lost.append(losses(private, first, second, monkeypatch)["laplace"])
     assert 0.9 < max(lost) <= 1 + 1e-9
 
 
