@@ -204,12 +204,12 @@ def _plain_counts(train, low, high, epsilon, seed):
 
 
 def _mixtures(train, low, high, epsilon, seed):
-    """A mixture for each class: a row is in one of them."""
+    """A mixture for each class, of which a row is in one; numbers of rows are taken as public."""
     X, y = train
     drawn = [
         DPMoG(6, epsilon=epsilon, delta=_DELTA, bounds=(low, high), random_state=seed)
         .fit(X[y == label])
-        .sample(int((y == label).sum()))
+        .sample(int((y == label).sum()), random_state=seed)
         for label in (0, 1)
     ]
     return np.concatenate(drawn), np.repeat([0, 1], [len(part) for part in drawn])
