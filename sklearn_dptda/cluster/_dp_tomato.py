@@ -26,11 +26,16 @@ from sklearn_dptda.rows._methods import by_rows, fit_predict
 from sklearn_dptda.rows._rows import Rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
-# Cells per axis by default, by dimension, and cells in all beyond these dimensions.
-_BINS, _DEFAULT_CELLS = {1: 128, 2: 32, 3: 24, 4: 8}, 1 << 12
-# The same in bounds that were found privately, which are 1.2 to 1.7 times as wide as the rows,
-# where rows are so many scales of noise at least; and the part of the budget for their number.
-_BINS_FOUND, _ROWS_FOR_MORE, _COUNT_SHARE = {1: 192, 2: 48}, 1000, 0.02
+# Cells per axis by default, by dimension: coarse, as a rule, and fine. Beyond, cells in all.
+_BINS = {1: (96, 128, 192), 2: (24, 32, 48), 3: (18, 24, 24)}
+_DEFAULT_CELLS = 1 << 12
+# Rows in scales of noise up to which cells are coarse; and from which they are fine in bounds that
+# were found, 1.2 to 1.7 times as wide as the rows, and for a number of clusters that is given. Part
+# of the budget for the number of rows.
+_COARSE_BELOW, _FINE_IN_FOUND, _FINE_FOR_GIVEN, _COUNT_SHARE = 700, 1000, 4000, 0.02
+# Sides of a box within this factor of one another are taken for lengths in one unit: searches for
+# bounds round them by as much.
+_ONE_UNIT = 2.0
 # Where the number of clusters is given, parts beyond it must stand out by so much more.
 _SURE_PARTS = 1.5
 # Bounds that are narrower than this part of given ones were found.
@@ -68,10 +73,12 @@ class DPToMATo(PrivateRowsEstimator):
     %(row_adjacency)s
     %(row_groups)s
     n_bins : int, default=None
-        Cells of each axis. None: 128, 32, 24 or 8 in one to four dimensions,
-        and 4,096 in all beyond; 192 or 48 in one or two dimensions where bounds
-        were found privately and there are rows enough, whose number then gets a
-        fiftieth of the budget.
+        Cells of each axis. None: 96 to 192, 24 to 48 and 18 to 24 in one to
+        three dimensions, by the number of rows, which gets a fiftieth of the
+        budget, by whether ``n_clusters`` is given, and by whether bounds were
+        found privately; and 4,096 in all beyond. They are cubes where no side
+        of the box is more than twice as long as another, and as many on each
+        axis elsewhere.
     threshold : float, default=2.0
         How many standard deviations both sides of a saddle must stand out from
         it, to be two clusters where ``n_clusters`` is None, and 1.5 times as
@@ -85,10 +92,10 @@ class DPToMATo(PrivateRowsEstimator):
 
     Attributes
     ----------
-    counts_ : ndarray of shape (n_bins,) * n_features
+    counts_ : ndarray of n_features dimensions
         The private histogram: whole numbers, some negative.
-    edges_ : list of ndarray of shape (n_bins + 1,)
-        Edges of the cells.
+    edges_ : list of ndarray
+        Edges of the cells along each axis, one more than cells.
     diagram_ : ndarray of shape (n_peaks, 2)
         Peaks at the chosen scale, in standard deviations of one count: death is
         the height of the saddle to the rest, and birth is higher by what the
@@ -98,7 +105,7 @@ class DPToMATo(PrivateRowsEstimator):
         dies at the lowest cell.
     n_clusters_ : int
         Number of clusters, without the background.
-    cell_labels_ : ndarray of shape (n_bins,) * n_features
+    cell_labels_ : ndarray of the shape of `counts_`
         Cluster of each cell, or -1.
     cluster_centers_ : ndarray of shape (`n_clusters_`, n_features)
         Centres of the highest cells.
@@ -206,19 +213,35 @@ class DPToMATo(PrivateRowsEstimator):
     def _bins(self, n_features: int) -> int:
         if self.n_bins is not None:
             return int(self.n_bins)
-        return _BINS.get(n_features, max(2, int(_DEFAULT_CELLS ** (1 / n_features))))
+        return max(_BINS.get(n_features, (2, int(_DEFAULT_CELLS ** (1 / n_features)))))
 
     def _bins_within(self, rows, budget, box):
         """Cells of each axis, finer in a box that was found, and what is left of the budget."""
+        bins, budget = self._bins_of_cube(rows, budget, box)
+        sides = box.high - box.low
+        if self.n_bins is not None or sides.max() > _ONE_UNIT * sides.min() * (1 + 1e-9):
+            return (bins,) * len(sides), budget
+        # Cells are cubes, or a thin curve is denser where it runs along their longer sides.
+        lengths = sides / np.exp(np.log(sides).mean())
+        return tuple(np.maximum(np.round(bins * lengths), 2).astype(int).tolist()), budget
+
+    def _bins_of_cube(self, rows, budget, box):
+        """Cells of each axis where all are as long, and what is left of the budget."""
         d = rows.n_features
-        low, high = self._public_bounds(d)
-        found = ~(box.high - box.low > _NARROWER * (high - low))
-        if self.n_bins is not None or d not in _BINS_FOUND or not found.any():
+        if self.n_bins is not None or d not in _BINS:
             return self._bins(d), budget
         counts, deviation = budget.noisy_counts(np.array([rows.n_rows]), 1, _COUNT_SHARE)
         # What the scale of Laplace noise is with all of the budget.
-        enough = counts[0] >= _ROWS_FOR_MORE * _COUNT_SHARE * deviation / math.sqrt(2)
-        return (_BINS_FOUND if enough else _BINS)[d], budget.rest(_COUNT_SHARE)
+        scale = _COUNT_SHARE * deviation / math.sqrt(2)
+        low, high = self._public_bounds(d)
+        found = not (box.high - box.low > _NARROWER * (high - low)).all()
+        fine_from = _FINE_IN_FOUND if found else _FINE_FOR_GIVEN
+        coarse, bins, fine = _BINS[d]
+        if counts[0] < _COARSE_BELOW * scale:
+            bins = coarse
+        elif counts[0] >= fine_from * scale and (found or self.n_clusters is not None):
+            bins = fine
+        return bins, budget.rest(_COUNT_SHARE)
 
     def _searches_within(self) -> bool:
         return True
@@ -237,14 +260,13 @@ class DPToMATo(PrivateRowsEstimator):
         return low, high, budget.rest(share)
 
     def _learn(self, rows, budget, rng, box):
-        d = rows.n_features
         bins, budget = self._bins_within(rows, budget, box)
         sensitivity = Sensitivity(
             1.0 if self.adjacency == "add-remove" else 2.0, "l1", self.adjacency
         )
         scale = budget.scale(sensitivity, 1.0)
-        counts = rows.sum(partial(_histogram, bins=bins), n_cells=bins**d)
-        noisy = counts.reshape((bins,) * d) + budget.draw(scale, (bins,) * d)
+        counts = rows.sum(partial(_histogram, bins=bins), n_cells=math.prod(bins))
+        noisy = counts.reshape(bins) + budget.draw(scale, bins)
         if rows.n_people is not None:
             # Heights are those of counts of people.
             noisy, scale = noisy / rows.mass, scale / rows.mass
@@ -264,9 +286,11 @@ class DPToMATo(PrivateRowsEstimator):
             labels[background] = -1
         self.counts_, self.scale_ = noisy, best.scale
         self.diagram_, self.cell_labels_ = best.diagram(), labels
-        edges = box.points(np.linspace(-1.0, 1.0, bins + 1)[:, None])
-        self.edges_ = list(np.broadcast_to(edges, (bins + 1, d)).T.copy())
-        self.cluster_centers_ = box.points((2 * tops + 1) / bins - 1)
+        self.edges_ = [
+            box.points(np.linspace(-1.0, 1.0, n + 1)[:, None])[:, j].copy()
+            for j, n in enumerate(bins)
+        ]
+        self.cluster_centers_ = box.points((2 * tops + 1) / np.array(bins) - 1)
 
     def _release(
         self, rows: Rows, guarantee: PrivacyGuarantee, seed: Any, public_seed: Any = None
@@ -306,19 +330,18 @@ class DPToMATo(PrivateRowsEstimator):
             -1 in the background, where ``noise`` is "auto".
         """
         X = self._rows(X)
-        last = len(self.edges_[0]) - 2
         cells = [
-            np.clip(np.searchsorted(edges, column, side="right") - 1, 0, last)
+            np.clip(np.searchsorted(edges, column, side="right") - 1, 0, len(edges) - 2)
             for edges, column in zip(self.edges_, X.T, strict=True)
         ]
         return self.cell_labels_[tuple(cells)]
 
 
-def _histogram(part: FloatArray, bins: int) -> IntArray:
+def _histogram(part: FloatArray, bins: tuple[int, ...]) -> IntArray:
     """Exact counts of the cells of the cube."""
-    cells = np.minimum((0.5 * (part + 1) * bins).astype(np.int64), bins - 1)
-    shape = (bins,) * part.shape[1]
-    return np.bincount(np.ravel_multi_index(tuple(cells.T), shape), minlength=math.prod(shape))
+    n = np.array(bins)
+    cells = np.minimum((0.5 * (part + 1) * n).astype(np.int64), n - 1)
+    return np.bincount(np.ravel_multi_index(tuple(cells.T), bins), minlength=math.prod(bins))
 
 
 def _variance(scale: float) -> float:

@@ -220,7 +220,7 @@ def count_clusters(noisy: IntArray, variance: float, threshold: float) -> int:
     Proof: doc/theory/private_peaks.md, "How many clusters".
     """
     numbers = []
-    n_bins = noisy.shape[0]
+    n_bins = round(noisy.size ** (1 / noisy.ndim))
     for width in [width for width in _BLOCK_WIDTHS if n_bins >= _MIN_BLOCKS * width] or [1]:
         heights, sizes = adaptive_heights(noisy, width, variance)
         # Windows that were chosen on the same counts are not trusted beyond a cell for each block.

@@ -93,10 +93,10 @@ def test_one_row_is_one_count(rng):
     # Every neighbour: one cell by one, two cells for a replaced row, clipped rows included.
     X = rng.uniform(-1.0, 1.0, size=(50, 3))
     X[:8] = [[a, b, c] for a in (-1, 1) for b in (-1, 1) for c in (-1, 1)]
-    whole = _histogram(X, 5)
+    whole = _histogram(X, (5, 4, 6))
     assert whole.sum() == 50
     for i in range(50):
-        moved = whole - _histogram(np.delete(X, i, axis=0), 5)
+        moved = whole - _histogram(np.delete(X, i, axis=0), (5, 4, 6))
         assert np.abs(moved).sum() == 1 and moved.min() >= 0
 
 
@@ -141,7 +141,7 @@ def test_neighbours_of_cells(shape):
 def test_predictions_are_those_of_cells():
     X, _ = make_moons(5000, noise=0.07, random_state=0)
     private = DPToMATo(2, 2.0, ([-1.5, -1], [2.5, 1.5]), random_state=0).fit(X)
-    assert private.cell_labels_.shape == (32, 32) == private.counts_.shape
+    assert private.cell_labels_.shape == (61, 38) == private.counts_.shape
     centres = [(edges[:-1] + edges[1:]) / 2 for edges in private.edges_]
     nodes = np.stack(np.meshgrid(*centres, indexing="ij"), axis=-1).reshape(-1, 2)
     assert np.array_equal(private.predict(nodes), private.cell_labels_.ravel())
@@ -339,17 +339,48 @@ def test_a_given_number_is_no_worse_than_none():
 
 
 @pytest.mark.parametrize(
-    ("wide", "n", "n_bins"), [(1, 4000, 32), (8, 4000, 48), (None, 4000, 48), (8, 600, 32)]
+    ("wide", "n", "n_clusters", "n_bins"),
+    [
+        (1, 8000, None, 32),
+        (1, 8000, 2, 48),
+        (1, 2500, 2, 32),
+        (8, 2500, None, 48),
+        (None, 2500, None, 48),
+        (8, 400, None, 24),
+        (1, 400, 2, 24),
+    ],
 )
-def test_cells_are_finer_in_bounds_that_were_found(wide, n, n_bins, rng):
+def test_cells_follow_from_rows_and_found_bounds(wide, n, n_clusters, n_bins, rng):
     # Bounds that were found are wider than the rows, which must not have fewer cells for that,
     # where noise leaves them that.
     X = np.concatenate([rng.normal(0, 0.3, (n // 2, 2)), rng.uniform(-1, 1, (n // 2, 2))])
     bounds = None if wide is None else (-wide, wide)
-    private = DPToMATo(epsilon=1.0, bounds=bounds, random_state=0).fit(X.clip(-1, 1))
-    assert private.counts_.shape == (n_bins, n_bins)
-    given = DPToMATo(epsilon=1.0, bounds=bounds, n_bins=20, random_state=0).fit(X.clip(-1, 1))
+    private = DPToMATo(n_clusters, 1.0, bounds, random_state=0).fit(X.clip(-1, 1))
+    assert private.counts_.size == pytest.approx(n_bins**2, rel=0.05)
+    given = DPToMATo(n_clusters, 1.0, bounds, n_bins=20, random_state=0).fit(X.clip(-1, 1))
     assert given.counts_.shape == (20, 20)
+
+
+@pytest.mark.parametrize(("longer", "shape"), [(1.0, (32, 32)), (2.0, (45, 23)), (2.1, (32, 32))])
+def test_cells_are_cubes_where_sides_may_have_one_unit(longer, shape):
+    private = DPToMATo(epsilon=1.0, bounds=([0, 0], [longer, 1]), random_state=0)
+    # Nothing narrower is found where rows sit on both ends.
+    X = np.tile([[0.0, 0.0], [longer, 1.0]], (2000, 1))
+    assert private.fit(X).counts_.shape == shape
+    assert [len(edges) - 1 for edges in private.edges_] == list(shape)
+    assert private.predict(X[:2]).tolist() == [
+        private.cell_labels_[0, 0],
+        private.cell_labels_[-1, -1],
+    ]
+
+
+def test_a_thin_curve_is_one_cluster_in_a_long_box():
+    # Cells twice as long as high count a curve twice where it runs along them: rings had two
+    # peaks each.
+    X, y = make_rings(10_000, radii=(1, 1, 1), n_features=3, noise=0.05, random_state=0)
+    ends = [-2.5, -1.25, -1.25], [2.5, 1.25, 1.25]
+    found = [DPToMATo(None, 2.0, ends, random_state=s).fit(X) for s in range(3)]
+    assert [adjusted_rand_score(y, private.predict(X)) > 0.98 for private in found] == [True] * 3
 
 
 def test_the_number_of_rows_that_chooses_cells_is_paid_for(rng, monkeypatch):
