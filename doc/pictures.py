@@ -306,6 +306,7 @@ PICTURES = {
     "networks": networks,
     "unknown_bounds": unknown_bounds,
     "command_line": command_line_picture,
+    "landmarks": of_example("landmarks"),
     "story": of_example("story"),
     "how_much_data": of_example("how_much_data"),
 }

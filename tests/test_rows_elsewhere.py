@@ -17,6 +17,7 @@ from sklearn_dptda.cluster import (
     DPToMATo,
     DPTree,
     MorseMerging,
+    PrivateLandmarks,
 )
 from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.metric_privacy import PrivateMeasure
@@ -46,6 +47,7 @@ PRIVATE = [
     DPTree(2, 9.0, max_depth=2),
     MorseMerging(DPMoG(2, 9.0, **QUICK)),
     PrivateBounds(9.0),
+    PrivateLandmarks(5, 9.0),
     PrivateMean(9.0),
     PrivateMeasure(9.0, depth=3),
     PrivatePCA(1, 9.0),

@@ -7,6 +7,7 @@ import pytest
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from sklearn_dptda.cluster import PrivateLandmarks
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.utils.discovery import all_estimators
 
@@ -14,7 +15,9 @@ TESTS = Path(__file__).parent
 
 
 # The others stand with the tests of their rooms.
-@parametrize_with_checks([PrivateBounds(), PrivateBounds(1.0, shape="box")])
+@parametrize_with_checks(
+    [PrivateBounds(), PrivateBounds(1.0, shape="box"), PrivateLandmarks(n_landmarks=5)]
+)
 def test_scikit_learn(estimator, check):
     check(estimator)
 

@@ -117,7 +117,7 @@ def test_nothing_was_forgotten():
     assert len(FUNCTIONS) >= FEWEST
     for name in (
         "filtration._grid_filtration.BaseGridFiltration.fit",
-        "filtration._grid_filtration.GridFiltration.shape",
+        "filtration._filtration.GridFiltration.shape",
         "graph._noisy.NoisyAdjacency.of",
         "persistence._private_persistence.PrivatePersistence.__init__",
         "privacy.neighbours.row_neighbours",

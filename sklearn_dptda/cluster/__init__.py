@@ -12,6 +12,7 @@ from sklearn_dptda.cluster._dp_tomato import DPToMATo
 from sklearn_dptda.cluster._dp_tree import DPTree
 from sklearn_dptda.cluster._merge_tree import MergeTree, morse_linkage
 from sklearn_dptda.cluster._morse_merging import MorseMerging
+from sklearn_dptda.cluster._private_landmarks import PrivateLandmarks
 from sklearn_dptda.cluster._tomato import ToMATo
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "DPTree",
     "MergeTree",
     "MorseMerging",
+    "PrivateLandmarks",
     "ToMATo",
     "morse_linkage",
 ]

@@ -305,13 +305,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         return MixtureDensity(*mixture_parameters(self))
 
     def _given_mixture(self, random_state=None):
-        """scikit-learn's mixture of these parameters."""
-        density = self._mixture()
-        mixture = GaussianMixture(density.n_components, random_state=random_state)
-        mixture.weights_, mixture.means_ = density.weights, density.means
-        mixture.covariances_ = density.covariances
-        mixture.precisions_cholesky_ = np.swapaxes(density.factors, 1, 2)
-        return mixture
+        return given_mixture(self._mixture(), random_state)
 
     @by_rows
     @fill_doc
@@ -384,3 +378,14 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         rows, _ = self._given_mixture(rng).sample(n_samples)
         # scikit-learn's come component by component.
         return self._columns.of_numbers(rng.permutation(rows), self._box.low, self._box.high)
+
+
+def given_mixture(
+    density: MixtureDensity, random_state: LegacyRandomStateLike = None
+) -> GaussianMixture:
+    """scikit-learn's mixture of given parameters."""
+    mixture = GaussianMixture(density.n_components, random_state=random_state)
+    mixture.weights_, mixture.means_ = density.weights, density.means
+    mixture.covariances_ = density.covariances
+    mixture.precisions_cholesky_ = np.swapaxes(density.factors, 1, 2)
+    return mixture

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.features._sorted_lifetimes import SortedLifetimes
-from sklearn_dptda.filtration import GridFiltration
+from sklearn_dptda.filtration._filtration import Filtration
 from sklearn_dptda.privacy._estimator import learns
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin, quoted
 from sklearn_dptda.utils._clouds import check_collection
@@ -312,7 +312,7 @@ def _checked(diagram: ArrayLike, name: str) -> FloatArray:
 
 def _is_diagram(sample: Any) -> bool:
     """Whether a sample is one diagram rather than a list of diagrams."""
-    if isinstance(sample, GridFiltration):
+    if isinstance(sample, Filtration):
         raise ValueError("X holds filtrations: put PrivatePersistence before DiagramFeatures.")
     refuse_dask(sample)
     if isinstance(sample, np.ndarray) and sample.dtype != object:

@@ -1,43 +1,58 @@
-"""The distance-to-measure of point clouds: its sensitivity, a plain function, and on public grids.
+"""The distance-to-measure of point clouds: a plain function, on public grids, and on landmarks.
 
 Proof: doc/theory/sensitivity.md, "Distance-to-measure".
 Proof: doc/theory/private_cap.md, "All caps at once".
+Proof: doc/theory/landmarks.md, "Values of simplices".
 """
 
-import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from itertools import compress
 from numbers import Real
-from typing import Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial import KDTree
+from sklearn.base import BaseEstimator
 
-from sklearn_dptda._typing import Bounds, FloatArray, IntArray
+from sklearn_dptda._typing import Bounds, FloatArray
+from sklearn_dptda.cluster import PrivateLandmarks
+from sklearn_dptda.filtration._complex import ComplexFiltration, LandmarkComplex
+from sklearn_dptda.filtration._estimator import Cloud, n_features_of, n_records
+from sklearn_dptda.filtration._filtration import Capped, Filtration
 from sklearn_dptda.filtration._grid_filtration import BaseGridFiltration, ValuesAhead
+from sklearn_dptda.filtration._landmarks import find_landmarks
 from sklearn_dptda.filtration._lattice import LatticeHistogram
+from sklearn_dptda.filtration._nearest_sums import (
+    FixedPointPower,
+    lattice_sums,
+    nearest_in_blocks,
+    rounding_of_places,
+    scattered_sums,
+    tiled_sums,
+    tree_is_cheaper,
+    weighted_sums,
+)
+from sklearn_dptda.filtration._people import (
+    WEIGHT_BITS,
+    PeopleCloud,
+    PeopleHistogram,
+    point_weights,
+)
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy._parameters import quoted
+from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.utils._bounds import diameter
 from sklearn_dptda.utils._clouds import check_cloud
-from sklearn_dptda.utils._sklearn import Interval, StrOptions
+from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
 # Nanoseconds, measured: one element of a partitioned row of distances, one neighbour from a k-d
 # tree, one offset of the lattice, and one grid node at it.
 _ROW_ELEMENT, _TREE_NEIGHBOUR, _LATTICE_OFFSET, _LATTICE_NODE = 3.0, 100.0, 2000.0, 1.2
-# Elements of a partitioned row that take as long as one neighbour from a k-d tree, where a single
-# call asks for them; measured for d = 2, 3 and n from 10^3 to 10^5.
-_TREE_COST = 40
-# Bytes of a block of distances: beyond them it leaves the processor's cache, and gains nothing.
-_CACHE_BYTES = 16 * 2**20
-# Nodes of a tile: more make the ring wider, fewer make more tiles.
-_NODES_OF_TILE = 64
 # Smaller caps are these parts of the default one.
 _CAPS = tuple(2.0 ** (-j / 2) for j in range(1, 7))
-# Relative rounding of distances, which may move a point across the edge of a ring.
-_DISTANCE_ROUNDING = 1e-9
+# Parts of the longest distance below which a cap is refused.
+_LEAST_CAP = 1e-9
 
 
 def neighbour_count(m: float, n: int) -> int:
@@ -139,48 +154,24 @@ def distance_to_measure(
     if not p >= 1:
         raise ValueError(f"p must be at least 1; got {quoted(p)}.")
     k = neighbour_count(m, len(X))
-    tree = KDTree(X) if _tree_is_cheaper(len(X), k) else None
-    bytes_per_query = 8 * (2 * len(X) if tree is None else 4 * k)
-    rows = max(1, int(min(memory * 2**20, _CACHE_BYTES) // bytes_per_query))
     values = np.empty(len(query))
-    for start in range(0, len(query), rows):
-        part = slice(start, start + rows)
-        squared = _nearest_squared(X, tree, query[part], k)
+    for part, squared in nearest_in_blocks(X, query, k, memory):
         values[part] = np.mean(squared ** (p / 2), axis=1) ** (1 / p)
     return values
 
 
-def _tree_is_cheaper(n: int, k: int) -> bool:
-    """Whether a query of a k-d tree beats the partition of all distances."""
-    return _TREE_COST * k < n
-
-
-def _nearest_squared(
-    points: FloatArray, tree: KDTree | None, queries: FloatArray, k: int
-) -> FloatArray:
-    """Squared distances of each query from its ``k`` nearest points, in no particular order."""
-    if tree is not None:
-        distances, _ = tree.query(queries, k)
-        return distances.reshape(len(queries), k) ** 2
-    squared = np.zeros((len(queries), len(points)))
-    work = np.empty_like(squared)
-    for axis in range(points.shape[1]):
-        np.subtract(queries[:, axis, None], points[:, axis], out=work)
-        np.multiply(work, work, out=work)
-        squared += work
-    if k < len(points):
-        squared.partition(k - 1, axis=1)
-    return squared[:, :k]
-
-
 class DTMFiltration(BaseGridFiltration):
-    r"""Distance to the empirical measure of each cloud, on a public grid.
+    r"""Distance to the empirical measure of each cloud, on a public grid or on landmarks.
 
-    The ``p``-mean of the distances from a grid node to its
+    The ``p``-mean of the distances from a place to its
     ``k = ceil(m n)`` nearest points. Its sublevel sets are a robust version
     of unions of balls: a point more or less hardly matters, which is what
     makes the persistence diagrams cheap to release under differential
     privacy.
+
+    A grid has up to four coordinates. With ``landmarks`` there can be any
+    number of them: the function is computed at places of all simplices that
+    the landmarks span.
 
     Parameters
     ----------
@@ -200,11 +191,13 @@ class DTMFiltration(BaseGridFiltration):
     max_distance : float or "private", default="private"
         Public cap: longer distances count as this one. The sensitivity is
         proportional to it. None: half the longest side of the box, which cuts
-        hardly a feature but components in opposite corners; ``inf`` does not
-        cap. ``"private"``: as None, and the same function under six smaller
+        hardly a feature but components in opposite corners, or half the
+        largest distance of two landmarks; ``inf`` does not cap within the box,
+        and caps at that distance. ``"private"``: as None, and the same function under six smaller
         caps, down to an eighth, travels along. :class:`PrivatePersistence`
-        draws the cap together with the diagrams, at no additional loss, where
-        enough points make that worthwhile.
+        draws the cap together with the diagrams, at no additional loss, and
+        :class:`PersistenceProfile` for a part of its loss, where enough points
+        make that worthwhile.
     method : {"auto", "exact", "lattice"}, default="auto"
         ``"exact"`` uses the points. ``"lattice"`` moves each point to the
         nearest node of a public lattice first and works with counts: the cost
@@ -217,6 +210,15 @@ class DTMFiltration(BaseGridFiltration):
         Lattice steps per grid step. None: 4, 2, 1, 1 in dimensions 1 to 4, and
         with ``groups`` as many that the lattice moves values by less than one
         person can, if that takes half a minute at most.
+    landmarks : array-like of shape (n_landmarks, d), LandmarkComplex, PrivateLandmarks or \
+            fitted private estimator, default=None
+        Public points near which the clouds are, in place of a grid; other
+        parameters of grids stay at their defaults. A
+        :class:`~sklearn_dptda.cluster.PrivateLandmarks` is fitted to the
+        clouds of ``fit``, which pays for it; a private estimator that was
+        fitted before, in a :class:`~sklearn.frozen.FrozenEstimator`, gives its
+        ``cluster_centers_``, or rows of its ``sample``. Private diagrams add
+        the guarantee of either to theirs.
     groups : str or bool, default=None
         Who a person is. The name of the column of ids, where each cloud is a
         data frame, or True where each cloud is a list of arrays, one for each
@@ -233,7 +235,7 @@ class DTMFiltration(BaseGridFiltration):
     bounds_ : tuple of two ndarray of shape (d,)
         The box, public or paid for.
     bounds_guarantee_ : PrivacyGuarantee or None
-        What was paid for a private box.
+        What was paid for a private box, or for private landmarks.
     clipped_share_ : float
         Private share of the points outside a private box, which it released
         with itself. Of public bounds :class:`~sklearn_dptda.PrivatePersistence`
@@ -242,6 +244,9 @@ class DTMFiltration(BaseGridFiltration):
         The public grid.
     refinement_ : int
         Lattice steps per grid step.
+    complex_ : LandmarkComplex
+        The public simplices, with ``landmarks``, in place of all the above but
+        the guarantee.
     n_features_in_ : int
         Dimension of the points.
 
@@ -258,7 +263,10 @@ class DTMFiltration(BaseGridFiltration):
     sensitivity: replacing one point of a cloud changes every value by at most
     ``max_distance / k**(1/p)`` with ``k = ceil(m * n)`` of ``n`` points. The
     sums are exact integers, so rounding does not widen it. With ``groups`` the
-    same holds of ``n`` people, and all points of one of them.
+    same holds of ``n`` people, and all points of one of them. What landmarks do
+    not cover is not seen: ``n_clipped`` of a filtration counts points farther
+    from them than their ``reach``, and
+    ``PrivatePersistence(clipped_share=True)`` releases their share.
 
     References
     ----------
@@ -274,6 +282,14 @@ class DTMFiltration(BaseGridFiltration):
     >>> filtration, = DTMFiltration(m=0.2, bounds=(-3, 3.5)).fit_transform([X])
     >>> filtration.shape, round(filtration.sensitivity, 4)
     ((101, 101), 0.0163)
+
+    In any number of columns, on private landmarks:
+
+    >>> from sklearn_dptda.cluster import PrivateLandmarks
+    >>> X = make_two_circles(1000, random_state=0) @ [[1, 1, 0, 0, 1], [0, 1, 1, 1, 0]]
+    >>> filtration, = DTMFiltration(landmarks=PrivateLandmarks(30)).fit_transform([X])
+    >>> filtration.complex.landmarks.shape, len(filtration)
+    ((30, 5), 4525)
     """
 
     _parameter_constraints = {
@@ -281,6 +297,7 @@ class DTMFiltration(BaseGridFiltration):
         "m": [Interval(Real, 0, 1, closed="right")],
         "p": [Interval(Real, 1, None, closed="left")],
         "max_distance": [Interval(Real, 0, None, closed="right"), StrOptions({"private"}), None],
+        "landmarks": ["array-like", LandmarkComplex, BaseEstimator, None],
     }
 
     def __init__(
@@ -293,6 +310,7 @@ class DTMFiltration(BaseGridFiltration):
         max_distance: float | Literal["private"] | None = "private",
         method: Literal["auto", "exact", "lattice"] = "auto",
         refinement: int | None = None,
+        landmarks: ArrayLike | LandmarkComplex | BaseEstimator | None = None,
         groups: str | bool | None = None,
         memory: float = 256.0,
         n_jobs: int | None = None,
@@ -304,12 +322,133 @@ class DTMFiltration(BaseGridFiltration):
         self.max_distance = max_distance
         self.method = method
         self.refinement = refinement
+        self.landmarks = landmarks
         self.groups = groups
         self.memory = memory
         self.n_jobs = n_jobs
 
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Iterable[ArrayLike | LatticeHistogram], y: object = None) -> Self:
+        """Fix the public grid, or the public simplices.
+
+        Parameters
+        ----------
+        X : list of array-like of shape (n_i, d), or array-like of shape (n_clouds, n, d)
+            The clouds. Only their dimension is learnt, unless ``bounds`` and
+            ``landmarks`` are None, or private. Histograms from
+            :meth:`make_histogram` may stand for clouds on a grid. With
+            ``groups``, each cloud is a data frame with a column of ids, or a
+            list of arrays, one for each person.
+        y : Ignored
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If the clouds, ``bounds``, ``resolution`` or ``landmarks`` are
+            unusable, or if the grid does not fit into ``memory``.
+        """
+        if self.landmarks is None:
+            self._forget("complex_")
+            return super().fit(X)
+        self._refuse_grid()
+        clouds = self._check(X)
+        unit = self._unit(len(clouds))
+        self.complex_, self.bounds_guarantee_, remarks = find_landmarks(
+            self.landmarks, clouds, unit
+        )
+        self.n_features_in_ = n_features_of(clouds[0])
+        self._forget("bounds_", "clipped_share_", "axes_", "refinement_")
+        if self._cap() <= _LEAST_CAP * self.complex_.diameter:
+            raise ValueError("max_distance is negligible against the distances of landmarks.")
+        for remark in remarks:
+            warn_caller(remark)
+        return self
+
+    def _forget(self, *names: str) -> None:
+        """Remove what an earlier fit to the other kind of places learnt."""
+        for name in names:
+            self.__dict__.pop(name, None)
+
+    def _refuse_grid(self) -> None:
+        """Refuse parameters of grids beside landmarks."""
+        given = {name: getattr(self, name) for name in ("bounds", "resolution", "refinement")}
+        names = [name for name, value in given.items() if value is not None]
+        names += ["method"] * (self.method != "auto")
+        if names:
+            raise ValueError(
+                f"landmarks stand for a grid: leave {', '.join(names)} at the default beside them."
+            )
+
+    def _read(self, cloud: Any, name: str, n_features: int | None) -> Cloud:
+        if self.landmarks is not None and isinstance(cloud, LatticeHistogram | PeopleHistogram):
+            raise ValueError(f"{name} is a histogram on a grid: with landmarks, pass points.")
+        return super()._read(cloud, name, n_features)
+
+    def _paid_first(self) -> PrivateBounds | PrivateLandmarks | None:
+        if isinstance(self.landmarks, PrivateLandmarks):
+            return self.landmarks
+        return super()._paid_first()
+
+    def _learns_records(self) -> bool:
+        return self.landmarks is None and super()._learns_records()
+
+    def make_histogram(self, X: Any = None) -> LatticeHistogram | PeopleHistogram:
+        """Count points on the lattice that ``method="lattice"`` works with: see the base."""
+        if self.landmarks is not None:
+            raise ValueError("landmarks have no lattice to count points on.")
+        return super().make_histogram(X)
+
+    def _one(self, cloud: Cloud, unit: str) -> Filtration:
+        on_simplices = hasattr(self, "complex_")
+        return self._on_simplices(cloud, unit) if on_simplices else super()._one(cloud, unit)
+
+    def _on_simplices(self, cloud: Cloud, unit: str) -> ComplexFiltration:
+        """Filtration of one cloud on landmarks."""
+        n = n_records(cloud)
+        power = self._power(n)
+        sums, n_beyond = self._sums_at_places(cloud, power)
+        function, *smaller = (
+            Capped(
+                np.minimum(self.complex_.highest(power.values(*own)), cap),
+                sensitivity_dtm(self.m, n, self.p, cap) + power.rounding,
+                cap,
+            )
+            for own, cap in zip(sums, power.caps, strict=True)
+        )
+        return ComplexFiltration(
+            *function,
+            n_points=n,
+            statistic=self._statistic(),
+            approximation_error=rounding_of_places(self.complex_.landmarks, power.cap),
+            bounds_guarantee=self.bounds_guarantee_,
+            n_clipped=n_beyond,
+            unit=unit,
+            smaller=tuple(smaller),
+            complex=self.complex_,
+        )
+
+    def _sums_at_places(
+        self, cloud: Cloud, power: FixedPointPower
+    ) -> tuple[list[tuple[NDArray[np.int64], FloatArray | None]], int]:
+        """Sums of the nearest points at all places, and how many records landmarks do not cover."""
+        places = self.complex_.places()
+        if not isinstance(cloud, PeopleCloud):
+            assert isinstance(cloud, np.ndarray)
+            sums = scattered_sums(cloud, places, power, self.memory)
+            return [(each, None) for each in sums], int(self.complex_.beyond(cloud).sum())
+        far = set(compress(cloud.ids, self.complex_.beyond(cloud.points)))
+        weights = point_weights(cloud.ids)
+        # Of a person with millions of points some weigh nothing.
+        points, weights = cloud.points[weights > 0], weights[weights > 0]
+        of_people = weighted_sums(points, weights, WEIGHT_BITS, places, power, self.memory)
+        return [*of_people], len(far)
+
     def _check_scale(self) -> None:
-        if self._cap() < 1e-9 * diameter(*self.bounds_):
+        if self._cap() < _LEAST_CAP * diameter(*self.bounds_):
             raise ValueError("max_distance is negligible against the bounds.")
 
     def _cap(self) -> float:
@@ -317,10 +456,17 @@ class DTMFiltration(BaseGridFiltration):
 
         Proof: doc/theory/sensitivity.md, "The upper bound and the default cap".
         """
-        low, high = self.bounds_
+        if hasattr(self, "complex_"):
+            longest = width = self.complex_.diameter
+        else:
+            low, high = self.bounds_
+            longest, width = diameter(low, high), float((high - low).max())
         if self.max_distance in (None, "private"):
-            return float((high - low).max()) / 2
-        return min(float(self.max_distance), diameter(low, high))
+            return width / 2
+        return min(float(self.max_distance), longest)
+
+    def _statistic(self) -> str:
+        return f"L{self.p:g} distance-to-measure, m={self.m:g}"
 
     def _power(self, n: int) -> "FixedPointPower":
         shares = _CAPS if self.max_distance == "private" else ()
@@ -328,7 +474,7 @@ class DTMFiltration(BaseGridFiltration):
 
     def _values_ahead(self, n: int) -> ValuesAhead:
         power, n_nodes = self._power(n), math.prod(map(len, self.axes_))
-        tree = _tree_is_cheaper(n, power.k)
+        tree = tree_is_cheaper(n, power.k)
         mebibytes, n_offsets = self._lattice_work()
         lattice_cost = n_offsets * (n_nodes * _LATTICE_NODE + _LATTICE_OFFSET)
         (sensitivity, upper), *smaller = (
@@ -339,7 +485,7 @@ class DTMFiltration(BaseGridFiltration):
             for cap in power.caps
         )
         return ValuesAhead(
-            statistic=f"L{self.p:g} distance-to-measure, m={self.m:g}",
+            statistic=self._statistic(),
             sensitivity=sensitivity,
             upper=upper,
             lattice_error=self._lattice_shift,
@@ -360,7 +506,7 @@ class DTMFiltration(BaseGridFiltration):
                 "refinement, resolution or max_distance, or raise memory."
             )
         power = self._power(histogram.n_points)
-        return [power.values(*s) for s in _lattice_sums(histogram, self.refinement_, power)]
+        return [power.values(*s) for s in lattice_sums(histogram, self.refinement_, power)]
 
     def _lattice_work(self) -> tuple[float, float]:
         """Mebibytes of the padded counts and the sorted offsets, and how many offsets there are."""
@@ -370,252 +516,3 @@ class DTMFiltration(BaseGridFiltration):
         n_offsets = float(np.prod(2 * reach + 1))
         numbers = np.prod(sides + 2 * reach) + (2 * len(sides) + 4) * n_offsets
         return 8 * float(numbers) / 2**20, n_offsets
-
-
-class FixedPointPower:
-    """``p``-th powers of capped distances as integers, so that sums are exact.
-
-    A distance ``t`` becomes ``round(2**bits * min(t / cap, 1)**p)``: a map of one record at a
-    time, with values in ``{0, ..., 2**bits}``. The sum of the ``k`` smallest is then an exact
-    integer, and replacing one record moves it by at most ``2**bits``, whatever the order of the
-    summation. Under a smaller cap, a part of this one, the integers end at its own.
-    """
-
-    def __init__(self, cap: float, p: float, k: int, shares: Sequence[float] = ()) -> None:
-        self.cap, self.p, self.k = cap, p, k
-        self.bits = min(40, 62 - int(k).bit_length())
-        self.caps = [cap, *(share * cap for share in shares)]
-        # Rounded down: no value is moved by more than its cap allows.
-        self.tops = [math.floor(math.ldexp(share**p, self.bits)) for share in (1.0, *shares)]
-        # Bound of the floating-point error of :meth:`values`, both neighbours together.
-        self.rounding = cap * 2.0**-48
-
-    def integers(self, squared: FloatArray) -> NDArray[np.int64]:
-        """Turn squared distances into integers."""
-        power = np.sqrt(squared)
-        power /= self.cap
-        np.minimum(power, 1.0, out=power)
-        if self.p != 1:
-            power **= self.p
-        power *= 2.0**self.bits
-        return np.rint(power, out=power).astype(np.int64)
-
-    def values(self, sums: NDArray[np.int64], parts: FloatArray | None = None) -> FloatArray:
-        """Turn sums of ``k`` integers, and of parts of them, into values of the distance."""
-        total = np.asarray(sums, dtype=float)
-        if parts is not None:
-            total += parts
-        mean = total / (self.k * 2.0**self.bits)
-        return self.cap * (mean if self.p == 1 else mean ** (1 / self.p))
-
-
-def tiled_sums(
-    points: FloatArray, axes: Sequence[FloatArray], power: FixedPointPower, memory: float
-) -> NDArray[np.int64]:
-    """Sum the integers of the ``power.k`` nearest points at every node of a grid, for each cap.
-
-    ``axes`` are the increasing coordinates of the nodes; the work takes at most ``memory`` MiB,
-    down to one node at a time.
-
-    The distance to the k-th nearest point differs by no more than the nodes are apart. So of a
-    tile of nodes with centre ``c`` and radius ``t``, points nearer to ``c`` than ``r_k(c) - 2 t``
-    are among the nearest of each of its nodes, and points beyond ``r_k(c) + 2 t`` of none: only
-    the ring between is looked at node by node.
-    """
-    tree = None
-    if _tree_is_cheaper(len(points), power.k):
-        # Sorting into equal halves takes longer than it saves.
-        tree = KDTree(points, balanced_tree=False, compact_nodes=False)
-    size = max(1, int(min(memory * 2**20, _CACHE_BYTES) // 8))
-    sums = np.empty((len(power.tops), *map(len, axes)), dtype=np.int64)
-    for tile in _tiles(axes):
-        sure, ring = _sure_and_ring(points, tree, power, tile)
-        places = [axis[part] for axis, part in zip(axes, tile.part, strict=True)]
-        part = (slice(None), *tile.part)
-        sums[part] = _sums(places, sure, ring, power, size).reshape(sums[part].shape)
-    return sums
-
-
-@dataclass(frozen=True)
-class _Tile:
-    """A box of neighbouring nodes.
-
-    ``part`` are its slices of the axes; ``blur`` is what the rounding of coordinates may move a
-    point by.
-    """
-
-    part: tuple[slice, ...]
-    centre: FloatArray
-    radius: float
-    blur: float
-
-
-def _tiles(axes: Sequence[FloatArray]) -> Iterator[_Tile]:
-    blur = 2.0**-49 * max(float(np.abs(axis).max()) for axis in axes)
-    side = max(1, round(_NODES_OF_TILE ** (1 / len(axes))))
-    parts = [[slice(i, i + side) for i in range(0, len(axis), side)] for axis in axes]
-    for part in itertools.product(*parts):
-        ends = np.array([axis[p][[0, -1]] for axis, p in zip(axes, part, strict=True)])
-        radius = float(np.linalg.norm(np.ptp(ends, axis=1) / 2))
-        yield _Tile(part, ends.mean(axis=1), radius, blur)
-
-
-def _sure_and_ring(
-    points: FloatArray, tree: KDTree | None, power: FixedPointPower, tile: _Tile
-) -> tuple[FloatArray, FloatArray]:
-    """Points that are among the nearest of all nodes of a tile, and those that may be of some."""
-    if tree is None:
-        distances = np.sqrt(_squared(tile.centre[:, None], points)[0])
-        kth = np.partition(distances, power.k - 1)[power.k - 1]
-    else:
-        kth = tree.query(tile.centre, [power.k])[0][0]
-    # Beyond the cap all points count alike.
-    reach = min(kth + 2 * tile.radius, power.cap + tile.radius)
-    reach = reach * (1 + _DISTANCE_ROUNDING) + tile.blur
-    if tree is None:
-        near = distances <= reach
-        points, distances = points[near], distances[near]
-    else:
-        points = points[tree.query_ball_point(tile.centre, reach)]
-        distances = np.sqrt(_squared(tile.centre[:, None], points)[0])
-    sure = distances < (kth - 2 * tile.radius) * (1 - _DISTANCE_ROUNDING) - tile.blur
-    return points[sure], points[~sure]
-
-
-def _squared(places: Iterable[FloatArray], points: FloatArray) -> FloatArray:
-    """Squared distances of the nodes of a box from points, axis by axis."""
-    squared = np.zeros((1, len(points)))
-    for axis, coordinates in enumerate(places):
-        step = (coordinates[:, None] - points[:, axis]) ** 2
-        squared = (squared[:, None] + step).reshape(len(squared) * len(step), len(points))
-    return squared
-
-
-def _sums(
-    places: Sequence[FloatArray],
-    sure: FloatArray,
-    ring: FloatArray,
-    power: FixedPointPower,
-    size: int,
-) -> NDArray[np.int64]:
-    """Sums at the nodes of one tile, in parts of ``size`` numbers, which fit into the cache."""
-    n_nodes = math.prod(map(len, places))
-    # What is neither sure nor in the ring lies beyond the cap.
-    rest = min(power.k - len(sure), len(ring))
-    beyond = (power.k - len(sure) - rest) * np.array(power.tops)
-    sums = np.repeat(beyond[:, None], n_nodes, axis=1)
-    width = max(1, size // n_nodes)
-    for start in range(0, len(sure), width):
-        sums += _capped_sums(_squared(places, sure[start : start + width]), power)
-    if rest == 0:
-        return sums
-    first, *others = places
-    step = math.prod(map(len, others))
-    rows = max(1, size // (step * len(ring)))
-    for start in range(0, len(first), rows):
-        squared = _squared([first[start : start + rows], *others], ring)
-        if rest < len(ring):
-            squared.partition(rest - 1, axis=1)
-        part = slice(start * step, start * step + len(squared))
-        sums[:, part] += _capped_sums(squared[:, :rest], power)
-    return sums
-
-
-def _capped_sums(squared: FloatArray, power: FixedPointPower) -> NDArray[np.int64]:
-    """Sums of the rows of squared distances, for each cap."""
-    integers = power.integers(squared)
-    sums = [integers.sum(axis=1)]
-    longest = integers.max(initial=0)
-    for top in power.tops[1:]:
-        # Caps beyond all distances change nothing, and the next one is smaller.
-        if top < longest:
-            np.minimum(integers, top, out=integers)
-            sums.append(integers.sum(axis=1))
-        else:
-            sums.append(sums[-1])
-    return np.array(sums)
-
-
-def _lattice_sums(
-    histogram: LatticeHistogram, refinement: int, power: FixedPointPower
-) -> list[tuple[NDArray[np.int64], FloatArray | None]]:
-    """Sum the integers of the ``power.k`` nearest points, on every ``refinement``-th lattice node.
-
-    For each cap; of people, parts of whom are near: whole integers, and the sum of what is less
-    than one.
-
-    The sum of the ``k`` smallest values is the integral over the radius of how many of the ``k``
-    neighbours are still missing. Offsets between a node and the lattice are the same for all
-    nodes, so shells of equal distance are visited once, nearest first, for the whole grid
-    together; the cost does not depend on the number of points. Under a smaller cap the integral
-    ends sooner: all caps are passed on the way.
-    """
-    shape = np.array(histogram.shape)
-    spacing = (histogram.high - histogram.low) / (shape - 1)
-    # Shells beyond the cap all count as the cap: they need not be visited.
-    reach = np.minimum(shape - 1, np.floor(power.cap / spacing).astype(int))
-    offsets, levels = _shells(reach, spacing, power)
-    bits = histogram.weight_bits
-    # Half as many bytes to move, where they hold the number of points.
-    narrow = np.int32 if histogram.n_points << bits < 2**31 else np.int64
-    padded = np.pad(histogram.counts.astype(narrow), [(r, r) for r in reach])
-    reached: IntArray = np.zeros([len(range(0, size, refinement)) for size in shape], dtype=narrow)
-    sums = _Missing(reached.shape, bits)
-    distinct, starts = np.unique(levels, return_index=True)
-    previous, caps, capped = 0, list(power.tops), []
-    for level, (begin, end) in zip(
-        distinct, itertools.pairwise([*starts, len(levels)]), strict=True
-    ):
-        missing = np.maximum((power.k << bits) - reached, 0).astype(np.int64)
-        if not missing.any():
-            break
-        while caps[-1] <= level:
-            capped.append(sums.total(missing, caps.pop() - previous))
-        sums.add(missing, level - previous)
-        previous = level
-        for corner in offsets[begin:end] + reach:
-            ends = corner + shape
-            reached += padded[tuple(map(slice, corner, ends, itertools.repeat(refinement)))]
-    missing = np.maximum((power.k << bits) - reached, 0).astype(np.int64)
-    capped += [sums.total(missing, cap - previous) for cap in reversed(caps)]
-    return capped[::-1]
-
-
-class _Missing:
-    """Sum of missing neighbours times distances: exact, in two numbers where people have parts.
-
-    One of 64 bits could not hold both 40 bits of distances and 22 bits of parts of many people.
-    Proof: doc/theory/people.md, "Integer weights".
-    """
-
-    def __init__(self, shape: tuple[int, ...], bits: int) -> None:
-        self.bits = bits
-        self.whole = np.zeros(shape, dtype=np.int64)
-        self.parts = np.zeros(shape, dtype=np.int64) if bits else None
-
-    def add(self, missing: NDArray[np.int64], distance: int) -> None:
-        if self.parts is not None:
-            self.parts += (missing & ((1 << self.bits) - 1)) * distance
-            missing = missing >> self.bits
-        self.whole += missing * distance
-
-    def total(
-        self, missing: NDArray[np.int64], distance: int
-    ) -> tuple[NDArray[np.int64], FloatArray | None]:
-        """What the sum would be if this were added."""
-        if self.parts is None:
-            return self.whole + missing * distance, None
-        parts = self.parts + (missing & ((1 << self.bits) - 1)) * distance
-        whole = self.whole + (missing >> self.bits) * distance
-        return whole, np.ldexp(parts.astype(float), -self.bits)
-
-
-def _shells(
-    reach: IntArray, spacing: FloatArray, power: FixedPointPower
-) -> tuple[IntArray, NDArray[np.int64]]:
-    """Offsets within the cap and their integer distances, nearest first."""
-    offsets = np.indices(tuple(2 * reach + 1)).reshape(len(reach), -1).T - reach
-    levels = power.integers(((offsets * spacing) ** 2).sum(axis=1))
-    inside = levels < 2**power.bits
-    order = np.argsort(levels[inside], kind="stable")
-    return offsets[inside][order], levels[inside][order]

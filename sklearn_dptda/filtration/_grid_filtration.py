@@ -1,21 +1,23 @@
-"""Functions on a regular grid of public nodes, and the base of the estimators that compute them.
+"""The base of the estimators that compute functions on a regular grid of public nodes.
 
 Proof: doc/theory/people.md, "Clouds of people".
 """
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from numbers import Integral, Real
-from typing import Any, Literal, NamedTuple, Self, TypeAlias
+from numbers import Integral
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import Bounds, FloatArray
+from sklearn_dptda.filtration._estimator import BaseFiltration, Cloud, n_features_of, n_records
+from sklearn_dptda.filtration._filtration import Capped, Filtration, GridFiltration
 from sklearn_dptda.filtration._lattice import LatticeHistogram
 from sklearn_dptda.filtration._people import (
     PeopleCloud,
@@ -24,20 +26,13 @@ from sklearn_dptda.filtration._people import (
     is_cloud_of_people,
 )
 from sklearn_dptda.preprocessing import PrivateBounds
-from sklearn_dptda.privacy import NoiseWarning, PrivacyGuarantee
-from sklearn_dptda.privacy._parameters import QuotedParametersMixin, quoted
+from sklearn_dptda.privacy import PrivacyGuarantee
+from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._warnings import warn_caller
+from sklearn_dptda.rows._estimator import PrivateRowsEstimator
 from sklearn_dptda.utils._bounds import bounds_from_data, check_bounds
-from sklearn_dptda.utils._clouds import check_cloud, check_collection, first_places
 from sklearn_dptda.utils._frames import parts_elsewhere, without_quotes
-from sklearn_dptda.utils._sklearn import (
-    Interval,
-    ListInputMixin,
-    ListOutputMixin,
-    StrOptions,
-    _fit_context,
-)
-from sklearn_dptda.utils._tasks import run
+from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
 # Nodes along each axis, by dimension. Odd numbers, so that the centre of the box is a node.
 _DEFAULT_RESOLUTION = {1: 1001, 2: 101, 3: 41, 4: 17}
@@ -45,123 +40,9 @@ _DEFAULT_RESOLUTION = {1: 1001, 2: 101, 3: 41, 4: 17}
 _DEFAULT_REFINEMENT = {1: 4, 2: 2, 3: 1, 4: 1}
 # Ratio of the longest to the shortest side of a box from which on the estimators warn.
 _UNEQUAL_SIDES = 10.0
-# Part of the largest value that a change of one person may reach before the estimators warn.
-_HANDFUL = 0.1
 # Nanoseconds per cloud that exact values may take where a lattice would be cheaper, but its error
 # larger than the change that one point can make.
 _NANOSECONDS_FOR_EXACT_VALUES = 30e9
-
-POINT = "one point of a cloud"
-# A cloud as it is worked with.
-_Cloud: TypeAlias = FloatArray | LatticeHistogram | PeopleCloud | PeopleHistogram
-
-
-class Capped(NamedTuple):
-    """A function whose distances are cut off sooner, and its public numbers."""
-
-    values: FloatArray
-    sensitivity: float
-    upper: float
-
-
-@dataclass(frozen=True, eq=False)
-class GridFiltration:
-    """A function of one point cloud on a public grid, with its public bounds.
-
-    The values and ``n_clipped`` are exact statistics of the cloud: they are
-    *not* private. Everything else is public.
-
-    Parameters
-    ----------
-    values : ndarray of shape (r_1, ..., r_d)
-        Filtration value of every grid node; at most ``upper``.
-    axes : tuple of ndarray
-        Coordinates of the grid along each axis, in the units of the data.
-    sensitivity : float
-        Largest change of any value when one record is replaced: one point of
-        the cloud, or all points of one person.
-    upper : float
-        Public bound of the values. Sublevel sets are whole from here on.
-    n_points : int
-        Number of records in the cloud, points or people, public under
-        replace-one adjacency.
-    statistic : str
-        What was computed.
-    approximation_error : float, default=0.0
-        Largest distance of the values from those of the untouched cloud,
-        beyond floating point: half the diagonal of a lattice cell where the
-        points were first moved to a lattice.
-    public_bounds : bool, default=True
-        False when the box was computed from the data, at no price.
-    bounds_guarantee : PrivacyGuarantee, default=None
-        What was paid for a private box; a release of diagrams adds its own.
-    n_clipped : int, default=None
-        How many records lay outside the box, or partly so, and were clipped to
-        it: *not* private. None where that is not known.
-    unit : str, default="one point of a cloud"
-        What one record is, for the guarantees of what is released.
-    smaller : tuple of (values, sensitivity, upper), default=()
-        The same function under smaller caps of its distances, the largest
-        first, among which :class:`PrivatePersistence` may draw. As exact as
-        ``values``: *not* private.
-
-    Raises
-    ------
-    ValueError
-        If values and axes disagree, or a number is not finite or not positive
-        where it has to be.
-    """
-
-    values: FloatArray = field(repr=False)
-    axes: tuple[FloatArray, ...] = field(repr=False)
-    sensitivity: float
-    upper: float
-    n_points: int
-    statistic: str
-    approximation_error: float = 0.0
-    public_bounds: bool = True
-    bounds_guarantee: PrivacyGuarantee | None = None
-    n_clipped: int | None = field(default=None, repr=False)
-    unit: str = POINT
-    smaller: tuple[Capped, ...] = field(default=(), repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "values", np.array(self.values, dtype=float))
-        object.__setattr__(self, "axes", tuple(np.array(a, dtype=float) for a in self.axes))
-        smaller = tuple(Capped(np.array(c.values, dtype=float), *c[1:]) for c in self.smaller)
-        object.__setattr__(self, "smaller", smaller)
-        if not np.isfinite(self.values).all():
-            raise ValueError("values contains NaN or infinity.")
-        if self.values.shape != tuple(len(axis) for axis in self.axes):
-            raise ValueError("values must have one entry per grid node: shape and axes disagree.")
-        for name in ("sensitivity", "upper"):
-            if not (np.isfinite(getattr(self, name)) and getattr(self, name) > 0):
-                raise ValueError(f"{name} must be a positive finite number.")
-        for array in (self.values, *self.axes, *(each.values for each in smaller)):
-            array.setflags(write=False)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Number of grid nodes along each axis."""
-        return self.values.shape
-
-    @property
-    def smaller_caps(self) -> list[tuple[float, float]]:
-        """Sensitivity and upper bound under each smaller cap: public."""
-        return [(each.sensitivity, each.upper) for each in self.smaller]
-
-    @property
-    def adjacency(self) -> Literal["replace-one"]:
-        """Neighbouring clouds differ in one replaced record."""
-        return "replace-one"
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        # Pickles of arrays do not keep that they are read-only.
-        self.__post_init__()
 
 
 @dataclass(frozen=True)
@@ -182,9 +63,7 @@ class ValuesAhead:
     smaller: tuple[tuple[float, float], ...] = ()
 
 
-class BaseGridFiltration(
-    ListInputMixin, ListOutputMixin, QuotedParametersMixin, TransformerMixin, BaseEstimator
-):
+class BaseGridFiltration(BaseFiltration):
     """Point clouds in, one :class:`GridFiltration` per cloud out.
 
     A subclass bounds its function in ``_values_ahead``, and computes it in ``_exact`` and
@@ -192,22 +71,17 @@ class BaseGridFiltration(
     """
 
     _parameter_constraints = {
+        **BaseFiltration._parameter_constraints,
         "bounds": ["array-like", PrivateBounds, None],
         "resolution": [Interval(Integral, 2, None, closed="left"), "array-like", None],
         "method": [StrOptions({"auto", "exact", "lattice"})],
         "refinement": [Interval(Integral, 1, None, closed="left"), None],
-        "groups": [str, bool, None],
-        "memory": [Interval(Real, 0, None, closed="neither")],
-        "n_jobs": [Integral, None],
     }
     # For type checkers: parameters and fitted attributes of all subclasses.
     bounds: Bounds | PrivateBounds | None
     resolution: Any
     method: str
     refinement: int | None
-    groups: str | bool | None
-    memory: float
-    n_jobs: int | None
     bounds_: tuple[FloatArray, FloatArray]
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -234,7 +108,7 @@ class BaseGridFiltration(
             grid does not fit into ``memory``.
         """
         clouds = self._check(X)
-        d = _n_features(clouds[0])
+        d = n_features_of(clouds[0])
         shape = _check_resolution(self.resolution, d, self.memory)
         low, high, guarantee, remarks = self._box(clouds, d)
         self.axes_ = tuple(map(np.linspace, low, high, shape))
@@ -245,7 +119,7 @@ class BaseGridFiltration(
         if guarantee is None:
             self._check_scale()
         if self.groups and self.refinement is None:
-            self._refine_for(max(map(_n_records, clouds)))
+            self._refine_for(max(map(n_records, clouds)))
         # Warnings come last: where they are errors, the box is there all the same.
         for remark in remarks:
             warn_caller(remark)
@@ -284,47 +158,8 @@ class BaseGridFiltration(
         if ahead.lattice_cost > _NANOSECONDS_FOR_EXACT_VALUES:
             self._refine(last)
 
-    def _check(self, X: Iterable[Any], n_features: int | None = None) -> list[_Cloud]:
-        if self.groups and self.method == "exact":
-            raise ValueError(
-                "method='exact' is not there for people: with groups, points are moved to a "
-                "lattice. Leave method at 'auto', and raise refinement for a finer one."
-            )
-        clouds: list[_Cloud] = []
-        # A frame with a column of ids is one of several clouds, a list of arrays is not.
-        for i, given in enumerate(check_collection(X)):
-            cloud = self._read(given, f"X[{i}]", n_features)
-            n_features = _n_features(cloud)
-            clouds.append(cloud)
-        return clouds
-
-    def _read(self, cloud: Any, name: str, n_features: int | None) -> _Cloud:
-        """One cloud, or a histogram that stands for one, of the records that are protected."""
-        if isinstance(cloud, LatticeHistogram | PeopleHistogram):
-            if isinstance(cloud, PeopleHistogram) != bool(self.groups):
-                raise ValueError(
-                    f"{name} is a {type(cloud).__name__}: with groups the records are people, and "
-                    "points without. Make it with make_histogram()."
-                )
-            if n_features not in (None, cloud.n_features):
-                raise ValueError(f"{name} has {cloud.n_features} features, not {n_features}.")
-            if _n_records(cloud) < 2:
-                raise ValueError(f"{name} has fewer than 2 {_records(self.groups)}.")
-            return cloud
-        if self.groups:
-            return PeopleCloud.read(cloud, self.groups, name, n_features)
-        return check_cloud(cloud, name, n_features)
-
-    def _unit(self, n_clouds: int) -> str:
-        """What one record is, for the guarantees of what is released."""
-        if not self.groups:
-            return POINT
-        which = "" if n_clouds == 1 else " in one cloud"
-        by = "" if self.groups is True else f", by {self.groups!r}"
-        return f"all points of one person{which}{by}"
-
     def _box(
-        self, clouds: list[_Cloud], n_features: int
+        self, clouds: list[Cloud], n_features: int
     ) -> tuple[FloatArray, FloatArray, PrivacyGuarantee | None, list[str]]:
         """Lower and upper bounds, the guarantee of a private box, and what to warn of.
 
@@ -355,48 +190,28 @@ class BaseGridFiltration(
 
     def _releases_ahead(self, method: str, n_features: int | None) -> list[Any]:
         """As of private estimators: a box that is not public is paid for in ``fit``."""
-        if isinstance(self.bounds, PrivateBounds):
-            return [
-                (payer, replace(guarantee, unit=self._unit(1)))
-                for payer, guarantee in self.bounds._releases_ahead(method, n_features)
-            ]
-        return []
+        first = self._paid_first()
+        if first is None:
+            return []
+        return [
+            (payer, replace(guarantee, unit=self._unit(1)))
+            for payer, guarantee in first._releases_ahead(method, n_features)
+        ]
 
-    def transform(self, X: Iterable[ArrayLike | LatticeHistogram]) -> list[GridFiltration]:
-        """Compute the filtration of each cloud.
+    def _paid_first(self) -> PrivateRowsEstimator | None:
+        """What ``fit`` pays for."""
+        return self.bounds if isinstance(self.bounds, PrivateBounds) else None
 
-        Parameters
-        ----------
-        X : list of array-like of shape (n_i, d), or array-like of shape (n_clouds, n, d)
-            As in :meth:`fit`. Points outside the bounds are clipped to them.
-
-        Returns
-        -------
-        list of GridFiltration
-            Exact statistics, *not* private. For a cloud that stands in several
-            places the same object.
-        """
-        check_is_fitted(self)
-        items = check_collection(X)
-        clouds = self._check(items, self.n_features_in_)
-        unit, firsts = self._unit(len(items)), first_places(items)
-        distinct = sorted(set(firsts))
-        # Threads suffice: sorting, distances and matrix products release the lock.
-        filtrations = run(
-            self._one, [(clouds[i], unit) for i in distinct], n_jobs=self.n_jobs, prefer="threads"
-        )
-        if self.groups and any(f.sensitivity > _HANDFUL * f.upper for f in filtrations):
-            warn_caller(
-                "one person moves the function by more than a tenth of its largest value: there "
-                "are too few people for what is released of it. Raise m, or the number of people.",
-                NoiseWarning,
+    def _check(self, X: Iterable[Any], n_features: int | None = None) -> list[Cloud]:
+        if self.groups and self.method == "exact":
+            raise ValueError(
+                "method='exact' is not there for people: with groups, points are moved to a "
+                "lattice. Leave method at 'auto', and raise refinement for a finer one."
             )
-        # One cloud, one filtration: a release can see that it would be one of the same records.
-        of_cloud = dict(zip(distinct, filtrations, strict=True))
-        return [of_cloud[i] for i in firsts]
+        return super()._check(X, n_features)
 
-    def _one(self, cloud: _Cloud, unit: str) -> GridFiltration:
-        n = _n_records(cloud)
+    def _one(self, cloud: Cloud, unit: str) -> Filtration:
+        n = n_records(cloud)
         ahead, on_lattice = self._choose(n)
         histogram = self._histogram_of(cloud, on_lattice)
         if histogram is not None:
@@ -428,7 +243,7 @@ class BaseGridFiltration(
             smaller=tuple(smaller),
         )
 
-    def _histogram_of(self, cloud: _Cloud, on_lattice: bool) -> LatticeHistogram | None:
+    def _histogram_of(self, cloud: Cloud, on_lattice: bool) -> LatticeHistogram | None:
         """Weighted counts on the lattice, where values are to be computed from them."""
         lattice = LatticeHistogram(self.bounds_, self._lattice_shape)
         if isinstance(cloud, PeopleCloud):
@@ -500,24 +315,6 @@ class BaseGridFiltration(
         raise NotImplementedError
 
 
-def _n_records(cloud: _Cloud) -> int:
-    """Number of points, or of people."""
-    if isinstance(cloud, LatticeHistogram):
-        return cloud.n_points
-    return len(cloud) if isinstance(cloud, np.ndarray) else cloud.n_people
-
-
-def _n_features(cloud: _Cloud) -> int:
-    """Dimension of the points."""
-    if isinstance(cloud, LatticeHistogram | PeopleHistogram):
-        return cloud.n_features
-    return (cloud.points if isinstance(cloud, PeopleCloud) else cloud).shape[1]
-
-
-def _records(groups: str | bool | None) -> str:
-    return "people" if groups else "points"
-
-
 def _counted(bounds: Bounds, shape: tuple[int, ...], part: ArrayLike) -> LatticeHistogram:
     """Histogram of a part of a cloud, computed where that part is."""
     return LatticeHistogram(bounds, shape).update(part)
@@ -540,7 +337,9 @@ def _check_resolution(given: Any, n_dims: int, memory: float) -> tuple[int, ...]
     if n_dims > most:
         # The number of nodes may be beyond all floats.
         raise ValueError(
-            f"A grid in {n_dims} dimensions is not supported: at most {most}. Bring {projection}"
+            f"A grid in {n_dims} dimensions is not supported: at most {most}. Give landmarks to "
+            "DTMFiltration, such as PrivateLandmarks(epsilon=0.5), which take any number of "
+            f"columns, or bring {projection}"
         )
     resolution = np.asarray(_DEFAULT_RESOLUTION[n_dims] if given is None else given)
     if resolution.ndim == 0:

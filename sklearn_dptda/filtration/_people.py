@@ -165,10 +165,7 @@ class PeopleHistogram:
         np.add.at(totals, whole.codes, whole.counts)
         if totals.max(initial=0) >= _MOST_POINTS:
             raise ValueError(f"one person has more than 2**{62 - WEIGHT_BITS} points.")
-        n = totals[whole.codes]
-        # Points of a person up to each node, and with it.
-        upto = np.cumsum(whole.counts) - (np.cumsum(totals) - totals)[whole.codes]
-        weights = (upto << WEIGHT_BITS) // n - ((upto - whole.counts) << WEIGHT_BITS) // n
+        weights = _weights(whole.codes, whole.counts, totals)
         histogram = LatticeHistogram((self.lattice.low, self.lattice.high), self.lattice.shape)
         np.add.at(histogram.counts.reshape(-1), whole.nodes, weights)
         histogram.weight_bits, histogram.n_clipped = WEIGHT_BITS, self.n_clipped
@@ -198,6 +195,26 @@ class PeopleHistogram:
 
     def __repr__(self) -> str:
         return f"PeopleHistogram(shape={self.lattice.shape}, n_people={self.n_people})"
+
+
+def point_weights(ids: list[Any]) -> IntArray:
+    """Integer weights of points, of which each person has 2**22, as :class:`PeopleHistogram` has.
+
+    They follow from how many points a person has, and in which order.
+    """
+    people, codes = codes_of(ids)
+    totals = np.bincount(codes, minlength=len(people)).astype(np.int64)
+    order, weights = np.argsort(codes, kind="stable"), np.empty(len(codes), dtype=np.int64)
+    weights[order] = _weights(codes[order], np.ones(len(codes), dtype=np.int64), totals)
+    return weights
+
+
+def _weights(codes: IntArray, counts: IntArray, totals: IntArray) -> IntArray:
+    """Parts of the weight of a person, of counts in order of people who have so many in all."""
+    n = totals[codes]
+    # Points of a person up to each count, and with it.
+    upto = np.cumsum(counts) - (np.cumsum(totals) - totals)[codes]
+    return (upto << WEIGHT_BITS) // n - ((upto - counts) << WEIGHT_BITS) // n
 
 
 def _joined(pieces: list[_Pairs]) -> _Pairs:

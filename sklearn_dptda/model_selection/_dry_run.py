@@ -27,7 +27,8 @@ from sklearn.model_selection._search_successive_halving import HalvingGridSearch
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from sklearn_dptda._docs import fill_doc
-from sklearn_dptda.filtration._grid_filtration import POINT, BaseGridFiltration
+from sklearn_dptda.filtration._estimator import BaseFiltration
+from sklearn_dptda.filtration._filtration import POINT
 from sklearn_dptda.model_selection._planned_releases import (
     PlannedLoss,
     PlannedRelease,
@@ -221,7 +222,7 @@ class _PublicShape(NamedTuple):
 
     def after(self, step):
         """What is known of the output of a step."""
-        if not isinstance(step, BaseGridFiltration):
+        if not isinstance(step, BaseFiltration):
             return _PublicShape(self.n_samples, unit=self.unit)
         return _PublicShape(self.n_samples, unit=step._unit(self.n_samples or 1))
 

@@ -9,7 +9,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_dptda.preprocessing import PrivateBounds
+from sklearn_dptda.filtration._estimator import BaseFiltration
 from sklearn_dptda.privacy import PrivacyGuarantee, PrivacyLeakWarning
 from sklearn_dptda.privacy._estimator import learners_in
 from sklearn_dptda.privacy._warnings import warn_caller
@@ -107,9 +107,10 @@ def _promised(step):
     if hasattr(step, "accountant") and hasattr(step, "_releases_ahead"):
         check_is_fitted(step, "privacy_guarantee_")
         return step._promises_apart()
-    # A box is paid for where it is found, and promised by what is released in it.
-    boxed = isinstance(step.get_params(deep=False).get("bounds"), PrivateBounds)
-    if any(hasattr(part, "_releasing_method") for part in step.get_params().values()) and not boxed:
+    if isinstance(step, BaseFiltration):
+        # What is paid for a box or for landmarks is promised by what is released there.
+        return []
+    if any(hasattr(part, "_releasing_method") for part in step.get_params().values()):
         raise ValueError(
             f"{type(step).__name__} may have made many releases: its accountant knows their loss."
         )

@@ -16,7 +16,8 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, clone
 
-from sklearn_dptda.filtration import GridFiltration, LatticeHistogram
+from sklearn_dptda.filtration import LatticeHistogram
+from sklearn_dptda.filtration._filtration import Filtration
 from sklearn_dptda.privacy import PrivateEstimatorMixin, ReleaseKey
 from sklearn_dptda.privacy._release import release
 from sklearn_dptda.privacy._release_key import under
@@ -140,7 +141,7 @@ def _in_memory(X):
             _check_items(X.ravel())
         return X
     graph = hasattr(X, "adjacency") and hasattr(X, "nodes")
-    if not (graph or issparse(X) or isinstance(X, GridFiltration | LatticeHistogram)):
+    if not (graph or issparse(X) or isinstance(X, Filtration | LatticeHistogram)):
         raise ValueError(_ELSEWHERE_MESSAGE)
     return X.copy() if issparse(X) else X
 

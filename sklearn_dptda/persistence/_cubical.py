@@ -8,6 +8,7 @@ from numbers import Integral, Real
 from typing import Any, Self, TypeAlias
 
 import numpy as np
+from gudhi import SimplexTree
 from gudhi.sklearn.cubical_persistence import CubicalPersistence as GudhiCubicalPersistence
 from joblib import parallel_config
 from numpy.typing import ArrayLike
@@ -16,6 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.filtration import GridFiltration
+from sklearn_dptda.filtration._complex import LandmarkComplex
+from sklearn_dptda.filtration._filtration import Filtration
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin, quoted
 from sklearn_dptda.utils._clouds import check_collection
 from sklearn_dptda.utils._frames import refuse_lossy
@@ -29,15 +32,21 @@ Diagrams: TypeAlias = list[FloatArray] | list[list[FloatArray]]
 
 
 def sublevel_diagrams(
-    values: FloatArray, dimensions: Iterable[int], upper: float
+    values: FloatArray,
+    dimensions: Iterable[int],
+    upper: float,
+    complex: LandmarkComplex | None = None,
 ) -> list[FloatArray]:
-    """Exact persistence diagrams of a function on the nodes of a grid, by birth, then death.
+    """Exact persistence diagrams of a function, by birth, then death.
 
-    ``upper`` is the death of the essential component, and the cap of all values. Homology of
-    dimensions from that of the grid on is empty.
+    It lives on the nodes of a grid, or on the simplices of a complex. ``upper`` is the death of all
+    that never dies, and the cap of all values. Homology of dimensions from that of the grid on is
+    empty.
     """
     values = np.minimum(values, upper)
-    if values.ndim == 2 and min(values.shape) > 2:
+    if complex is not None:
+        diagrams = _simplex_diagrams(values, list(dimensions), upper, complex)
+    elif values.ndim == 2 and min(values.shape) > 2:
         planar = _planar_diagrams(values)
         diagrams = [planar[q] if q < 2 else np.empty((0, 2)) for q in dimensions]
     else:
@@ -56,6 +65,26 @@ def _planar_diagrams(values: FloatArray) -> list[FloatArray]:
     components, loops = _gudhi_diagrams(cells, [0, 1])
     holes = -np.asarray(components)[:, ::-1]
     return [-np.asarray(loops)[:, ::-1], holes[np.isfinite(holes).all(axis=1)]]
+
+
+def _simplex_diagrams(
+    values: FloatArray, dimensions: list[int], upper: float, complex: LandmarkComplex
+) -> list[FloatArray]:
+    """Diagrams of a function on simplices."""
+    tree = simplex_tree(values, upper, complex)
+    tree.compute_persistence()
+    return [tree.persistence_intervals_in_dimension(q) for q in dimensions]
+
+
+def simplex_tree(values: FloatArray, upper: float, complex: LandmarkComplex) -> SimplexTree:
+    """Simplices with their values; what is not there below the cap is left out."""
+    tree, start = SimplexTree(), 0
+    for simplices in complex.simplices:
+        own = values[start : start + len(simplices)]
+        start += len(simplices)
+        there = own < upper
+        tree.insert_batch(np.ascontiguousarray(simplices[there].T), own[there])
+    return tree
 
 
 def _gudhi_diagrams(values: FloatArray, dimensions: list[int], **options: str) -> list[FloatArray]:
@@ -88,15 +117,17 @@ def check_dimensions(homology_dimensions: int | Sequence[int]) -> tuple[tuple[in
 
 
 def read_function(
-    item: GridFiltration | ArrayLike, name: str, upper: float | None
-) -> tuple[FloatArray, float]:
+    item: Filtration | ArrayLike, name: str, upper: float | None
+) -> tuple[FloatArray, float, LandmarkComplex | None]:
     """Values of a filtration or of a bare array, and their bound, infinity if there is none.
+
+    The last is where they are, but for grids.
 
     ``upper`` is a bound that the caller states; it applies on top of the filtration's own.
     """
     stated = np.inf if upper is None else float(upper)
-    if isinstance(item, GridFiltration):
-        return item.values, min(stated, item.upper)
+    if isinstance(item, Filtration):
+        return item.values, min(stated, item.upper), getattr(item, "complex", None)
     refuse_lossy(item, name)
     try:
         values = np.asarray(item, dtype=float)
@@ -106,7 +137,7 @@ def read_function(
         raise ValueError(f"{name} is empty or no array.")
     if not np.isfinite(values).all():
         raise ValueError(f"{name} contains NaN or infinity.")
-    return values, stated
+    return values, stated, None
 
 
 class CubicalPersistence(
@@ -206,11 +237,14 @@ class CubicalPersistence(
             filtration. Exact, *not* private.
         """
         check_is_fitted(self)
-        functions = [(values, self.homology_dimensions_, upper) for values, upper in self._read(X)]
+        functions = [
+            (values, self.homology_dimensions_, upper, complex)
+            for values, upper, complex in self._read(X)
+        ]
         diagrams = run(sublevel_diagrams, functions, n_jobs=self.n_jobs, prefer="threads")
         return [each[0] for each in diagrams] if self.single_ else diagrams
 
-    def _read(self, X: Functions) -> list[tuple[FloatArray, float]]:
+    def _read(self, X: Functions) -> list[tuple[FloatArray, float, LandmarkComplex | None]]:
         items = enumerate(check_collection(X))
         return [read_function(item, f"X[{i}]", self.upper) for i, item in items]
 

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_dptda._typing import FloatArray
-from sklearn_dptda.persistence._cubical import sublevel_diagrams
 from sklearn_dptda.persistence._lifetimes import LifetimeLattice, lifetimes_of, make_lattice
 from sklearn_dptda.persistence._private_cap import gates_of_caps
 from sklearn_dptda.persistence._private_grid_persistence import GridFunction
@@ -100,11 +99,7 @@ def scores_of(
     numbers: Mapping[int, int], function: GridFunction, choice: Choice
 ) -> list[NDArray[Any]]:
     """Scores of all combinations of counts at each threshold; one record moves them by a unit."""
-    values = [function.values, *(each.values for each in function.smaller)]
-    diagrams = [
-        sublevel_diagrams(np.maximum(each, 0.0), list(numbers), upper)
-        for each, (_, upper) in zip(values, function.caps, strict=True)
-    ]
+    diagrams = function.diagrams(numbers, len(function.caps))
     gates = gates_of_caps(function.caps, diagrams, list(numbers))
     return [
         _scores(diagrams[t.place], numbers, t, choice.most, gates[t.place]) for t in choice.tried

@@ -103,7 +103,7 @@ def lifetimes_of(
 class PrivateLifetimes(PrivateGridPersistence):
     """Releases numbers about the longest persistences, one row for each function.
 
-    Subclasses say in ``_lattice`` how large the noise is, in ``_task`` what is drawn, in ``_error``
+    Subclasses say in ``_scale`` how large the noise is, in ``_task`` what is drawn, in ``_error``
     how far it is off, and in ``_least_seen`` how long a feature has to be to be seen.
     """
 
@@ -112,15 +112,14 @@ class PrivateLifetimes(PrivateGridPersistence):
         "confidence": [Interval(Real, 0, 1, closed="neither")],
     }
 
-    def _lattice(self, sensitivity: float, upper: float) -> tuple[LifetimeLattice, float]:
-        """Lattice of one function, and rate of its noise per step, for a finite ``epsilon``."""
+    def _scale(self, function: GridFunction) -> tuple[Any, ...]:
+        """What a draw needs of the public numbers of a function."""
         raise NotImplementedError
 
     def _task(self) -> tuple[Any, ...]:
         """Function that draws one row, and its first arguments, the same for all functions.
 
-        The others are the function, what :meth:`_scale` says of it, and a seed. Without a lattice
-        the row is exact.
+        The others are the function, what :meth:`_scale` says of it, and a seed.
         """
         raise NotImplementedError
 
@@ -131,12 +130,6 @@ class PrivateLifetimes(PrivateGridPersistence):
     def _least_seen(self, functions: list[GridFunction]) -> FloatArray:
         """For each function the persistence from which on a feature is sure to be seen."""
         raise NotImplementedError
-
-    def _scale(self, function: GridFunction) -> tuple[Any, ...]:
-        """What a draw needs of the public numbers of a function."""
-        if math.isinf(self.epsilon):
-            return None, 0.0
-        return self._lattice(function.sensitivity, function.upper)
 
     def _errors(self, functions: list[GridFunction]) -> FloatArray:
         return np.array([self._error(function) for function in functions])
@@ -160,9 +153,9 @@ class PrivateLifetimes(PrivateGridPersistence):
         rows: ArrayLike,
         name: str,
         X: Functions | None,
-        at_fit: FloatArray,
+        known: FloatArray,
     ) -> tuple[NDArray[Any], FloatArray]:
-        """Check rows of a release, and find their errors: those of ``fit``, or of ``X``."""
+        """Check rows of a release, and find their errors: those that are known, or of ``X``."""
         check_is_fitted(self)
         self._check_promise()
         refuse_dask(rows, name)
@@ -170,11 +163,12 @@ class PrivateLifetimes(PrivateGridPersistence):
         width = len(self.get_feature_names_out())
         if checked.shape[1] != width:
             raise ValueError(f"{name} must have {width} columns; got {checked.shape[1]}.")
-        errors = at_fit if X is None else self._errors(self._read(check_collection(X)))
+        errors = known if X is None else self._errors(self._read(check_collection(X)))
         if len(errors) != len(checked):
             raise ValueError(
                 f"{name} has {len(checked)} rows, and there are {len(errors)} filtrations"
-                f"{' in fit' if X is None else ''}: pass as X those that were released."
+                f"{' in the last fit or transform' if X is None else ''}: pass as X those that "
+                "were released."
             )
         return checked, errors
 

@@ -1,12 +1,13 @@
 """Profiles: how long the longest features live, under differential privacy.
 
 Proof: doc/theory/private_profiles.md, "The profile".
+Proof: doc/theory/private_cap.md, "A cap by itself".
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,9 +21,10 @@ from sklearn_dptda.persistence._cubical import Functions
 from sklearn_dptda.persistence._lifetimes import (
     LifetimeLattice,
     PrivateLifetimes,
-    longest_lifetimes,
+    lifetimes_of,
     make_lattice,
 )
+from sklearn_dptda.persistence._private_cap import ChoiceOfCap
 from sklearn_dptda.persistence._private_grid_persistence import GridFunction, pure_guarantee
 from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, PrivacyGuarantee
 from sklearn_dptda.privacy._lattice_noise import lattice_noise
@@ -32,14 +34,24 @@ from sklearn_dptda.utils._sklearn import Interval
 _ROUNDED_STEPS = 2
 
 
+class _Drawn(NamedTuple):
+    """How persistences are drawn under one cap: its public numbers, noise, and half width."""
+
+    sensitivity: float
+    upper: float
+    lattice: LifetimeLattice | None
+    rate: float
+    half_width: float
+
+
 @fill_doc
 class PersistenceProfile(PrivateLifetimes):
     """Persistences of the longest features of each dimension, under differential privacy.
 
     Answers "how long do the longest features live?" with numbers and
-    confidence intervals, for a third to a half of the epsilon that a diagram of
-    the same dimensions needs to be as accurate. When features are born it does
-    not say.
+    confidence intervals, for two fifths to two thirds of the epsilon that a
+    diagram of the same dimensions needs to be as accurate. When features are
+    born it does not say.
 
     Parameters
     ----------
@@ -60,8 +72,14 @@ class PersistenceProfile(PrivateLifetimes):
     ----------
     half_widths_ : ndarray of shape (n_clouds,)
         For each filtration of ``fit``: with probability ``confidence`` no
-        persistence of a release is further than this from the exact one. A
-        function of public numbers.
+        persistence of a release is further than this from the exact one, under
+        the cap that is drawn. A function of public numbers.
+    cap_ : ndarray of shape (n_clouds,)
+        Of the last :meth:`transform`: the cap under which persistences were
+        measured, itself part of the release; see ``max_distance`` of
+        :class:`DTMFiltration`.
+    release_half_widths_ : ndarray of shape (n_clouds,)
+        Likewise, ``half_widths_`` under these caps.
     privacy_guarantee_ : PrivacyGuarantee
         What one call of :meth:`transform` promises for each cloud.
     homology_dimensions_ : tuple of int
@@ -87,7 +105,10 @@ class PersistenceProfile(PrivateLifetimes):
     %(privacy_of_functions)s
 
     Replacing one record moves all persistences together by at most twice the
-    sensitivity of the filtration. The noise is an integer vector whose
+    sensitivity of the filtration. Where a filtration has smaller caps, and
+    noise leaves something to be seen, a fifth of ``epsilon`` goes to the choice
+    of one: under a smaller cap the sensitivity is smaller, and features longer
+    than it are cut short. The noise is an integer vector whose
     probability falls with the largest of its entries; sorting it in by
     isotonic regression and clipping it to the public range costs nothing, and
     brings no number further from the exact one. With ``d`` numbers the mean
@@ -161,20 +182,23 @@ class PersistenceProfile(PrivateLifetimes):
 
         %(refused_functions)s
         """
-        return self._draw(X)
+        rows = self._draw(X)
+        self.cap_, self.release_half_widths_ = rows[:, -2:].T
+        return rows[:, :-2]
 
     def confidence_intervals(self, profile: ArrayLike, X: Functions | None = None) -> FloatArray:
         """Intervals that hold all exact persistences of a cloud with probability ``confidence``.
 
-        Post-processing: nothing is paid.
+        Those under the cap that was drawn. Post-processing: nothing is paid.
 
         Parameters
         ----------
         profile : array-like of shape (n_clouds, n_dimensions * n_longest)
             Private profiles, as :meth:`transform` released them.
         X : list of GridFiltration or of array-like, default=None
-            The filtrations of the rows, of which only public numbers are read.
-            None: those that :meth:`fit` had.
+            The filtrations of the rows, of which only public numbers are read:
+            intervals are as long as under the largest of their caps. None:
+            those of the last :meth:`transform`, or of :meth:`fit` before it.
 
         Returns
         -------
@@ -186,7 +210,9 @@ class PersistenceProfile(PrivateLifetimes):
         ValueError
             If the numbers of rows and of filtrations differ, or columns are missing.
         """
-        rows, widths = self._rows_of_release(profile, "profile", X, self.half_widths_)
+        check_is_fitted(self)
+        latest = getattr(self, "release_half_widths_", self.half_widths_)
+        rows, widths = self._rows_of_release(profile, "profile", X, latest)
         widths = widths[:, None]
         return np.stack([np.maximum(rows - widths, 0.0), rows + widths], axis=-1)
 
@@ -214,18 +240,27 @@ class PersistenceProfile(PrivateLifetimes):
     def _task(self) -> tuple[Any, ...]:
         return _release, dict.fromkeys(self.homology_dimensions_, int(self.n_longest))
 
-    def _lattice(self, sensitivity: float, upper: float) -> tuple[LifetimeLattice, float]:
+    def _scale(self, function: GridFunction) -> tuple[ChoiceOfCap | None, list[_Drawn]]:
+        choice = ChoiceOfCap.of(float(self.epsilon), function.caps)
+        epsilon = float(self.epsilon) if choice is None else choice.rest
+        caps = function.caps if choice is not None else function.caps[:1]
+        return choice, [self._under(cap, epsilon, function.approximation_error) for cap in caps]
+
+    def _under(self, cap: tuple[float, float], epsilon: float, moved: float) -> _Drawn:
+        """How persistences are drawn under one cap."""
+        # Both ends of a persistence are off.
+        off = 2 * moved
+        if math.isinf(epsilon):
+            return _Drawn(*cap, None, 0.0, off)
         # Noise of many steps: radii of a few would be rejected over and over.
-        lattice = make_lattice(sensitivity, upper, float(self.epsilon) * self._size())
-        return lattice, float(self.epsilon) / lattice.sensitivity
+        lattice = make_lattice(*cap, epsilon * self._size())
+        rate = epsilon / lattice.sensitivity
+        width = half_width(lattice, rate, self._size(), self.confidence)
+        return _Drawn(*cap, lattice, rate, off + width)
 
     def _error(self, function: GridFunction) -> float:
-        # Both ends of a persistence are off.
-        off = 2 * function.approximation_error
-        if math.isinf(self.epsilon):
-            return off
-        lattice, rate = self._lattice(function.sensitivity, function.upper)
-        return off + half_width(lattice, rate, self._size(), self.confidence)
+        _, caps = self._scale(function)
+        return max(each.half_width for each in caps)
 
     def _least_seen(self, functions: list[GridFunction]) -> FloatArray:
         # Longer ones have intervals without zero.
@@ -234,13 +269,16 @@ class PersistenceProfile(PrivateLifetimes):
     def _set_errors(self, functions: list[GridFunction]) -> None:
         self._warn_of_noise(functions, "profiles")
         self.half_widths_ = self._errors(functions)
+        # Those of another fit are of other filtrations.
+        self.__dict__.pop("release_half_widths_", None)
 
     def _guarantee(self, public_bounds: bool) -> PrivacyGuarantee:
         names = ", ".join(self._names())
         return pure_guarantee(
             self,
-            "K-norm mechanism of the maximum norm",
-            f"the {self.n_longest} longest persistences per cloud and dimension ({names})",
+            "permute-and-flip mechanism for a cap, and K-norm mechanism of the maximum norm",
+            f"the {self.n_longest} longest persistences per cloud and dimension ({names}), and "
+            "the cap under which they are measured",
             public_bounds,
         )
 
@@ -248,27 +286,32 @@ class PersistenceProfile(PrivateLifetimes):
 def _release(
     numbers: Mapping[int, int],
     function: GridFunction,
-    lattice: LifetimeLattice | None,
-    rate: float,
+    choice: ChoiceOfCap | None,
+    drawn: Sequence[_Drawn],
     seed: Any,
 ) -> FloatArray:
-    """Profile of one filtration; exact without a lattice.
+    """Profile of one filtration, its cap, and its half width; exact without a lattice.
 
-    The border between private and public is the call of ``noisy_profile``.
+    The border between private and public is where it draws a cap, and calls ``noisy_profile``.
     """
-    exact = longest_lifetimes(function.values, function.upper, numbers, lattice)
-    if lattice is None:
-        return np.concatenate(exact)
-    profile = noisy_profile(exact, rate, seed)
-    return in_order(lattice.levels.decode(profile), function.upper).ravel()
+    source, diagrams = NoiseSource(seed), function.diagrams(numbers, len(drawn))
+    place = 0
+    if choice is not None:
+        place = choice.draw(function.caps, diagrams, list(numbers), source)
+    under = drawn[place]
+    exact = lifetimes_of(diagrams[place], numbers, under.lattice)
+    if under.lattice is None:
+        profile = np.concatenate(exact)
+    else:
+        noisy = under.lattice.levels.decode(noisy_profile(exact, under.rate, source))
+        profile = in_order(noisy, under.upper).ravel()
+    return np.r_[profile, under.upper, under.half_width]
 
 
-def noisy_profile(lifetimes: Sequence[NDArray[Any]], rate: float, seed: Any) -> IntArray:
+def noisy_profile(lifetimes: Sequence[NDArray[Any]], rate: float, source: NoiseSource) -> IntArray:
     """Add integer vectors of probabilities ``~ exp(-rate * max |z|)`` to one row per dimension."""
     steps = np.array(lifetimes)
-    return steps + lattice_noise(NoiseSource(seed), rate, (1, steps.size), "linf").reshape(
-        steps.shape
-    )
+    return steps + lattice_noise(source, rate, (1, steps.size), "linf").reshape(steps.shape)
 
 
 def in_order(profile: FloatArray, upper: float) -> FloatArray:

@@ -30,7 +30,7 @@ from sklearn_dptda.persistence._found_threshold import (
 from sklearn_dptda.persistence._lifetimes import (
     LifetimeLattice,
     PrivateLifetimes,
-    longest_lifetimes,
+    lifetimes_of,
     make_lattice,
 )
 from sklearn_dptda.persistence._private_grid_persistence import GridFunction, pure_guarantee
@@ -325,11 +325,13 @@ class PrivateBettiNumbers(PrivateLifetimes):
 
     def _scale(self, function: GridFunction) -> tuple[Any, ...]:
         if self.threshold is not None:
-            return super()._scale(function)
+            exact = math.isinf(self.epsilon)
+            return (None, 0.0) if exact else self._lattice(function.sensitivity, function.upper)
         choice = self._choice(function)
         return choice, [self._margin(function, choice, t) for t in choice.tried]
 
     def _lattice(self, sensitivity: float, upper: float) -> tuple[LifetimeLattice, float]:
+        """Lattice of one function, and rate of a choice per step, for a finite ``epsilon``."""
         lattice = make_lattice(sensitivity, upper)
         # Scores move either way: a choice costs twice the rate times what they move by.
         return lattice, float(self.epsilon) / (2 * lattice.sensitivity)
@@ -400,7 +402,8 @@ def _release(
 
     The border between private and public is the call of ``choose_jointly``.
     """
-    lifetimes = longest_lifetimes(function.values, function.upper, numbers, lattice)
+    (diagrams,) = function.diagrams(numbers)
+    lifetimes = lifetimes_of(diagrams, numbers, lattice)
     if lattice is None:
         pairs = zip(lifetimes, thresholds, strict=True)
         return [int((each > threshold).sum()) for each, threshold in pairs]

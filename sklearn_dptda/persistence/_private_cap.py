@@ -1,4 +1,4 @@
-"""A cap of distances that is drawn together with the diagrams: one draw, one payment.
+"""A cap of distances that is drawn: together with the diagrams, for one payment, or by itself.
 
 Under a smaller cap a function has a smaller sensitivity, and smaller diagrams, so that noise moves
 them less. How much a cap hides is one more term of what the exponential mechanism maximises.
@@ -31,12 +31,18 @@ from sklearn_dptda.persistence._mechanisms import (
     balls_of,
     without_essential,
 )
-from sklearn_dptda.privacy import NoiseSource
+from sklearn_dptda.privacy import NoiseSource, private_choice
+from sklearn_dptda.privacy._fixed_point import ROUND_UP
 from sklearn_dptda.utils._distances import bottleneck_distance
 
 # Loss over the whole range from which on smaller caps are drawn from: below it, none of them is
 # worth what it hides. Each next cap weighs exp(a) of the one before, where a grows with the loss.
 _LEAST_LOSS, _LOSS_PER_PRIOR, _MOST_PRIOR = LOSS_OF_FEATURES, 150.0, 4.0
+# Part of the budget for a cap by itself. What each next cap may hide beyond the one before grows
+# with the loss over the whole range.
+_CHOICE_SHARE, _LOSS_PER_BONUS, _MOST_BONUS = 0.2, 1000.0, 2.0
+# What one record moves costs of caps by, at most: costs are whole parts of it.
+_UNIT = 2**12
 # Weights of caps are whole numbers of this part of the first one's.
 _WEIGHT_BITS = 20
 # Part of the range that is more than the rounding of any distance of two points in it.
@@ -60,6 +66,54 @@ def prior_of_caps(
         return [1]
     rate = min(loss / _LOSS_PER_PRIOR, _MOST_PRIOR)
     return [round(math.ldexp(math.exp(rate * j), _WEIGHT_BITS)) for j in range(len(caps))]
+
+
+class ChoiceOfCap(NamedTuple):
+    """Budgets of a cap by itself and of what is released under it, and what each next cap is worth.
+
+    Proof: doc/theory/private_cap.md, "A cap by itself".
+    """
+
+    choice: float
+    rest: float
+    bonus: int
+
+    @classmethod
+    def of(cls, epsilon: float, caps: Sequence[Public]) -> ChoiceOfCap | None:
+        """By public numbers alone; None where there is one cap, or none is worth what it hides."""
+        sensitivity, upper = caps[0]
+        loss = epsilon * upper / sensitivity
+        if math.isinf(epsilon) or len(caps) == 1 or loss < _LEAST_LOSS:
+            return None
+        choice = _CHOICE_SHARE * epsilon
+        worth = 2 * min(loss / _LOSS_PER_BONUS, _MOST_BONUS) / choice
+        return cls(choice, (1 - _CHOICE_SHARE) * epsilon / ROUND_UP, math.floor(_UNIT * worth))
+
+    @property
+    def rate(self) -> float:
+        """Rate of the choice: costs move by a unit either way."""
+        return self.choice / (2 * _UNIT)
+
+    def costs(
+        self,
+        caps: Sequence[Public],
+        diagrams: Sequence[Sequence[FloatArray]],
+        dimensions: Sequence[int],
+    ) -> list[int]:
+        """Cost of each cap, of which ``diagrams`` are the exact ones."""
+        gates = gates_of_caps(caps, diagrams, dimensions)
+        return [math.floor(_UNIT * gate) - self.bonus * j for j, gate in enumerate(gates)]
+
+    def draw(
+        self,
+        caps: Sequence[Public],
+        diagrams: Sequence[Sequence[FloatArray]],
+        dimensions: Sequence[int],
+        source: NoiseSource,
+    ) -> int:
+        """Draw the place of a cap."""
+        costs = self.costs(caps, diagrams, dimensions)
+        return private_choice(costs, self.rate, source, bounded_range=False)
 
 
 def grids_of_caps(grid: DiagramGrid, caps: Sequence[Public]) -> list[DiagramGrid]:

@@ -1,7 +1,7 @@
 """What private releases of functions on grids share: their input, their promise, and who paid."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, NamedTuple, Self
@@ -14,9 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray
-from sklearn_dptda.filtration import GridFiltration
-from sklearn_dptda.filtration._grid_filtration import POINT, Capped
-from sklearn_dptda.persistence._cubical import Functions, check_dimensions, read_function
+from sklearn_dptda.filtration._complex import LandmarkComplex
+from sklearn_dptda.filtration._filtration import POINT, Capped, Filtration
+from sklearn_dptda.persistence._cubical import (
+    Functions,
+    check_dimensions,
+    read_function,
+    sublevel_diagrams,
+)
 from sklearn_dptda.privacy import (
     PrivacyAccountant,
     PrivacyGuarantee,
@@ -39,11 +44,26 @@ class GridFunction(NamedTuple):
     approximation_error: float
     # The same function under smaller caps.
     smaller: tuple[Capped, ...] = ()
+    # The public simplices that it lives on, where these are not a grid.
+    complex: LandmarkComplex | None = None
 
     @property
     def caps(self) -> list[tuple[float, float]]:
         """Sensitivities and upper bounds, under the default cap and the smaller ones."""
         return [(self.sensitivity, self.upper), *(each[1:] for each in self.smaller)]
+
+    @property
+    def n_dimensions(self) -> int:
+        """Homology dimensions from this one on are empty."""
+        return self.values.ndim if self.complex is None else self.complex.dimension
+
+    def diagrams(self, dimensions: Iterable[int], n_caps: int = 1) -> list[list[FloatArray]]:
+        """Exact diagrams under the first caps, by cap and dimension; values below zero are zero."""
+        values = [self.values, *(each.values for each in self.smaller)]
+        return [
+            sublevel_diagrams(np.maximum(each, 0.0), dimensions, upper, self.complex)
+            for each, (_, upper) in list(zip(values, self.caps, strict=True))[:n_caps]
+        ]
 
 
 class PrivateGridPersistence(
@@ -119,10 +139,10 @@ class PrivateGridPersistence(
         """Read filtrations and bare arrays, and refuse what can never be released."""
         functions = []
         for i, item in enumerate(X):
-            values, upper = read_function(item, f"X[{i}]", self.upper)
+            values, upper, complex = read_function(item, f"X[{i}]", self.upper)
             sensitivity, error = self.sensitivity, 0.0
             smaller: tuple[Capped, ...] = ()
-            if isinstance(item, GridFiltration):
+            if isinstance(item, Filtration):
                 if self.sensitivity is not None:
                     raise ValueError(
                         "sensitivity must stay None for filtrations that carry their own."
@@ -136,11 +156,11 @@ class PrivateGridPersistence(
                     "Pass filtrations from DTMFiltration, or state sensitivity and upper "
                     "yourself, from public knowledge."
                 )
-            functions.append(GridFunction(values, sensitivity, upper, error, smaller))
+            functions.append(GridFunction(values, sensitivity, upper, error, smaller, complex))
         # Dimensions that functions of so few coordinates never have are refused, but for components
         # and loops.
         highest = max(self.homology_dimensions_)
-        if highest >= max(2, *(function.values.ndim for function in functions)):
+        if highest >= max(2, *(function.n_dimensions for function in functions)):
             raise ValueError(
                 f"homology_dimensions={quoted(self.homology_dimensions)}: functions of so few "
                 f"coordinates have no H{highest}."
@@ -154,7 +174,7 @@ class PrivateGridPersistence(
         X = check_collection(X)
         functions = self._read(X)
         if math.isfinite(self.epsilon):
-            refuse_repeated([x.values if isinstance(x, GridFiltration) else x for x in X])
+            refuse_repeated([x.values if isinstance(x, Filtration) else x for x in X])
         if self.privacy_guarantee_.public_parameters and not _have_public_bounds(X):
             raise ValueError(
                 "X has filtrations whose bounds were computed from the data, which those in fit "

@@ -14,13 +14,8 @@ from sklearn.utils import Tags
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, RandomStateLike
-from sklearn_dptda.filtration._grid_filtration import POINT
-from sklearn_dptda.persistence._cubical import (
-    CubicalPersistence,
-    Diagrams,
-    Functions,
-    sublevel_diagrams,
-)
+from sklearn_dptda.filtration._filtration import POINT
+from sklearn_dptda.persistence._cubical import CubicalPersistence, Diagrams, Functions
 from sklearn_dptda.persistence._error_statement import errors_of_fit, errors_of_release
 from sklearn_dptda.persistence._mechanisms import (
     BASE_MEASURES,
@@ -362,8 +357,7 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
             releases = [[diagram] for diagram in releases]
         total = 0.0
         for function, private in zip(self._read(X), releases, strict=True):
-            values = np.maximum(function.values, 0.0)
-            exact = sublevel_diagrams(values, self.homology_dimensions_, function.upper)
+            (exact,) = function.diagrams(self.homology_dimensions_)
             total += sum(map(bottleneck_distance, exact, private))
         return -total / len(releases)
 
@@ -386,11 +380,7 @@ def _release(
     The border between private and public is where it calls ``release`` or ``release_with_cap``.
     """
     caps = function.caps[: len(prior_of_caps(mechanism, function.caps))]
-    values = [function.values, *(each.values for each in function.smaller)]
-    exact = [
-        sublevel_diagrams(np.maximum(each, 0.0), dimensions, upper)
-        for each, (_, upper) in zip(values, caps, strict=False)
-    ]
+    exact = function.diagrams(dimensions, len(caps))
     if mechanism is None:
         return function.upper, exact[0]
     if isinstance(mechanism, ExactMechanism) and len(caps) > 1:

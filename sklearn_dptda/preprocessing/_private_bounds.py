@@ -4,7 +4,6 @@ Proof: doc/theory/private_bounds.md, "Composition".
 """
 
 import math
-import uuid
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Self
@@ -14,7 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
 from sklearn_dptda._docs import fill_doc
-from sklearn_dptda._typing import Adjacency, Bounds, Chunks, FloatArray, RandomStateLike
+from sklearn_dptda._typing import Adjacency, Bounds, Chunks, RandomStateLike
 from sklearn_dptda.privacy import (
     NoiseSource,
     PrivacyAccountant,
@@ -28,7 +27,6 @@ from sklearn_dptda.rows._estimator import ROW_PARAMETERS, PrivateRowsEstimator, 
 from sklearn_dptda.rows._intervals import CUBE, private_cubes
 from sklearn_dptda.rows._rows import Rows, count_beyond
 from sklearn_dptda.utils._bounds import Extremes, check_bounds
-from sklearn_dptda.utils._clouds import check_cloud, first_places
 from sklearn_dptda.utils._frames import parts_elsewhere
 from sklearn_dptda.utils._sklearn import StrOptions
 
@@ -161,28 +159,6 @@ class PrivateBounds(PrivateRowsEstimator):
             warn_caller(remark)
         return self
 
-    def _fit_clouds(
-        self, given: Any, ids: list[list[Any]] | None = None, unit: str = "one point of a cloud"
-    ) -> list[str]:
-        """Release a box around the points of clouds; what to warn of is returned.
-
-        With the ``ids`` of each cloud, all points of a person in it weigh one together.
-        """
-        self._check_parameters()
-        clouds: list[FloatArray] = []
-        # A cloud that stands in several places is one: its points would count several times.
-        firsts = sorted(set(first_places(given)))
-        for i in firsts:
-            d = clouds[0].shape[1] if clouds else None
-            clouds.append(check_cloud(given[i], f"X[{i}]", d, min_points=1))
-        self.n_features_in_ = clouds[0].shape[1]
-        self._public_bounds(self.n_features_in_)
-        rows = Rows.of_arrays(clouds)
-        if ids is not None:
-            people = [(i, person) for i in firsts for person in ids[i]]
-            rows = Rows.of_people(np.concatenate(clouds), None, people)
-        return self._pay_and_learn(replace(rows, unit=unit))
-
     @fill_doc
     def fit_chunks(self, chunks: Chunks) -> Self:
         """Pay, and release a box around rows that come in chunks.
@@ -261,8 +237,7 @@ class PrivateBounds(PrivateRowsEstimator):
         return ahead if known else replace(ahead, rho=None)
 
     def _guarantee_of(self, rows: Rows) -> PrivacyGuarantee:
-        guarantee = self._guarantee_of_columns(rows.unit, rows.n_features)
-        return replace(guarantee, release_id=uuid.uuid4().hex)
+        return self._guarantee_of_columns(rows.unit, rows.n_features)
 
     def _guarantee_of_columns(self, unit: str, d: int) -> PrivacyGuarantee:
         epsilon, exact = float(self.epsilon), math.isinf(self.epsilon)

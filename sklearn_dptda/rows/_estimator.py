@@ -1,6 +1,7 @@
 """The base of estimators that pay once, in ``fit``, and learn from private rows."""
 
 import math
+import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -31,6 +32,7 @@ from sklearn_dptda.rows._moments import FitBudget, GaussianBudget, LaplaceBudget
 from sklearn_dptda.rows._rows import MASS, Box, Rows, count_beyond
 from sklearn_dptda.rows._tables import as_given, check_rows, kept_rows, open_chunks
 from sklearn_dptda.utils._bounds import bounds_by_column
+from sklearn_dptda.utils._clouds import check_cloud, first_places
 from sklearn_dptda.utils._frames import Columns, parts_elsewhere
 from sklearn_dptda.utils._people import (
     check_number_of_people,
@@ -176,6 +178,30 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
             warn_caller(remark)
         return self
 
+    def _fit_clouds(
+        self, given: Any, ids: list[list[Any]] | None = None, unit: str = "one point of a cloud"
+    ) -> list[str]:
+        """Pay, and learn from the points of clouds together; what to warn of is returned.
+
+        With the ``ids`` of each cloud, all points of a person in it weigh one together.
+        """
+        self._check_parameters()
+        clouds: list[FloatArray] = []
+        # A cloud that stands in several places is one: its points would count several times.
+        firsts = sorted(set(first_places(given)))
+        for i in firsts:
+            d = clouds[0].shape[1] if clouds else None
+            clouds.append(check_cloud(given[i], f"X[{i}]", d, min_points=1))
+        d = self.n_features_in_ = clouds[0].shape[1]
+        self._check_features(d)
+        self._public_bounds(d)
+        columns = Columns.of(clouds[0], d)
+        rows = Rows.of_arrays(clouds, columns)
+        if ids is not None:
+            people = [(i, person) for i in firsts for person in ids[i]]
+            rows = Rows.of_people(np.concatenate(clouds), columns, people)
+        return self._pay_and_learn(replace(rows, unit=unit))
+
     def _check_parameters(self) -> None:
         """Refuse parameters, before a record is read."""
         self._validate_params()
@@ -244,7 +270,9 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         Returns what the caller is to be warned of, once it has the release: a warning may be an
         error.
         """
-        guarantee = self._after_steps(self._guarantee_of(rows))
+        # What is computed within bounds or at places of this release counts it once.
+        own = replace(self._guarantee_of(rows), release_id=uuid.uuid4().hex)
+        guarantee = self._after_steps(own)
         with self._paid(guarantee, self._n_seeds) as seeds:
             self._forget()
             try:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sklearn_dptda.filtration._dtm import FixedPointPower, tiled_sums
+from sklearn_dptda.filtration._nearest_sums import FixedPointPower, tiled_sums
 from tests.filtration.test_measure import grid_nodes
 
 

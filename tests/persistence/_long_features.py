@@ -30,4 +30,4 @@ def attacked(values, sensitivity, level):
 def filtration(values, sensitivity, upper=UPPER):
     """The function with a public sensitivity, as filtrations carry it."""
     axes = tuple(np.linspace(0, 1, size) for size in np.shape(values))
-    return GridFiltration(values, axes, sensitivity, upper, 100, "made up")
+    return GridFiltration(values, sensitivity, upper, 100, "made up", axes=axes)

@@ -292,8 +292,8 @@ def test_coarse_lattices_warn():
 def test_one_coarse_lattice_of_several_warns():
     # That of the other filtration is off by more, and yet by less than its sensitivity.
     values, axes = np.ones((4, 4)), (np.arange(4.0),) * 2
-    fine = GridFiltration(values, axes, 0.02, 1.0, 100, "lattice", 0.01)
-    coarse = GridFiltration(values.copy(), axes, 0.001, 1.0, 100, "lattice", 0.005)
+    fine = GridFiltration(values, 0.02, 1.0, 100, "lattice", 0.01, axes=axes)
+    coarse = GridFiltration(values.copy(), 0.001, 1.0, 100, "lattice", 0.005, axes=axes)
     PrivatePersistence(5.0).fit([fine])
     with pytest.warns(UserWarning, match=r"0\.005, which is more than the sensitivity, 0\.001"):
         PrivatePersistence(5.0).fit([fine, coarse])
@@ -400,7 +400,7 @@ def test_a_lattice_widens_the_class():
     # more than 45 of 400 beyond have a probability below 1e-6.
     sensitivity, upper, off = 0.0034, 2.75, 0.1
     values, axes = np.ones((4, 4)), (np.arange(4.0),) * 2
-    item = GridFiltration(values, axes, sensitivity, upper, 100, "lattice", off)
+    item = GridFiltration(values, sensitivity, upper, 100, "lattice", off, axes=axes)
     private = PrivatePersistence(2.0, homology_dimensions=1)
     with pytest.warns(UserWarning, match="moved to a lattice"):
         private.fit([item])

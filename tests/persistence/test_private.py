@@ -293,7 +293,7 @@ def test_constant_functions_and_functions_at_their_bound(n):
     axes = tuple(np.linspace(0, 1, 5) for _ in range(n))
     for value in (0.0, 0.5, 1.0):
         values = np.full((5,) * n, value)
-        item = GridFiltration(values, axes, 0.01, 1.0, 100, "constant")
+        item = GridFiltration(values, 0.01, 1.0, 100, "constant", axes=axes)
         components, loops = PrivatePersistence(random_state=0).fit_transform([item])[0]
         assert components.shape[1] == loops.shape[1] == 2
 

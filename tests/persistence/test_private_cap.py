@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from scipy.stats import chisquare
 from sklearn_dptda import CubicalPersistence, DTMFiltration, PrivatePersistence
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.persistence import bottleneck_distance, bottleneck_error_bound, noise_floor
-from sklearn_dptda.persistence._private_cap import CapsBall, Member, gates_of_caps
+from sklearn_dptda.persistence._private_cap import CapsBall, ChoiceOfCap, Member, gates_of_caps
 from sklearn_dptda.privacy import NoiseSource
 from tests._reach import (
     BirthBall,
@@ -172,6 +173,62 @@ def test_one_point_moves_no_gate_by_more_than_one():
             twin = max(twin, np.abs(gates[0] - gates[1]).max())
     assert 0.9 < most <= 1
     assert twin > 1
+
+
+def permute_and_flip(costs, rate):
+    """Exact probabilities: the first of a random order whose coin falls well."""
+    heads = np.exp(-rate * (np.array(costs) - min(costs)))
+    orders = np.array(list(itertools.permutations(range(len(costs)))))
+    coins = heads[orders]
+    left = np.cumprod(np.column_stack([np.ones(len(orders)), 1 - coins[:, :-1]]), axis=1)
+    return np.bincount(orders.ravel(), (left * coins).ravel()) / len(orders)
+
+
+@pytest.mark.parametrize("epsilon", [200.0, 900.0])
+def test_a_cap_by_itself_costs_its_share(epsilon):
+    # Sensitivities are a sixth of the range here, so that it takes such losses to draw a cap.
+    most = twin = 0.0
+    for pair in list(hostile_pairs(6))[::2]:
+        found = [diagrams_of(filtration_of(cloud, 6)) for cloud in pair]
+        caps = found[0][0]
+        choice = ChoiceOfCap.of(epsilon, caps)
+        assert Fraction(choice.choice) + Fraction(choice.rest) <= Fraction(epsilon)
+
+        def loss(caps, pair=found, choice=choice):
+            costs = [choice.costs(caps, diagrams, (0, 1)) for _, diagrams in pair]
+            laws = [permute_and_flip(each, choice.rate) for each in costs]
+            # Probabilities below those of floating point are none.
+            both = np.minimum(*laws) > 0
+            return np.abs(np.log(laws[0][both] / laws[1][both])).max() / choice.choice
+
+        most = max(most, loss(caps))
+        # Twin: gates in units of a quarter of the sensitivities.
+        twin = max(twin, loss([(sensitivity / 4, upper) for sensitivity, upper in caps]))
+    assert 0.4 < most <= 1
+    assert twin > 1
+
+
+def test_a_cap_by_itself_is_drawn_by_the_law_and_by_public_numbers(monkeypatch):
+    # 20,000 draws: a false-alarm rate of 1e-6.
+    *_, (cloud, _) = hostile_pairs(6)
+    caps, diagrams = diagrams_of(filtration_of(cloud, 6))
+    choice, source = ChoiceOfCap.of(28.0, caps), NoiseSource(0)
+    costs = choice.costs(caps, diagrams, (0, 1))
+    law = permute_and_flip(costs, choice.rate)
+    # The same costs each time, computed once.
+    monkeypatch.setattr(ChoiceOfCap, "costs", lambda *_: costs)
+    n, drawn = 20_000, [0] * len(caps)
+    for _ in range(n):
+        drawn[choice.draw(caps, diagrams, (0, 1), source)] += 1
+    kept = n * law > 8
+    assert kept.sum() > 4
+    expected = np.append(n * law[kept], n * law[~kept].sum() + 1e-9)
+    observed = np.append(np.array(drawn)[kept], np.array(drawn)[~kept].sum())
+    assert chisquare(observed, expected * n / expected.sum()).pvalue > 1e-6
+    # None where noise is large, where there is one cap, and where nothing is private.
+    assert ChoiceOfCap.of(1.0, caps) is None
+    assert ChoiceOfCap.of(28.0, caps[:1]) is None
+    assert ChoiceOfCap.of(math.inf, caps) is None
 
 
 def test_values_under_all_caps_are_those_of_each_cap():

@@ -3,6 +3,7 @@
 import copy
 import math
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -19,6 +20,7 @@ from sklearn_dptda import (
     PrivacyLeakWarning,
 )
 from sklearn_dptda.datasets import make_two_circles
+from sklearn_dptda.persistence import _private_cap, _private_grid_persistence
 from sklearn_dptda.persistence._persistence_profile import half_width, in_order, noisy_profile
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import NoiseSource, audit_epsilon
@@ -113,7 +115,7 @@ def test_noise_is_of_the_law(seed):
         # All at once: opening the system's noise 20,000 times takes minutes.
         draws = truth.ravel() + lattice_noise(NoiseSource(), rate, (n, 2), "linf")
     else:
-        draws = np.array([noisy_profile(truth, rate, s).ravel() for s in range(n)])
+        draws = np.array([noisy_profile(truth, rate, NoiseSource(s)).ravel() for s in range(n)])
     for factor in (1.0, 0.8, 1.25):
         points, weights = law((5, 2), factor * rate, 40)
         expected = n * weights / weights.sum()
@@ -128,9 +130,9 @@ def test_noise_is_of_the_law(seed):
 class TwiceTheRate(PersistenceProfile):
     """Takes a persistence to move by the sensitivity of the function, not by twice as much."""
 
-    def _lattice(self, sensitivity, upper):
-        lattice, rate = super()._lattice(sensitivity, upper)
-        return lattice, 2 * rate
+    def _under(self, cap, epsilon, moved):
+        under = super()._under(cap, epsilon, moved)
+        return under._replace(rate=2 * under.rate)
 
 
 def loss_of_worst_pair(kind, epsilon, sensitivity):
@@ -138,11 +140,11 @@ def loss_of_worst_pair(kind, epsilon, sensitivity):
     values = loops([0.3, 0.1])
     other = attacked(values, sensitivity, level=0.26)
     fitted = kind(epsilon, sensitivity=sensitivity, upper=1.0).fit([values])
-    lattice, rate = fitted._lattice(sensitivity, 1.0)
-    first, second = (longest_lifetimes(v, 1.0, NUMBERS, lattice) for v in (values, other))
+    under = fitted._under((sensitivity, 1.0), epsilon, 0.0)
+    first, second = (longest_lifetimes(v, 1.0, NUMBERS, under.lattice) for v in (values, other))
     apart = int(np.abs(np.array(first) - np.array(second)).max())
     # What the noise is drawn with.
-    return apart / Fraction(ROUND_UP / rate)
+    return apart / Fraction(ROUND_UP / under.rate)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0, 7.0, 1e6])
@@ -212,11 +214,16 @@ def test_intervals_of_clouds_of_several_sensitivities():
         intervals[..., 1] - profile, private.half_widths_[:, None] * [[1] * 4]
     )
     # Others than in fit: their public numbers are asked for.
-    with pytest.raises(ValueError, match="profile has 1 rows, and there are 2 filtrations in fit"):
+    with pytest.raises(
+        ValueError, match="profile has 1 rows, and there are 2 filtrations in the last"
+    ):
         private.confidence_intervals(profile[1:])
     np.testing.assert_array_equal(
         private.confidence_intervals(profile[1:], items[1:]), intervals[1:]
     )
+    # After another fit, those of its filtrations.
+    private.fit(items[1:])
+    np.testing.assert_array_equal(private.confidence_intervals(profile[1:]), intervals[1:])
     with pytest.raises(ValueError, match="profile must have 4 columns; got 3"):
         private.confidence_intervals(profile[:, :3])
 
@@ -240,26 +247,76 @@ def four_clouds(n=4000):
     ]
 
 
+@pytest.fixture
+def exact_once(monkeypatch):
+    """Exact diagrams and gates of a function are computed once, and what is drawn is drawn."""
+    diagrams, gates = {}, {}
+    find_diagrams = _private_grid_persistence.sublevel_diagrams
+    find_gates = _private_cap.gates_of_caps
+
+    def diagrams_once(values, dimensions, upper):
+        key = values.tobytes(), tuple(dimensions), upper
+        if key not in diagrams:
+            diagrams[key] = find_diagrams(values, dimensions, upper)
+        return diagrams[key]
+
+    def gates_once(caps, exact, dimensions):
+        key = tuple(map(id, exact))
+        if key not in gates:
+            gates[key] = find_gates(caps, exact, dimensions)
+        return gates[key]
+
+    monkeypatch.setattr(_private_grid_persistence, "sublevel_diagrams", diagrams_once)
+    monkeypatch.setattr(_private_cap, "gates_of_caps", gates_once)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"n_longest": 1, "homology_dimensions": 1}])
-def test_intervals_hold_at_once_as_often_as_they_say(options):
+def test_intervals_hold_at_once_as_often_as_they_say(options, exact_once):
     n_releases = 2000
     items = DTMFiltration(m=0.2, bounds=(-2.5, 3)).fit_transform(four_clouds())
-    exact = PersistenceProfile(np.inf, **options).fit_transform(items)
-    held = np.zeros(len(items), dtype=int)
+    exact_of = [
+        {
+            each.upper: PersistenceProfile(np.inf, **options).fit_transform(
+                [replace(item, values=each.values, upper=each.upper, smaller=())]
+            )[0]
+            for each in (item, *item.smaller)
+        }
+        for item in items
+    ]
+    held, caps = np.zeros(len(items), dtype=int), set()
     rng = np.random.default_rng(0)
     private = PersistenceProfile(1.0, confidence=0.9, random_state=rng, **options).fit(items)
     for _ in range(n_releases):
         intervals = private.confidence_intervals(private.transform(items))
+        exact = np.array([each[cap] for each, cap in zip(exact_of, private.cap_, strict=True)])
+        caps.update(private.cap_)
         inside = (intervals[..., 0] <= exact) & (exact <= intervals[..., 1])
         held += inside.all(axis=1)
+    assert len(caps) > 2
     # Not less often; nor much more often where nothing is clipped or put in order.
     assert (held >= binom.ppf(FALSE_ALARM / 4, n_releases, 0.9)).all()
     assert held.min() <= binom.isf(FALSE_ALARM, n_releases, 0.93)
 
 
 @pytest.mark.slow
-def test_error_of_the_longest_loop():
+def test_a_cap_of_its_own_choice_is_worth_its_share(exact_once):
+    # Errors against the persistences of the default cap, whatever the one that was drawn hides.
+    def errors(items):
+        exact = PersistenceProfile(np.inf).fit_transform(items)
+        private = PersistenceProfile(1.0, random_state=np.random.default_rng(0)).fit(items)
+        found = [np.abs(private.transform(items) - exact).max(axis=1) for _ in range(200)]
+        return np.mean(found, axis=0)
+
+    for bounds, most in (((-2.5, 3), 1.2), ((-8, 8.5), 0.6)):
+        items = DTMFiltration(m=0.2, bounds=bounds).fit_transform(four_clouds())
+        ratios = errors(items) / errors([replace(item, smaller=()) for item in items])
+        # .4 to 1.1, and .2 to .4.
+        assert ratios.max() < most
+
+
+@pytest.mark.slow
+def test_error_of_the_longest_loop(exact_once):
     (item,) = DTMFiltration(m=0.2, bounds=(-2.5, 3)).fit_transform(four_clouds()[:1])
     exact = PersistenceProfile(np.inf).fit_transform([item])
     private = PersistenceProfile(1.0, random_state=np.random.default_rng(0)).fit([item])

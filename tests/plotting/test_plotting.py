@@ -8,6 +8,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn_dptda import DTMFiltration, PrivatePersistence
 from sklearn_dptda.cluster import DPToMATo, ToMATo
 from sklearn_dptda.plotting import AuditDisplay, FiltrationDisplay, PersistenceDiagramDisplay
+from sklearn_dptda.plotting._filtration_display import longest_cycle
 from sklearn_dptda.privacy import NoiseSource, audit_epsilon
 
 
@@ -117,3 +118,21 @@ def test_audits():
     counted = AuditDisplay(audit_epsilon(laplace, [0], [1], event=np.any, **options))
     assert len(counted.plot(title="t").ax_.patches) == 2
     assert counted.ax_.get_title() == "t"
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 6])
+def test_landmarks_are_drawn_with_the_longest_loop(n_features):
+    turns = np.linspace(0, 2 * np.pi, 12, endpoint=False)
+    ring = np.zeros((12, n_features))
+    ring[:, : min(n_features, 2)] = np.column_stack([np.cos(turns), np.sin(turns)])[:, :n_features]
+    cloud = np.repeat(ring, 30, axis=0)
+    estimator = DTMFiltration(0.05, landmarks=ring[::-1] if n_features > 1 else ring[:7])
+    display = FiltrationDisplay.from_estimator(estimator, [cloud])
+    cycle = longest_cycle(display.filtration)
+    if n_features > 1:
+        # Once around the ring, in short steps of one direction.
+        steps = (np.diff([*cycle, cycle[0]]) + 6) % 12 - 6
+        assert abs(steps.sum()) == 12 == np.abs(steps).sum() and (np.abs(steps) <= 3).all()
+    drawn = sum(len(scatter.get_offsets()) for scatter in display.ax_.collections)
+    assert drawn >= len(cloud) and len(display.ax_.lines) == bool(cycle)
+    plt.close("all")

@@ -1,0 +1,154 @@
+"""Landmarks along the ridges of a private mixture.
+
+Proof: doc/theory/landmarks.md, "Private landmarks".
+"""
+
+import math
+from numbers import Integral
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from sklearn_dptda._docs import fill_doc
+from sklearn_dptda._typing import Adjacency, FloatArray, RandomStateLike, RowBounds
+from sklearn_dptda.cluster._dp_mog import DPMoG, given_mixture
+from sklearn_dptda.cluster._mixture_density import MixtureDensity, mixture_parameters
+from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.rows._moments import FitBudget
+from sklearn_dptda.rows._rows import Box, Rows
+from sklearn_dptda.utils._distances import farthest_first
+from sklearn_dptda.utils._sklearn import Interval
+
+# Rows that are drawn from a model, what part of them are the nearest of each, and how often each is
+# moved to their mean: onto the ridges of the model, out of the shell that noise fills in many
+# columns.
+N_DRAWN, _NEAREST, _N_MOVES = 4000, 0.03, 2
+
+
+@fill_doc
+class PrivateLandmarks(DPMoG):
+    """Landmarks along the ridges of a private Gaussian mixture.
+
+    Rows drawn from the mixture are moved twice to the mean of those nearest to
+    them, which takes the noise of many columns away, and of what they are then
+    those that are far from each other are the landmarks. All of it is
+    post-processing of the mixture.
+
+    Parameters
+    ----------
+    n_landmarks : int, default=40
+        Number of landmarks, at least two.
+    %(epsilon)s
+    delta : float, default=1e-6
+        Failure probability; positive, since the noise is Gaussian.
+    %(row_bounds)s
+    %(row_adjacency)s
+    %(row_groups)s
+    dimension : int, default=2
+        Dimension of the largest simplices on the landmarks, where a
+        :class:`~sklearn_dptda.DTMFiltration` takes them, from 1 to 3: diagrams
+        of dimensions below it are there.
+    %(fit_accountant_and_random_state)s
+
+    Attributes
+    ----------
+    landmarks_ : ndarray of shape (n_landmarks, n_features)
+        Private landmarks, in the units of the columns.
+    reach_ : float
+        How far rows are from the nearest landmark, at most, of 4,000 that are
+        drawn from the mixture. What is farther is not covered.
+    weights_, means_, covariances_, weights_noise_, means_noise_, within_noise_
+        The private mixture and its noise, as in
+        :class:`DPMoG`.
+    %(bounds_of_rows)s
+    %(fit_guarantee_and_columns)s
+
+    See Also
+    --------
+    sklearn_dptda.DTMFiltration : Takes one as its ``landmarks``.
+    sklearn_dptda.preprocessing.PrivateBounds : A private box for a grid.
+
+    Notes
+    -----
+    .. rubric:: Privacy
+
+    As :class:`DPMoG`, whose release it is: one fit is
+    (``epsilon``, ``delta``)-differentially private for replacing one row (a
+    point of a cloud, where a filtration fits it to clouds), or for adding or
+    removing one. What is computed of the same records at the landmarks has to
+    be paid for as well, and both losses add up.
+    %(privacy_of_groups)s
+
+    Examples
+    --------
+    >>> from sklearn_dptda.datasets import make_two_circles
+    >>> from sklearn_dptda.cluster import PrivateLandmarks
+    >>> X = make_two_circles(4000, random_state=0)
+    >>> PrivateLandmarks(30, random_state=0).fit(X).landmarks_.shape
+    (30, 2)
+    """
+
+    _parameter_constraints = {
+        **DPMoG._parameter_constraints,
+        "n_landmarks": [Interval(Integral, 2, None, closed="left")],
+        "dimension": [Interval(Integral, 1, 3, closed="both")],
+    }
+    # The mixture's other parameters.
+    n_components = None
+    covariance_type = "auto"
+    assignment = "hard"
+    method = "clipped"
+    kmeans_steps = 8
+    mixture_steps = "auto"
+
+    def __init__(
+        self,
+        n_landmarks: int = 40,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        bounds: RowBounds | None = None,
+        *,
+        bounds_share: float = 0.2,
+        adjacency: Adjacency = "replace-one",
+        groups: str | None = None,
+        rows_per_group: int | None = None,
+        unit: str = "one row",
+        dimension: int = 2,
+        accountant: PrivacyAccountant | None = None,
+        random_state: RandomStateLike = None,
+    ) -> None:
+        self.n_landmarks = n_landmarks
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.bounds_share = bounds_share
+        self.adjacency = adjacency
+        self.groups = groups
+        self.rows_per_group = rows_per_group
+        self.unit = unit
+        self.dimension = dimension
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def _learn(self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box) -> None:
+        super()._learn(rows, budget, rng, box)
+        density = MixtureDensity(*mixture_parameters(self))
+        drawn, _ = given_mixture(density, int(rng.integers(2**32))).sample(N_DRAWN)
+        self.landmarks_ = on_ridges(drawn, int(self.n_landmarks))
+        self.reach_ = float(distances_to(self.landmarks_, drawn).max())
+
+
+def on_ridges(rows: FloatArray, n_landmarks: int) -> FloatArray:
+    """Rows that are moved to where those near them are, and far from each other."""
+    nearest = math.ceil(_NEAREST * len(rows))
+    for _ in range(_N_MOVES):
+        _, places = KDTree(rows).query(rows, nearest)
+        rows = rows[places].reshape(len(rows), -1, rows.shape[1]).mean(axis=1)
+    moved = rows
+    far, _ = farthest_first(lambda i: ((moved - moved[i]) ** 2).sum(axis=1), n_landmarks)
+    return moved[far]
+
+
+def distances_to(landmarks: FloatArray, points: FloatArray) -> FloatArray:
+    """Distance of each point from the nearest landmark."""
+    return KDTree(landmarks).query(points)[0]

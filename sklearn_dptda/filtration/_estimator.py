@@ -1,0 +1,138 @@
+"""The base of the estimators that turn point clouds into functions: how clouds are read.
+
+Proof: doc/theory/people.md, "Clouds of people".
+"""
+
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from sklearn_dptda._typing import FloatArray
+from sklearn_dptda.filtration._filtration import POINT, Filtration
+from sklearn_dptda.filtration._lattice import LatticeHistogram
+from sklearn_dptda.filtration._people import PeopleCloud, PeopleHistogram
+from sklearn_dptda.privacy import NoiseWarning
+from sklearn_dptda.privacy._parameters import QuotedParametersMixin
+from sklearn_dptda.privacy._warnings import warn_caller
+from sklearn_dptda.utils._clouds import check_cloud, check_collection, first_places
+from sklearn_dptda.utils._sklearn import Interval, ListInputMixin, ListOutputMixin
+from sklearn_dptda.utils._tasks import run
+
+# Part of the largest value that a change of one person may reach before the estimators warn.
+_HANDFUL = 0.1
+
+# A cloud as it is worked with.
+Cloud: TypeAlias = FloatArray | LatticeHistogram | PeopleCloud | PeopleHistogram
+
+
+class BaseFiltration(
+    ListInputMixin, ListOutputMixin, QuotedParametersMixin, TransformerMixin, BaseEstimator
+):
+    """Point clouds in, one :class:`Filtration` per cloud out.
+
+    A subclass fixes in ``fit`` where its function is computed, and computes it in ``_one``.
+    """
+
+    _parameter_constraints = {
+        "groups": [str, bool, None],
+        "memory": [Interval(Real, 0, None, closed="neither")],
+        "n_jobs": [Integral, None],
+    }
+    # For type checkers: parameters and fitted attributes of all subclasses.
+    groups: str | bool | None
+    memory: float
+    n_jobs: int | None
+
+    def transform(self, X: Iterable[ArrayLike | LatticeHistogram]) -> list[Filtration]:
+        """Compute the filtration of each cloud.
+
+        Parameters
+        ----------
+        X : list of array-like of shape (n_i, d), or array-like of shape (n_clouds, n, d)
+            As in :meth:`fit`. Points outside the bounds are clipped to them.
+
+        Returns
+        -------
+        list of Filtration
+            Exact statistics, *not* private. For a cloud that stands in several
+            places the same object.
+        """
+        check_is_fitted(self)
+        items = check_collection(X)
+        clouds = self._check(items, self.n_features_in_)
+        unit, firsts = self._unit(len(items)), first_places(items)
+        distinct = sorted(set(firsts))
+        # Threads suffice: sorting, distances and matrix products release the lock.
+        filtrations = run(
+            self._one, [(clouds[i], unit) for i in distinct], n_jobs=self.n_jobs, prefer="threads"
+        )
+        if self.groups and any(f.sensitivity > _HANDFUL * f.upper for f in filtrations):
+            warn_caller(
+                "one person moves the function by more than a tenth of its largest value: there "
+                "are too few people for what is released of it. Raise m, or the number of people.",
+                NoiseWarning,
+            )
+        # One cloud, one filtration: a release can see that it would be one of the same records.
+        of_cloud = dict(zip(distinct, filtrations, strict=True))
+        return [of_cloud[i] for i in firsts]
+
+    def _one(self, cloud: Cloud, unit: str) -> Filtration:
+        """Filtration of one cloud, of records that are such units."""
+        raise NotImplementedError
+
+    def _check(self, X: Iterable[Any], n_features: int | None = None) -> list[Cloud]:
+        clouds: list[Cloud] = []
+        # A frame with a column of ids is one of several clouds, a list of arrays is not.
+        for i, given in enumerate(check_collection(X)):
+            cloud = self._read(given, f"X[{i}]", n_features)
+            n_features = n_features_of(cloud)
+            clouds.append(cloud)
+        return clouds
+
+    def _read(self, cloud: Any, name: str, n_features: int | None) -> Cloud:
+        """One cloud, or a histogram that stands for one, of the records that are protected."""
+        if isinstance(cloud, LatticeHistogram | PeopleHistogram):
+            if isinstance(cloud, PeopleHistogram) != bool(self.groups):
+                raise ValueError(
+                    f"{name} is a {type(cloud).__name__}: with groups the records are people, and "
+                    "points without. Make it with make_histogram()."
+                )
+            if n_features not in (None, cloud.n_features):
+                raise ValueError(f"{name} has {cloud.n_features} features, not {n_features}.")
+            if n_records(cloud) < 2:
+                raise ValueError(f"{name} has fewer than 2 {_records(self.groups)}.")
+            return cloud
+        if self.groups:
+            return PeopleCloud.read(cloud, self.groups, name, n_features)
+        return check_cloud(cloud, name, n_features)
+
+    def _unit(self, n_clouds: int) -> str:
+        """What one record is, for the guarantees of what is released."""
+        if not self.groups:
+            return POINT
+        which = "" if n_clouds == 1 else " in one cloud"
+        by = "" if self.groups is True else f", by {self.groups!r}"
+        return f"all points of one person{which}{by}"
+
+
+def n_records(cloud: Cloud) -> int:
+    """Number of points, or of people."""
+    if isinstance(cloud, LatticeHistogram):
+        return cloud.n_points
+    return len(cloud) if isinstance(cloud, np.ndarray) else cloud.n_people
+
+
+def n_features_of(cloud: Cloud) -> int:
+    """Dimension of the points."""
+    if isinstance(cloud, LatticeHistogram | PeopleHistogram):
+        return cloud.n_features
+    return (cloud.points if isinstance(cloud, PeopleCloud) else cloud).shape[1]
+
+
+def _records(groups: str | bool | None) -> str:
+    return "people" if groups else "points"

@@ -1,0 +1,91 @@
+"""Landmarks of a filtration: public, of a fitted private model, or private and paid for by clouds.
+
+Proof: doc/theory/landmarks.md, "Private landmarks".
+"""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, clone
+from sklearn.frozen import FrozenEstimator
+
+from sklearn_dptda.cluster import PrivateLandmarks
+from sklearn_dptda.cluster._private_landmarks import N_DRAWN, distances_to, on_ridges
+from sklearn_dptda.filtration._complex import LandmarkComplex
+from sklearn_dptda.filtration._estimator import Cloud, n_features_of
+from sklearn_dptda.filtration._people import PeopleCloud
+from sklearn_dptda.privacy import PrivacyGuarantee
+from sklearn_dptda.privacy._guarantee import kind_of_unit
+from sklearn_dptda.utils._clouds import check_cloud
+
+
+def find_landmarks(
+    given: ArrayLike | LandmarkComplex | BaseEstimator, clouds: list[Cloud], unit: str
+) -> tuple[LandmarkComplex, PrivacyGuarantee | None, list[str]]:
+    """Simplices on landmarks, what was paid for these, and what to warn of.
+
+    Private landmarks are fitted to the clouds, whose records are such units, and pay.
+    """
+    n_features = n_features_of(clouds[0])
+    if isinstance(given, PrivateLandmarks):
+        _check_adjacency(given.adjacency)
+        private = clone(given)
+        points = [c.points if isinstance(c, PeopleCloud) else c for c in clouds]
+        ids = [c.ids for c in clouds if isinstance(c, PeopleCloud)]
+        remarks = private._fit_clouds(points, ids or None, unit)
+        return _complex_of(private), private.privacy_guarantee_, remarks
+    guarantee = None
+    if isinstance(given, BaseEstimator):
+        given, guarantee = _of_fitted(given, unit)
+    if not isinstance(given, LandmarkComplex):
+        given = LandmarkComplex(check_cloud(given, "landmarks"))
+    if given.landmarks.shape[1] != n_features:
+        raise ValueError(
+            f"landmarks have {given.landmarks.shape[1]} columns, and the clouds {n_features}."
+        )
+    return given, guarantee, []
+
+
+def _of_fitted(model: BaseEstimator, unit: str) -> tuple[LandmarkComplex, PrivacyGuarantee]:
+    """Landmarks of a fitted private model, and its guarantee, for records that are such units."""
+    model = model.estimator if isinstance(model, FrozenEstimator) else model
+    guarantee = getattr(model, "privacy_guarantee_", None)
+    if guarantee is None:
+        raise ValueError(
+            f"landmarks is a {type(model).__name__} without privacy_guarantee_: give "
+            "PrivateLandmarks, or a private estimator that has been fitted, in a FrozenEstimator, "
+            "which clones keep as it is."
+        )
+    _check_adjacency(guarantee.adjacency)
+    if kind_of_unit(guarantee.unit) != kind_of_unit(unit):
+        raise ValueError(
+            f"landmarks protect {guarantee.unit}, and the filtration {unit}: give groups to both, "
+            "or to neither."
+        )
+    if hasattr(model, "landmarks_"):
+        complex = _complex_of(model)
+    elif hasattr(model, "cluster_centers_"):
+        complex = LandmarkComplex(model.cluster_centers_)
+    elif hasattr(model, "sample"):
+        # Whichever rows are drawn is public.
+        drawn = np.asarray(model.sample(N_DRAWN, random_state=0), dtype=float)
+        landmarks = on_ridges(drawn, PrivateLandmarks().n_landmarks)
+        reach = float(distances_to(landmarks, drawn).max())
+        complex = LandmarkComplex(landmarks, reach=reach)
+    else:
+        raise ValueError(
+            f"landmarks is a {type(model).__name__}, which has neither sample nor cluster_centers_."
+        )
+    return complex, replace(guarantee, unit=unit)
+
+
+def _complex_of(fitted: PrivateLandmarks) -> LandmarkComplex:
+    return LandmarkComplex(fitted.landmarks_, int(fitted.dimension), fitted.reach_)
+
+
+def _check_adjacency(adjacency: str) -> None:
+    if adjacency != "replace-one":
+        raise ValueError(
+            "landmarks must have adjacency='replace-one': the sizes of clouds are public here."
+        )

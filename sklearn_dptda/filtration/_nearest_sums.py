@@ -1,0 +1,405 @@
+"""Sums of the distances of the nearest points as exact integers: on grids, at places, from counts.
+
+Proof: doc/theory/sensitivity.md, "Distance-to-measure".
+Proof: doc/theory/private_cap.md, "All caps at once".
+Proof: doc/theory/people.md, "Integer weights".
+"""
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import KDTree
+
+from sklearn_dptda._typing import FloatArray, IntArray
+from sklearn_dptda.filtration._lattice import LatticeHistogram
+
+# Elements of a partitioned row that take as long as one neighbour from a k-d tree, where a single
+# call asks for them; measured for d = 2, 3 and n from 10^3 to 10^5.
+_TREE_COST = 40
+# Bytes of a block of distances: beyond them it leaves the processor's cache, and gains nothing.
+_CACHE_BYTES = 16 * 2**20
+# Nodes of a tile: more make the ring wider, fewer make more tiles.
+_NODES_OF_TILE = 64
+# Bits of the lower halves of distances.
+_LOW_BITS = 20
+_LOW = (1 << _LOW_BITS) - 1
+# Relative rounding of distances, which may move a point across the edge of a ring.
+_DISTANCE_ROUNDING = 1e-9
+
+
+def tree_is_cheaper(n: int, k: int) -> bool:
+    """Whether a query of a k-d tree beats the partition of all distances."""
+    return _TREE_COST * k < n
+
+
+def nearest_squared(
+    points: FloatArray, tree: KDTree | None, queries: FloatArray, k: int
+) -> FloatArray:
+    """Squared distances of each query from its ``k`` nearest points, in no particular order."""
+    if tree is not None:
+        distances, _ = tree.query(queries, k)
+        return distances.reshape(len(queries), k) ** 2
+    squared = np.zeros((len(queries), len(points)))
+    work = np.empty_like(squared)
+    for axis in range(points.shape[1]):
+        np.subtract(queries[:, axis, None], points[:, axis], out=work)
+        np.multiply(work, work, out=work)
+        squared += work
+    if k < len(points):
+        squared.partition(k - 1, axis=1)
+    return squared[:, :k]
+
+
+class FixedPointPower:
+    """``p``-th powers of capped distances as integers, so that sums are exact.
+
+    A distance ``t`` becomes ``round(2**bits * min(t / cap, 1)**p)``: a map of one record at a
+    time, with values in ``{0, ..., 2**bits}``. The sum of the ``k`` smallest is then an exact
+    integer, and replacing one record moves it by at most ``2**bits``, whatever the order of the
+    summation. Under a smaller cap, a part of this one, the integers end at its own.
+    """
+
+    def __init__(self, cap: float, p: float, k: int, shares: Sequence[float] = ()) -> None:
+        self.cap, self.p, self.k = cap, p, k
+        self.bits = min(40, 62 - int(k).bit_length())
+        self.caps = [cap, *(share * cap for share in shares)]
+        # Rounded down: no value is moved by more than its cap allows.
+        self.tops = [math.floor(math.ldexp(share**p, self.bits)) for share in (1.0, *shares)]
+        # Bound of the floating-point error of :meth:`values`, both neighbours together.
+        self.rounding = cap * 2.0**-48
+
+    def integers(self, squared: FloatArray) -> NDArray[np.int64]:
+        """Turn squared distances into integers."""
+        power = np.sqrt(squared)
+        power /= self.cap
+        np.minimum(power, 1.0, out=power)
+        if self.p != 1:
+            power **= self.p
+        power *= 2.0**self.bits
+        return np.rint(power, out=power).astype(np.int64)
+
+    def values(self, sums: NDArray[np.int64], parts: FloatArray | None = None) -> FloatArray:
+        """Turn sums of ``k`` integers, and of parts of them, into values of the distance."""
+        total = np.asarray(sums, dtype=float)
+        if parts is not None:
+            total += parts
+        mean = total / (self.k * 2.0**self.bits)
+        return self.cap * (mean if self.p == 1 else mean ** (1 / self.p))
+
+
+def tiled_sums(
+    points: FloatArray, axes: Sequence[FloatArray], power: FixedPointPower, memory: float
+) -> NDArray[np.int64]:
+    """Sum the integers of the ``power.k`` nearest points at every node of a grid, for each cap.
+
+    ``axes`` are the increasing coordinates of the nodes; the work takes at most ``memory`` MiB,
+    down to one node at a time.
+
+    The distance to the k-th nearest point differs by no more than the nodes are apart. So of a
+    tile of nodes with centre ``c`` and radius ``t``, points nearer to ``c`` than ``r_k(c) - 2 t``
+    are among the nearest of each of its nodes, and points beyond ``r_k(c) + 2 t`` of none: only
+    the ring between is looked at node by node.
+    """
+    tree = None
+    if tree_is_cheaper(len(points), power.k):
+        # Sorting into equal halves takes longer than it saves.
+        tree = KDTree(points, balanced_tree=False, compact_nodes=False)
+    size = max(1, int(min(memory * 2**20, _CACHE_BYTES) // 8))
+    sums = np.empty((len(power.tops), *map(len, axes)), dtype=np.int64)
+    for tile in _tiles(axes):
+        sure, ring = _sure_and_ring(points, tree, power, tile)
+        places = [axis[part] for axis, part in zip(axes, tile.part, strict=True)]
+        part = (slice(None), *tile.part)
+        sums[part] = _sums(places, sure, ring, power, size).reshape(sums[part].shape)
+    return sums
+
+
+def scattered_sums(
+    points: FloatArray, places: FloatArray, power: FixedPointPower, memory: float
+) -> NDArray[np.int64]:
+    """Sum the integers of the ``power.k`` nearest points at places anywhere, for each cap."""
+    sums = np.empty((len(power.tops), len(places)), dtype=np.int64)
+    if tree_is_cheaper(len(points), power.k):
+        nearest = nearest_in_blocks(points, places, power.k, memory)
+    else:
+        nearest = _whole_squares(points, places, power.cap, 2, memory)
+    for part, squared in nearest:
+        if power.k < squared.shape[1]:
+            squared.partition(power.k - 1, axis=1)
+        sums[:, part] = _capped_sums(squared[:, : power.k], power)
+    return sums
+
+
+def nearest_in_blocks(
+    points: FloatArray, places: FloatArray, k: int, memory: float
+) -> Iterator[tuple[slice, FloatArray]]:
+    """Squared distances of places from their ``k`` nearest points, a part of the places each."""
+    tree = KDTree(points) if tree_is_cheaper(len(points), k) else None
+    numbers = 2 * len(points) if tree is None else 4 * k
+    for part in _blocks(len(places), numbers, memory):
+        yield part, nearest_squared(points, tree, places[part], k)
+
+
+def _blocks(n_places: int, numbers: int, memory: float) -> Iterator[slice]:
+    """Parts of places, each of which takes so many numbers, that fit into memory and cache."""
+    rows = max(1, int(min(memory * 2**20, _CACHE_BYTES) // (8 * numbers)))
+    return (slice(start, start + rows) for start in range(0, n_places, rows))
+
+
+def rounding_of_places(places: FloatArray, cap: float) -> float:
+    """How far sums at places may be off, since points and places are moved to a fine lattice."""
+    step, _ = _lattice_about(places, cap)
+    return step * math.sqrt(places.shape[1])
+
+
+def _lattice_about(places: FloatArray, cap: float) -> tuple[float, FloatArray]:
+    """Step and origin of a lattice on which sums of squares are exact in 53 bits."""
+    low, high = places.min(axis=0) - cap, places.max(axis=0) + cap
+    bits = (50 - math.ceil(math.log2(places.shape[1]))) // 2
+    return float((high - low).max()) * 2.0**-bits, low
+
+
+def _whole_squares(
+    points: FloatArray, places: FloatArray, cap: float, copies: int, memory: float
+) -> Iterator[tuple[slice, FloatArray]]:
+    """Squared distances of places from all points, a part of the places each.
+
+    Coordinates are whole numbers, and their products and sums are exact: a distance follows from
+    its own point alone, in whichever order a matrix product adds. Points are drawn into the box of
+    the places and the cap, beyond which all are equally far.
+    """
+    step, low = _lattice_about(places, cap)
+    most = places.max(axis=0) + cap - low
+    points, places = (np.rint(np.clip(each - low, 0.0, most) / step) for each in (points, places))
+    of_points, of_places = ((each**2).sum(axis=1) for each in (points, places))
+    doubled = np.ascontiguousarray(-2.0 * points.T)
+    for part in _blocks(len(places), copies * len(points), memory):
+        squared = places[part] @ doubled
+        squared += of_points
+        squared += of_places[part, None]
+        squared *= step**2
+        yield part, squared
+
+
+def weighted_sums(
+    points: FloatArray,
+    weights: IntArray,
+    bits: int,
+    places: FloatArray,
+    power: FixedPointPower,
+    memory: float,
+) -> list[tuple[NDArray[np.int64], FloatArray]]:
+    """Sum the integers of the nearest points that weigh ``power.k`` together, for each cap.
+
+    ``weights`` are positive integers, in units of ``2**-bits``, none above one. As of a lattice:
+    whole integers, and the sum of what is less than one.
+    """
+    if power.k >= 2**20:
+        raise ValueError("m asks for more than 2**20 people at a place: lower m.")
+    found = np.empty((len(power.tops), 2, len(places)), dtype=np.int64)
+    for part, squared in _whole_squares(points, places, power.cap, 4, memory):
+        # One number holds a distance and a weight, so that one sort orders both.
+        keys = (power.integers(squared) << bits) | (weights - 1)
+        keys.sort(axis=1)
+        taken = (keys & ((1 << bits) - 1)) + 1
+        upto = np.cumsum(taken, axis=1)
+        np.minimum(taken, np.maximum((power.k << bits) - (upto - taken), 0), out=taken)
+        distances = keys >> bits
+        for cap, top in enumerate(power.tops):
+            np.minimum(distances, top, out=distances)
+            # Halves of the distances, so that 64 bits hold sums of products.
+            low = ((distances & _LOW) * taken).sum(axis=1)
+            high = ((distances >> _LOW_BITS) * taken).sum(axis=1) + (low >> _LOW_BITS)
+            found[cap, :, part] = high, low & _LOW
+    rest = bits - _LOW_BITS
+    parts = ((found[:, 0] & ((1 << rest) - 1)) << _LOW_BITS) | found[:, 1]
+    return list(zip(found[:, 0] >> rest, np.ldexp(parts.astype(float), -bits), strict=True))
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """A box of neighbouring nodes.
+
+    ``part`` are its slices of the axes; ``blur`` is what the rounding of coordinates may move a
+    point by.
+    """
+
+    part: tuple[slice, ...]
+    centre: FloatArray
+    radius: float
+    blur: float
+
+
+def _tiles(axes: Sequence[FloatArray]) -> Iterator[_Tile]:
+    blur = 2.0**-49 * max(float(np.abs(axis).max()) for axis in axes)
+    side = max(1, round(_NODES_OF_TILE ** (1 / len(axes))))
+    parts = [[slice(i, i + side) for i in range(0, len(axis), side)] for axis in axes]
+    for part in itertools.product(*parts):
+        ends = np.array([axis[p][[0, -1]] for axis, p in zip(axes, part, strict=True)])
+        radius = float(np.linalg.norm(np.ptp(ends, axis=1) / 2))
+        yield _Tile(part, ends.mean(axis=1), radius, blur)
+
+
+def _sure_and_ring(
+    points: FloatArray, tree: KDTree | None, power: FixedPointPower, tile: _Tile
+) -> tuple[FloatArray, FloatArray]:
+    """Points that are among the nearest of all nodes of a tile, and those that may be of some."""
+    if tree is None:
+        distances = np.sqrt(_squared(tile.centre[:, None], points)[0])
+        kth = np.partition(distances, power.k - 1)[power.k - 1]
+    else:
+        kth = tree.query(tile.centre, [power.k])[0][0]
+    # Beyond the cap all points count alike.
+    reach = min(kth + 2 * tile.radius, power.cap + tile.radius)
+    reach = reach * (1 + _DISTANCE_ROUNDING) + tile.blur
+    if tree is None:
+        near = distances <= reach
+        points, distances = points[near], distances[near]
+    else:
+        points = points[tree.query_ball_point(tile.centre, reach)]
+        distances = np.sqrt(_squared(tile.centre[:, None], points)[0])
+    sure = distances < (kth - 2 * tile.radius) * (1 - _DISTANCE_ROUNDING) - tile.blur
+    return points[sure], points[~sure]
+
+
+def _squared(places: Iterable[FloatArray], points: FloatArray) -> FloatArray:
+    """Squared distances of the nodes of a box from points, axis by axis."""
+    squared = np.zeros((1, len(points)))
+    for axis, coordinates in enumerate(places):
+        step = (coordinates[:, None] - points[:, axis]) ** 2
+        squared = (squared[:, None] + step).reshape(len(squared) * len(step), len(points))
+    return squared
+
+
+def _sums(
+    places: Sequence[FloatArray],
+    sure: FloatArray,
+    ring: FloatArray,
+    power: FixedPointPower,
+    size: int,
+) -> NDArray[np.int64]:
+    """Sums at the nodes of one tile, in parts of ``size`` numbers, which fit into the cache."""
+    n_nodes = math.prod(map(len, places))
+    # What is neither sure nor in the ring lies beyond the cap.
+    rest = min(power.k - len(sure), len(ring))
+    beyond = (power.k - len(sure) - rest) * np.array(power.tops)
+    sums = np.repeat(beyond[:, None], n_nodes, axis=1)
+    width = max(1, size // n_nodes)
+    for start in range(0, len(sure), width):
+        sums += _capped_sums(_squared(places, sure[start : start + width]), power)
+    if rest == 0:
+        return sums
+    first, *others = places
+    step = math.prod(map(len, others))
+    rows = max(1, size // (step * len(ring)))
+    for start in range(0, len(first), rows):
+        squared = _squared([first[start : start + rows], *others], ring)
+        if rest < len(ring):
+            squared.partition(rest - 1, axis=1)
+        part = slice(start * step, start * step + len(squared))
+        sums[:, part] += _capped_sums(squared[:, :rest], power)
+    return sums
+
+
+def _capped_sums(squared: FloatArray, power: FixedPointPower) -> NDArray[np.int64]:
+    """Sums of the rows of squared distances, for each cap."""
+    integers = power.integers(squared)
+    sums = [integers.sum(axis=1)]
+    longest = integers.max(initial=0)
+    for top in power.tops[1:]:
+        # Caps beyond all distances change nothing, and the next one is smaller.
+        if top < longest:
+            np.minimum(integers, top, out=integers)
+            sums.append(integers.sum(axis=1))
+        else:
+            sums.append(sums[-1])
+    return np.array(sums)
+
+
+def lattice_sums(
+    histogram: LatticeHistogram, refinement: int, power: FixedPointPower
+) -> list[tuple[NDArray[np.int64], FloatArray | None]]:
+    """Sum the integers of the ``power.k`` nearest points, on every ``refinement``-th lattice node.
+
+    For each cap; of people, parts of whom are near: whole integers, and the sum of what is less
+    than one.
+
+    The sum of the ``k`` smallest values is the integral over the radius of how many of the ``k``
+    neighbours are still missing. Offsets between a node and the lattice are the same for all
+    nodes, so shells of equal distance are visited once, nearest first, for the whole grid
+    together; the cost does not depend on the number of points. Under a smaller cap the integral
+    ends sooner: all caps are passed on the way.
+    """
+    shape = np.array(histogram.shape)
+    spacing = (histogram.high - histogram.low) / (shape - 1)
+    # Shells beyond the cap all count as the cap: they need not be visited.
+    reach = np.minimum(shape - 1, np.floor(power.cap / spacing).astype(int))
+    offsets, levels = _shells(reach, spacing, power)
+    bits = histogram.weight_bits
+    # Half as many bytes to move, where they hold the number of points.
+    narrow = np.int32 if histogram.n_points << bits < 2**31 else np.int64
+    padded = np.pad(histogram.counts.astype(narrow), [(r, r) for r in reach])
+    reached: IntArray = np.zeros([len(range(0, size, refinement)) for size in shape], dtype=narrow)
+    sums = _Missing(reached.shape, bits)
+    distinct, starts = np.unique(levels, return_index=True)
+    previous, caps, capped = 0, list(power.tops), []
+    for level, (begin, end) in zip(
+        distinct, itertools.pairwise([*starts, len(levels)]), strict=True
+    ):
+        missing = np.maximum((power.k << bits) - reached, 0).astype(np.int64)
+        if not missing.any():
+            break
+        while caps[-1] <= level:
+            capped.append(sums.total(missing, caps.pop() - previous))
+        sums.add(missing, level - previous)
+        previous = level
+        for corner in offsets[begin:end] + reach:
+            ends = corner + shape
+            reached += padded[tuple(map(slice, corner, ends, itertools.repeat(refinement)))]
+    missing = np.maximum((power.k << bits) - reached, 0).astype(np.int64)
+    capped += [sums.total(missing, cap - previous) for cap in reversed(caps)]
+    return capped[::-1]
+
+
+class _Missing:
+    """Sum of missing neighbours times distances: exact, in two numbers where people have parts.
+
+    One of 64 bits could not hold both 40 bits of distances and 22 bits of parts of many people.
+    Proof: doc/theory/people.md, "Integer weights".
+    """
+
+    def __init__(self, shape: tuple[int, ...], bits: int) -> None:
+        self.bits = bits
+        self.whole = np.zeros(shape, dtype=np.int64)
+        self.parts = np.zeros(shape, dtype=np.int64) if bits else None
+
+    def add(self, missing: NDArray[np.int64], distance: int) -> None:
+        if self.parts is not None:
+            self.parts += (missing & ((1 << self.bits) - 1)) * distance
+            missing = missing >> self.bits
+        self.whole += missing * distance
+
+    def total(
+        self, missing: NDArray[np.int64], distance: int
+    ) -> tuple[NDArray[np.int64], FloatArray | None]:
+        """What the sum would be if this were added."""
+        if self.parts is None:
+            return self.whole + missing * distance, None
+        parts = self.parts + (missing & ((1 << self.bits) - 1)) * distance
+        whole = self.whole + (missing >> self.bits) * distance
+        return whole, np.ldexp(parts.astype(float), -self.bits)
+
+
+def _shells(
+    reach: IntArray, spacing: FloatArray, power: FixedPointPower
+) -> tuple[IntArray, NDArray[np.int64]]:
+    """Offsets within the cap and their integer distances, nearest first."""
+    offsets = np.indices(tuple(2 * reach + 1)).reshape(len(reach), -1).T - reach
+    levels = power.integers(((offsets * spacing) ** 2).sum(axis=1))
+    inside = levels < 2**power.bits
+    order = np.argsort(levels[inside], kind="stable")
+    return offsets[inside][order], levels[inside][order]

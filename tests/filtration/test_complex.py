@@ -1,0 +1,166 @@
+"""Functions on the simplices of landmarks: their values, their sensitivity, what they show."""
+
+import pickle
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from sklearn_dptda import (
+    CubicalPersistence,
+    DTMFiltration,
+    PersistenceProfile,
+    PrivateBettiNumbers,
+    PrivatePersistence,
+    distance_to_measure,
+)
+from sklearn_dptda.filtration import ComplexFiltration, LandmarkComplex
+
+
+def cloud(n, d, n_loops, noise=0.08, seed=0):
+    """Circles in one random plane of d columns, or a disc."""
+    rng = np.random.default_rng(seed)
+    plane, _ = np.linalg.qr(np.random.default_rng(7).normal(size=(d, 2)))
+    angle = rng.uniform(0, 2 * np.pi, n)
+    X = np.column_stack([np.cos(angle), np.sin(angle)])
+    if n_loops == 0:
+        X *= np.sqrt(rng.random(n))[:, None]
+    if n_loops == 2:
+        X[:, 0] += np.where(rng.random(n) < 0.5, -1.3, 1.3)
+    return X @ plane.T + noise * rng.normal(size=(n, d))
+
+
+def far_apart(X, n):
+    chosen, distances = [0], np.linalg.norm(X - X[0], axis=1)
+    while len(chosen) < n:
+        chosen.append(int(distances.argmax()))
+        distances = np.minimum(distances, np.linalg.norm(X - X[chosen[-1]], axis=1))
+    return X[chosen]
+
+
+def test_simplices_are_all_and_as_high_as_their_highest_place(rng):
+    landmarks = rng.normal(size=(7, 4))
+    K = LandmarkComplex(landmarks, 3)
+    f = rng.random(len(K.places()))
+    own = {}
+    start = 0
+    for q, simplices in enumerate(K.simplices):
+        assert {tuple(s) for s in simplices.tolist()} == set(combinations(range(7), q + 1))
+        n_places = {0: 1, 1: 7, 2: 4, 3: 1}[q]
+        block = f[start : start + n_places * len(simplices)].reshape(n_places, -1)
+        for column, simplex in enumerate(simplices.tolist()):
+            own[tuple(simplex)] = block[:, column].max()
+        start += block.size
+    assert start == len(f)
+    everything = [tuple(s) for simplices in K.simplices for s in simplices.tolist()]
+    for value, simplex in zip(K.highest(f), everything, strict=True):
+        faces = [face for q in range(1, 5) for face in combinations(simplex, q)]
+        assert value == max(own[face] for face in faces)
+
+
+def test_places_are_within_their_simplices(rng):
+    landmarks = rng.normal(size=(5, 4))
+    K = LandmarkComplex(landmarks, 3)
+    places, start = K.places(), 0
+    for q, simplices in enumerate(K.simplices):
+        for _ in range({0: 1, 1: 7, 2: 4, 3: 1}[q]):
+            for simplex in simplices:
+                # Barycentric coordinates, which are unique: corners are in general position.
+                system = np.vstack([landmarks[simplex].T, np.ones(q + 1)])
+                weights, *_ = np.linalg.lstsq(system, np.append(places[start], 1.0), rcond=None)
+                assert weights.min() > 0
+                np.testing.assert_allclose(system @ weights, np.append(places[start], 1.0))
+                start += 1
+    assert start == len(places)
+
+
+@pytest.mark.parametrize("p", [1, 2.5])
+def test_values_are_those_of_the_distance_under_each_cap(p, rng):
+    X, landmarks = rng.normal(size=(200, 5)), rng.normal(size=(6, 5))
+    (f,) = DTMFiltration(landmarks=landmarks, m=0.1, p=p).fit_transform([X])
+    K = f.complex
+    for each, cap in zip((f, *f.smaller), [f.upper, *(c for _, c in f.smaller_caps)], strict=True):
+        far = np.linalg.norm(K.places()[:, None] - X, axis=2)
+        near = np.sort(np.minimum(far, cap), axis=1)[:, :20]
+        exact = (near**p).mean(axis=1) ** (1 / p)
+        error = np.abs(each.values - K.highest(exact)).max()
+        assert error <= f.approximation_error < 1e-5 * cap
+        assert each.sensitivity == pytest.approx(cap / 20 ** (1 / p))
+    uncapped = DTMFiltration(landmarks=landmarks, p=p, max_distance=1e3).fit_transform([X])[0]
+    expected = K.highest(distance_to_measure(X, K.places(), 0.1, p))
+    np.testing.assert_allclose(uncapped.values, expected, atol=1e-6)
+
+
+def test_one_point_moves_values_by_the_sensitivity_and_no_more(rng):
+    landmarks = rng.normal(size=(6, 5))
+    filtration = DTMFiltration(landmarks=landmarks, m=0.1)
+    worst = 0.0
+    for n in (10, 40):
+        for _ in range(20):
+            X = landmarks[rng.integers(6, size=n)] + rng.choice([0.0, 0.3]) * rng.normal(
+                size=(n, 5)
+            )
+            moved = X.copy()
+            moved[0] = rng.choice([1.0, 100.0]) * rng.normal(size=5)
+            pair = filtration.fit_transform([X, moved])
+            for one, other in zip(*[(f, *f.smaller) for f in pair], strict=True):
+                change = np.abs(one.values - other.values).max()
+                assert change <= one.sensitivity
+                worst = max(worst, change / one.sensitivity)
+    assert worst > 0.999
+
+
+@pytest.mark.parametrize(("n_loops", "expected"), [(0, 0), (1, 1), (2, 2)])
+def test_loops_of_ten_columns_are_found(n_loops, expected):
+    X = cloud(4000, 10, n_loops)
+    # Public: the same shape without noise.
+    landmarks = far_apart(cloud(2000, 10, n_loops, noise=0.0), 30)
+    (f,) = DTMFiltration(landmarks=landmarks).fit_transform([X])
+    (loops,) = CubicalPersistence(1).fit_transform([f])
+    lives = np.sort(np.r_[loops[:, 1] - loops[:, 0], 0, 0, 0])[::-1]
+    assert (lives[:expected] > 0.15).all() and lives[expected] < 0.05
+    for private in (
+        PrivateBettiNumbers(2.0, homology_dimensions=1, random_state=0),
+        PersistenceProfile(2.0, homology_dimensions=1, n_longest=3, random_state=0),
+        PrivatePersistence(2.0, homology_dimensions=1, random_state=0),
+    ):
+        (found,) = private.fit_transform([f])
+        if isinstance(private, PrivateBettiNumbers):
+            assert found == expected
+        elif isinstance(private, PersistenceProfile):
+            assert (found > 0.12).sum() == expected
+        else:
+            assert (found[:, 1] - found[:, 0] > 0.12).sum() == expected
+
+
+def test_loops_that_landmarks_cannot_fill_die_at_the_cap():
+    turns = np.linspace(0, 2 * np.pi, 12, endpoint=False)
+    ring = np.column_stack([np.cos(turns), np.sin(turns)])
+    K = LandmarkComplex(ring)
+    far = np.linalg.norm(K.places(), axis=1) < 0.6
+    f = ComplexFiltration(K.highest(np.where(far, 1.0, 0.1)), 0.01, 1.0, 100, "made up", complex=K)
+    (loops,) = CubicalPersistence(1).fit_transform([f])
+    assert loops.tolist() == [[0.1, 1.0]]
+
+
+def test_what_has_no_such_homology_is_refused():
+    X = cloud(200, 5, 1)
+    flat, solid = (
+        DTMFiltration(landmarks=LandmarkComplex(X[:8], dimension)).fit_transform([X])
+        for dimension in (2, 3)
+    )
+    with pytest.raises(ValueError, match="no H2"):
+        PrivatePersistence(1.0, homology_dimensions=2).fit(flat)
+    (voids,) = CubicalPersistence(2).fit_transform(solid)
+    assert voids.shape[1] == 2
+
+
+def test_filtrations_are_read_only_and_pickle():
+    X = cloud(200, 5, 1)
+    (f,) = DTMFiltration(landmarks=X[:8]).fit_transform([X])
+    again = pickle.loads(pickle.dumps(f))
+    np.testing.assert_array_equal(again.values, f.values)
+    for array in (f.values, again.values, f.smaller[0].values, f.complex.landmarks):
+        assert not array.flags.writeable
+    with pytest.raises(ValueError, match="one entry per simplex"):
+        ComplexFiltration(np.zeros(3), 0.01, 1.0, 100, "made up", complex=f.complex)

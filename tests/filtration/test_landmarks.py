@@ -1,0 +1,331 @@
+"""Private landmarks: what they cost, who pays, people, and what is refused before anybody pays."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.mixture import GaussianMixture
+from sklearn.pipeline import make_pipeline
+
+from sklearn_dptda import (
+    DTMFiltration,
+    PersistenceProfile,
+    PrivacyAccountant,
+    PrivateBettiNumbers,
+    PrivatePersistence,
+)
+from sklearn_dptda.cluster import DPLloyd, DPMoG, PrivateLandmarks
+from sklearn_dptda.filtration import LandmarkComplex, _nearest_sums, _people
+from sklearn_dptda.model_selection import pipeline_guarantee, planned_loss
+from sklearn_dptda.privacy import PrivacyBudgetExceeded, gaussian_mu
+from tests._exact_losses import losses
+
+FEW = pytest.mark.filterwarnings("ignore:one person moves the function")
+LANDMARKS = np.random.default_rng(3).uniform(size=(7, 5))
+
+
+def ring(n, d=5, seed=0):
+    rng = np.random.default_rng(seed)
+    turns = rng.uniform(0, 2 * np.pi, n)
+    flat = np.column_stack([np.cos(turns), np.sin(turns), np.zeros((n, d - 2))])
+    return flat + 0.1 * rng.normal(size=(n, d))
+
+
+X = ring(600)
+
+
+class Fitted(DTMFiltration):
+    """Keeps what was computed, so that a neighbour's can be compared."""
+
+    kept = []
+
+    def fit(self, X, y=None):
+        super().fit([X])
+        self.kept.append(self.transform([X])[0])
+        return self
+
+
+@pytest.mark.parametrize("kind", ["far", "near"])
+def test_exact_losses_of_landmarks_and_of_the_function_on_them(kind, monkeypatch):
+    epsilon, delta = 2.0, 1e-6
+    private = PrivateLandmarks(12, epsilon, delta, bounds=(-1.5, 1.5), random_state=0)
+    neighbour = X.copy()
+    neighbour[0] = 1.5 if kind == "far" else X[0] + 0.1
+    Fitted.kept = []
+    lost = losses(Fitted(landmarks=private), X, neighbour, monkeypatch)
+    one, other = Fitted.kept
+    # What was released is the same, so that landmarks are; what is not released moves by no more
+    # than what the next release pays for.
+    assert np.array_equal(one.complex.landmarks, other.complex.landmarks)
+    assert one.upper == other.upper and one.sensitivity == other.sensitivity
+    moved = np.abs(one.values - other.values).max()
+    assert 0 < moved <= one.sensitivity
+    assert lost.keys() == {"gaussian"}
+    assert 0 < lost["gaussian"] ** 0.5 <= gaussian_mu(epsilon, delta)
+
+
+def of_one_person_each(X, n_people):
+    return [X[i::n_people] for i in range(n_people)]
+
+
+def brute_force(people, places, mass, cap):
+    """Smallest mean distance of a mass of people's points, in floating point."""
+    values = []
+    for place in places:
+        distances = np.concatenate([np.linalg.norm(p - place, axis=1) for p in people])
+        weights = np.concatenate([np.full(len(p), 1 / len(p)) for p in people])
+        order = np.argsort(distances)
+        distances, weights = np.minimum(distances[order], cap), weights[order]
+        taken = np.clip(mass - (np.cumsum(weights) - weights), 0, weights)
+        values.append((distances * taken).sum() / mass)
+    return np.array(values)
+
+
+@FEW
+def test_values_of_people_are_those_of_their_weights(rng):
+    people = [rng.uniform(size=(n, 5)) for n in (1, 2, 3, 7, 40, 5, 1, 1, 9, 4)]
+    filtration = DTMFiltration(0.31, landmarks=LANDMARKS, groups=True)
+    (f,) = filtration.fit_transform([people])
+    K = f.complex
+    for each, cap in zip((f, *f.smaller), [f.upper, *(c for _, c in f.smaller_caps)], strict=True):
+        expected = K.highest(brute_force(people, K.places(), 4, cap))
+        np.testing.assert_allclose(each.values, expected, atol=1e-5)
+        assert each.sensitivity == pytest.approx(cap / 4)
+    assert f.n_points == 10 and f.unit == "all points of one person"
+
+
+@FEW
+def test_one_point_each_is_the_function_of_points(rng):
+    points = rng.uniform(size=(50, 5))
+    (of_points,) = DTMFiltration(landmarks=LANDMARKS).fit_transform([points])
+    people = list(points[:, None])
+    (of_people,) = DTMFiltration(landmarks=LANDMARKS, groups=True).fit_transform([people])
+    assert np.array_equal(of_points.values, of_people.values)
+
+
+def person(rng):
+    n = int(min(1 + 3 * rng.pareto(0.7), 500))
+    middle = LANDMARKS[rng.integers(7)] if rng.random() < 0.7 else rng.normal(size=5) * 10
+    return middle + rng.choice([0.0, 0.01, 0.3]) * rng.normal(size=(n, 5))
+
+
+def hostile_changes(n_runs=150):
+    for seed in range(n_runs):
+        rng = np.random.default_rng(seed)
+        each = [person(rng) for _ in range(rng.integers(2, 15))]
+        # All of the nearest at one landmark, and one of them leaves.
+        if seed % 2:
+            each = [LANDMARKS[0] + np.zeros((rng.integers(1, 9), 5)) for _ in each]
+        other = [*each[:-1], person(rng)]
+        m = 0.05 + 0.95 * rng.random()
+        filtration = DTMFiltration(m, landmarks=LANDMARKS, groups=True)
+        (one,), (two,) = filtration.fit_transform([each]), filtration.fit_transform([other])
+        yield np.abs(one.values - two.values).max() / one.sensitivity
+
+
+@FEW
+def test_one_person_moves_the_function_by_the_sensitivity_and_no_more():
+    assert 0.999 < max(hostile_changes()) <= 1.0
+
+
+@FEW
+@pytest.mark.parametrize("twin", ["points", "rounded up"])
+def test_broken_weights_are_caught(monkeypatch, twin):
+    def broken(ids):
+        _, codes, counts = np.unique(np.array(ids), return_inverse=True, return_counts=True)
+        if twin == "points":
+            return np.full(len(ids), 1 << _people.WEIGHT_BITS)
+        # Half as much again as there is.
+        return ((3 << _people.WEIGHT_BITS) // (2 * counts[codes])).clip(1, 1 << _people.WEIGHT_BITS)
+
+    monkeypatch.setattr("sklearn_dptda.filtration._dtm.point_weights", broken)
+    assert max(hostile_changes()) > 1.01
+
+
+def test_sums_of_people_are_exact_where_they_are_large(rng):
+    # Few places, and as many people as 64 bits must hold.
+    n = 3000
+    power = _nearest_sums.FixedPointPower(1.0, 1, n, (0.5,))
+    points, weights = np.full((n, 1), 2.0), np.full(n, 1 << 22)
+    place = np.zeros((1, 1))
+    for whole, parts in _nearest_sums.weighted_sums(
+        points, weights, 22, np.zeros((1, 1)), power, 1
+    ):
+        assert whole[0] in (n << 40, n << 39) and parts[0] == 0
+    points, weights = rng.integers(2**20, size=(n, 1)) / 2**20, rng.integers(1, 1 << 22, n)
+    weights[-1] += (n << 22) - weights.sum() if weights.sum() > (n << 22) else 0
+    distances = power.integers(points[:, 0] ** 2)
+    half = _nearest_sums.FixedPointPower(1.0, 1, n // 4, ())
+    ((whole, parts),) = _nearest_sums.weighted_sums(points, weights, 22, place, half, 1)
+    left, total = (n // 4) << 22, 0
+    order = np.argsort(distances)
+    for distance, weight in zip(distances[order].tolist(), weights[order].tolist(), strict=True):
+        total += distance * min(weight, left)
+        left -= min(weight, left)
+    assert whole[0] == total >> 22 and parts[0] == (total & ((1 << 22) - 1)) / 2**22
+
+
+def test_all_that_is_paid_adds_up():
+    with PrivacyAccountant(3.0, 1e-5) as budget:
+        landmarks = PrivateLandmarks(10, 0.5, bounds=(-2, 2))
+        pipeline = make_pipeline(
+            DTMFiltration(landmarks=landmarks), PersistenceProfile(1.5, homology_dimensions=1)
+        )
+        plan = planned_loss(pipeline, [X])
+        assert plan.total().epsilon == 2.0 and len(budget) == 0
+        pipeline.fit_transform([X])
+        assert budget.total().epsilon == pipeline_guarantee(pipeline).epsilon == 2.0
+        guarantee = pipeline[-1].privacy_guarantee_
+        assert guarantee.delta == 1e-6 and guarantee.unit == "one point of a cloud"
+        with pytest.raises(PrivacyBudgetExceeded):
+            clone(pipeline).set_params(dtmfiltration__landmarks__epsilon=2.0).fit([X])
+        assert len(budget) == 2
+
+
+def test_two_landmarks_that_are_equal_are_two_releases():
+    def functions(X):
+        landmarks = PrivateLandmarks(8, 1.0, bounds=(-2, 2), random_state=0)
+        return DTMFiltration(landmarks=landmarks).fit_transform([X])
+
+    first, second = functions(X), functions(X)
+    with pytest.raises(ValueError, match="several boxes"):
+        PrivatePersistence(1.0).fit([*first, *second])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DPMoG(3, 1.0, bounds=(-2, 2), adjacency="replace-one"),
+        DPLloyd(6, 1.0, delta=0.0, bounds=(-2, 2), adjacency="replace-one"),
+        PrivateLandmarks(9, 1.0, bounds=(-2, 2), dimension=1),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_model_that_was_paid_for_before_gives_landmarks(model):
+    fitted = clone(model).fit(X)
+    filtration = clone(DTMFiltration(landmarks=FrozenEstimator(fitted)))
+    with PrivacyAccountant(5.0, 1e-5) as budget:
+        private = PrivatePersistence(1.0, homology_dimensions=0)
+        private.fit_transform(filtration.fit_transform([X]))
+        assert budget.total().epsilon == 1.0
+    assert private.privacy_guarantee_.epsilon == 2.0
+    assert private.privacy_guarantee_.unit == "one point of a cloud"
+    complex = filtration.complex_
+    if isinstance(model, PrivateLandmarks):
+        assert np.array_equal(complex.landmarks, fitted.landmarks_) and complex.dimension == 1
+        assert complex.reach == fitted.reach_
+    elif isinstance(model, DPLloyd):
+        assert np.array_equal(complex.landmarks, fitted.cluster_centers_)
+    else:
+        assert complex.landmarks.shape == (40, 5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"landmarks": PrivateLandmarks(adjacency="add-remove")}, "adjacency='replace-one'"),
+        ({"landmarks": PrivateLandmarks(1)}, "n_landmarks"),
+        ({"landmarks": PrivateLandmarks(dimension=4)}, "dimension"),
+        ({"landmarks": PrivateLandmarks(delta=0.0)}, "delta must be positive"),
+        ({"landmarks": DPMoG(3)}, "without privacy_guarantee_"),
+        ({"landmarks": GaussianMixture(2).fit(X)}, "without privacy_guarantee_"),
+        ({"landmarks": FrozenEstimator(DPMoG(2, bounds=(-2, 2)).fit(X))}, "replace-one"),
+        ({"landmarks": LANDMARKS[:1]}, "landmarks has 1 point"),
+        ({"landmarks": LANDMARKS[:, :4]}, "landmarks have 4 columns, and the clouds 5"),
+        ({"landmarks": np.full((3, 5), np.nan)}, "landmarks contains NaN"),
+        ({"landmarks": np.ones((3, 5))}, "max_distance is negligible"),
+        ({"landmarks": LANDMARKS, "max_distance": 1e-12}, "max_distance is negligible"),
+        ({"landmarks": LANDMARKS, "bounds": (0, 1)}, "leave bounds at the default"),
+        ({"landmarks": LANDMARKS, "method": "lattice"}, "leave method at the default"),
+        (
+            {"landmarks": LANDMARKS, "resolution": 9, "refinement": 2},
+            "leave resolution, refinement at the default",
+        ),
+        ({"landmarks": np.zeros((400, 5))}, "take fewer landmarks"),
+        ({"landmarks": LANDMARKS, "m": 1.5}, "'m' parameter"),
+    ],
+)
+def test_what_is_refused_is_not_paid_for(options, message):
+    with PrivacyAccountant(100.0, 1e-3) as budget:
+        with pytest.raises(ValueError, match=message):
+            DTMFiltration(**options).fit([X])
+        assert len(budget) == 0
+
+
+def test_landmarks_and_clouds_protect_the_same():
+    of_points = DPMoG(2, bounds=(-2, 2), adjacency="replace-one").fit(X)
+    people = of_one_person_each(X, 60)
+    with pytest.raises(ValueError, match="give groups to both"):
+        DTMFiltration(landmarks=FrozenEstimator(of_points), groups=True).fit([people])
+    filtration = DTMFiltration(
+        0.3, landmarks=PrivateLandmarks(8, 3.0, bounds=(-2, 2)), groups=True
+    ).fit([people])
+    assert filtration.bounds_guarantee_.unit == "all points of one person"
+
+
+def test_histograms_are_of_grids():
+    grid = DTMFiltration(bounds=(-2, 2)).fit([X[:, :2]])
+    filtration = DTMFiltration(landmarks=LANDMARKS[:, :2])
+    with pytest.raises(ValueError, match=r"X\[0\] is a histogram on a grid"):
+        filtration.fit([grid.make_histogram(X[:, :2])])
+    with pytest.raises(ValueError, match="no lattice"):
+        filtration.fit([X[:, :2]]).make_histogram()
+
+
+def test_a_refit_forgets_the_other_kind_of_places():
+    filtration = DTMFiltration(bounds=(-2, 2), resolution=5).fit([X[:, :2]])
+    filtration.set_params(bounds=None, resolution=None, landmarks=LANDMARKS).fit([X])
+    assert not hasattr(filtration, "axes_") and filtration.n_features_in_ == 5
+    filtration.set_params(bounds=(-2, 2), resolution=5, landmarks=None).fit([X[:, :2]])
+    assert not hasattr(filtration, "complex_")
+    assert filtration.transform([X[:, :2]])[0].shape == (5, 5)
+
+
+def test_no_point_is_kept():
+    filtration = DTMFiltration(landmarks=PrivateLandmarks(8, 5.0, bounds=(-2, 2))).fit([X])
+    text = pickle.dumps(filtration)
+    assert all(row.tobytes() not in text for row in X)
+    again = pickle.loads(text)
+    assert np.array_equal(again.transform([X])[0].values, filtration.transform([X])[0].values)
+
+
+def test_what_landmarks_do_not_cover_is_counted():
+    landmarks = LandmarkComplex(X[:20], reach=2.0)
+    outside = np.concatenate([X, np.full((30, 5), 10.0)])
+    (f,) = DTMFiltration(landmarks=landmarks).fit_transform([outside])
+    assert f.n_clipped == 30
+    private = PrivatePersistence(50.0, clipped_share=True, random_state=0).fit([f])
+    private.transform([f])
+    assert private.clipped_share_[0] == pytest.approx(30 / 630, abs=0.01)
+    people = [*of_one_person_each(X, 60)[:-1], np.full((3, 5), 10.0)]
+    (f,) = DTMFiltration(0.5, landmarks=landmarks, groups=True).fit_transform([people])
+    assert f.n_clipped == 1
+    gaps = LandmarkComplex([[0.0], [1.0], [3.0]])
+    assert gaps.reach == 4.0 and gaps.diameter == 3.0
+
+
+@pytest.mark.slow
+def test_loops_of_six_columns_are_counted_on_private_landmarks():
+    # Of ten releases each at least nine are right, where each would be with probability .99 and
+    # more: wrong twice of ten times in fewer than 1 in 200, all three in fewer than 1e-6.
+    wrong = 0
+    for n_loops in (0, 1, 2):
+        rng = np.random.default_rng(n_loops)
+        turns = rng.uniform(0, 2 * np.pi, 4000)
+        flat = np.column_stack([np.cos(turns), np.sin(turns)])
+        if n_loops == 0:
+            flat *= np.sqrt(rng.random(4000))[:, None]
+        if n_loops == 2:
+            flat[:, 0] += np.where(rng.random(4000) < 0.5, -1.3, 1.3)
+        plane, _ = np.linalg.qr(rng.normal(size=(6, 2)))
+        cloud = flat @ plane.T + 0.08 * rng.normal(size=(4000, 6))
+        for seed in range(10):
+            pipeline = make_pipeline(
+                DTMFiltration(landmarks=PrivateLandmarks(epsilon=1.0, random_state=seed)),
+                PrivateBettiNumbers(1.0, homology_dimensions=1, random_state=seed),
+            )
+            ((found,),) = pipeline.fit_transform([cloud])
+            wrong += found != n_loops
+    assert wrong <= 3
