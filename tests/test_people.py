@@ -8,7 +8,15 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG, DPMoGMorse, DPToMATo, DPTree
+from sklearn_dptda.cluster import (
+    DPCube,
+    DPLandmarkToMATo,
+    DPLloyd,
+    DPMoG,
+    DPMoGMorse,
+    DPToMATo,
+    DPTree,
+)
 from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import (
@@ -31,7 +39,12 @@ PURE = [
     PrivateMeasure(bounds={"y": BOX}),
     PrivateBounds(adjacency="add-remove"),
 ]
-GAUSSIAN = [DPMoG(2, bounds=BOX), DPMoGMorse(2, bounds=BOX), DPTree(2, bounds=BOX)]
+GAUSSIAN = [
+    DPMoG(2, bounds=BOX),
+    DPMoGMorse(2, bounds=BOX),
+    DPTree(2, bounds=BOX),
+    DPLandmarkToMATo(2, bounds=BOX, n_landmarks=9),
+]
 ESTIMATORS = [*PURE, *GAUSSIAN]
 
 

@@ -11,6 +11,7 @@ from sklearn.utils import get_tags
 
 from sklearn_dptda.cluster import (
     DPCube,
+    DPLandmarkToMATo,
     DPLloyd,
     DPMoG,
     DPMoGMorse,
@@ -40,6 +41,7 @@ X = np.random.default_rng(0).uniform(size=(120, 2))
 QUICK = {"kmeans_steps": 1, "mixture_steps": 1}
 PRIVATE = [
     DPCube(2, 9.0, n_projections=1, n_swaps=1),
+    DPLandmarkToMATo(2, 9.0, n_landmarks=9),
     DPLloyd(2, 9.0, n_iter=1),
     DPMoG(2, 9.0, **QUICK),
     DPMoGMorse(n_components=2, epsilon=9.0, **QUICK),

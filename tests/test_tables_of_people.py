@@ -11,7 +11,16 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG, DPMoGMorse, DPToMATo, DPTree, MorseMerging
+from sklearn_dptda.cluster import (
+    DPCube,
+    DPLandmarkToMATo,
+    DPLloyd,
+    DPMoG,
+    DPMoGMorse,
+    DPToMATo,
+    DPTree,
+    MorseMerging,
+)
 from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.model_selection import pipeline_guarantee
@@ -33,6 +42,7 @@ ESTIMATORS = [
     DPTree(2, delta=0.0, bounds=BOX),
     DPCube(2, bounds=BOX),
     DPToMATo(2, bounds=BOX),
+    DPLandmarkToMATo(2, bounds=BOX, n_landmarks=9),
     PrivateMean(),
     PrivateMean(delta=0.0, bounds=BOX, norm_bound=0.5),
     PrivateMeasure(),

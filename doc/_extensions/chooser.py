@@ -11,12 +11,13 @@ WIDTH, GAP, BOX, TOP = 226, 14, 24, 86
 COLUMNS = (
     (
         "Points",
-        "1 to 4 columns, one shape",
+        "one shape, 1 to 4 columns",
         (
             ("Which loops and components?", ("DTMFiltration", "PrivatePersistence")),
             ("How long do the longest live?", ("PersistenceProfile",)),
             ("How many are there?", ("PrivateBettiNumbers",)),
             ("Which mass m shows most?", ("PrivateMassSearch",)),
+            ("In more columns: places", ("PrivateLandmarks",)),
             ("As features of a classifier", ("DiagramFeatures",)),
         ),
     ),
@@ -25,6 +26,7 @@ COLUMNS = (
         "one row is one record",
         (
             ("Groups of any shape", ("DPMoGMorse",)),
+            ("… curved, in many columns", ("DPLandmarkToMATo",)),
             ("… in 1 to 3 columns, not counted", ("DPToMATo",)),
             ("Round or stretched groups", ("DPMoG", "DPLloyd")),
             ("Hundreds of columns: first", ("PrivatePCA",)),

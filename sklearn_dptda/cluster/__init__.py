@@ -5,6 +5,7 @@ choices; merging along saddles and climbing to peaks are post-processing of what
 """
 
 from sklearn_dptda.cluster._dp_cube import DPCube
+from sklearn_dptda.cluster._dp_landmark_tomato import DPLandmarkToMATo
 from sklearn_dptda.cluster._dp_lloyd import DPLloyd
 from sklearn_dptda.cluster._dp_mog import DPMoG
 from sklearn_dptda.cluster._dp_mog_morse import DPMoGMorse
@@ -17,6 +18,7 @@ from sklearn_dptda.cluster._tomato import ToMATo
 
 __all__ = [
     "DPCube",
+    "DPLandmarkToMATo",
     "DPLloyd",
     "DPMoG",
     "DPMoGMorse",

@@ -118,7 +118,8 @@ class DPToMATo(PrivateRowsEstimator):
     See Also
     --------
     ToMATo : Without privacy, in any dimension.
-    DPMoGMorse : For more than four columns.
+    DPLandmarkToMATo : For more columns, on landmarks.
+    DPMoGMorse : For more columns, by a mixture.
 
     Notes
     -----
@@ -198,7 +199,7 @@ class DPToMATo(PrivateRowsEstimator):
         if n_features > _MAX_FEATURES:
             raise ValueError(
                 f"DPToMATo takes at most {_MAX_FEATURES} columns; got {n_features}. Project them "
-                "with PrivatePCA, or use DPMoGMorse."
+                "with PrivatePCA, or use DPLandmarkToMATo or DPMoGMorse."
             )
         if self._bins(n_features) ** n_features > _MAX_CELLS:
             raise ValueError(

@@ -8,6 +8,7 @@ from numbers import Integral
 
 import numpy as np
 from scipy.spatial import KDTree
+from sklearn.mixture import GaussianMixture
 
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Adjacency, FloatArray, RandomStateLike, RowBounds
@@ -42,7 +43,10 @@ class PrivateLandmarks(DPMoG):
     delta : float, default=1e-6
         Failure probability; positive, since the noise is Gaussian.
     %(row_bounds)s
-    %(row_adjacency)s
+    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+        Whether neighbours have the same public number of rows and one row
+        replaced, which filtrations take, or one row more or less, the number of
+        rows being private.
     %(row_groups)s
     dimension : int, default=2
         Dimension of the largest simplices on the landmarks, where a
@@ -132,10 +136,18 @@ class PrivateLandmarks(DPMoG):
 
     def _learn(self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box) -> None:
         super()._learn(rows, budget, rng, box)
-        density = MixtureDensity(*mixture_parameters(self))
-        drawn, _ = given_mixture(density, int(rng.integers(2**32))).sample(N_DRAWN)
-        self.landmarks_ = on_ridges(drawn, int(self.n_landmarks))
+        drawn, _ = self._sampler(rng).sample(N_DRAWN)
+        self.landmarks_ = self._landmarks_among(drawn, box)
         self.reach_ = float(distances_to(self.landmarks_, drawn).max())
+
+    def _sampler(self, rng: np.random.Generator) -> GaussianMixture:
+        """The mixture, while a fit goes on."""
+        density = MixtureDensity(*mixture_parameters(self))
+        return given_mixture(density, int(rng.integers(2**32)))
+
+    def _landmarks_among(self, drawn: FloatArray, box: Box) -> FloatArray:
+        """Landmarks, by rows that the mixture draws."""
+        return on_ridges(drawn, int(self.n_landmarks))
 
 
 def on_ridges(rows: FloatArray, n_landmarks: int) -> FloatArray:

@@ -193,11 +193,11 @@ class DTMFiltration(BaseGridFiltration):
         proportional to it. None: half the longest side of the box, which cuts
         hardly a feature but components in opposite corners, or half the
         largest distance of two landmarks; ``inf`` does not cap within the box,
-        and caps at that distance. ``"private"``: as None, and the same function under six smaller
-        caps, down to an eighth, travels along. :class:`PrivatePersistence`
-        draws the cap together with the diagrams, at no additional loss, and
-        :class:`PersistenceProfile` for a part of its loss, where enough points
-        make that worthwhile.
+        and caps at that distance of landmarks. ``"private"``: as None, and the
+        same function under six smaller caps, down to an eighth, travels along.
+        :class:`PrivatePersistence` draws the cap together with the diagrams, at
+        no additional loss, and :class:`PersistenceProfile` for a part of its
+        loss, where enough points make that worthwhile.
     method : {"auto", "exact", "lattice"}, default="auto"
         ``"exact"`` uses the points. ``"lattice"`` moves each point to the
         nearest node of a public lattice first and works with counts: the cost
@@ -397,7 +397,29 @@ class DTMFiltration(BaseGridFiltration):
         return self.landmarks is None and super()._learns_records()
 
     def make_histogram(self, X: Any = None) -> LatticeHistogram | PeopleHistogram:
-        """Count points on the lattice that ``method="lattice"`` works with: see the base."""
+        """Count points on the lattice that ``method="lattice"`` works with.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), iterable of such arrays, Dask collection or None
+            A cloud, or its chunks. The parts of a Dask array or data frame, of a
+            list of delayed clouds, or of an object with ``map_reduce`` as in
+            :meth:`sklearn_dptda.cluster.DPMoG.fit_chunks`, are counted where they
+            are. With ``groups``, frames with the column of ids: the points of a
+            person may be in several of them. None returns an empty histogram.
+
+        Returns
+        -------
+        LatticeHistogram or PeopleHistogram
+            It can be updated with further chunks, added to the histograms of
+            other parts of the cloud, and passed to :meth:`transform` in place
+            of the cloud.
+
+        Raises
+        ------
+        ValueError
+            With ``landmarks``, which have no lattice.
+        """
         if self.landmarks is not None:
             raise ValueError("landmarks have no lattice to count points on.")
         return super().make_histogram(X)

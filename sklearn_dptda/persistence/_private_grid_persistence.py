@@ -54,8 +54,12 @@ class GridFunction(NamedTuple):
 
     @property
     def n_dimensions(self) -> int:
-        """Homology dimensions from this one on are empty."""
-        return self.values.ndim if self.complex is None else self.complex.dimension
+        """Homology dimensions from this one on are not asked for.
+
+        On grids of one coordinate there are no loops, but asking for them is no mistake; edges
+        without triangles would have loops that nothing fills.
+        """
+        return max(2, self.values.ndim) if self.complex is None else self.complex.dimension
 
     def diagrams(self, dimensions: Iterable[int], n_caps: int = 1) -> list[list[FloatArray]]:
         """Exact diagrams under the first caps, by cap and dimension; values below zero are zero."""
@@ -160,7 +164,7 @@ class PrivateGridPersistence(
         # Dimensions that functions of so few coordinates never have are refused, but for components
         # and loops.
         highest = max(self.homology_dimensions_)
-        if highest >= max(2, *(function.n_dimensions for function in functions)):
+        if highest >= max(function.n_dimensions for function in functions):
             raise ValueError(
                 f"homology_dimensions={quoted(self.homology_dimensions)}: functions of so few "
                 f"coordinates have no H{highest}."

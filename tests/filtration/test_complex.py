@@ -151,6 +151,9 @@ def test_what_has_no_such_homology_is_refused():
     )
     with pytest.raises(ValueError, match="no H2"):
         PrivatePersistence(1.0, homology_dimensions=2).fit(flat)
+    edges = DTMFiltration(landmarks=LandmarkComplex(X[:8], 1)).fit_transform([X])
+    with pytest.raises(ValueError, match="no H1"):
+        PrivateBettiNumbers(1.0, homology_dimensions=1).fit(edges)
     (voids,) = CubicalPersistence(2).fit_transform(solid)
     assert voids.shape[1] == 2
 

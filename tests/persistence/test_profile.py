@@ -254,10 +254,10 @@ def exact_once(monkeypatch):
     find_diagrams = _private_grid_persistence.sublevel_diagrams
     find_gates = _private_cap.gates_of_caps
 
-    def diagrams_once(values, dimensions, upper):
+    def diagrams_once(values, dimensions, upper, complex=None):
         key = values.tobytes(), tuple(dimensions), upper
         if key not in diagrams:
-            diagrams[key] = find_diagrams(values, dimensions, upper)
+            diagrams[key] = find_diagrams(values, dimensions, upper, complex)
         return diagrams[key]
 
     def gates_once(caps, exact, dimensions):

@@ -1,0 +1,246 @@
+"""ToMATo in many columns: peaks of private counts on private landmarks.
+
+Proof: doc/theory/private_peaks.md, "On landmarks".
+"""
+
+from functools import partial
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.spatial import KDTree
+
+from sklearn_dptda._docs import fill_doc
+from sklearn_dptda._typing import Adjacency, FloatArray, IntArray, RandomStateLike, RowBounds
+from sklearn_dptda.cluster._landmark_peaks import LandmarkGraph, heavy_clusters, pair_counts
+from sklearn_dptda.cluster._private_landmarks import PrivateLandmarks, on_ridges
+from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee
+from sklearn_dptda.rows._methods import by_rows
+from sklearn_dptda.rows._moments import FitBudget
+from sklearn_dptda.rows._rows import Box, Rows
+from sklearn_dptda.utils._sklearn import Interval
+
+# Part of the budget for the mixture; the rest counts rows between landmarks.
+_MIXTURE_SHARE = 0.5
+# Rows of the mixture that tell between which landmarks there may be rows.
+_N_MAYBE = 40_000
+# Ratio of the longest to the shortest side of the box up to which columns have one unit.
+_UNEQUAL_SIDES = 10.0
+
+
+@fill_doc
+class DPLandmarkToMATo(PrivateLandmarks):
+    """Clusters of any shape in many columns, from private counts on landmarks.
+
+    Landmarks lie along the ridges of a private mixture. Rows are counted, with
+    noise, by the two landmarks that are nearest to them: where rows lie between
+    two landmarks, an edge joins these. ToMATo's hierarchy of the counts has a
+    peak for each cluster, and edges without rows between them. Moons, circles
+    and chains are found whole, which mixtures cut into pieces.
+
+    Parameters
+    ----------
+    n_clusters : int, default=None
+        Number of clusters. None: those that stand out by more than
+        ``threshold``; where noise hides whether there is a gap, none is seen.
+    %(epsilon)s
+    delta : float, default=1e-6
+        Failure probability; positive, since the noise is Gaussian.
+    %(row_bounds)s
+    %(row_adjacency)s
+    %(row_groups)s
+    n_landmarks : int, default=60
+        Number of landmarks: fewer for few rows, more for fine shapes.
+    threshold : float, default=1.5
+        Nats by which the count of a peak must stand out from its saddle, to be
+        a cluster where ``n_clusters`` is None.
+    min_cluster_weight : float, default=0.02
+        Clusters with a smaller part of the rows are merged into others.
+    %(fit_accountant_and_random_state)s
+
+    Attributes
+    ----------
+    landmarks_ : ndarray of shape (n_landmarks, n_features)
+        Private landmarks, the means of the mixture first.
+    reach_ : float
+        How far rows are from the nearest landmark, at most, of 4,000 that are
+        drawn from the mixture.
+    landmark_labels_ : ndarray of shape (n_landmarks,)
+        Cluster of each landmark, numbered by prominence.
+    landmark_weights_ : ndarray of shape (n_landmarks,)
+        Private part of the rows about each landmark.
+    diagram_ : ndarray of shape (n_peaks, 2)
+        Birth and death of the peaks in log counts, the most prominent first.
+        Deaths below -900 are those of saddles on which noise may be all there
+        is. Peaks that are joined to no higher one die at the lowest number of
+        all.
+    n_clusters_ : int
+        Number of clusters.
+    cluster_centers_ : ndarray of shape (`n_clusters_`, n_features)
+        Heaviest landmark of each cluster.
+    scales_ : ndarray of shape (n_features,)
+        What columns are divided by before distances are measured: one, where
+        no side of the box is more than ten times as long as another, and the
+        sides elsewhere.
+    weights_, means_, covariances_, weights_noise_, means_noise_, within_noise_
+        The private mixture and its noise, as in :class:`DPMoG`.
+    %(bounds_of_rows)s
+    %(fit_guarantee_and_columns)s
+
+    See Also
+    --------
+    DPToMATo : By a histogram, in one to three columns.
+    DPMoGMorse : Clusters of a mixture merged along its saddles.
+
+    Notes
+    -----
+    .. rubric:: Privacy
+
+    One fit releases bounds, a mixture, and noisy numbers of rows by their two
+    nearest landmarks, and is (``epsilon``, ``delta``)-differentially private
+    for adding or removing one row, or for replacing one; both compose exactly
+    as Gaussian mechanisms. One row is counted once. Labels of private rows are
+    *not* private: each is a function of its row. ``score`` and ``sample`` are
+    those of the mixture.
+    %(privacy_of_groups)s
+
+    References
+    ----------
+    F. Chazal, L. Guibas, S. Oudot, P. Skraba, "Persistence-based clustering in
+    Riemannian manifolds", Journal of the ACM 60, 2013. T. Martinetz,
+    K. Schulten, "Topology representing networks", Neural Networks 7, 1994, for
+    edges between the two nearest landmarks of a row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.metrics import adjusted_rand_score
+    >>> from sklearn_dptda.cluster import DPLandmarkToMATo
+    >>> X, y = make_moons(4000, noise=0.05, random_state=0)
+    >>> rng = np.random.default_rng(0)
+    >>> X = X @ rng.normal(size=(2, 8)) + 0.05 * rng.normal(size=(4000, 8))
+    >>> private = DPLandmarkToMATo(2, epsilon=2.0, random_state=0)
+    >>> adjusted_rand_score(y, private.fit_predict(X)) > 0.95
+    True
+    """
+
+    _parameter_constraints = {
+        **PrivateLandmarks._parameter_constraints,
+        "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
+        "threshold": [Interval(Real, 0, None, closed="left")],
+        "min_cluster_weight": [Interval(Real, 0, 1, closed="left")],
+    }
+    # Of landmarks that a filtration takes.
+    dimension = 2
+
+    def __init__(
+        self,
+        n_clusters: int | None = None,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        bounds: RowBounds | None = None,
+        *,
+        bounds_share: float = 0.2,
+        adjacency: Adjacency = "add-remove",
+        groups: str | None = None,
+        rows_per_group: int | None = None,
+        unit: str = "one row",
+        n_landmarks: int = 60,
+        threshold: float = 1.5,
+        min_cluster_weight: float = 0.02,
+        accountant: PrivacyAccountant | None = None,
+        random_state: RandomStateLike = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.bounds_share = bounds_share
+        self.adjacency = adjacency
+        self.groups = groups
+        self.rows_per_group = rows_per_group
+        self.unit = unit
+        self.n_landmarks = n_landmarks
+        self.threshold = threshold
+        self.min_cluster_weight = min_cluster_weight
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def _learn(self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box) -> None:
+        super()._learn(rows, budget.rest(1 - _MIXTURE_SHARE), rng, box)
+        n = len(self.landmarks_)
+        count = partial(pair_counts, landmarks=self.landmarks_ / self.scales_)
+        in_units = partial(_in_units, box=box, scales=self.scales_)
+        exact = rows.map(in_units).sum(count, n_cells=n * (n - 1) // 2)
+        counts, sd = budget.noisy_counts(exact, 1, 1 - _MIXTURE_SHARE)
+        maybe, _ = self._sampler(rng).sample(_N_MAYBE)
+        drawn = count(np.clip(maybe, box.low, box.high) / self.scales_)
+        self._find_clusters(LandmarkGraph.of(counts / rows.mass, drawn, sd / rows.mass, n))
+
+    def _landmarks_among(self, drawn: FloatArray, box: Box) -> FloatArray:
+        sides, n = box.high - box.low, int(self.n_landmarks)
+        one_unit = sides.max() <= _UNEQUAL_SIDES * sides.min()
+        self.scales_ = np.ones_like(sides) if one_unit else sides
+        # Means first: a small dense cluster is no far point, but has a component.
+        far = self.scales_ * on_ridges(drawn / self.scales_, n)
+        return np.concatenate([self.means_, far])[:n]
+
+    def _find_clusters(self, graph: LandmarkGraph) -> None:
+        peaks, weights = graph.peaks(only_seen=self.n_clusters is None), graph.weights
+        labels = heavy_clusters(
+            peaks, weights, self.n_clusters, float(self.threshold), float(self.min_cluster_weight)
+        )
+        places, known = self.landmarks_ / self.scales_, labels >= 0
+        _, nearest = KDTree(places[known]).query(places)
+        self.landmark_labels_ = labels[known][nearest]
+        self.n_clusters_ = int(labels.max()) + 1
+        self.landmark_weights_ = weights / max(float(weights.sum()), 1.0)
+        lowest = peaks.diagram[np.isfinite(peaks.diagram)].min()
+        self.diagram_ = np.maximum(peaks.diagram, lowest)
+        members = self.landmark_labels_ == np.arange(self.n_clusters_)[:, None]
+        heaviest = np.where(members, weights, -1.0).argmax(axis=1)
+        self.cluster_centers_ = self.landmarks_[heaviest]
+
+    def _release(
+        self, rows: Rows, guarantee: PrivacyGuarantee, seed: Any, public_seed: Any = None
+    ) -> list[str]:
+        remarks = super()._release(rows, guarantee, seed, public_seed)
+        if self.n_clusters is not None and self.n_clusters_ < self.n_clusters:
+            remarks.append(
+                f"n_clusters={self.n_clusters}, but the private counts have fewer peaks: there are "
+                f"{self.n_clusters_} clusters. Raise n_landmarks or epsilon, or lower "
+                "min_cluster_weight."
+            )
+        return remarks
+
+    def _released(self) -> str:
+        return f"{super()._released()}, numbers of rows between landmarks"
+
+    @by_rows
+    def predict(self, X: ArrayLike) -> IntArray:
+        """Cluster of the landmark that is nearest to each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows beyond the bounds are clipped to them.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        rows = np.clip(self._rows(X), *self.bounds_) / self.scales_
+        _, nearest = KDTree(self.landmarks_ / self.scales_).query(rows)
+        return self.landmark_labels_[nearest]
+
+    @property
+    def predict_proba(self) -> Any:
+        """Not there: a landmark is in one cluster, whatever components of the mixture it has."""
+        raise AttributeError("DPLandmarkToMATo has no predict_proba: landmarks are in one cluster.")
+
+
+def _in_units(part: FloatArray, box: Box, scales: FloatArray) -> FloatArray:
+    """Rows of the cube in the units in which distances are measured."""
+    return box.points(part) / scales

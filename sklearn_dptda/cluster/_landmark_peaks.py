@@ -1,0 +1,130 @@
+"""Peaks of counts on landmarks, where rows that lie between two landmarks say how high a saddle is.
+
+Everything but :func:`pair_counts` reads what has been released, so that it costs no privacy.
+
+Proof: doc/theory/private_peaks.md, "On landmarks".
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
+from sklearn_dptda.cluster._peak_hierarchy import Peaks, break_ties, find_peaks
+
+# Rows that counts are raised by at least before their logarithm is taken.
+_LEAST_NOISE = 0.5
+# Part of the largest count about a landmark that an edge has where nothing is between its ends, and
+# part of what is surely no noise below which such a count could not be seen.
+_USUAL, _SEEN = 0.5, 0.75
+# Nats that saddles are lowered by on which noise may be all there is.
+_FAR_BELOW = 1e3
+
+
+def pair_counts(part: FloatArray, landmarks: FloatArray) -> IntArray:
+    """Count rows by the two landmarks that are nearest to them, in the order of ``triu_indices``.
+
+    One row is in one cell.
+    """
+    n = len(landmarks)
+    _, nearest = KDTree(landmarks).query(part, 2)
+    first, second = np.sort(nearest, axis=1).T
+    cells = first * n - first * (first + 1) // 2 + second - first - 1
+    return np.bincount(cells, minlength=n * (n - 1) // 2)
+
+
+@dataclass(frozen=True)
+class LandmarkGraph:
+    """Edges between landmarks, with the noisy number of rows that are nearest to both ends.
+
+    ``pairs`` of shape (n_edges, 2), their ``counts``, which of them are ``sure`` to be more than
+    noise, the standard deviation ``sd`` of that, and the count ``surely`` from which they are.
+    """
+
+    pairs: IntArray
+    counts: FloatArray
+    sure: BoolArray
+    sd: float
+    surely: float
+    n_landmarks: int
+
+    @classmethod
+    def of(cls, counts: FloatArray, drawn: IntArray, sd: float, n_landmarks: int) -> Self:
+        """Edges that surely have rows, and those on which ``drawn`` rows of a model are."""
+        # The largest of so many noises is hardly ever above.
+        surely = sd * math.sqrt(2 * math.log(len(counts) + 1))
+        sure = counts > surely
+        kept = sure | (drawn > 0)
+        pairs = np.column_stack(np.triu_indices(n_landmarks, 1))[kept]
+        noise = max(sd, _LEAST_NOISE)
+        return cls(pairs, np.maximum(counts[kept], 0.0), sure[kept], noise, surely, n_landmarks)
+
+    @property
+    def weights(self) -> FloatArray:
+        """Number of rows about each landmark: half of those on its sure edges."""
+        weights = np.zeros(self.n_landmarks)
+        for ends in self.pairs.T:
+            weights += 0.5 * np.bincount(ends, self.counts * self.sure, minlength=len(weights))
+        return weights
+
+    def peaks(self, only_seen: bool) -> Peaks:
+        """Hierarchy of the peaks of log counts on landmarks; edges are nodes behind them.
+
+        A saddle is as high as the lower end, less what the rows on the edge lack of half of those
+        on the best edge of an end. Where noise may be all there is, it is far below; but with
+        ``only_seen``, and where nothing could be seen, it is as high as the end.
+        """
+        heights = np.log(self.weights + self.sd)
+        usual = _USUAL * self._best()[self.pairs].min(axis=1)
+        lacking = np.log((self.counts + self.sd) / (usual + self.sd))
+        lacking = np.minimum(lacking, 0.0) - _FAR_BELOW * ~self.sure
+        if only_seen:
+            lacking[~self.sure & (usual < _SEEN * self.surely)] = 0.0
+        saddles = heights[self.pairs].min(axis=1) + lacking
+        neighbours = [[i] for i in range(self.n_landmarks + len(self.pairs))]
+        for edge, pair in enumerate(self.pairs.tolist(), start=self.n_landmarks):
+            neighbours[edge] += pair
+            for end in pair:
+                neighbours[end].append(edge)
+        weights = break_ties(np.r_[heights, saddles])
+        return find_peaks([np.array(near) for near in neighbours], weights)
+
+    def _best(self) -> FloatArray:
+        """Largest count on an edge of each landmark."""
+        best = np.zeros(self.n_landmarks)
+        for ends in self.pairs.T:
+            np.maximum.at(best, ends, self.counts)
+        return best
+
+
+def heavy_clusters(
+    peaks: Peaks, weights: FloatArray, n_clusters: int | None, nats: float, least: float
+) -> IntArray:
+    """Cluster of each landmark, or -1 where no path leads to one; numbered by prominence.
+
+    Peaks whose side of their saddle is lighter than a part ``least`` of all are no clusters. Of the
+    others the most prominent so many, or those more prominent than ``nats``, are; at least one.
+    """
+    owners = peaks.owners[: len(weights)]
+    mass = np.bincount(owners, weights, minlength=len(peaks.into))
+    # What has merged into a peak before it merges into another.
+    for peak in np.argsort(-peaks.diagram[:, 1], kind="stable"):
+        if peaks.into[peak] != peak:
+            mass[peaks.into[peak]] += mass[peak]
+    heavy = mass >= least * weights.sum()
+    heavy[mass.argmax()] = True
+    places = np.flatnonzero(heavy)
+    if n_clusters is None:
+        clear = peaks.prominences[places] > nats
+        places = places[clear] if clear.any() else places[:1]
+    places = places[:n_clusters]
+    labels = np.full(len(peaks.into), -1)
+    labels[places] = np.arange(len(places))
+    # Peaks merge into more prominent ones, which come first.
+    for peak in range(len(labels)):
+        if labels[peak] < 0:
+            labels[peak] = labels[peaks.into[peak]]
+    return labels[owners]

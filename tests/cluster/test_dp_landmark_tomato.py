@@ -1,0 +1,229 @@
+"""ToMATo on landmarks: shapes in eight columns, what is counted, what is paid, broken twins."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import make_blobs, make_circles, make_moons
+from sklearn.metrics import adjusted_rand_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sklearn_dptda.cluster import DPLandmarkToMATo, DPMoGMorse, _dp_landmark_tomato
+from sklearn_dptda.cluster._landmark_peaks import LandmarkGraph, heavy_clusters, pair_counts
+from sklearn_dptda.privacy import gaussian_mu
+from tests._exact_losses import losses
+
+BOX = (-3, 3)
+SMALL = {"n_landmarks": 8, "bounds": BOX}
+
+
+@parametrize_with_checks([DPLandmarkToMATo(n_landmarks=9), DPLandmarkToMATo(2, bounds=(-50, 50))])
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def lifted(flat, seed, d=8, noise=0.05):
+    rng = np.random.default_rng(seed)
+    plane, _ = np.linalg.qr(rng.normal(size=(d, flat.shape[1])))
+    return flat @ plane.T + noise * rng.normal(size=(len(flat), d))
+
+
+def shape(name, seed, n=4000):
+    if name == "moons":
+        flat, y = make_moons(n, noise=0.05, random_state=seed)
+    else:
+        flat, y = make_circles(n, noise=0.03, factor=0.4, random_state=seed)
+    return lifted(flat, seed), y
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 2.0])
+@pytest.mark.parametrize("name", ["moons", "circles"])
+def test_shapes_in_eight_columns(name, epsilon):
+    scores = []
+    for seed in range(3):
+        X, y = shape(name, seed)
+        found = DPLandmarkToMATo(2, epsilon=epsilon, random_state=seed).fit_predict(X)
+        scores.append(adjusted_rand_score(y, found))
+    assert min(scores) > 0.9 and np.median(scores) > 0.95
+    mixture = DPMoGMorse(2, epsilon=epsilon, random_state=0).fit_predict(shape(name, 0)[0])
+    assert adjusted_rand_score(shape(name, 0)[1], mixture) < 0.5
+
+
+def test_number_of_clusters_is_found():
+    for seed in range(3):
+        X, y = shape("moons", seed)
+        private = DPLandmarkToMATo(epsilon=2.0, random_state=seed).fit(X)
+        assert private.n_clusters_ == 2
+        assert adjusted_rand_score(y, private.predict(X)) > 0.95
+        normal = np.random.default_rng(seed).normal(size=(4000, 8))
+        # At low epsilon nothing is seen, and no gap is invented.
+        for epsilon in (0.5, 1.0, 2.0):
+            assert DPLandmarkToMATo(epsilon=epsilon, random_state=seed).fit(normal).n_clusters_ == 1
+
+
+def test_small_dense_clusters_are_not_lost():
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        y = rng.choice(3, 4000, p=[0.6, 0.3, 0.1])
+        X = 3 * rng.normal(size=(3, 8))[y]
+        X += np.array([1.0, 0.5, 0.25])[y, None] * rng.normal(size=(4000, 8))
+        found = DPLandmarkToMATo(3, epsilon=1.0, random_state=seed).fit_predict(X)
+        assert adjusted_rand_score(y, found) > 0.97
+
+
+def test_columns_of_unlike_units_are_divided_by_their_sides():
+    X, y = make_blobs(3000, n_features=6, centers=4, random_state=1)
+    units = np.array([1.0, 1e3, 1e-2, 1.0, 50.0, 1.0])
+    private = DPLandmarkToMATo(4, epsilon=2.0, random_state=0).fit(X * units)
+    assert adjusted_rand_score(y, private.predict(X * units)) > 0.97
+    low, high = private.bounds_
+    assert np.array_equal(private.scales_, high - low)
+    assert (DPLandmarkToMATo(4, random_state=0).fit(X).scales_ == 1).all()
+
+
+def test_pairs_are_counted_once_for_each_row(rng):
+    landmarks = rng.normal(size=(9, 4))
+    X = rng.normal(size=(500, 4))
+    counts = pair_counts(X, landmarks)
+    assert counts.sum() == 500 and len(counts) == 36
+    pairs = list(zip(*np.triu_indices(9, 1), strict=True))
+    for x in X[:50]:
+        nearest = np.argsort(np.linalg.norm(landmarks - x, axis=1))[:2]
+        one = pair_counts(x[None], landmarks)
+        assert pairs[int(one.argmax())] == tuple(sorted(nearest.tolist())) and one.sum() == 1
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_neighbours_attain_the_sensitivity_of_counts_and_no_more(adjacency, rng):
+    landmarks = rng.normal(size=(9, 4))
+    most = 0
+    for _ in range(100):
+        X = rng.normal(size=(40, 4))
+        other = X[1:] if adjacency == "add-remove" else np.r_[X[1:], rng.normal(size=(1, 4))]
+        change = np.abs(pair_counts(X, landmarks) - pair_counts(other, landmarks)).sum()
+        most = max(most, change)
+    assert most == (1 if adjacency == "add-remove" else 2)
+
+
+def neighbours(adjacency, n=400):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 3))
+    if adjacency == "add-remove":
+        return X, X[:-1]
+    return X, np.r_[X[:-1], [[3.0, -3.0, 3.0]]]
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_exact_losses_are_at_most_what_is_promised(adjacency, monkeypatch):
+    private = DPLandmarkToMATo(2, 1.0, adjacency=adjacency, random_state=0, **SMALL)
+    lost = losses(private, *neighbours(adjacency), monkeypatch)
+    assert lost.keys() <= {"gaussian", "choice"}
+    assert 0 < lost["gaussian"] ** 0.5 <= gaussian_mu(1.0, 1e-6) * (1 + 1e-9)
+
+
+def test_a_row_that_is_counted_twice_is_caught(monkeypatch):
+    def twice(part, landmarks):
+        return 6 * pair_counts(part, landmarks)
+
+    monkeypatch.setattr(_dp_landmark_tomato, "pair_counts", twice)
+    private = DPLandmarkToMATo(2, 1.0, random_state=0, **SMALL)
+    lost = losses(private, *neighbours("add-remove"), monkeypatch)
+    assert lost["gaussian"] ** 0.5 > gaussian_mu(1.0, 1e-6)
+
+
+def test_exact_losses_of_people(monkeypatch):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(600, 3)), columns=list("abc"))
+    table["who"] = rng.integers(60, size=600)
+    other = table.copy()
+    other.loc[table["who"] == 0, ["a", "b", "c"]] = 3.0
+    private = DPLandmarkToMATo(
+        2, 3.0, adjacency="replace-one", groups="who", random_state=0, **SMALL
+    )
+    lost = losses(private, table, other, monkeypatch)
+    assert 0 < lost["gaussian"] ** 0.5 <= gaussian_mu(3.0, 1e-6) * (1 + 1e-9)
+
+
+def test_counts_of_people_are_in_people():
+    X, y = shape("moons", 0)
+    table = pd.DataFrame(X, columns=[f"x{i}" for i in range(8)])
+    # Everybody has two rows of one moon.
+    order = np.argsort(y, kind="stable")
+    table = table.iloc[order].assign(who=np.arange(4000) // 2)
+    private = DPLandmarkToMATo(2, epsilon=3.0, groups="who", random_state=0).fit(table)
+    assert adjusted_rand_score(y[order], private.predict(table)) > 0.9
+    assert 0.5 < private.landmark_weights_.sum() <= 1.0001
+
+
+def graph(counts, n, sd=1.0, surely=5.0):
+    pairs = np.column_stack(np.triu_indices(n, 1))
+    counts = np.asarray(counts, dtype=float)
+    return LandmarkGraph(pairs, counts, counts > surely, sd, surely, n)
+
+
+def chain(counts):
+    """Landmarks in a row, and the counts of the edges between them."""
+    n = len(counts) + 1
+    table = np.zeros((n, n))
+    table[np.arange(n - 1), np.arange(1, n)] = counts
+    return graph(table[np.triu_indices(n, 1)], n)
+
+
+def test_a_gap_parts_a_chain_and_a_light_end_is_no_cluster():
+    for only_seen in (True, False):
+        for weak in (0, 8):
+            G = chain([90, 100, 95, weak, 100, 90, 95])
+            peaks = G.peaks(only_seen)
+            labels = heavy_clusters(peaks, G.weights, None, 1.5, 0.02)
+            assert labels[:4].tolist() == [labels[0]] * 4
+            assert labels[4:].tolist() == [labels[4]] * 4 and labels[0] != labels[4]
+        G = chain([90, 100, 95, 100, 90, 95])
+        assert heavy_clusters(G.peaks(only_seen), G.weights, None, 1.5, 0.02).max() == 0
+        # A pair of landmarks with a hundredth of the rows, apart from the rest.
+        G = chain([500, 500, 500, 0, 9])
+        labels = heavy_clusters(G.peaks(only_seen), G.weights, None, 1.5, 0.02)
+        assert labels[:4].max() == 0 and set(labels[4:]) <= {0, -1}
+
+
+def test_where_nothing_can_be_seen_no_gap_is_seen():
+    # Counts of five are hardly noise, but an edge without rows could not be told from half of it.
+    G = chain([6, 6, 0.5, 6, 6])
+    assert heavy_clusters(G.peaks(True), G.weights, None, 1.5, 0.02).max() == 0
+    # Asked for two clusters, that is where they part.
+    labels = heavy_clusters(G.peaks(False), G.weights, 2, 1.5, 0.02)
+    assert labels.tolist() in ([0, 0, 0, 1, 1, 1], [1, 1, 1, 0, 0, 0])
+
+
+def test_what_is_kept():
+    X, _ = shape("moons", 0)
+    private = DPLandmarkToMATo(2, epsilon=2.0, n_landmarks=30, random_state=0).fit(X)
+    assert private.landmarks_.shape == (30, 8) and private.landmark_labels_.shape == (30,)
+    assert private.cluster_centers_.shape == (2, 8)
+    # The centres lie on their own clusters.
+    assert private.predict(private.cluster_centers_).tolist() == [0, 1]
+    assert np.array_equal(private.landmark_labels_, private.predict(private.landmarks_))
+    assert private.diagram_[0, 1] == private.diagram_.min() and not hasattr(private, "labels_")
+    assert not hasattr(private, "predict_proba") and private.reach_ > 0
+    again = clone(private).fit(X)
+    assert np.array_equal(again.landmarks_, private.landmarks_)
+
+
+def test_fewer_peaks_than_asked_for_are_reported():
+    X, _ = shape("moons", 0)
+    with pytest.warns(UserWarning, match="private counts have fewer peaks"):
+        DPLandmarkToMATo(9, n_landmarks=10, min_cluster_weight=0.2, random_state=0).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_clusters": 0}, "n_clusters"),
+        ({"n_landmarks": 1}, "n_landmarks"),
+        ({"threshold": -1.0}, "threshold"),
+        ({"min_cluster_weight": 1.0}, "min_cluster_weight"),
+        ({"delta": 0.0}, "delta must be positive"),
+    ],
+)
+def test_bad_parameters(options, message):
+    with pytest.raises(ValueError, match=message):
+        DPLandmarkToMATo(**options).fit(np.zeros((20, 3)))
