@@ -30,10 +30,10 @@ N_DRAWN, _NEAREST, _N_MOVES = 4000, 0.03, 2
 class PrivateLandmarks(DPMoG):
     """Landmarks along the ridges of a private Gaussian mixture.
 
-    Rows drawn from the mixture are moved twice to the mean of those nearest to
-    them, which takes the noise of many columns away, and of what they are then
-    those that are far from each other are the landmarks. All of it is
-    post-processing of the mixture.
+    The estimator draws rows from the mixture and moves each of them twice to
+    the mean of its nearest ones, which takes away the noise of many columns.
+    Landmarks are those of the moved rows that are far from each other. All of
+    this is post-processing of the mixture.
 
     Parameters
     ----------

@@ -210,10 +210,9 @@ class DTMFiltration(BaseGridFiltration):
         Lattice steps per grid step. None: 4, 2, 1, 1 in dimensions 1 to 4, and
         with ``groups`` as many that the lattice moves values by less than one
         person can, if that takes half a minute at most.
-    landmarks : array-like of shape (n_landmarks, d), LandmarkComplex, PrivateLandmarks or \
-            fitted private estimator, default=None
-        Public points near which the clouds are, in place of a grid; other
-        parameters of grids stay at their defaults. A
+    landmarks : array-like, LandmarkComplex or estimator, default=None
+        Public points near which the clouds are, of shape (n_landmarks, d), in
+        place of a grid; other parameters of grids stay at their defaults. A
         :class:`~sklearn_dptda.cluster.PrivateLandmarks` is fitted to the
         clouds of ``fit``, which pays for it; a private estimator that was
         fitted before, in a :class:`~sklearn.frozen.FrozenEstimator`, gives its
