@@ -49,8 +49,7 @@ def scene(n, seed):
 X, _ = scene(5000, 0)
 fresh, truth = scene(3000, 10_000)
 
-# n_clusters=None: MorseMerging cuts where the next saddle is much higher than the last one,
-# DPMoGMorse, whose saddles are noisy, joins what stands out from its saddle by little.
+# With n_clusters=None both join what stands out from its saddle by less than 1.25 nats.
 exact = MorseMerging(GaussianMixture(12, random_state=0)).fit(X)
 # The seed is for study: a real release leaves it out.
 private = DPMoGMorse(n_components=12, epsilon=2.0, bounds=BOUNDS, random_state=0).fit(X)
@@ -67,9 +66,10 @@ for name, one in both.items():
 # ---------------------
 # On the right the number of clusters against the threshold: ``merge_threshold=t`` joins
 # across all saddles up to ``t``. The largest gap between saddles is the longest step of
-# that staircase, shaded: ``MorseMerging`` cuts there. The noise moves the saddles; the long
-# step stays. ``DPMoGMorse`` keeps what stands out from its saddle by 1.25 nats: here also one
-# end of a moon, a fifth cluster. ``n_clusters=4`` joins it.
+# that staircase, shaded. The noise moves the saddles; the long step stays. With
+# ``n_clusters=None`` no single threshold cuts the tree: clusters are kept that stand out from
+# their own saddle by 1.25 nats, dense ones and sparse ones alike. In the private mixture that is
+# also one end of a moon, a fifth cluster. ``n_clusters=4`` joins it.
 figure, axes = plt.subplots(
     2, 3, figsize=(15, 9), layout="constrained", width_ratios=(1.35, 1.2, 1)
 )

@@ -14,17 +14,18 @@ from sklearn_dptda._typing import (
     Adjacency,
     CovarianceType,
     FloatArray,
-    IntArray,
     RandomStateLike,
     RowBounds,
 )
 from sklearn_dptda.cluster._dp_mog import DPMoG, Parameters
-from sklearn_dptda.cluster._merge_tree import MergeTree, SaddleSearch, morse_linkage
+from sklearn_dptda.cluster._merge_tree import SaddleSearch, morse_linkage
 from sklearn_dptda.cluster._mixture_density import mixture_parameters
 from sklearn_dptda.cluster._morse_merging import (
     MERGING_CONSTRAINTS,
     PredictMethod,
     check_number_of_clusters,
+    cut_as_asked,
+    finds_number,
     predict,
     predict_proba,
     set_merged,
@@ -35,10 +36,6 @@ from sklearn_dptda.utils._sklearn import Interval
 
 # Components beyond the number of clusters, so that clusters can have any shape.
 _SPARE_COMPONENTS = 4
-# Nats by which clusters of an unknown number must stand out from their saddles, since eight normal
-# components ripple by up to a nat where the density is flat, and the least weight of a cluster, as
-# a part of the modes' mean weight.
-_MIN_PROMINENCE_NATS, _MIN_WEIGHT_RATIO = 1.25, 0.2
 # How often the mixture's noise is drawn again to tell how stable the number of clusters is: fewer
 # times where there are many components, since merging takes longer.
 _N_REDRAWS, _N_REDRAWS_OF_MANY = 10, 4
@@ -191,25 +188,15 @@ class DPMoGMorse(DPMoG):
         redraw: Callable[[], Parameters] | None = None,
     ) -> None:
         super()._keep(weights, means, covariances)
-        set_merged(self, self._cut, *mixture_parameters(self))
-        if self._finds_number() and redraw is not None:
+        set_merged(self, *mixture_parameters(self))
+        if finds_number(self) and redraw is not None:
             n_redraws = _N_REDRAWS if len(weights) <= 2 * USUAL_CENTRES else _N_REDRAWS_OF_MANY
             labels = [
-                self._cut(morse_linkage(*redraw(), saddle_search=self.saddle_search))
+                cut_as_asked(self, morse_linkage(*redraw(), saddle_search=self.saddle_search))
                 for _ in range(n_redraws)
             ]
             found_again = [cut.max() + 1 == self.n_clusters_ for cut in labels]
             self.n_clusters_stability_ = float(np.mean(found_again))
-
-    def _cut(self, tree: MergeTree) -> IntArray:
-        # Without saddles that were found, as among published strings, nothing stands out.
-        if self._finds_number() and self.saddle_search != "quadratic_strings":
-            least = max(self.min_cluster_weight, _MIN_WEIGHT_RATIO / tree.n_modes)
-            return tree.cut_by_prominence(_MIN_PROMINENCE_NATS, least)
-        return tree.cut(self.n_clusters, self.merge_threshold, self.min_cluster_weight)
-
-    def _finds_number(self) -> bool:
-        return self.n_clusters is None and self.merge_threshold is None
 
     predict = predict
     predict_proba = predict_proba

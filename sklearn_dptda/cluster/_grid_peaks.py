@@ -13,7 +13,7 @@ from itertools import product
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from scipy.ndimage import gaussian_filter
+from scipy.ndimage import distance_transform_edt, gaussian_filter
 
 from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
 from sklearn_dptda.cluster._peak_hierarchy import Peaks, break_ties, find_peaks, indices_of
@@ -31,6 +31,9 @@ _MAX_WINDOW_CELLS, _RADIUS_GROWTH = 100, 1.25
 _UNLIKE = 5.0
 # Rows live where it is denser than the background by this factor, or there is none.
 _MIN_DENSITY_RATIO = 2
+# Standard deviations by which the count of a cell far from clusters must be above nothing, and the
+# least share of the rows that so many in every cell would be, for a background.
+_CLEAR_LEVEL, _LEAST_BACKGROUND = 3.0, 0.02
 # Share of an expected count that a thin curve's blocks are sure of: a curve thinner than a cell
 # fills blocks by the length within them, from 2 to 2.8 cells.
 _THIN_CURVE_SHARE = 0.85
@@ -137,19 +140,31 @@ def smoothed_heights(
 def background_cells(noisy: IntArray, variance: float, threshold: float) -> BoolArray:
     """Whether each cell is background, which stands out from its level by no more than a threshold.
 
-    The level is the mean count of the lower of Otsu's two classes of cells. Where rows as a rule
-    live at hardly more than it, there is no background.
+    The level is the mean count of the sparse cells, the lower of Otsu's two classes. Where the half
+    of them that is farthest from dense ones, and from the fringes of clusters, has hardly any row,
+    or rows as a rule live at hardly more than the level, there is no background.
 
     Proof: doc/theory/private_peaks.md, "Background".
     """
     heights, sizes = adaptive_heights(noisy, 1, variance)
-    level = max(noisy[heights <= _between_classes(heights)].mean(), 0.0)
-    counts = noisy.astype(float)
+    sparse = heights <= _between_classes(heights)
+    far, level = noisy[_farthest_half(sparse)], max(noisy[sparse].mean(), 0.0)
+    counts, n_rows = noisy.astype(float), max(float(noisy.sum()), 1.0)
+    noise_of_far = math.sqrt((max(far.mean(), 0.0) + variance) / far.size)
     # Expected count of the cell of a row drawn at random, without bias by sampling and noise.
-    around_a_row = (counts**2 - counts - variance).sum() / max(counts.sum(), 1.0)
-    if around_a_row < _MIN_DENSITY_RATIO * level:
+    around_a_row = (counts**2 - counts - variance).sum() / n_rows
+    least = max(_CLEAR_LEVEL * noise_of_far, _LEAST_BACKGROUND * n_rows / noisy.size)
+    if far.mean() <= least or around_a_row < _MIN_DENSITY_RATIO * level:
         return np.zeros(noisy.shape, dtype=bool)
     return (heights - stabilise(level, variance)) * np.sqrt(sizes) <= threshold
+
+
+def _farthest_half(sparse: BoolArray) -> BoolArray:
+    """The half of some cells, or more, that is farthest from all others."""
+    if sparse.all():
+        return sparse
+    away = distance_transform_edt(sparse)
+    return sparse & (away >= np.median(away[sparse]))
 
 
 def _between_classes(values: FloatArray) -> float:

@@ -1,6 +1,5 @@
 """Clusters of any shape: the components of a mixture, merged along the saddles of its density."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Literal, Self
@@ -37,6 +36,10 @@ MERGING_CONSTRAINTS: dict[str, list[Any]] = {
 }
 # Components of the mixture where no estimator is given.
 _DEFAULT_COMPONENTS = 8
+# Nats by which clusters of an unknown number must stand out from their saddles, since eight normal
+# components ripple by up to a nat where the density is flat, and the least weight of a cluster, as
+# a part of the modes' mean weight.
+_MIN_PROMINENCE_NATS, _MIN_WEIGHT_RATIO = 1.25, 0.2
 # Rows that are labelled together, so that memory does not grow with their number.
 _BATCH_ROWS = 1 << 14
 
@@ -105,10 +108,24 @@ class MergedMixture:
         return out
 
 
-def set_merged(estimator: Any, cut: Callable[[MergeTree], IntArray], *parameters: Any) -> None:
-    """Set what an estimator learns from weights, means and covariances, given a cut of the tree."""
+def finds_number(estimator: Any) -> bool:
+    """Whether the number of clusters follows from the merge tree."""
+    return estimator.n_clusters is None and estimator.merge_threshold is None
+
+
+def cut_as_asked(estimator: Any, tree: MergeTree) -> IntArray:
+    """Cluster of each mode: as many as are wanted, or those that stand out from their saddles."""
+    # Without saddles that were found, as among published strings, nothing stands out.
+    if finds_number(estimator) and estimator.saddle_search != "quadratic_strings":
+        least = max(estimator.min_cluster_weight, _MIN_WEIGHT_RATIO / tree.n_modes)
+        return tree.cut_by_prominence(_MIN_PROMINENCE_NATS, least)
+    return tree.cut(estimator.n_clusters, estimator.merge_threshold, estimator.min_cluster_weight)
+
+
+def set_merged(estimator: Any, *parameters: Any) -> None:
+    """Set what an estimator learns from weights, means and covariances."""
     tree = morse_linkage(*parameters, saddle_search=estimator.saddle_search)
-    labels = cut(tree)
+    labels = cut_as_asked(estimator, tree)
     estimator.modes_, estimator.saddles_ = tree.modes, tree.saddles
     estimator.linkage_, estimator.mode_labels_ = tree.linkage, labels
     estimator.component_labels_ = labels[tree.owners]
@@ -158,10 +175,12 @@ class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, Base
         ``GaussianMixture(8)``.
     n_clusters : int, default=None
         Number of clusters. A mixture with fewer modes gives as many clusters
-        as modes.
+        as modes. None: those that stand out from their saddles by 1.25 nats,
+        which can be one; with ``saddle_search="quadratic_strings"`` the merge
+        tree is cut in its largest gap.
     merge_threshold : float, default=None
         Join modes across saddles up to this height, in nats above the highest
-        mode. With neither, the tree is cut in its largest gap.
+        mode.
     min_cluster_weight : float, default=0.0
         Clusters with a smaller share of the mixture's weight are merged first.
         Useful where there are three times more components than clusters or
@@ -275,7 +294,7 @@ class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, Base
         check_number_of_clusters(self.n_clusters, self.merge_threshold, n_components)
         of_people = {} if groups is None else {"groups": groups}
         self.estimator_ = clone(base).fit(X, y, **of_people)
-        set_merged(self, self._cut, *mixture_parameters(self.estimator_))
+        set_merged(self, *mixture_parameters(self.estimator_))
         if private:
             # Only the mixture has seen number and names of the columns.
             for name in ("n_features_in_", "feature_names_in_"):
@@ -285,9 +304,6 @@ class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, Base
         else:
             self.labels_ = MergedMixture.of(self).predict(rows, self.predict_method)
         return self
-
-    def _cut(self, tree: MergeTree) -> IntArray:
-        return tree.cut(self.n_clusters, self.merge_threshold, self.min_cluster_weight)
 
     @staticmethod
     def _check_base(base: Any) -> None:

@@ -187,6 +187,19 @@ def test_without_background_nothing_is_noise(rng):
     assert (found == 0).all()
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_fringes_of_clusters_are_no_background(seed):
+    X, _ = make_moons(2000, noise=0.06, random_state=seed)
+    private = DPToMATo(epsilon=0.5, bounds=box(X), noise="auto", random_state=seed)
+    assert (private.fit_predict(X) == -1).mean() <= 0.02
+    # Rows everywhere are one, however few of them lie in a cell.
+    rng = np.random.default_rng(seed)
+    X = np.vstack([X, rng.uniform(*box(X), size=(500, 2))])
+    found = private.set_params(epsilon=2.0).fit_predict(X)
+    assert (found[2000:] == -1).mean() >= 0.5
+    assert (found[:2000] == -1).mean() <= 0.1
+
+
 @pytest.mark.parametrize("options", [{"cluster_std": [1.0, 2.5, 0.5]}, {"cluster_std": 1.0}])
 def test_blobs_of_unequal_spread(options):
     X, y = make_blobs(5000, random_state=170, **options)
