@@ -30,7 +30,13 @@ def tasks(quick):
     yield _boxed("blobs, 8-D", *make_blobs(n, n_features=8, centers=5, random_state=0), 10, 5)
     if quick:
         return
-    for name, n_components in (("pulsar", 6), ("magic", 6), ("shuttle", 12), ("sloan", 6)):
+    for name, n_components in (
+        ("pulsar", 6),
+        ("magic", 6),
+        ("shuttle", 12),
+        ("emg", 10),
+        ("sloan", 6),
+    ):
         try:
             data = load_table(name)
         except FileNotFoundError as error:

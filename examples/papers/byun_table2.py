@@ -166,7 +166,7 @@ def printed_scores(X, y, n_components, epsilon, variation, seed, search="quadrat
     mixture = printed_mixture(X, n_components, epsilon, delta, start, floor, empty, sets, rng)
     tree = morse_linkage(*mixture, saddle_search=search)
     nearest = log_joint(X, *mixture).argmax(axis=1)
-    cuts = (tree.cut(2, min_weight=weight)[tree.owners] for weight in SWEPT)
+    cuts = (tree.cut(2, min_weight=weight, rule="height")[tree.owners] for weight in SWEPT)
     return [adjusted_rand_score(y, labels[nearest]) for labels in cuts]
 
 

@@ -68,7 +68,12 @@ class MergeTree:
         return len(self.modes)
 
     def cut(
-        self, n_clusters: int | None = None, threshold: float | None = None, min_weight: float = 0.0
+        self,
+        n_clusters: int | None = None,
+        threshold: float | None = None,
+        min_weight: float = 0.0,
+        *,
+        rule: Literal["strength", "height"] = "strength",
     ) -> IntArray:
         """Merge modes into clusters.
 
@@ -83,6 +88,14 @@ class MergeTree:
         min_weight : float, default=0.0
             Clusters lighter than this are merged first, across their lowest
             saddles.
+        rule : {"strength", "height"}, default="strength"
+            Which saddles are left between a given number of clusters.
+            ``"height"``: those of the lowest densities, so that a light bump at
+            the edge of the data can be a cluster before a heavier one nearer
+            in. ``"strength"``: those of the greatest product of their depth
+            below the highest mode, how far the weaker of their two sides stands
+            out from them, both in nats, and the square root of the weight of
+            this side.
 
         Returns
         -------
@@ -95,6 +108,9 @@ class MergeTree:
         heights = self.linkage[edges, 2]
         if n_clusters is not None:
             n_merges = max(len(edges) + 1 - n_clusters, 0)
+            if rule == "strength":
+                weakest = np.argsort(self._strengths(labels, edges), kind="stable")
+                edges = [edges[place] for place in weakest]
         elif threshold is not None:
             n_merges = int(np.searchsorted(heights, threshold, side="right"))
         else:
@@ -104,6 +120,24 @@ class MergeTree:
         for edge in edges[:n_merges]:
             self._merge(labels, edge)
         return np.unique(labels, return_inverse=True)[1]
+
+    def _strengths(self, labels: IntArray, edges: list[int]) -> FloatArray:
+        """How clearly each saddle parts its two sides, of which the weaker one decides.
+
+        Strengths of a side do not fall when it grows or its saddle sinks, so that those of the
+        greatest strengths leave clusters whose weakest one is as strong as possible.
+        """
+        groups, strengths = labels.copy(), np.empty(len(edges))
+        for place, edge in enumerate(edges):
+            height = self.linkage[edge, 2] + self.mode_heights.min()
+            sides = []
+            for side in groups[self.edges[edge]]:
+                inside = groups == side
+                stands_out = max(height - self.mode_heights[inside].min(), 0.0)
+                sides.append(np.sqrt(self.mode_weights[inside].sum()) * stands_out)
+            strengths[place] = min(sides) * self.linkage[edge, 2]
+            self._merge(groups, edge)
+        return strengths
 
     def _merge_light(self, labels: IntArray, min_weight: float, at_least: int) -> list[int]:
         """Merge light clusters in place, and return the edges that remain."""

@@ -115,11 +115,17 @@ def finds_number(estimator: Any) -> bool:
 
 def cut_as_asked(estimator: Any, tree: MergeTree) -> IntArray:
     """Cluster of each mode: as many as are wanted, or those that stand out from their saddles."""
-    # Without saddles that were found, as among published strings, nothing stands out.
-    if finds_number(estimator) and estimator.saddle_search != "quadratic_strings":
+    # Published strings leave modes without saddles, of which nothing says how they stand out.
+    published = estimator.saddle_search == "quadratic_strings"
+    if finds_number(estimator) and not published:
         least = max(estimator.min_cluster_weight, _MIN_WEIGHT_RATIO / tree.n_modes)
         return tree.cut_by_prominence(_MIN_PROMINENCE_NATS, least)
-    return tree.cut(estimator.n_clusters, estimator.merge_threshold, estimator.min_cluster_weight)
+    return tree.cut(
+        estimator.n_clusters,
+        estimator.merge_threshold,
+        estimator.min_cluster_weight,
+        rule="height" if published else "strength",
+    )
 
 
 def set_merged(estimator: Any, *parameters: Any) -> None:

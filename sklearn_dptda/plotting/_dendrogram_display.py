@@ -43,7 +43,8 @@ class DendrogramDisplay(Display):
         None starts all branches at 0.
     cut : float, default=None
         Height of the cut. None puts it where ``labels`` were made: halfway
-        between the last saddle below the cut and the first above.
+        between the last saddle below the cut and the first above. Clusters that
+        no single height makes have colours and no line.
     labels : array-like of shape (n_modes,), default=None
         Cluster of each mode. None takes them from ``cut``; with neither, no
         cut is drawn.
@@ -57,7 +58,7 @@ class DendrogramDisplay(Display):
     Raises
     ------
     ValueError
-        If shapes disagree, or the labels are no cut of the tree.
+        If shapes disagree, or ``cut`` does not give the labels.
 
     Notes
     -----
@@ -196,6 +197,8 @@ class DendrogramDisplay(Display):
             ax.plot(x[mine], base[mine], **look | {"linestyle": ""}, ms=6, zorder=3)
             ax.plot([], [], **look, lw=2, ms=6, label=name)
         legend_below(ax)
+        if self.cut is None:
+            return
         ax.axhline(self.cut, color="#333333", linestyle="--", lw=0.9, zorder=1, label="_cut")
         ax.annotate(
             f"{len(clusters)} cluster" + ("s" if len(clusters) > 1 else ""),
@@ -234,23 +237,21 @@ class DendrogramDisplay(Display):
         """Length of the branch that stays."""
         return 0.12 * self._scale() if len(self.linkage) else 1.0
 
-    def _check_cut(self, cut: float | None, labels: NDArray[Any]) -> float:
-        """Height of the cut that makes the labels; by default in the middle of the gap."""
+    def _check_cut(self, cut: float | None, labels: NDArray[Any]) -> float | None:
+        """Height of the cut that makes the labels, by default in the middle of the gap, or None."""
         clusters = self._clusters_of_nodes(labels)[len(labels) :]
         joined = np.array([cluster is not None for cluster in clusters], dtype=np.bool_)
         low = self.linkage[joined, 2].max(initial=0.0)
         high = self.linkage[~joined, 2].min(initial=np.inf)
         n_joined = len(labels) - len(np.unique(labels))
-        if low > high or joined.sum() != n_joined:
-            raise ValueError("labels are no cut of the tree that linkage describes.")
-        if cut is None:
-            return (low + high) / 2 if np.isfinite(high) else low + self._stem() / 2
-        if not low <= cut <= high:
-            raise ValueError(
-                f"cut={cut} does not give these labels: they need a cut between {low:.4g} and "
-                f"{high:.4g}."
-            )
-        return float(cut)
+        of_one_height = low <= high and joined.sum() == n_joined
+        if cut is not None:
+            if not (of_one_height and low <= cut <= high):
+                raise ValueError(f"cut={cut} does not give these labels.")
+            return float(cut)
+        if not of_one_height:
+            return None
+        return (low + high) / 2 if np.isfinite(high) else low + self._stem() / 2
 
 
 def _labels_below(linkage: FloatArray, cut: float) -> IntArray:

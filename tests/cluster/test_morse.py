@@ -435,3 +435,23 @@ def test_many_equal_components_in_a_row_and_on_a_grid():
         _, tree = assert_tree_of_saddles(parameters)
         assert tree.n_modes == len(means) == len(tree.saddles) + 1
         assert np.ptp(tree.linkage[:, 2]) < 1e-3
+
+
+def test_a_light_bump_at_the_edge_is_no_cluster_before_a_heavy_one():
+    weights, means = [0.60, 0.399, 0.001], [[0.0], [4.5], [9.5]]
+    tree = morse_linkage(weights, means, np.ones((3, 1, 1)))
+    assert tree.cut(2, rule="height")[tree.owners].tolist() == [0, 0, 1]
+    assert tree.cut(2)[tree.owners].tolist() == [0, 1, 1]
+
+
+def test_cuts_by_strength_do_not_change_under_linear_maps(rng):
+    weights, means = rng.dirichlet(np.full(8, 2.0)), rng.normal(size=(8, 3)) * 4
+    roots = rng.normal(size=(8, 3, 3))
+    covariances = roots @ roots.transpose(0, 2, 1) + np.eye(3)
+    turn = rng.normal(size=(3, 3))
+    tree = morse_linkage(weights, means, covariances)
+    other = morse_linkage(weights, means @ turn.T, turn @ covariances @ turn.T)
+    for n_clusters in range(1, tree.n_modes + 1):
+        labels = tree.cut(n_clusters)[tree.owners]
+        assert len(set(labels)) == n_clusters
+        assert adjusted_rand_score(labels, other.cut(n_clusters)[other.owners]) == 1.0

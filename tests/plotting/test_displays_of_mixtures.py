@@ -132,7 +132,15 @@ def test_labels_that_a_cut_makes_are_numbered_by_their_first_modes():
     for saddles, n_clusters in [(1, 3), (2, 2)]:
         cut = tree.linkage[saddles - 1 : saddles + 1, 2].mean()
         labels = DendrogramDisplay(tree.linkage, cut=cut).labels
-        assert labels.tolist() == tree.cut(n_clusters).tolist()
+        assert labels.tolist() == tree.cut(n_clusters, rule="height").tolist()
+
+
+@pytest.mark.parametrize("labels", [[0, 1, 0], [0, 1, 1]])
+def test_clusters_that_no_height_makes_have_colours_and_no_line(labels):
+    display = DendrogramDisplay(CHAIN, labels=labels).plot()
+    assert display.cut is None
+    assert legend_of(display.ax_) == ["cluster 0", "cluster 1"]
+    assert all(line.get_label() != "_cut" for line in display.ax_.lines)
 
 
 def test_numbers_of_clusters_rise_with_their_first_modes(rng):
@@ -226,8 +234,8 @@ def test_legend_names_few_of_many_clusters():
     [
         ({"mode_heights": [0.0, 1.0]}, "mode_heights"),
         ({"labels": [0, 1]}, "labels"),
-        ({"labels": [0, 1, 0]}, "labels are no cut"),
-        ({"labels": [0, 1, 1]}, "labels are no cut"),
+        ({"labels": [0, 1, 0], "cut": 1.25}, "cut=1.25"),
+        ({"labels": [0, 1, 1], "cut": 1.25}, "cut=1.25"),
         ({"labels": [0, 0, 1], "cut": 4.0}, "cut=4.0"),
     ],
 )
