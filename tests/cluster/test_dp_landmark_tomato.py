@@ -46,7 +46,8 @@ def test_shapes_in_eight_columns(name, epsilon):
         scores.append(adjusted_rand_score(y, found))
     assert min(scores) > 0.9 and np.median(scores) > 0.95
     mixture = DPMoGMorse(2, epsilon=epsilon, random_state=0).fit_predict(shape(name, 0)[0])
-    assert adjusted_rand_score(shape(name, 0)[1], mixture) < 0.5
+    # A merged mixture parts them less well.
+    assert adjusted_rand_score(shape(name, 0)[1], mixture) < min(scores) - 0.2
 
 
 def test_number_of_clusters_is_found():
