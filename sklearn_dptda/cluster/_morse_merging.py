@@ -170,7 +170,8 @@ class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, Base
     """Clusters of any shape from a mixture with more components than clusters.
 
     Fits a mixture, finds the modes of its density and the saddles between
-    them, and joins modes in the order of their saddles.
+    them, and joins modes across all but the saddles that part clusters most
+    clearly.
 
     Parameters
     ----------
