@@ -181,7 +181,8 @@ FRAGMENTS = {
         bounds_share : float, default=0.2
             Share of the budget for bounds that are missing, at most. Clusterings
             spend half of it on narrower bounds within those that you give, where
-            there are rows enough, since they measure columns in units of them.
+            there are rows enough, so that generous bounds of one column do not
+            decide which rows are near.
     """,
     "bounds_of_rows": """
         bounds_ : tuple of two ndarray of shape (n_features,)
@@ -243,8 +244,10 @@ FRAGMENTS = {
             Clusters of fewer rows than three standard deviations of their noise:
             they may have none.
         scales_ : ndarray of shape (n_features,)
-            Half widths of the bounds. Distances are measured in these units, so
-            that columns of different ranges count alike.
+            Half widths of the intervals in which columns are measured: those of
+            ``bounds_``, or of what was found around them where the bounds of a
+            column are missing or four times as wide. Columns of different ranges
+            count alike.
         covariances_ : ndarray
             Private covariances, with a ``covariance_share``, in the shape for
             ``covariance_type``.

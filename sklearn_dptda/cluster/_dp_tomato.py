@@ -258,7 +258,7 @@ class DPToMATo(PrivateRowsEstimator):
             n=max(int(counts[0]), 1),
             noise=budget.noise,
         )
-        return low, high, budget.rest(share)
+        return (low, high), (low, high), budget.rest(share)
 
     def _learn(self, rows, budget, rng, box):
         bins, budget = self._bins_within(rows, budget, box)

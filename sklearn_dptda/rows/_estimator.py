@@ -29,7 +29,7 @@ from sklearn_dptda.privacy._noise import public_generator
 from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.rows._intervals import box_within, private_box, rows_for_box
 from sklearn_dptda.rows._moments import FitBudget, GaussianBudget, LaplaceBudget
-from sklearn_dptda.rows._rows import MASS, Box, Rows, count_beyond
+from sklearn_dptda.rows._rows import MASS, Box, Ends, Rows, count_beyond
 from sklearn_dptda.rows._tables import as_given, check_rows, kept_rows, open_chunks
 from sklearn_dptda.utils._bounds import bounds_by_column
 from sklearn_dptda.utils._clouds import check_cloud, first_places
@@ -44,6 +44,9 @@ from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
 # Part of ``bounds_share`` that is spent on bounds within those that are given.
 _SHARE_WITHIN = 0.5
+# Part of a given width below which what is found within shows that the bounds are generous, and no
+# unit that the caller means.
+_GENEROUS = 1 / 4
 # Share of a fit's budget for counting the rows beyond the bounds, by the norm of the noise. At an
 # epsilon of 1 the noise is some 60 rows ("l2", delta=1e-6) or 94 ("l1"), more after private bounds.
 _SHARES_OF_CLIPPED_COUNT = {"l2": 0.005, "l1": 0.015}
@@ -339,10 +342,10 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         """Set what the fit releases, and return remarks on it; all of this is paid for."""
         given, budget = self._public_bounds(rows.n_features), self._budget(seed, rows.mass)
         rng = public_generator(public_seed)
-        low, high, budget = self._find_bounds(rows, given[0].copy(), given[1].copy(), budget)
+        low, high, units, budget = self._find_bounds(rows, *given, budget)
         remedy = _remedy(int(np.isnan(given[0]).sum()), np.array_equal(given, (low, high)))
         budget, remarks = self._count_clipped(rows, low, high, budget, remedy)
-        box = Box.centred(low, high, self._has_one_unit())
+        box = Box.centred(low, high, self._has_one_unit(), units)
         self._learn(rows.map(box.to_cube), budget, rng, box)
         self.bounds_ = low, high
         return remarks
@@ -400,28 +403,37 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
 
     def _find_bounds(
         self, rows: Rows, low: FloatArray, high: FloatArray, budget: FitBudget
-    ) -> tuple[FloatArray, FloatArray, FitBudget]:
-        """Bounds with private ones where they are NaN, and the budget that is left."""
+    ) -> tuple[FloatArray, FloatArray, Ends, FitBudget]:
+        """Bounds with private ones where they are NaN, units, and the budget that is left.
+
+        Columns are compared in intervals of one kind: as soon as one is found, and not given or
+        nearly so, all are measured in intervals that are found.
+        """
         private, share = np.isnan(low), float(self.bounds_share)
+        ends = np.array([low, high])
         if private.any():
             part = rows.selected(np.flatnonzero(private))
-            *ends, spent = private_box(part, budget, share)
-            low[private], high[private] = ends
+            left, right, spent = private_box(part, budget, share)
+            ends[:, private] = left, right
             budget = budget.rest(spent)
+        units = ends.copy()
         if self._searches_within() and not private.all():
-            given = rows.selected(np.flatnonzero(~private))
-            share *= _SHARE_WITHIN
-            *ends, budget = self._bounds_within(given, low[~private], high[~private], budget, share)
-            low[~private], high[~private] = ends
-        return low, high, budget
+            given, widths = ~private, (high - low)[~private]
+            part = rows.selected(np.flatnonzero(given))
+            ends[:, given], found, budget = self._bounds_within(
+                part, low[given], high[given], budget, share * _SHARE_WITHIN
+            )
+            generous = np.diff(ends[:, given], axis=0)[0] < _GENEROUS * widths
+            units[:, given] = found if private.any() or generous.any() else ends[:, given]
+        return ends[0], ends[1], (units[0], units[1]), budget
 
     def _bounds_within(
         self, rows: Rows, low: FloatArray, high: FloatArray, budget: FitBudget, share: float
-    ) -> tuple[FloatArray, FloatArray, FitBudget]:
-        """Bounds within given ones, for at most a share, and what is left of the budget."""
+    ) -> tuple[Ends, Ends, FitBudget]:
+        """Bounds within given ones, for at most a share, before they are cut off, what is left."""
         if self.n_features_in_ == 1:
             # The unit of a single column changes nothing.
-            return low, high, budget
+            return (low, high), (low, high), budget
         return box_within(rows, low, high, budget, share)
 
     def _rows_for_bounds(self, n_features: int) -> float:

@@ -36,7 +36,7 @@ from sklearn_dptda.rows._localisation import (
     standing_out,
 )
 from sklearn_dptda.rows._moments import KEPT, FitBudget
-from sklearn_dptda.rows._rows import Box, Rows, count_beyond
+from sklearn_dptda.rows._rows import Box, Ends, Rows, count_beyond
 from sklearn_dptda.utils._bounds import Extremes
 
 
@@ -138,16 +138,17 @@ def private_box(
 
 def box_within(
     rows: Rows, low: FloatArray, high: FloatArray, budget: Budget, share: float
-) -> tuple[FloatArray, FloatArray, Budget]:
+) -> tuple[Ends, Ends, Budget]:
     """Bounds within given ones, for at most ``share``, and what is left of the budget.
 
-    The given ones where noise would hide the far quantiles: then the rest is worth more.
+    The given ones where noise would hide the far quantiles: then the rest is worth more. Between
+    the two, the same intervals before they are cut off at the given bounds.
     """
     number_share = _BOX.number_share * share
     counts, _ = budget.noisy_counts(np.array([rows.n_rows]), 1, number_share)
     budget, share = budget.rest(number_share), share - 2 * number_share
     if counts[0] < rows_for_box(rows.n_features, budget, share):
-        return low, high, budget
+        return (low, high), (low, high), budget
     # In the cube: what is found is the same in all units of the columns.
     box = Box.centred(low, high)
     cube = rows.map(box.to_cube)
@@ -164,7 +165,12 @@ def box_within(
     # Ends that are given stay as they are, unrounded.
     lower = np.where(found & (left > -1), np.maximum(box.points(left), low), low)
     upper = np.where(found & (right < 1), np.minimum(box.points(right), high), high)
-    return lower, upper, budget
+    uncut = np.minimum(ends[0], left), np.maximum(ends[1], right)
+    units = (
+        np.where(found, box.points(uncut[0]), low),
+        np.where(found, box.points(uncut[1]), high),
+    )
+    return (lower, upper), units, budget
 
 
 def _reaches_out(

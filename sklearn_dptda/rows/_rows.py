@@ -283,6 +283,8 @@ def slices(X: FloatArray, size: int) -> Iterator[FloatArray]:
     return (X[start : start + size] for start in range(0, len(X), size))
 
 
+# Lower and upper ends of the columns.
+Ends = tuple[FloatArray, FloatArray]
 # Widths of columns for which nothing overflows.
 _WIDTHS = (1e-100, 1e100)
 
@@ -305,12 +307,18 @@ class Box:
             raise ValueError("bounds are too wide or too narrow for floating-point numbers.")
 
     @classmethod
-    def centred(cls, low: FloatArray, high: FloatArray, one_unit: bool = False) -> Self:
-        """Box that becomes ``[-1, 1]**d``, or a part of it where one unit serves all columns."""
-        unit = (high - low) / 2
+    def centred(
+        cls, low: FloatArray, high: FloatArray, one_unit: bool = False, units: Ends | None = None
+    ) -> Self:
+        """Box that becomes ``[-1, 1]**d``, or a part of it where one unit serves all columns.
+
+        With ``units``, the ends of intervals that hold the box, these become ``[-1, 1]``.
+        """
+        left, right = (low, high) if units is None else units
+        unit = (right - left) / 2
         if one_unit:
             unit = np.full_like(unit, unit.max())
-        return cls(low, high, (low + high) / 2, unit, -1.0)
+        return cls(low, high, (left + right) / 2, unit, -1.0)
 
     @classmethod
     def cornered(cls, low: FloatArray, high: FloatArray) -> Self:

@@ -187,14 +187,41 @@ def test_bounds_within_lie_within_and_spend_their_share(norm):
     low, high = np.array([0.0, -1.0, -200.0]), np.array([1e6, 0.0, 0.5])
     for seed in range(20):
         budget = seeded(norm, seed)
-        *ends, left = box_within(Rows.of_array(X), low, high, budget, 0.1)
+        ends, _, left = box_within(Rows.of_array(X), low, high, budget, 0.1)
         assert (ends[0] >= low).all() and (ends[1] <= high).all() and (ends[0] < ends[1]).all()
         assert ends[1][0] < 30 and ends[0][2] > -30
         spent = 1 - left.total / budget.total if norm == "l1" else 1 - left.total**2
         assert 0.05 < spent <= 0.1 * (1 + 1e-12)
     # Too few rows: the number of rows alone is paid for.
-    *ends, left = box_within(Rows.of_array(X[:50]), low, high, seeded(norm, 0), 0.1)
+    ends, _, left = box_within(Rows.of_array(X[:50]), low, high, seeded(norm, 0), 0.1)
     np.testing.assert_array_equal(ends, [low, high])
+
+
+@pytest.mark.parametrize("kind", [DPLloyd, DPMoG, DPTree, DPCube])
+def test_columns_are_measured_in_intervals_of_one_kind(kind):
+    # Evenly spread columns: what is found is wider than the rows, and cut off at tight bounds.
+    X = pd.DataFrame(np.random.default_rng(0).uniform(-1, 1, (4000, 2)), columns=["a", "b"])
+    boxes = []
+
+    class Seen(kind):
+        def _learn(self, rows, budget, rng, box):
+            boxes.append(box)
+            assert rows.sum(_farthest) <= 1
+            super()._learn(rows, budget, rng, box)
+
+    tight = {"a": (-1.0, 1.0), "b": (-1.0, 1.0)}
+    for bounds in (tight, tight | {"a": (-10.0, 10.0)}, {"b": (-1.0, 1.0)}):
+        model = Seen(3, epsilon=2.0, bounds=bounds, random_state=0).fit(X)
+        np.testing.assert_array_equal(model.bounds_, [boxes[-1].low, boxes[-1].high])
+    np.testing.assert_array_equal(boxes[0].unit, [1.0, 1.0])
+    for box in boxes[1:]:
+        # Clipped at the tight bound, and measured as the other column is.
+        assert box.high[1] == 1.0 and 1.0 < box.high[0] < 4.0
+        assert box.unit.max() < 1.3 * box.unit.min() and box.unit.min() > 1.02
+
+
+def _farthest(part):
+    return np.abs(part).max()
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
@@ -204,10 +231,11 @@ def test_bounds_that_rows_reach_are_kept(norm):
     rows[:420, 0] = rng.uniform(-1000, 1000, 420)
     low, high = np.array([-1000.0, -1000.0, -4.0]), np.array([1000.0, 1000.0, 4.0])
     for seed in range(5):
-        left, right, _ = box_within(Rows.of_array(rows), low, high, seeded(norm, seed), 0.1)
+        (left, right), _, _ = box_within(Rows.of_array(rows), low, high, seeded(norm, seed), 0.1)
         # Columns that are much narrower stand or fall together.
         np.testing.assert_array_equal([left[:2], right[:2]], [low[:2], high[:2]])
-        left, right, _ = box_within(Rows.of_array(rows[420:]), low, high, seeded(norm, seed), 0.1)
+        without = Rows.of_array(rows[420:])
+        (left, right), _, _ = box_within(without, low, high, seeded(norm, seed), 0.1)
         assert (right[:2] < 20).all() and (left[:2] > -20).all()
 
 
