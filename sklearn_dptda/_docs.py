@@ -246,7 +246,7 @@ FRAGMENTS = {
         scales_ : ndarray of shape (n_features,)
             Half widths of the intervals in which columns are measured: those of
             ``bounds_``, or of what was found around them where the bounds of a
-            column are missing or four times as wide. Columns of different ranges
+            column are missing or five times as wide. Columns of different ranges
             count alike.
         covariances_ : ndarray
             Private covariances, with a ``covariance_share``, in the shape for

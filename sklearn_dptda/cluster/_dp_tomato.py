@@ -247,7 +247,7 @@ class DPToMATo(PrivateRowsEstimator):
     def _searches_within(self) -> bool:
         return True
 
-    def _bounds_within(self, rows, low, high, budget, share):
+    def _bounds_within(self, rows, low, high, budget, share, others_are_found):
         counts, _ = budget.noisy_counts(np.array([rows.n_rows]), 1, _ROW_COUNT_SHARE * share)
         low, high = private_cubes(
             rows,

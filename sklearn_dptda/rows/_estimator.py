@@ -44,9 +44,6 @@ from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
 # Part of ``bounds_share`` that is spent on bounds within those that are given.
 _SHARE_WITHIN = 0.5
-# Part of a given width below which what is found within shows that the bounds are generous, and no
-# unit that the caller means.
-_GENEROUS = 1 / 4
 # Share of a fit's budget for counting the rows beyond the bounds, by the norm of the noise. At an
 # epsilon of 1 the noise is some 60 rows ("l2", delta=1e-6) or 94 ("l1"), more after private bounds.
 _SHARES_OF_CLIPPED_COUNT = {"l2": 0.005, "l1": 0.015}
@@ -406,8 +403,8 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
     ) -> tuple[FloatArray, FloatArray, Ends, FitBudget]:
         """Bounds with private ones where they are NaN, units, and the budget that is left.
 
-        Columns are compared in intervals of one kind: as soon as one is found, and not given or
-        nearly so, all are measured in intervals that are found.
+        Columns are compared in intervals of one kind: as soon as one is found where nothing or much
+        more was given, all are measured in intervals that are found.
         """
         private, share = np.isnan(low), float(self.bounds_share)
         ends = np.array([low, high])
@@ -418,23 +415,27 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
             budget = budget.rest(spent)
         units = ends.copy()
         if self._searches_within() and not private.all():
-            given, widths = ~private, (high - low)[~private]
-            part = rows.selected(np.flatnonzero(given))
-            ends[:, given], found, budget = self._bounds_within(
-                part, low[given], high[given], budget, share * _SHARE_WITHIN
+            given, share = ~private, share * _SHARE_WITHIN
+            part, found = rows.selected(np.flatnonzero(given)), bool(private.any())
+            ends[:, given], units[:, given], budget = self._bounds_within(
+                part, low[given], high[given], budget, share, found
             )
-            generous = np.diff(ends[:, given], axis=0)[0] < _GENEROUS * widths
-            units[:, given] = found if private.any() or generous.any() else ends[:, given]
         return ends[0], ends[1], (units[0], units[1]), budget
 
     def _bounds_within(
-        self, rows: Rows, low: FloatArray, high: FloatArray, budget: FitBudget, share: float
+        self,
+        rows: Rows,
+        low: FloatArray,
+        high: FloatArray,
+        budget: FitBudget,
+        share: float,
+        others_are_found: bool,
     ) -> tuple[Ends, Ends, FitBudget]:
-        """Bounds within given ones, for at most a share, before they are cut off, what is left."""
+        """Bounds within given ones, for at most a share, units, and what is left of the budget."""
         if self.n_features_in_ == 1:
             # The unit of a single column changes nothing.
             return (low, high), (low, high), budget
-        return box_within(rows, low, high, budget, share)
+        return box_within(rows, low, high, budget, share, others_are_found)
 
     def _rows_for_bounds(self, n_features: int) -> float:
         """Rows below which private bounds are hardly more than noise; 0 where bounds are public.

@@ -75,6 +75,10 @@ class _HistogramRules:
     number_share: float = 0.05
     least_part: float = 2.0**-40
     least_beside_ends: float = 2.0**-34
+    # Part of a given width below which an interval within shows that the bounds are generous; up to
+    # so many times the rows that it takes, noise moves units by more than anything less is worth.
+    generous: float = 1 / 5
+    sure_rows: float = 3.5
     # Intervals that are narrower than given ones by this are not taken where more than a part of
     # the rows lives beyond a multiple of them: few rows of a lognormal law do.
     much_narrower: float = 1 / 16
@@ -137,17 +141,24 @@ def private_box(
 
 
 def box_within(
-    rows: Rows, low: FloatArray, high: FloatArray, budget: Budget, share: float
+    rows: Rows,
+    low: FloatArray,
+    high: FloatArray,
+    budget: Budget,
+    share: float,
+    others_are_found: bool = False,
 ) -> tuple[Ends, Ends, Budget]:
-    """Bounds within given ones, for at most ``share``, and what is left of the budget.
+    """Bounds within given ones, for at most ``share``, units, and what is left of the budget.
 
-    The given ones where noise would hide the far quantiles: then the rest is worth more. Between
-    the two, the same intervals before they are cut off at the given bounds.
+    The given ones where noise would hide the far quantiles: then the rest is worth more. Units are
+    the bounds; or the same intervals before they are cut off at given bounds, where some of these
+    are generous or those of other columns were found.
     """
     number_share = _BOX.number_share * share
     counts, _ = budget.noisy_counts(np.array([rows.n_rows]), 1, number_share)
     budget, share = budget.rest(number_share), share - 2 * number_share
-    if counts[0] < rows_for_box(rows.n_features, budget, share):
+    needed = rows_for_box(rows.n_features, budget, share)
+    if counts[0] < needed:
         return (low, high), (low, high), budget
     # In the cube: what is found is the same in all units of the columns.
     box = Box.centred(low, high)
@@ -162,9 +173,13 @@ def box_within(
     if far.any():
         budget, reached = _reaches_out(cube, left, right, far, budget, share)
         found &= ~(far & reached)
+    of_one_kind = others_are_found or bool((found & (right - left < 2 * _BOX.generous)).any())
+    found &= of_one_kind or counts[0] >= _BOX.sure_rows * needed
     # Ends that are given stay as they are, unrounded.
     lower = np.where(found & (left > -1), np.maximum(box.points(left), low), low)
     upper = np.where(found & (right < 1), np.minimum(box.points(right), high), high)
+    if not of_one_kind:
+        return (lower, upper), (lower, upper), budget
     uncut = np.minimum(ends[0], left), np.maximum(ends[1], right)
     units = (
         np.where(found, box.points(uncut[0]), low),
