@@ -1,13 +1,14 @@
-"""All simplices on public landmarks, the places at which they are measured, and functions on them.
+"""Simplices on public landmarks, the places at which they are measured, and functions on them.
 
 Proof: doc/theory/landmarks.md, "Values of simplices".
+Proof: doc/theory/landmarks.md, "Which simplices".
 """
 
-import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, product
 from numbers import Integral
+from typing import NoReturn, TypeAlias
 
 import numpy as np
 from scipy.spatial.distance import pdist, squareform
@@ -18,34 +19,32 @@ from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
 from sklearn_dptda.cluster._private_landmarks import distances_to
 from sklearn_dptda.filtration._filtration import Filtration
 from sklearn_dptda.utils._clouds import check_cloud
+from sklearn_dptda.utils._distances import farthest_first
 
-# Simplices beyond which a complex is refused.
-_MOST_SIMPLICES = 2**22
+# Parts of the largest distance of two landmarks that places within simplices are apart, at most.
+_PARTS = 16
+# Places that a complex is cut down to: one second for 4,000 points. Places beyond which it is
+# refused where even the shortest edges have more.
+_ENOUGH_PLACES, _MOST_PLACES = 2**15, 2**18
+# Edges are shorter than these multiples of the distance at which the later of their landmarks was
+# the farthest from all before it: the least multiple, and its growth while places are few.
+_LEAST_STRETCH, _GROWTH = 2.0, 1.25
+# Landmarks whose distances fit into a few megabytes.
+_MOST_LANDMARKS = 2000
 
-# Barycentric coordinates of the places within simplices of each dimension, faces left out: eighths
-# of an edge; the centre and three more points of a triangle; the centre of a tetrahedron.
-_THIRD, _TWO_THIRDS, _SIXTH = 1 / 3, 2 / 3, 1 / 6
-_PLACES = (
-    np.ones((1, 1)),
-    np.array([(1 - i / 8, i / 8) for i in range(1, 8)]),
-    np.array(
-        [
-            (_THIRD, _THIRD, _THIRD),
-            (_TWO_THIRDS, _SIXTH, _SIXTH),
-            (_SIXTH, _TWO_THIRDS, _SIXTH),
-            (_SIXTH, _SIXTH, _TWO_THIRDS),
-        ]
-    ),
-    np.full((1, 4), 0.25),
-)
+# Simplices by dimension, and into how many parts the longest edge of each is cut.
+Parted: TypeAlias = list[tuple[IntArray, IntArray]]
 
 
 @dataclass(frozen=True, eq=False)
 class LandmarkComplex:
-    """All simplices on public landmarks, up to a dimension.
+    """Simplices on public landmarks, long ones between a few and short ones between many.
 
-    There is no reach that decides which landmarks are neighbours: a long simplex is there, and as
-    high as the function is beneath it.
+    A few landmarks have all simplices. Of more, taken in an order in which each
+    is the farthest from those before it, each is joined to those that are near
+    by the scale at which it was added: the first ones across the whole shape,
+    the last ones to their neighbours alone. A long simplex is as high as the
+    function is beneath it, so that it fills no hole.
 
     Parameters
     ----------
@@ -62,8 +61,8 @@ class LandmarkComplex:
     Raises
     ------
     ValueError
-        If there are fewer than two landmarks, or more than four million
-        simplices.
+        If there are fewer than two landmarks, or so many that even their
+        shortest edges have more than 2**18 places.
 
     Attributes
     ----------
@@ -83,26 +82,63 @@ class LandmarkComplex:
         object.__setattr__(self, "landmarks", landmarks)
         if not np.isfinite(np.ptp(landmarks, axis=0) ** 2).all():
             raise ValueError("landmarks are too far apart: squares of their distances overflow.")
-        if self.reach is None:
-            gaps = np.sort(squareform(pdist(landmarks)), axis=1)[:, 1]
-            object.__setattr__(self, "reach", 2 * float(gaps.max()))
         check_scalar(self.dimension, "dimension", Integral, min_val=1, max_val=3)
-        n = sum(math.comb(len(landmarks), q + 1) for q in range(self.dimension + 1))
-        if n > _MOST_SIMPLICES:
-            raise ValueError(
-                f"{len(landmarks)} landmarks have {n} simplices up to dimension {self.dimension}, "
-                f"more than {_MOST_SIMPLICES}: take fewer landmarks, or a lower dimension."
-            )
-        object.__setattr__(
-            self,
-            "simplices",
-            [_subsets(len(self.landmarks), q + 1) for q in range(self.dimension + 1)],
+        if len(landmarks) > _MOST_LANDMARKS:
+            self._refuse()
+        far = self._distances
+        if self.reach is None:
+            object.__setattr__(self, "reach", 2 * float(np.sort(far, axis=1)[:, 1].max()))
+        object.__setattr__(self, "simplices", self._chosen_simplices())
+
+    def _refuse(self) -> NoReturn:
+        raise ValueError(
+            f"{len(self.landmarks)} landmarks have too many simplices up to dimension "
+            f"{self.dimension}: take fewer landmarks, or a lower dimension."
         )
 
     @cached_property
+    def _distances(self) -> FloatArray:
+        return squareform(pdist(self.landmarks))
+
+    def _chosen_simplices(self) -> list[IntArray]:
+        """Simplices of as large a stretch as there are places for, and of the least one."""
+        stretch, limit = _stretches(self._distances), _LEAST_STRETCH
+        longest = float(stretch[np.isfinite(stretch)].max())
+        chosen = self._flags(stretch <= limit)
+        if chosen is None:
+            self._refuse()
+        while _n_places(chosen) <= _ENOUGH_PLACES and limit < longest:
+            limit *= _GROWTH
+            found = self._flags(stretch <= limit)
+            if found is None:
+                break
+            chosen = found
+        return [simplices for simplices, _ in _cut(chosen, stretch)]
+
+    def _flags(self, joined: BoolArray) -> Parted | None:
+        """Simplices whose landmarks are all joined; None of more than the most places."""
+        n, found = len(joined), list[tuple[IntArray, IntArray]]()
+        simplices: IntArray = np.arange(n, dtype=np.int32)[:, None]
+        for q in range(self.dimension + 1):
+            if q:
+                others = joined[simplices].all(axis=1) & (np.arange(n) > simplices[:, -1:])
+                rows, last = np.nonzero(others)
+                simplices = np.column_stack([simplices[rows], last.astype(np.int32)])
+            found.append((simplices, self._n_parts(simplices)))
+            if _n_places(found) > _MOST_PLACES:
+                return None
+        return found
+
+    def _n_parts(self, simplices: IntArray) -> IntArray:
+        """Parts of the longest edge of each simplex, so that places lie dense enough."""
+        step = max(self.diameter / _PARTS, np.finfo(float).tiny)
+        parts = np.ceil(_longest_edges(simplices, self._distances) / step * (1 - 1e-9))
+        return np.clip(parts, simplices.shape[1], _PARTS).astype(np.int64)
+
+    @property
     def diameter(self) -> float:
         """Largest distance of two landmarks."""
-        return float(pdist(self.landmarks).max())
+        return float(self._distances.max())
 
     def beyond(self, points: FloatArray) -> BoolArray:
         """Which points no landmark covers."""
@@ -113,14 +149,25 @@ class LandmarkComplex:
         """Number of simplices of all dimensions."""
         return sum(map(len, self.simplices))
 
+    @cached_property
+    def _blocks(self) -> list[list[tuple[IntArray, FloatArray]]]:
+        """By dimension: simplices with equally many places, and the barycentric coordinates."""
+
+        def block(q: int, parts: IntArray, n: int) -> tuple[IntArray, FloatArray]:
+            return np.flatnonzero(parts == n), _inside(q, n)
+
+        of_dimension = enumerate(map(self._n_parts, self.simplices))
+        return [[block(q, parts, int(n)) for n in np.unique(parts)] for q, parts in of_dimension]
+
     def places(self) -> FloatArray:
         """Places of shape (n_places, d) at which a function is measured, by dimension."""
         return np.concatenate(
             [
-                np.einsum("pk,skd->psd", weights, self.landmarks[simplices]).reshape(
+                np.einsum("pk,skd->psd", weights, self.landmarks[simplices[own]]).reshape(
                     -1, self.landmarks.shape[1]
                 )
-                for weights, simplices in zip(_PLACES, self.simplices, strict=False)
+                for blocks, simplices in zip(self._blocks, self.simplices, strict=True)
+                for own, weights in blocks
             ]
         )
 
@@ -128,15 +175,69 @@ class LandmarkComplex:
         """Largest value of a function within each closed simplex, by dimension."""
         parts: list[FloatArray] = []
         start = 0
-        for q, simplices in enumerate(self.simplices):
-            n_places = len(_PLACES[q]) * len(simplices)
-            own = at_places[start : start + n_places].reshape(-1, len(simplices)).max(axis=0)
-            start += n_places
+        for q, (blocks, simplices) in enumerate(zip(self._blocks, self.simplices, strict=True)):
+            values = np.empty(len(simplices))
+            for own, weights in blocks:
+                stop = start + len(own) * len(weights)
+                values[own] = at_places[start:stop].reshape(len(weights), -1).max(axis=0)
+                start = stop
             for left_out in range(q + 1 if q else 0):
-                facets = np.delete(simplices, left_out, axis=1)
-                own = np.maximum(own, parts[-1][_ranks(facets)])
-            parts.append(own)
+                facets = self._ranks(np.delete(simplices, left_out, axis=1))
+                values = np.maximum(values, parts[-1][facets])
+            parts.append(values)
         return np.concatenate(parts)
+
+    def _ranks(self, simplices: IntArray) -> IntArray:
+        """Where simplices stand among all of their dimension, which are in lexicographic order."""
+        base = len(self.landmarks) ** np.arange(simplices.shape[1], dtype=np.int64)[::-1]
+        return np.searchsorted(self.simplices[simplices.shape[1] - 1] @ base, simplices @ base)
+
+
+def _stretches(distances: FloatArray) -> FloatArray:
+    """Lengths of edges, in parts of the distance at which the later landmark was added."""
+    order, radii = farthest_first(lambda i: distances[i], len(distances))
+    scale = np.empty(len(distances))
+    scale[order] = radii
+    scales = np.minimum(scale[:, None], scale)
+    stretch = np.full_like(distances, np.inf)
+    np.divide(distances, scales, out=stretch, where=scales > 0)
+    # Copies of a landmark are joined to it alone.
+    stretch[distances == 0] = 0.0
+    np.fill_diagonal(stretch, np.inf)
+    return stretch
+
+
+def _longest_edges(simplices: IntArray, lengths: FloatArray) -> FloatArray:
+    """Largest of some lengths over the edges of each simplex; none of a vertex."""
+    longest = np.zeros(len(simplices))
+    for i, j in combinations(range(simplices.shape[1]), 2):
+        np.maximum(longest, lengths[simplices[:, i], simplices[:, j]], out=longest)
+    return longest
+
+
+def _n_places(found: Parted) -> int:
+    """Number of places of simplices whose edges are cut into parts."""
+    return int(sum(comb(n - 1, q).sum() for q, (_, n) in enumerate(found)))
+
+
+def _cut(found: Parted, stretch: FloatArray) -> Parted:
+    """The same without the simplices of the largest stretches, down to enough places."""
+    if _n_places(found) <= _ENOUGH_PLACES:
+        return found
+    own = [_longest_edges(simplices, stretch) for simplices, _ in found]
+    places = np.concatenate([comb(n - 1, q) for q, (_, n) in enumerate(found)])
+    rising = np.concatenate(own)
+    order = np.argsort(rising, kind="stable")
+    first_out = np.searchsorted(np.cumsum(places[order]), _ENOUGH_PLACES, side="right")
+    limit = max(rising[order][first_out], np.nextafter(_LEAST_STRETCH, np.inf))
+    return [(s[each < limit], n[each < limit]) for each, (s, n) in zip(own, found, strict=True)]
+
+
+def _inside(q: int, n_parts: int) -> FloatArray:
+    """Barycentric coordinates of the places within a simplex, the lattice of its parts."""
+    inner = [w for w in product(range(1, n_parts), repeat=q) if sum(w) < n_parts]
+    weights = np.array(inner, dtype=float).reshape(len(inner), q)
+    return np.column_stack([n_parts - weights.sum(axis=1), weights]) / n_parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,15 +269,3 @@ class ComplexFiltration(Filtration):
         super().__post_init__()
         if self.values.shape != (self.complex.n_simplices,):
             raise ValueError("values must have one entry per simplex.")
-
-
-def _subsets(n: int, size: int) -> IntArray:
-    """Increasing subsets of ``range(n)``, in the order of :func:`_ranks`."""
-    subsets = np.array(list(combinations(range(n), size)), dtype=np.int32)
-    return subsets[np.lexsort(subsets.T)]
-
-
-def _ranks(subsets: IntArray) -> IntArray:
-    """Places of increasing subsets among all of their size, the last number first."""
-    sizes = np.arange(1, subsets.shape[1] + 1)
-    return comb(subsets, sizes).astype(np.int64).sum(axis=1)

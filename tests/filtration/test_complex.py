@@ -38,40 +38,100 @@ def far_apart(X, n):
     return X[chosen]
 
 
-def test_simplices_are_all_and_as_high_as_their_highest_place(rng):
-    landmarks = rng.normal(size=(7, 4))
-    K = LandmarkComplex(landmarks, 3)
-    f = rng.random(len(K.places()))
-    own = {}
-    start = 0
-    for q, simplices in enumerate(K.simplices):
-        assert {tuple(s) for s in simplices.tolist()} == set(combinations(range(7), q + 1))
-        n_places = {0: 1, 1: 7, 2: 4, 3: 1}[q]
-        block = f[start : start + n_places * len(simplices)].reshape(n_places, -1)
-        for column, simplex in enumerate(simplices.tolist()):
-            own[tuple(simplex)] = block[:, column].max()
-        start += block.size
-    assert start == len(f)
+def places_of(K):
+    """Simplex, as a tuple, that each place lies in the interior of, by barycentric coordinates."""
+    places = K.places()
+    found = []
+    for simplices in K.simplices:
+        q = simplices.shape[1] - 1
+        systems = np.array(
+            [np.vstack([K.landmarks[s].T, np.ones(q + 1)]) for s in simplices.tolist()]
+        )
+        inverses = np.linalg.pinv(systems)
+        while len(found) < len(places):
+            point = np.append(places[len(found)], 1.0)
+            weights = inverses @ point
+            inside = (weights > 1e-9).all(axis=1)
+            inside &= np.abs(np.einsum("sij,sj->si", systems, weights) - point).max(axis=1) < 1e-9
+            if not inside.any():
+                break
+            found.append(tuple(simplices[int(inside.argmax())].tolist()))
+    assert len(found) == len(places)
+    return found
+
+
+@pytest.mark.parametrize("n", [5, 20])
+def test_simplices_are_as_high_as_their_highest_place(n):
+    # In six columns no place lies in two of few simplices, but in faces.
+    landmarks = np.random.default_rng(0).normal(size=(n, 6))
+    K = LandmarkComplex(landmarks, 3 if n == 5 else 2)
     everything = [tuple(s) for simplices in K.simplices for s in simplices.tolist()]
+    assert len(everything) == len(set(everything)) == K.n_simplices
+    if n == 5:
+        assert set(everything) == {s for q in range(1, 5) for s in combinations(range(5), q)}
+    f = np.random.default_rng(1).random(len(K.places()))
+    own = dict.fromkeys(everything, -np.inf)
+    for simplex, value in zip(places_of(K), f, strict=True):
+        own[simplex] = max(own[simplex], value)
     for value, simplex in zip(K.highest(f), everything, strict=True):
-        faces = [face for q in range(1, 5) for face in combinations(simplex, q)]
-        assert value == max(own[face] for face in faces)
+        faces = [face for q in range(len(simplex)) for face in combinations(simplex, q + 1)]
+        # Every simplex has a place, and every face is a simplex.
+        assert -np.inf < own[simplex] and value == max(own[face] for face in faces)
 
 
-def test_places_are_within_their_simplices(rng):
-    landmarks = rng.normal(size=(5, 4))
-    K = LandmarkComplex(landmarks, 3)
-    places, start = K.places(), 0
-    for q, simplices in enumerate(K.simplices):
-        for _ in range({0: 1, 1: 7, 2: 4, 3: 1}[q]):
-            for simplex in simplices:
-                # Barycentric coordinates, which are unique: corners are in general position.
-                system = np.vstack([landmarks[simplex].T, np.ones(q + 1)])
-                weights, *_ = np.linalg.lstsq(system, np.append(places[start], 1.0), rcond=None)
-                assert weights.min() > 0
-                np.testing.assert_allclose(system @ weights, np.append(places[start], 1.0))
-                start += 1
-    assert start == len(places)
+def test_no_point_of_a_simplex_is_far_from_all_places(rng):
+    K = LandmarkComplex(cloud(30, 5, 1), 2)
+    places, step = K.places(), K.diameter / 16
+    for simplices in K.simplices:
+        chosen = simplices[rng.integers(len(simplices), size=200)]
+        weights = rng.dirichlet(np.full(simplices.shape[1], 0.5), 200)
+        points = np.einsum("sk,skd->sd", weights, K.landmarks[chosen])
+        far = np.linalg.norm(points[:, None] - places, axis=2).min(axis=1)
+        assert far.max() < 1.5 * step
+
+
+@pytest.mark.parametrize(("n", "dimension"), [(40, 2), (200, 2), (200, 3), (700, 2)])
+def test_simplices_are_those_of_the_smallest_stretches(n, dimension):
+    landmarks = cloud(n, 4, 0)
+    K = LandmarkComplex(landmarks, dimension)
+    # The order of the farthest ones, and how far each was from those before it.
+    order, radii = [0], [np.inf]
+    D = np.linalg.norm(landmarks[:, None] - landmarks, axis=2)
+    while len(order) < n:
+        nearest = D[order].min(axis=0)
+        order.append(int(nearest.argmax()))
+        radii.append(nearest.max())
+    scale = np.empty(n)
+    scale[order] = radii
+    stretch = D / np.minimum(scale[:, None], scale)
+    edges = K.simplices[1]
+    lengths = stretch[edges[:, 0], edges[:, 1]]
+    # All edges of up to twice the scale are there, and nothing is left out between those that are.
+    pairs = np.column_stack(np.triu_indices(n, 1))
+    short = stretch[pairs[:, 0], pairs[:, 1]] < lengths.max() * (1 - 1e-9)
+    assert {*map(tuple, pairs[short].tolist())} <= {*map(tuple, edges.tolist())}
+    # Only the least stretch may have more places than are enough.
+    assert lengths.max() > 2 if len(K.places()) <= 2**15 else 1.9 < lengths.max() <= 2
+    # Every face of a simplex is one.
+    for q in range(1, dimension + 1):
+        faces = {*map(tuple, K.simplices[q - 1].tolist())}
+        for left_out in range(q + 1):
+            assert {*map(tuple, np.delete(K.simplices[q], left_out, axis=1).tolist())} <= faces
+
+
+def test_copies_of_landmarks_are_one_place():
+    once = cloud(8, 3, 1)
+    twice = np.concatenate([once, once[:3]])
+    one, two = (
+        CubicalPersistence([0, 1]).fit_transform(
+            DTMFiltration(landmarks=landmarks).fit_transform([cloud(500, 3, 1)])
+        )[0]
+        for landmarks in (once, twice)
+    )
+    for first, second in zip(one, two, strict=True):
+        # A copy and its edge differ by rounding.
+        long = second[:, 1] - second[:, 0] > 1e-6
+        np.testing.assert_allclose(first, second[long], atol=1e-6)
 
 
 @pytest.mark.parametrize("p", [1, 2.5])
