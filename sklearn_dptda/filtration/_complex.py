@@ -196,8 +196,9 @@ class LandmarkComplex:
 def _stretches(distances: FloatArray) -> FloatArray:
     """Lengths of edges, in parts of the distance at which the later landmark was added."""
     order, radii = farthest_first(lambda i: distances[i], len(distances))
-    scale = np.empty(len(distances))
-    scale[order] = radii
+    # Where only copies are left, the first landmark is the farthest once more.
+    scale = np.zeros(len(distances))
+    scale[order[::-1]] = radii[::-1]
     scales = np.minimum(scale[:, None], scale)
     stretch = np.full_like(distances, np.inf)
     np.divide(distances, scales, out=stretch, where=scales > 0)
