@@ -149,6 +149,11 @@ class LandmarkComplex:
         """Number of simplices of all dimensions."""
         return sum(map(len, self.simplices))
 
+    @property
+    def n_places(self) -> int:
+        """Number of places of all simplices."""
+        return sum(len(own) * len(weights) for blocks in self._blocks for own, weights in blocks)
+
     @cached_property
     def _blocks(self) -> list[list[tuple[IntArray, FloatArray]]]:
         """By dimension: simplices with equally many places, and the barycentric coordinates."""

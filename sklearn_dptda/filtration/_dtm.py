@@ -7,6 +7,7 @@ Proof: doc/theory/landmarks.md, "Values of simplices".
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import compress
 from numbers import Real
 from typing import Any, Literal, Self
@@ -39,6 +40,7 @@ from sklearn_dptda.filtration._people import (
     PeopleHistogram,
     point_weights,
 )
+from sklearn_dptda.filtration._place_histogram import PlaceHistogram, counted_at_places
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._warnings import warn_caller
@@ -383,6 +385,11 @@ class DTMFiltration(BaseGridFiltration):
             )
 
     def _read(self, cloud: Any, name: str, n_features: int | None) -> Cloud:
+        if isinstance(cloud, PlaceHistogram) and (self.groups or self.landmarks is None):
+            raise ValueError(
+                f"{name} counts distances of points from landmarks: pass it with landmarks, and "
+                "without groups."
+            )
         if self.landmarks is not None and isinstance(cloud, LatticeHistogram | PeopleHistogram):
             raise ValueError(f"{name} is a histogram on a grid: with landmarks, pass points.")
         return super()._read(cloud, name, n_features)
@@ -395,8 +402,8 @@ class DTMFiltration(BaseGridFiltration):
     def _learns_records(self) -> bool:
         return self.landmarks is None and super()._learns_records()
 
-    def make_histogram(self, X: Any = None) -> LatticeHistogram | PeopleHistogram:
-        """Count points on the lattice that ``method="lattice"`` works with.
+    def make_histogram(self, X: Any = None) -> LatticeHistogram | PeopleHistogram | PlaceHistogram:
+        """Count points on the lattice that ``method="lattice"`` works with, or by distance.
 
         Parameters
         ----------
@@ -409,7 +416,7 @@ class DTMFiltration(BaseGridFiltration):
 
         Returns
         -------
-        LatticeHistogram or PeopleHistogram
+        LatticeHistogram, PeopleHistogram, or with landmarks PlaceHistogram
             It can be updated with further chunks, added to the histograms of
             other parts of the cloud, and passed to :meth:`transform` in place
             of the cloud.
@@ -417,11 +424,17 @@ class DTMFiltration(BaseGridFiltration):
         Raises
         ------
         ValueError
-            With ``landmarks``, which have no lattice.
+            With ``landmarks`` and ``groups``.
         """
-        if self.landmarks is not None:
-            raise ValueError("landmarks have no lattice to count points on.")
         return super().make_histogram(X)
+
+    def _counting(self) -> tuple[Any, Any]:
+        if not hasattr(self, "complex_"):
+            return super()._counting()
+        if self.groups:
+            raise ValueError("groups beside landmarks need clouds in memory.")
+        places = self.complex_, self._cap(), self.p
+        return partial(counted_at_places, *places), PlaceHistogram(*places)
 
     def _one(self, cloud: Cloud, unit: str) -> Filtration:
         on_simplices = hasattr(self, "complex_")
@@ -431,7 +444,19 @@ class DTMFiltration(BaseGridFiltration):
         """Filtration of one cloud on landmarks."""
         n = n_records(cloud)
         power = self._power(n)
-        sums, n_beyond = self._sums_at_places(cloud, power)
+        error = rounding_of_places(self.complex_.landmarks, power.cap)
+        sums: list[tuple[NDArray[np.int64], FloatArray | None]]
+        if isinstance(cloud, PlaceHistogram):
+            if not cloud.matches(self.complex_, power.cap, self.p):
+                raise ValueError(
+                    "A histogram must be of the places of this filtration: make it with "
+                    "make_histogram()."
+                )
+            power, n_beyond = cloud.power(power.k, self._smaller_caps()), cloud.n_clipped
+            error += cloud.rounding
+            sums = [(each, None) for each in cloud.sums(power)]
+        else:
+            sums, n_beyond = self._sums_at_places(cloud, power)
         function, *smaller = (
             Capped(
                 np.minimum(self.complex_.highest(power.values(*own)), cap),
@@ -444,7 +469,7 @@ class DTMFiltration(BaseGridFiltration):
             *function,
             n_points=n,
             statistic=self._statistic(),
-            approximation_error=rounding_of_places(self.complex_.landmarks, power.cap),
+            approximation_error=error,
             bounds_guarantee=self.bounds_guarantee_,
             n_clipped=n_beyond,
             unit=unit,
@@ -490,8 +515,12 @@ class DTMFiltration(BaseGridFiltration):
         return f"L{self.p:g} distance-to-measure, m={self.m:g}"
 
     def _power(self, n: int) -> "FixedPointPower":
-        shares = _CAPS if self.max_distance == "private" else ()
-        return FixedPointPower(self._cap(), self.p, neighbour_count(self.m, n), shares)
+        k = neighbour_count(self.m, n)
+        return FixedPointPower(self._cap(), self.p, k, self._smaller_caps())
+
+    def _smaller_caps(self) -> tuple[float, ...]:
+        """Parts of the cap under which the function travels along."""
+        return _CAPS if self.max_distance == "private" else ()
 
     def _values_ahead(self, n: int) -> ValuesAhead:
         power, n_nodes = self._power(n), math.prod(map(len, self.axes_))

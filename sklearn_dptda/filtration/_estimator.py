@@ -16,6 +16,7 @@ from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.filtration._filtration import POINT, Filtration
 from sklearn_dptda.filtration._lattice import LatticeHistogram
 from sklearn_dptda.filtration._people import PeopleCloud, PeopleHistogram
+from sklearn_dptda.filtration._place_histogram import PlaceHistogram
 from sklearn_dptda.privacy import NoiseWarning
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin
 from sklearn_dptda.privacy._warnings import warn_caller
@@ -27,7 +28,7 @@ from sklearn_dptda.utils._tasks import run
 _HANDFUL = 0.1
 
 # A cloud as it is worked with.
-Cloud: TypeAlias = FloatArray | LatticeHistogram | PeopleCloud | PeopleHistogram
+Cloud: TypeAlias = FloatArray | LatticeHistogram | PeopleCloud | PeopleHistogram | PlaceHistogram
 
 
 class BaseFiltration(
@@ -96,7 +97,7 @@ class BaseFiltration(
 
     def _read(self, cloud: Any, name: str, n_features: int | None) -> Cloud:
         """One cloud, or a histogram that stands for one, of the records that are protected."""
-        if isinstance(cloud, LatticeHistogram | PeopleHistogram):
+        if isinstance(cloud, LatticeHistogram | PeopleHistogram | PlaceHistogram):
             if isinstance(cloud, PeopleHistogram) != bool(self.groups):
                 raise ValueError(
                     f"{name} is a {type(cloud).__name__}: with groups the records are people, and "
@@ -122,14 +123,14 @@ class BaseFiltration(
 
 def n_records(cloud: Cloud) -> int:
     """Number of points, or of people."""
-    if isinstance(cloud, LatticeHistogram):
+    if isinstance(cloud, LatticeHistogram | PlaceHistogram):
         return cloud.n_points
     return len(cloud) if isinstance(cloud, np.ndarray) else cloud.n_people
 
 
 def n_features_of(cloud: Cloud) -> int:
     """Dimension of the points."""
-    if isinstance(cloud, LatticeHistogram | PeopleHistogram):
+    if isinstance(cloud, LatticeHistogram | PeopleHistogram | PlaceHistogram):
         return cloud.n_features
     return (cloud.points if isinstance(cloud, PeopleCloud) else cloud).shape[1]
 

@@ -25,6 +25,7 @@ from sklearn_dptda.filtration._people import (
     counted_people,
     is_cloud_of_people,
 )
+from sklearn_dptda.filtration._place_histogram import PlaceHistogram
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyGuarantee
 from sklearn_dptda.privacy._parameters import quoted
@@ -251,6 +252,7 @@ class BaseGridFiltration(BaseFiltration):
         if isinstance(cloud, np.ndarray):
             return lattice.update(cloud) if on_lattice else None
         weighted = cloud.weighted() if isinstance(cloud, PeopleHistogram) else cloud
+        assert isinstance(weighted, LatticeHistogram)
         if not lattice.matches(weighted):
             raise ValueError(
                 "A histogram must live on the lattice of this filtration: make it with "
@@ -267,7 +269,7 @@ class BaseGridFiltration(BaseFiltration):
         affordable = coarse and ahead.exact_cost <= _NANOSECONDS_FOR_EXACT_VALUES
         return ahead, ahead.exact_cost > ahead.lattice_cost and not affordable
 
-    def make_histogram(self, X: Any = None) -> LatticeHistogram | PeopleHistogram:
+    def make_histogram(self, X: Any = None) -> LatticeHistogram | PeopleHistogram | PlaceHistogram:
         """Count points on the lattice that ``method="lattice"`` works with.
 
         Parameters
@@ -287,18 +289,21 @@ class BaseGridFiltration(BaseFiltration):
             of the cloud.
         """
         check_is_fitted(self)
-        lattice = self.bounds_, self._lattice_shape
-        count: Any = partial(_counted, *lattice)
-        if self.groups:
-            count = partial(counted_people, *lattice, self.groups)
+        count, empty = self._counting()
         if (parts := parts_elsewhere(X)) is not None:
             with without_quotes("a part of the cloud"):
                 return parts.map_reduce(count)
-        empty = (PeopleHistogram if self.groups else LatticeHistogram)(*lattice)
         if X is None:
             return empty
         is_whole = is_cloud_of_people(X, self.groups) if self.groups else _is_cloud(X)
         return sum(map(count, [X] if is_whole else X), start=empty)
+
+    def _counting(self) -> tuple[Any, Any]:
+        """What makes a histogram of a part of a cloud, and that of no point."""
+        lattice = self.bounds_, self._lattice_shape
+        if self.groups:
+            return partial(counted_people, *lattice, self.groups), PeopleHistogram(*lattice)
+        return partial(_counted, *lattice), LatticeHistogram(*lattice)
 
     def _check_scale(self) -> None:
         """Refuse a length parameter that makes no sense for a public box of this size."""

@@ -15,6 +15,7 @@ from sklearn_dptda.cluster._private_landmarks import N_DRAWN, distances_to, on_r
 from sklearn_dptda.filtration._complex import LandmarkComplex
 from sklearn_dptda.filtration._estimator import Cloud, n_features_of
 from sklearn_dptda.filtration._people import PeopleCloud
+from sklearn_dptda.filtration._place_histogram import PlaceHistogram
 from sklearn_dptda.privacy import PrivacyGuarantee
 from sklearn_dptda.privacy._guarantee import kind_of_unit
 from sklearn_dptda.utils._clouds import check_cloud
@@ -30,6 +31,11 @@ def find_landmarks(
     n_features = n_features_of(clouds[0])
     if isinstance(given, PrivateLandmarks):
         _check_adjacency(given.adjacency)
+        if any(isinstance(c, PlaceHistogram) for c in clouds):
+            raise ValueError(
+                "PrivateLandmarks are fitted to points, and a histogram has none: fit them before, "
+                "where the points are, and give them in a FrozenEstimator."
+            )
         private = clone(given)
         points = [c.points if isinstance(c, PeopleCloud) else c for c in clouds]
         ids = [c.ids for c in clouds if isinstance(c, PeopleCloud)]

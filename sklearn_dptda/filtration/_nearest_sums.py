@@ -63,9 +63,11 @@ class FixedPointPower:
     summation. Under a smaller cap, a part of this one, the integers end at its own.
     """
 
-    def __init__(self, cap: float, p: float, k: int, shares: Sequence[float] = ()) -> None:
+    def __init__(
+        self, cap: float, p: float, k: int, shares: Sequence[float] = (), bits: int = 40
+    ) -> None:
         self.cap, self.p, self.k = cap, p, k
-        self.bits = min(40, 62 - int(k).bit_length())
+        self.bits = min(bits, 62 - int(k).bit_length())
         self.caps = [cap, *(share * cap for share in shares)]
         # Rounded down: no value is moved by more than its cap allows.
         self.tops = [math.floor(math.ldexp(share**p, self.bits)) for share in (1.0, *shares)]
@@ -126,7 +128,7 @@ def scattered_sums(
     if tree_is_cheaper(len(points), power.k):
         nearest = nearest_in_blocks(points, places, power.k, memory)
     else:
-        nearest = _whole_squares(points, places, power.cap, 2, memory)
+        nearest = whole_squares(points, places, power.cap, 2, memory)
     for part, squared in nearest:
         if power.k < squared.shape[1]:
             squared.partition(power.k - 1, axis=1)
@@ -163,7 +165,7 @@ def _lattice_about(places: FloatArray, cap: float) -> tuple[float, FloatArray]:
     return float((high - low).max()) * 2.0**-bits, low
 
 
-def _whole_squares(
+def whole_squares(
     points: FloatArray, places: FloatArray, cap: float, copies: int, memory: float
 ) -> Iterator[tuple[slice, FloatArray]]:
     """Squared distances of places from all points, a part of the places each.
@@ -201,7 +203,7 @@ def weighted_sums(
     if power.k >= 2**20:
         raise ValueError("m asks for more than 2**20 people at a place: lower m.")
     found = np.empty((len(power.tops), 2, len(places)), dtype=np.int64)
-    for part, squared in _whole_squares(points, places, power.cap, 4, memory):
+    for part, squared in whole_squares(points, places, power.cap, 4, memory):
         # One number holds a distance and a weight, so that one sort orders both.
         keys = (power.integers(squared) << bits) | (weights - 1)
         keys.sort(axis=1)

@@ -265,13 +265,74 @@ def test_landmarks_and_clouds_protect_the_same():
     assert filtration.bounds_guarantee_.unit == "all points of one person"
 
 
-def test_histograms_are_of_grids():
+def test_histograms_stand_for_points_at_their_own_places():
     grid = DTMFiltration(bounds=(-2, 2)).fit([X[:, :2]])
     filtration = DTMFiltration(landmarks=LANDMARKS[:, :2])
     with pytest.raises(ValueError, match=r"X\[0\] is a histogram on a grid"):
         filtration.fit([grid.make_histogram(X[:, :2])])
-    with pytest.raises(ValueError, match="no lattice"):
-        filtration.fit([X[:, :2]]).make_histogram()
+    histogram = filtration.fit([X[:, :2]]).make_histogram(X[:, :2])
+    with pytest.raises(ValueError, match="counts distances of points from landmarks"):
+        grid.transform([histogram])
+    with pytest.raises(ValueError, match="of the places of this filtration"):
+        clone(filtration).set_params(max_distance=0.1).fit([X[:, :2]]).transform([histogram])
+    with pytest.raises(ValueError, match="same places can be merged"):
+        histogram + DTMFiltration(landmarks=LANDMARKS).fit([X]).make_histogram(X)
+    with pytest.raises(ValueError, match="fit them before"):
+        DTMFiltration(landmarks=PrivateLandmarks(5)).fit([histogram])
+    with pytest.raises(ValueError, match="clouds in memory"):
+        DTMFiltration(0.5, landmarks=LANDMARKS, groups=True).fit(
+            [of_one_person_each(X, 60)]
+        ).make_histogram()
+
+
+@pytest.mark.parametrize("p", [1, 2])
+def test_histograms_of_parts_give_the_function_of_all_points(p):
+    filtration = DTMFiltration(p=p, landmarks=LANDMARKS).fit([X])
+    (exact,) = filtration.transform([X])
+    whole = filtration.make_histogram(X)
+    parts = filtration.make_histogram(np.array_split(X, 7))
+    assert np.array_equal(whole.counts, parts.counts) and len(X) == parts.n_points == 600
+    assert (whole.counts.sum(axis=1) == 600).all() and whole.n_clipped == exact.n_clipped
+    (f,) = filtration.transform([pickle.loads(pickle.dumps(parts))])
+    for each, of_points in zip((f, *f.smaller), (exact, *exact.smaller), strict=True):
+        error = np.abs(each.values - of_points.values).max()
+        assert error <= f.approximation_error
+        assert each.sensitivity == pytest.approx(of_points.sensitivity)
+        assert each.upper == of_points.upper
+    assert not np.array_equal(f.values, exact.values)
+    assert f.approximation_error < 1.01 * exact.upper * 2.0 ** (-8 / p)
+
+
+def test_one_point_moves_a_function_of_counts_by_the_sensitivity_and_no_more(rng):
+    filtration = DTMFiltration(landmarks=LANDMARKS).fit([X])
+    worst = 0.0
+    for n in (10, 40):
+        for _ in range(20):
+            cloud = LANDMARKS[rng.integers(7, size=n)] + rng.choice([0.0, 0.2]) * rng.normal(
+                size=(n, 5)
+            )
+            moved = cloud.copy()
+            moved[0] = rng.choice([0.3, 100.0]) * rng.normal(size=5)
+            one, two = filtration.transform(
+                [filtration.make_histogram(cloud), filtration.make_histogram(moved)]
+            )
+            for first, second in zip((one, *one.smaller), (two, *two.smaller), strict=True):
+                change = np.abs(first.values - second.values).max() / first.sensitivity
+                assert change <= 1
+                worst = max(worst, change)
+    assert worst > 0.99
+
+
+def test_parts_elsewhere_are_counted_where_they_are():
+    dask = pytest.importorskip("dask.array")
+    fitted = PrivateLandmarks(9, 5.0, bounds=(-2, 2), random_state=0).fit(X)
+    filtration = DTMFiltration(landmarks=FrozenEstimator(fitted)).fit([X[:2]])
+    far = dask.from_array(X, chunks=(97, 5))
+    assert np.array_equal(
+        filtration.make_histogram(far).counts, filtration.make_histogram(X).counts
+    )
+    (f,) = filtration.transform([filtration.make_histogram(far)])
+    assert PersistenceProfile(1.0, homology_dimensions=1).fit_transform([f]).shape == (1, 2)
 
 
 def test_a_refit_forgets_the_other_kind_of_places():

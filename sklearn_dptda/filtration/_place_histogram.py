@@ -1,0 +1,133 @@
+"""Counts of the distances of points from public places: histograms that add up.
+
+Proof: doc/theory/landmarks.md, "Points in parts".
+"""
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sklearn_dptda._typing import FloatArray
+from sklearn_dptda.filtration._complex import LandmarkComplex
+from sklearn_dptda.filtration._nearest_sums import FixedPointPower, whole_squares
+from sklearn_dptda.utils._clouds import check_cloud
+
+# Distances, in parts of the cap, are rounded to so many bits. Rows that are worked with at a time,
+# places whose counts are, and mebibytes of their distances.
+_BITS, _ROWS, _PLACES, _MEMORY = 8, 1 << 12, 1 << 12, 64.0
+
+
+class PlaceHistogram:
+    """How many points of a cloud are how far from each place of a complex.
+
+    Histograms of parts of a cloud add up to the histogram of the whole, so a
+    cloud can be streamed in chunks or counted where its parts live. Distances
+    are rounded to a 256th of the cap, each point by itself.
+
+    A histogram is an exact statistic of the cloud: *not* private. Make it with
+    :meth:`DTMFiltration.make_histogram`.
+
+    Parameters
+    ----------
+    complex : LandmarkComplex
+        Public simplices.
+    cap : float
+        Public distance from which on all points count alike.
+    p : float, default=1
+        Order of the distance-to-measure.
+
+    Attributes
+    ----------
+    counts : ndarray of int64, shape (n_places, 257)
+        Points by their distance from each place.
+    n_points : int
+    n_clipped : int
+        Points that no landmark covers.
+    """
+
+    def __init__(self, complex: LandmarkComplex, cap: float, p: float = 1) -> None:
+        self.complex, self.cap, self.p = complex, float(cap), float(p)
+        self.counts = np.zeros((complex.n_places, 2**_BITS + 1), dtype=np.int64)
+        self.n_points = self.n_clipped = 0
+
+    @property
+    def n_features(self) -> int:
+        """Dimension of the points."""
+        return self.complex.landmarks.shape[1]
+
+    def update(self, X: ArrayLike) -> Self:
+        """Count one more chunk of points.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Finite; an empty chunk is allowed.
+
+        Returns
+        -------
+        self
+        """
+        X = check_cloud(X, "X", self.n_features, min_points=0)
+        places, n_levels = self.complex.places(), self.counts.shape[1]
+        power = self.power(1)
+        for start in range(0, len(X), _ROWS):
+            points = X[start : start + _ROWS]
+            for part, squared in whole_squares(points, places, self.cap, 2, _MEMORY):
+                cells = power.integers(squared)
+                n = len(cells)
+                cells += n_levels * np.arange(n)[:, None]
+                counts = np.bincount(cells.ravel(), minlength=n * n_levels)
+                self.counts[part] += counts.reshape(n, n_levels)
+            self.n_clipped += int(self.complex.beyond(points).sum())
+        self.n_points += len(X)
+        return self
+
+    def power(self, k: int, shares: tuple[float, ...] = ()) -> FixedPointPower:
+        """The integers that distances are rounded to."""
+        return FixedPointPower(self.cap, self.p, k, shares, bits=_BITS)
+
+    @property
+    def rounding(self) -> float:
+        """How far values may be off, since distances and smaller caps are rounded."""
+        return self.cap * 2.0 ** (-_BITS / self.p)
+
+    def sums(self, power: FixedPointPower) -> list[NDArray[np.int64]]:
+        """Sums of the integers of the ``power.k`` nearest points of all places, for each cap."""
+        levels = np.arange(self.counts.shape[1])
+        capped = np.minimum(levels[:, None], power.tops)
+        found = np.empty((len(self.counts), len(power.tops)), dtype=np.int64)
+        for start in range(0, len(self.counts), _PLACES):
+            counts = self.counts[start : start + _PLACES]
+            nearer = np.cumsum(counts, axis=1) - counts
+            found[start : start + _PLACES] = np.clip(power.k - nearer, 0, counts) @ capped
+        return list(found.T)
+
+    def matches(self, complex: LandmarkComplex, cap: float, p: float) -> bool:
+        """Whether distances are those from the places of a complex, under such a cap."""
+        same = self.complex.dimension == complex.dimension and (self.cap, self.p) == (cap, p)
+        return same and np.array_equal(self.complex.landmarks, complex.landmarks)
+
+    def __add__(self, other: object) -> "PlaceHistogram":
+        if not isinstance(other, PlaceHistogram):
+            return NotImplemented
+        if not self.matches(other.complex, other.cap, other.p):
+            raise ValueError("Only histograms of the same places can be merged.")
+        merged = PlaceHistogram(self.complex, self.cap, self.p)
+        merged.counts = self.counts + other.counts
+        merged.n_points = self.n_points + other.n_points
+        merged.n_clipped = self.n_clipped + other.n_clipped
+        return merged
+
+    def __radd__(self, other: object) -> "PlaceHistogram":
+        return self if other == 0 else NotImplemented
+
+    def __repr__(self) -> str:
+        return f"PlaceHistogram(n_places={len(self.counts)}, n_points={self.n_points})"
+
+
+def counted_at_places(
+    complex: LandmarkComplex, cap: float, p: float, part: FloatArray
+) -> PlaceHistogram:
+    """Histogram of a part of a cloud, computed where that part is."""
+    return PlaceHistogram(complex, cap, p).update(part)
