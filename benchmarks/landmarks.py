@@ -1,33 +1,68 @@
-"""Loops on private landmarks in 3 to 20 columns, and clusters of the counts between them."""
+"""Loops and voids on private landmarks in 3 to 20 columns, and clusters of counts between them."""
 
+import time
 import warnings
 
 import numpy as np
-from gudhi.sklearn import RipsPersistence
+from gudhi.sklearn import CechPersistence, RipsPersistence
 from joblib import Parallel, delayed
 from sklearn.datasets import make_blobs, make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 
-from benchmarks._table import Table
-from sklearn_dptda import DTMFiltration, PrivateBettiNumbers
+from benchmarks._table import Table, at_most
+from sklearn_dptda import (
+    CubicalPersistence,
+    DTMFiltration,
+    PersistenceProfile,
+    PrivateBettiNumbers,
+)
 from sklearn_dptda.cluster import DPLandmarkToMATo, DPMoGMorse, PrivateLandmarks
 from sklearn_dptda.datasets import load_table
 
-# Loops of circles of radius one that live longer are counted in Rips complexes, without privacy, of
-# so many of the points: the threshold is chosen to suit them.
-_RIPS_LEAST, _RIPS_POINTS = 0.5, 300
+# Loops of circles of radius one that live longer are counted in exact complexes, without privacy,
+# of so many of the points, and squared radii of them: thresholds are chosen to suit them.
+_RIPS_LEAST, _ALPHA_LEAST, _EXACT_POINTS = 0.5, 0.1, 300
+_MASS = 0.1
 
 
 def tables(quick):
     """Yield the tables of this benchmark."""
     n_seeds = 2 if quick else 20
+    yield _times((40, 200), 1 if quick else 5)
     columns, noises, epsilons = ((6,), (0.08,), (2.0,)) if quick else _CELLS
     yield _loops(columns, noises, epsilons, 1000 if quick else 4000, n_seeds)
+    if not quick:
+        for n in (1000, 20_000):
+            yield _loops((6, 10), (0.08,), epsilons, n, n_seeds)
+    sizes = (1000,) if quick else (4000, 20_000)
+    yield _voids((3,) if quick else (3, 6, 10), (5.0,) if quick else (2.0, 5.0), sizes, n_seeds)
+    yield _beside_grids((2,) if quick else (2, 3), 1000 if quick else 4000, n_seeds)
     yield _clusters((2.0,) if quick else (0.5, 1.0, 2.0), 1000 if quick else 4000, n_seeds)
 
 
 _CELLS = (3, 6, 10, 20), (0.08, 0.15), (1.0, 2.0, 5.0)
+
+
+def _times(numbers, repeats):
+    X = flat_loops(4000, 10, 1, 0.08, 0)
+    rows = []
+    for n in numbers:
+        landmarks = PrivateLandmarks(n, 1.0, random_state=0).fit(X).landmarks_
+        seconds = []
+        for _ in range(repeats):
+            start = time.perf_counter()
+            functions = DTMFiltration(_MASS, landmarks=landmarks).fit_transform([X])
+            CubicalPersistence([0, 1]).fit_transform(functions)
+            seconds.append(time.perf_counter() - start)
+        complex = functions[0].complex
+        median = at_most(float(np.median(seconds)), 1.0)
+        rows.append([n, complex.n_simplices, len(complex.places()), median, min(seconds)])
+    return Table(
+        "4,000 points in 10 columns: seconds of complex, function and exact diagrams",
+        ["landmarks", "simplices", "places", "median", "least"],
+        rows,
+    )
 
 
 def flat_loops(n, d, n_loops, noise, seed):
@@ -56,33 +91,140 @@ def _loops(columns, noises, epsilons, n, n_seeds):
         for noise in noises:
             for n_loops, name in enumerate(names):
                 tasks = [(n, d, n_loops, noise, seed) for seed in range(n_seeds)]
-                rips = np.mean([_rips(*task) == n_loops for task in tasks])
+                exact = [np.mean([_rips(*task) == n_loops for task in tasks])]
+                if d == 3:
+                    exact.append(np.mean([_alpha(*task) == n_loops for task in tasks]))
                 shares = []
                 for epsilon in epsilons:
                     found = Parallel(n_jobs=-1)(delayed(_count)(epsilon, *task) for task in tasks)
                     shares.append(f"{np.mean(np.array(found) == n_loops):.2f}")
-                rows.append([name, str(d), f"{noise:g}", *shares, f"{rips:.2f}"])
+                texts = " / ".join(f"{share:.2f}" for share in exact)
+                rows.append([name, str(d), f"{noise:g}", *shares, texts])
     return Table(
         f"Share of right numbers of loops, {n} points, {n_seeds} clouds; half of epsilon for "
         "landmarks",
-        ["shape", "columns", "noise", *heads, f"Rips, {_RIPS_POINTS} points, not private"],
+        [
+            "shape",
+            "columns",
+            "noise",
+            *heads,
+            f"Rips / alpha (in space), {_EXACT_POINTS} points, not private",
+        ],
         rows,
     )
 
 
 def _count(epsilon, n, d, n_loops, noise, seed):
+    X = flat_loops(n, d, n_loops, noise, seed)
+    return int(_numbers(X, epsilon, seed, 2, 1)[0])
+
+
+def _numbers(X, epsilon, seed, dimension, homology, n_landmarks=40):
+    landmarks = PrivateLandmarks(n_landmarks, epsilon / 2, dimension=dimension, random_state=seed)
     pipeline = make_pipeline(
-        DTMFiltration(0.1, landmarks=PrivateLandmarks(epsilon=epsilon / 2, random_state=seed)),
-        PrivateBettiNumbers(epsilon / 2, homology_dimensions=1, random_state=seed),
+        DTMFiltration(_MASS, landmarks=landmarks),
+        PrivateBettiNumbers(epsilon / 2, homology_dimensions=homology, random_state=seed),
     )
     with warnings.catch_warnings(action="ignore"):
-        return int(pipeline.fit_transform([flat_loops(n, d, n_loops, noise, seed)])[0, 0])
+        return pipeline.fit_transform([X])[0]
 
 
 def _rips(n, d, n_loops, noise, seed):
-    points = flat_loops(n, d, n_loops, noise, seed)[:_RIPS_POINTS]
+    points = flat_loops(n, d, n_loops, noise, seed)[:_EXACT_POINTS]
     (loops,) = RipsPersistence(homology_dimensions=1).fit_transform([points])
     return int((loops[:, 1] - loops[:, 0] > _RIPS_LEAST).sum())
+
+
+def _alpha(n, d, n_loops, noise, seed):
+    points = flat_loops(n, d, n_loops, noise, seed)[:_EXACT_POINTS]
+    (loops,) = CechPersistence(homology_dimensions=1).fit_transform([points])
+    return int((loops[:, 1] - loops[:, 0] > _ALPHA_LEAST).sum())
+
+
+def surface(name, n, d, noise, seed):
+    """A sphere or a ball of radius one, or a torus of radii 1 and 0.45, in ``d`` columns."""
+    rng = np.random.default_rng(seed)
+    if name == "torus":
+        turns, tube = rng.uniform(0, 2 * np.pi, (2, 4 * n))
+        even = rng.random(4 * n) < (1 + 0.45 * np.cos(tube)) / 1.45
+        turns, tube = turns[even][:n], tube[even][:n]
+        wide = 1 + 0.45 * np.cos(tube)
+        solid = np.column_stack([wide * np.cos(turns), wide * np.sin(turns), 0.45 * np.sin(tube)])
+    else:
+        solid = rng.normal(size=(n, 3))
+        solid /= np.linalg.norm(solid, axis=1)[:, None]
+        if name == "ball":
+            solid *= np.cbrt(rng.random(n))[:, None]
+    return lifted(solid, d, noise, rng)
+
+
+def _voids(columns, epsilons, sizes, n_seeds):
+    expected = {"ball": (0, 0), "sphere": (0, 1), "torus": (2, 1)}
+    rows = []
+    for n in sizes:
+        for d in columns:
+            for name, numbers in expected.items():
+                shares = []
+                for epsilon in epsilons:
+                    found = Parallel(n_jobs=-1)(
+                        delayed(_numbers)(surface(name, n, d, 0.08, s), epsilon, s, 3, (1, 2), 100)
+                        for s in range(n_seeds)
+                    )
+                    right = np.array(found).astype(int) == numbers
+                    shares += [f"{share:.2f}" for share in right.mean(axis=0)]
+                rows.append([name, n, d, *shares])
+    return Table(
+        f"Share of right numbers of loops, and of voids, noise 0.08, {n_seeds} clouds, 100 "
+        "landmarks with tetrahedra; half of epsilon for landmarks",
+        [
+            "shape",
+            "points",
+            "columns",
+            *(f"epsilon {e:g}, {what}" for e in epsilons for what in ("loops", "voids")),
+        ],
+        rows,
+    )
+
+
+def _beside_grids(columns, n, n_seeds):
+    rows = []
+    for d in columns:
+        for n_loops, name in ((1, "one circle"), (2, "two circles")):
+            for epsilon in (0.5, 1.0, 2.0, 5.0):
+                errors = Parallel(n_jobs=-1)(
+                    delayed(_errors)(epsilon, n, d, n_loops, seed) for seed in range(n_seeds)
+                )
+                medians = np.median(errors, axis=0)
+                rows.append([name, d, f"{epsilon:g}", *(f"{m:.2f}" for m in medians)])
+    return Table(
+        f"Error of the longest loop's length, in parts of what it is, {n} points, median of "
+        f"{n_seeds} clouds",
+        ["shape", "columns", "epsilon", "grid, box given", "40 landmarks"],
+        rows,
+        "PersistenceProfile with all of epsilon on a grid in a box 1.2 times as wide as the "
+        "points, and with half of it on landmarks that nothing was given for. What it is: on the "
+        "grid, without a cap and without privacy.",
+    )
+
+
+def _errors(epsilon, n, d, n_loops, seed):
+    X = flat_loops(n, d, n_loops, 0.08, seed)
+    low, high = X.min(axis=0), X.max(axis=0)
+    box = low - 0.1 * (high - low), high + 0.1 * (high - low)
+    landmarks = PrivateLandmarks(epsilon=epsilon / 2, random_state=seed)
+    with warnings.catch_warnings(action="ignore"):
+        grid = DTMFiltration(_MASS, bounds=box).fit_transform([X])
+        uncut = DTMFiltration(_MASS, bounds=box, max_distance=None).fit_transform([X])
+        ours = DTMFiltration(_MASS, landmarks=landmarks).fit_transform([X])
+        (loops,) = CubicalPersistence(1).fit_transform(uncut)
+        truth = float((loops[:, 1] - loops[:, 0]).max())
+        found = [
+            PersistenceProfile(share, homology_dimensions=1, n_longest=1, random_state=seed)
+            .fit_transform(functions)
+            .item()
+            for functions, share in ((grid, epsilon), (ours, epsilon / 2))
+        ]
+    return [abs(length - truth) / truth for length in found]
 
 
 def _shapes(n, seed):
