@@ -234,11 +234,15 @@ def warn_of_noise(what: str, epsilon: float, enough: tuple[float, float] | None)
 
 
 def warn_of_lattice(functions: Sequence[GridFunction]) -> None:
-    """Warn where points were moved to a lattice by more than one of them can change values."""
+    """Warn where points or distances were rounded by more than one record can change values."""
     worst = max(functions, key=lambda function: function.approximation_error / function.sensitivity)
     if worst.approximation_error > worst.sensitivity:
+        what = "Points were moved to a lattice"
+        remedy = "Take a higher refinement, or method='exact' of points."
+        if worst.complex is not None:
+            what = "Distances were rounded to be counted"
+            remedy = "Shorter features say nothing. Of a cloud in memory, pass the points."
         warn_caller(
-            "Points were moved to a lattice: values are off by up to "
-            f"{worst.approximation_error:.2g}, which is more than the sensitivity, "
-            f"{worst.sensitivity:.2g}. Take a higher refinement, or method='exact' of points.",
+            f"{what}: values are off by up to {worst.approximation_error:.2g}, which is more than "
+            f"the sensitivity, {worst.sensitivity:.2g}. {remedy}",
         )
