@@ -93,9 +93,9 @@ class MergeTree:
             ``"height"``: those of the lowest densities, so that a light bump at
             the edge of the data can be a cluster before a heavier one nearer
             in. ``"strength"``: those of the greatest product of their depth
-            below the highest mode, how far the weaker of their two sides stands
-            out from them, both in nats, and the square root of the weight of
-            this side.
+            below the highest mode, the square root of how far the weaker of
+            their two sides stands out from them, both in nats, and the fourth
+            root of the weight of this side.
 
         Returns
         -------
@@ -134,7 +134,7 @@ class MergeTree:
             for side in groups[self.edges[edge]]:
                 inside = groups == side
                 stands_out = max(height - self.mode_heights[inside].min(), 0.0)
-                sides.append(np.sqrt(self.mode_weights[inside].sum()) * stands_out)
+                sides.append(np.sqrt(np.sqrt(self.mode_weights[inside].sum()) * stands_out))
             strengths[place] = min(sides) * self.linkage[edge, 2]
             self._merge(groups, edge)
         return strengths
