@@ -47,18 +47,18 @@ populations["a period"][0].shape
 
 # %%
 # With ``groups=True`` each cloud is a list of arrays, one for each person. She
-# has the mass of one point, in the landmarks and in the function on them. Half
-# of the budget goes to the landmarks, half to the length of the longest loop.
-# The bounds are public: what is beyond them is clipped. The seeds make this page
-# repeatable; without them the draws are private.
+# has the mass of one point, in the landmarks and in the function on them. Two
+# thirds of the budget go to the landmarks, one third to the length of the longest
+# loop. The bounds are public: what is beyond them is clipped. The seeds make this
+# page repeatable; without them the draws are private.
 pipelines, lengths = {}, {}
 for name, people in populations.items():
-    with PrivacyAccountant(epsilon=2.0, delta=1e-5):
+    with PrivacyAccountant(epsilon=3.0, delta=1e-5):
         pipelines[name] = make_pipeline(
             DTMFiltration(
                 m=0.2,
                 groups=True,
-                landmarks=PrivateLandmarks(epsilon=1.0, bounds=(-2, 2), random_state=0),
+                landmarks=PrivateLandmarks(epsilon=2.0, bounds=(-2, 2), random_state=0),
             ),
             PersistenceProfile(epsilon=1.0, homology_dimensions=1, n_longest=1, random_state=0),
         )
