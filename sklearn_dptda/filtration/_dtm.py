@@ -402,32 +402,6 @@ class DTMFiltration(BaseGridFiltration):
     def _learns_records(self) -> bool:
         return self.landmarks is None and super()._learns_records()
 
-    def make_histogram(self, X: Any = None) -> LatticeHistogram | PeopleHistogram | PlaceHistogram:
-        """Count points on the lattice that ``method="lattice"`` works with, or by distance.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), iterable of such arrays, Dask collection or None
-            A cloud, or its chunks. The parts of a Dask array or data frame, of a
-            list of delayed clouds, or of an object with ``map_reduce`` as in
-            :meth:`sklearn_dptda.cluster.DPMoG.fit_chunks`, are counted where they
-            are. With ``groups``, frames with the column of ids: the points of a
-            person may be in several of them. None returns an empty histogram.
-
-        Returns
-        -------
-        LatticeHistogram, PeopleHistogram, or with landmarks PlaceHistogram
-            It can be updated with further chunks, added to the histograms of
-            other parts of the cloud, and passed to :meth:`transform` in place
-            of the cloud.
-
-        Raises
-        ------
-        ValueError
-            With ``landmarks`` and ``groups``.
-        """
-        return super().make_histogram(X)
-
     def _counting(self) -> tuple[Any, Any]:
         if not hasattr(self, "complex_"):
             return super()._counting()

@@ -270,7 +270,7 @@ class BaseGridFiltration(BaseFiltration):
         return ahead, ahead.exact_cost > ahead.lattice_cost and not affordable
 
     def make_histogram(self, X: Any = None) -> LatticeHistogram | PeopleHistogram | PlaceHistogram:
-        """Count points on the lattice that ``method="lattice"`` works with.
+        """Count points on the lattice that ``method="lattice"`` works with, or by distance.
 
         Parameters
         ----------
@@ -283,10 +283,15 @@ class BaseGridFiltration(BaseFiltration):
 
         Returns
         -------
-        LatticeHistogram or PeopleHistogram
+        LatticeHistogram, PeopleHistogram, or with ``landmarks`` PlaceHistogram
             It can be updated with further chunks, added to the histograms of
             other parts of the cloud, and passed to :meth:`transform` in place
             of the cloud.
+
+        Raises
+        ------
+        ValueError
+            With ``landmarks`` and ``groups`` together.
         """
         check_is_fitted(self)
         count, empty = self._counting()
