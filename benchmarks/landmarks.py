@@ -11,6 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 
 from benchmarks._table import Table, at_most
+from benchmarks.peaks import npz_table
 from sklearn_dptda import (
     CubicalPersistence,
     DTMFiltration,
@@ -19,6 +20,7 @@ from sklearn_dptda import (
 )
 from sklearn_dptda.cluster import DPLandmarkToMATo, DPMoGMorse, PrivateLandmarks
 from sklearn_dptda.datasets import load_table
+from sklearn_dptda.decomposition import PrivatePCA
 
 # Loops of circles of radius one that live longer are counted in exact complexes, without privacy,
 # of so many of the points, and squared radii of them: thresholds are chosen to suit them.
@@ -41,6 +43,7 @@ def tables(quick):
     columns, epsilons = ((3,), (5.0,)) if quick else ((3, 6, 10), (2.0, 5.0))
     yield _voids(columns, epsilons, 1000 if quick else 4000, n_seeds)
     yield _beside_grids((2,) if quick else (2, 3), 1000 if quick else 4000, n_seeds)
+    yield _real_tables(n_seeds)
 
 
 _CELLS = (3, 6, 10, 20), (0.08, 0.15), (1.0, 2.0, 5.0)
@@ -225,6 +228,59 @@ def _errors(epsilon, n, d, n_loops, seed):
             for functions, share in ((grid, epsilon), (ours, epsilon / 2))
         ]
     return [abs(length - truth) / truth for length in found]
+
+
+def _people_of_tables():
+    """Arrays of rows, one for each person or what stands for one, by name: at hand, or none."""
+    try:
+        emg = np.asarray(load_table("emg").data, dtype=float)
+        walkers = npz_table("walkers_series")[0]
+        digits = np.asarray(load_table("usps").data, dtype=float)
+    except (FileNotFoundError, KeyError) as error:
+        print(error)
+        return
+    chosen = np.random.default_rng(0).permutation(len(emg) // 20)[:500]
+    scale = np.quantile(np.abs(emg), 0.99, axis=0)
+    yield (
+        "EMG, 8 channels, stretches of 20 steps",
+        [emg[20 * i : 20 * i + 20] / scale for i in chosen],
+    )
+    later = 12
+    yield (
+        "walkers, 3 axes now and 12 steps later, windows of 200 steps",
+        [np.column_stack([window[:-later:10], window[later::10]]) for window in walkers],
+    )
+    pca = PrivatePCA(8, 1.0, bounds=(-1, 1), adjacency="replace-one", random_state=0)
+    yield "USPS digits, PrivatePCA(8) at epsilon 1", list(pca.fit_transform(digits)[:, None])
+
+
+def _real_tables(n_seeds):
+    rows = [
+        [name, len(people), people[0].shape[1], *_loops_of_people(people, n_seeds)]
+        for name, people in _people_of_tables()
+    ]
+    return Table(
+        "Real tables, all rows of a person (or of what stands for one) protected, epsilon 2",
+        ["table", "people", "columns", "longest loop, part of the cap", "numbers of loops"],
+        rows,
+        f"{n_seeds} releases each; the second last column is exact and not private, the median "
+        "over private landmarks.",
+    )
+
+
+def _loops_of_people(people, n_seeds):
+    lengths, numbers = [], []
+    for seed in range(n_seeds):
+        landmarks = PrivateLandmarks(60, 1.0, random_state=seed)
+        filtration = DTMFiltration(_MASS, landmarks=landmarks, groups=True)
+        with warnings.catch_warnings(action="ignore"):
+            functions = filtration.fit_transform([people])
+            private = PrivateBettiNumbers(1.0, homology_dimensions=1, random_state=seed)
+            numbers.append(int(private.fit_transform(functions)[0, 0]))
+        (loops,) = CubicalPersistence(1).fit_transform(functions)
+        lengths.append((loops[:, 1] - loops[:, 0]).max(initial=0.0) / functions[0].upper)
+    counts = ", ".join(f"{numbers.count(k)} times {k}" for k in sorted(set(numbers)))
+    return f"{np.median(lengths):.2f}", counts
 
 
 def _shapes(n, seed):
