@@ -24,6 +24,8 @@ from sklearn_dptda.utils._sklearn import Interval
 # moved to their mean: onto the ridges of the model, out of the shell that noise fills in many
 # columns.
 N_DRAWN, _NEAREST, _N_MOVES = 4000, 0.03, 2
+# Landmarks whose distances fit into a few megabytes.
+MOST_LANDMARKS = 1000
 
 
 @fill_doc
@@ -38,7 +40,7 @@ class PrivateLandmarks(DPMoG):
     Parameters
     ----------
     n_landmarks : int, default=40
-        Number of landmarks, at least two.
+        Number of landmarks, from two to a thousand.
     %(epsilon)s
     delta : float, default=1e-6
         Failure probability; positive, since the noise is Gaussian.
@@ -94,7 +96,7 @@ class PrivateLandmarks(DPMoG):
 
     _parameter_constraints = {
         **DPMoG._parameter_constraints,
-        "n_landmarks": [Interval(Integral, 2, None, closed="left")],
+        "n_landmarks": [Interval(Integral, 2, MOST_LANDMARKS, closed="both")],
         "dimension": [Interval(Integral, 1, 3, closed="both")],
     }
     # The mixture's other parameters.

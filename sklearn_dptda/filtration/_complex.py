@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, product
 from numbers import Integral
-from typing import NoReturn, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from scipy.spatial.distance import pdist, squareform
@@ -16,21 +16,19 @@ from scipy.special import comb
 from sklearn.utils import check_scalar
 
 from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
-from sklearn_dptda.cluster._private_landmarks import distances_to
+from sklearn_dptda.cluster._private_landmarks import MOST_LANDMARKS, distances_to
 from sklearn_dptda.filtration._filtration import Filtration
 from sklearn_dptda.utils._clouds import check_cloud
 from sklearn_dptda.utils._distances import farthest_first
 
 # Parts of the largest distance of two landmarks that places within simplices are apart, at most.
 _PARTS = 16
-# Places that a complex is cut down to: one second for 4,000 points. Places beyond which it is
-# refused where even the shortest edges have more.
+# Places that a complex is cut down to: one second for 4,000 points. Places beyond which even the
+# least stretch is too much.
 _ENOUGH_PLACES, _MOST_PLACES = 2**15, 2**18
 # Edges are shorter than these multiples of the distance at which the later of their landmarks was
 # the farthest from all before it: the least multiple, and its growth while places are few.
 _LEAST_STRETCH, _GROWTH = 2.0, 1.25
-# Landmarks whose distances fit into a few megabytes.
-_MOST_LANDMARKS = 2000
 
 # Simplices by dimension, and into how many parts the longest edge of each is cut.
 Parted: TypeAlias = list[tuple[IntArray, IntArray]]
@@ -61,8 +59,7 @@ class LandmarkComplex:
     Raises
     ------
     ValueError
-        If there are fewer than two landmarks, or so many that even their
-        shortest edges have more than 2**18 places.
+        If there are fewer than two landmarks, or more than a thousand.
 
     Attributes
     ----------
@@ -83,18 +80,15 @@ class LandmarkComplex:
         if not np.isfinite(np.ptp(landmarks, axis=0) ** 2).all():
             raise ValueError("landmarks are too far apart: squares of their distances overflow.")
         check_scalar(self.dimension, "dimension", Integral, min_val=1, max_val=3)
-        if len(landmarks) > _MOST_LANDMARKS:
-            self._refuse()
+        if len(landmarks) > MOST_LANDMARKS:
+            raise ValueError(
+                f"There are {len(landmarks)} landmarks, more than {MOST_LANDMARKS}: take fewer "
+                "landmarks."
+            )
         far = self._distances
         if self.reach is None:
             object.__setattr__(self, "reach", 2 * float(np.sort(far, axis=1)[:, 1].max()))
         object.__setattr__(self, "simplices", self._chosen_simplices())
-
-    def _refuse(self) -> NoReturn:
-        raise ValueError(
-            f"{len(self.landmarks)} landmarks have too many simplices up to dimension "
-            f"{self.dimension}: take fewer landmarks, or a lower dimension."
-        )
 
     @cached_property
     def _distances(self) -> FloatArray:
@@ -102,18 +96,21 @@ class LandmarkComplex:
 
     def _chosen_simplices(self) -> list[IntArray]:
         """Simplices of as large a stretch as there are places for, and of the least one."""
-        stretch, limit = _stretches(self._distances), _LEAST_STRETCH
+        stretch, limit, chosen = _stretches(self._distances), _LEAST_STRETCH * _GROWTH, None
         longest = float(stretch[np.isfinite(stretch)].max())
-        chosen = self._flags(stretch <= limit)
-        if chosen is None:
-            self._refuse()
+        while chosen is None:
+            # Shorter edges, rather than none: what was paid for landmarks must not be lost.
+            limit /= _GROWTH
+            chosen = self._flags(stretch <= limit)
         while _n_places(chosen) <= _ENOUGH_PLACES and limit < longest:
             limit *= _GROWTH
             found = self._flags(stretch <= limit)
             if found is None:
                 break
-            chosen = found
-        return [simplices for simplices, _ in _cut(chosen, stretch)]
+            chosen = _cut(found, stretch)
+            if _n_places(chosen) < _n_places(found):
+                break
+        return [simplices for simplices, _ in chosen]
 
     def _flags(self, joined: BoolArray) -> Parted | None:
         """Simplices whose landmarks are all joined; None of more than the most places."""
@@ -207,8 +204,8 @@ def _stretches(distances: FloatArray) -> FloatArray:
     scales = np.minimum(scale[:, None], scale)
     stretch = np.full_like(distances, np.inf)
     np.divide(distances, scales, out=stretch, where=scales > 0)
-    # Copies of a landmark are joined to it alone.
-    stretch[distances == 0] = 0.0
+    # Copies of a landmark are joined to it alone, and not to each other.
+    stretch[(distances == 0) & (np.maximum(scale[:, None], scale) > 0)] = 0.0
     np.fill_diagonal(stretch, np.inf)
     return stretch
 
@@ -235,6 +232,7 @@ def _cut(found: Parted, stretch: FloatArray) -> Parted:
     rising = np.concatenate(own)
     order = np.argsort(rising, kind="stable")
     first_out = np.searchsorted(np.cumsum(places[order]), _ENOUGH_PLACES, side="right")
+    # The least stretch stays whole.
     limit = max(rising[order][first_out], np.nextafter(_LEAST_STRETCH, np.inf))
     return [(s[each < limit], n[each < limit]) for each, (s, n) in zip(own, found, strict=True)]
 

@@ -119,6 +119,17 @@ def test_simplices_are_those_of_the_smallest_stretches(n, dimension):
             assert {*map(tuple, np.delete(K.simplices[q], left_out, axis=1).tolist())} <= faces
 
 
+def test_no_landmarks_have_too_many_simplices():
+    # A ball in ten columns, whose landmarks are all far from each other, and copies of one point.
+    rng = np.random.default_rng(0)
+    ball = rng.normal(size=(300, 10))
+    ball /= np.linalg.norm(ball, axis=1)[:, None]
+    K = LandmarkComplex(ball, 3)
+    assert len(K.places()) <= 2**18 and len(K.simplices[1]) > 300
+    copies = LandmarkComplex(np.concatenate([ball[:3], np.repeat(ball[3:4], 400, axis=0)]), 3)
+    assert copies.n_simplices < 1000
+
+
 def test_copies_of_landmarks_are_one_place():
     once = cloud(8, 3, 1)
     twice = np.concatenate([once, once[:3]])

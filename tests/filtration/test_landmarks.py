@@ -243,7 +243,8 @@ def test_a_model_that_was_paid_for_before_gives_landmarks(model):
             {"landmarks": LANDMARKS, "resolution": 9, "refinement": 2},
             "leave resolution, refinement at the default",
         ),
-        ({"landmarks": np.zeros((400, 5))}, "take fewer landmarks"),
+        ({"landmarks": np.ones((1001, 5))}, "take fewer landmarks"),
+        ({"landmarks": PrivateLandmarks(1001)}, "n_landmarks"),
         ({"landmarks": LANDMARKS, "m": 1.5}, "'m' parameter"),
     ],
 )
