@@ -21,8 +21,10 @@ from sklearn_dptda.filtration._filtration import Filtration
 from sklearn_dptda.utils._clouds import check_cloud
 from sklearn_dptda.utils._distances import farthest_first
 
-# Parts of the largest distance of two landmarks that places within simplices are apart, at most.
-_PARTS = 16
+# Parts of the largest distance of two landmarks that places within simplices are apart, at most, by
+# the dimension of the complex: tetrahedra have so many places that with more parts there are too
+# few of them, and voids between them.
+_PARTS = {1: 16, 2: 16, 3: 6}
 # Places that a complex is cut down to: one second for 4,000 points. Places beyond which even the
 # least stretch is too much.
 _ENOUGH_PLACES, _MOST_PLACES = 2**15, 2**18
@@ -128,9 +130,10 @@ class LandmarkComplex:
 
     def _n_parts(self, simplices: IntArray) -> IntArray:
         """Parts of the longest edge of each simplex, so that places lie dense enough."""
-        step = max(self.diameter / _PARTS, np.finfo(float).tiny)
+        most = _PARTS[self.dimension]
+        step = max(self.diameter / most, np.finfo(float).tiny)
         parts = np.ceil(_longest_edges(simplices, self._distances) / step * (1 - 1e-9))
-        return np.clip(parts, simplices.shape[1], _PARTS).astype(np.int64)
+        return np.clip(parts, simplices.shape[1], most).astype(np.int64)
 
     @property
     def diameter(self) -> float:
