@@ -20,8 +20,10 @@ from sklearn_dptda.filtration._lattice import LatticeHistogram
 # Elements of a partitioned row that take as long as one neighbour from a k-d tree, where a single
 # call asks for them; measured for d = 2, 3 and n from 10^3 to 10^5.
 _TREE_COST = 40
+# Columns up to which that holds: each further one doubles what a tree looks at.
+_TREE_COLUMNS = 3
 # Bytes of a block of distances: beyond them it leaves the processor's cache, and gains nothing.
-_CACHE_BYTES = 16 * 2**20
+_CACHE_BYTES = 4 * 2**20
 # Nodes of a tile: more make the ring wider, fewer make more tiles.
 _NODES_OF_TILE = 64
 # Bits of the lower halves of distances.
@@ -31,9 +33,9 @@ _LOW = (1 << _LOW_BITS) - 1
 _DISTANCE_ROUNDING = 1e-9
 
 
-def tree_is_cheaper(n: int, k: int) -> bool:
+def tree_is_cheaper(n: int, k: int, d: int = _TREE_COLUMNS) -> bool:
     """Whether a query of a k-d tree beats the partition of all distances."""
-    return _TREE_COST * k < n
+    return _TREE_COST * k * 2 ** max(d - _TREE_COLUMNS, 0) < n
 
 
 def nearest_squared(
@@ -125,7 +127,7 @@ def scattered_sums(
 ) -> NDArray[np.int64]:
     """Sum the integers of the ``power.k`` nearest points at places anywhere, for each cap."""
     sums = np.empty((len(power.tops), len(places)), dtype=np.int64)
-    if tree_is_cheaper(len(points), power.k):
+    if tree_is_cheaper(len(points), power.k, points.shape[1]):
         nearest = nearest_in_blocks(points, places, power.k, memory)
     else:
         nearest = whole_squares(points, places, power.cap, 2, memory)
@@ -178,11 +180,11 @@ def whole_squares(
     most = places.max(axis=0) + cap - low
     points, places = (np.rint(np.clip(each - low, 0.0, most) / step) for each in (points, places))
     of_points, of_places = ((each**2).sum(axis=1) for each in (points, places))
-    doubled = np.ascontiguousarray(-2.0 * points.T)
+    # One product adds all three terms of a square.
+    left = np.column_stack([places, of_places, np.ones(len(places))])
+    right = np.vstack([-2.0 * points.T, np.ones(len(points)), of_points])
     for part in _blocks(len(places), copies * len(points), memory):
-        squared = places[part] @ doubled
-        squared += of_points
-        squared += of_places[part, None]
+        squared = left[part] @ right
         squared *= step**2
         yield part, squared
 
