@@ -56,7 +56,7 @@ from sklearn_dptda.privacy._guarantee import Charge, Sums, ZCDPComposition
 from sklearn_dptda.privacy._lattice_noise import lattice_noise
 
 # What is remembered of a ledger on this machine: attacks put an older ledger back.
-from sklearn_dptda.privacy._ledger import last_mark
+from sklearn_dptda.privacy._ledger import Payment, last_mark
 
 # Seeds and flips of the honest prototypes in tests/privacy, which are broken on purpose there.
 from sklearn_dptda.privacy._noise import flip_numerator, spawn_seeds
@@ -66,6 +66,10 @@ from sklearn_dptda.privacy._release import as_arrays, learnt, seeded_clone
 
 # The key that stands over a block, as release_once sets it.
 from sklearn_dptda.privacy._release_key import under
+
+# Bytes of releases, of which a ledger shows only what it reads back.
+from sklearn_dptda.privacy._stored_release import from_bytes as stored_value
+from sklearn_dptda.privacy._stored_release import to_bytes as stored_bytes
 
 # Assignments of rows to clusters, as their moments take them.
 from sklearn_dptda.rows._assignments import clip_norm, hard_assignment, nearest_to
@@ -119,6 +123,7 @@ __all__ = [
     "LaplaceBudget",
     "MixtureDensity",
     "MomentWeights",
+    "Payment",
     "Rows",
     "Sums",
     "Tally",
@@ -157,6 +162,8 @@ __all__ = [
     "seeded_clone",
     "solve",
     "spawn_seeds",
+    "stored_bytes",
+    "stored_value",
     "subdominant",
     "threshold_scores",
     "under",

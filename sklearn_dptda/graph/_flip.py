@@ -31,7 +31,7 @@ from sklearn_dptda.privacy import (
     PrivacyGuarantee,
     PrivateEstimatorMixin,
 )
-from sklearn_dptda.privacy._estimator import PrivateTags, refused_without_trace
+from sklearn_dptda.privacy._estimator import Paid, PrivateTags, refused_without_trace
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
 from sklearn_dptda.privacy._noise import flip_numerator
 from sklearn_dptda.privacy._rare_coins import successes
@@ -198,7 +198,9 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
             raise ValueError("X is not on the nodes of fit.")
         check_graph(A, self.directed)
         pairs = Pairs(A.shape[0], A.shape[1], "directed" if self.directed else "undirected")
-        blocks = in_blocks(changed(A, pairs, self._pay_and_flip(pairs)), _EDGES_PER_BLOCK)
+        # What is handed over in blocks is nowhere as a whole, and so it is not kept.
+        _, flips = self._pay_and_flip(pairs)
+        blocks = in_blocks(changed(A, pairs, flips), _EDGES_PER_BLOCK)
         return (np.column_stack(pairs.pair(ranks)) for ranks in blocks)
 
     def _release(self, A: csr_array, kind: str) -> NoisyAdjacency | PackedAdjacency:
@@ -210,13 +212,14 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
             packed = dense and min(A.shape) >= _LEAST_PACKED_NODES
         refuse_too_large(pairs, packed, self.flip_probability_)
         flip = flip_packed if packed else flip_sparse
-        return flip(A, pairs, self._pay_and_flip(pairs), self.flip_probability_)
+        paid, flips = self._pay_and_flip(pairs)
+        return paid.keep(flip(A, pairs, flips, self.flip_probability_))
 
-    def _pay_and_flip(self, pairs: Pairs) -> Iterator[NDArray[np.int64]]:
+    def _pay_and_flip(self, pairs: Pairs) -> tuple[Paid, Iterator[NDArray[np.int64]]]:
         """Ranks of the pairs that are flipped, part by part."""
         self._check_promise()
-        with self._paid(self.privacy_guarantee_) as (seed,):
-            return successes(NoiseSource(seed), self._numerator(), len(pairs))
+        with self._paid(self.privacy_guarantee_) as seeds:
+            return seeds, successes(NoiseSource(*seeds), self._numerator(), len(pairs))
 
     def _numerator(self) -> int:
         """Probability of a flip, times 2**64."""

@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator
 
 from sklearn_dptda._typing import SparseLike
+from sklearn_dptda.privacy._stored_release import storable
 
 # Zeros and ones that are unpacked together: they should stay in a processor's cache.
 _ENTRIES_AT_ONCE = 1 << 20
@@ -130,3 +131,32 @@ class PackedAdjacency(LinearOperator):
 
     def _rmatvec(self, x: ArrayLike) -> NDArray[np.float32]:
         return self._rmatmat(np.reshape(x, (-1, 1)))[:, 0]
+
+
+def _noisy_adjacency(adjacency: Any, flip_probability: float | None, links: bool) -> Any:
+    noisy = NoisyAdjacency(adjacency)
+    noisy.flip_probability, noisy.links = flip_probability, links
+    return noisy
+
+
+storable(
+    "NoisyAdjacency",
+    NoisyAdjacency,
+    lambda noisy: {
+        "adjacency": csr_array(noisy),
+        "flip_probability": noisy.flip_probability,
+        "links": noisy.links,
+    },
+    _noisy_adjacency,
+)
+storable(
+    "PackedAdjacency",
+    PackedAdjacency,
+    lambda packed: {
+        "octets": packed.octets,
+        "n_columns": packed.shape[1],
+        "flip_probability": packed.flip_probability,
+        "kind": packed.kind,
+    },
+    PackedAdjacency,
+)

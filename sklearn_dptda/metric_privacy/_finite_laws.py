@@ -6,6 +6,7 @@ Proof: doc/theory/metric_privacy.md, "Mechanisms on a public list".
 """
 
 import secrets
+import uuid
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ from scipy.special import logsumexp
 from sklearn_dptda._typing import FloatArray, RandomStateLike
 from sklearn_dptda.metric_privacy._finite_metrics import check_places, rows_at_a_time
 from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, default_accountant
-from sklearn_dptda.privacy._estimator import FRESH
+from sklearn_dptda.privacy._estimator import FRESH, Paid
 from sklearn_dptda.privacy._noise import spawn_seeds
 
 # The weights of this number of outputs still fit into the integers that are drawn from.
@@ -92,15 +93,17 @@ class FiniteMechanism:
         inputs = check_places(inputs, len(self.log_matrix))
         (seed,) = spawn_seeds(random_state, 1)
         accountant = accountant if accountant is not None else default_accountant()
+        paid = Paid([seed], accountant, uuid.uuid4().hex)
         if accountant is not None:
             accountant.spend(
                 self.alpha * self.diameter,
+                key=paid.key,
                 adjacency="replace-one",
                 what="a point of a finite space for each record",
                 estimator="optimal_mechanism",
                 parameters={"alpha": self.alpha},
             )
-        return draw(self.log_matrix[inputs], NoiseSource(seed))
+        return paid.keep(draw(self.log_matrix[inputs], NoiseSource(*paid)))
 
 
 def least_weight(n_outputs: int) -> float:

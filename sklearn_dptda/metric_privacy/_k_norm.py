@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import Bounds, FloatArray, RandomStateLike
 from sklearn_dptda.metric_privacy._metric_mechanism import MetricMechanism
-from sklearn_dptda.privacy import FixedPoint, PrivacyAccountant, PrivacyGuarantee
+from sklearn_dptda.privacy import FixedPoint, NoiseSource, PrivacyAccountant, PrivacyGuarantee
 from sklearn_dptda.privacy._estimator import refused_without_trace, silent_arithmetic
 from sklearn_dptda.privacy._lattice_noise import lattice_noise
 from sklearn_dptda.rows._tables import check_rows
@@ -190,6 +190,7 @@ class KNormMechanism(MetricMechanism):
         except ValueError:
             raise ValueError("X is too far out for alpha: give bounds.") from None
         rate = float(self.alpha) * self.resolution_
-        with self._paid_for() as noise:
-            moved = self._lattice.decode(steps + lattice_noise(noise, rate, X.shape, self.norm))
-        return moved if self._box is None else np.clip(moved, *self._box)
+        with self._paid_for() as paid:
+            noise = lattice_noise(NoiseSource(*paid), rate, X.shape, self.norm)
+            moved = self._lattice.decode(steps + noise)
+        return paid.keep(moved if self._box is None else np.clip(moved, *self._box))

@@ -38,6 +38,7 @@ from sklearn_dptda.privacy import (
     PrivacyGuarantee,
     PrivateEstimatorMixin,
 )
+from sklearn_dptda.privacy._estimator import Paid
 from sklearn_dptda.privacy._parameters import comparable, quoted
 from sklearn_dptda.rows._tables import check_rows
 from sklearn_dptda.utils._clouds import check_collection, refuse_repeated
@@ -173,8 +174,8 @@ class MetricMechanism(PrivateEstimatorMixin, TransformerMixin, BaseEstimator):
         )
 
     @contextmanager
-    def _paid_for(self, n_draws: int = 1) -> Iterator[NoiseSource]:
-        """Pay for this number of draws as they were promised, and yield a source of noise."""
+    def _paid_for(self, n_draws: int = 1) -> Iterator[Paid]:
+        """Pay for this number of draws as they were promised, and yield the seed of their noise."""
         self._check_promise()
         guarantee = self.privacy_guarantee_
         if math.isinf(guarantee.epsilon) and self._payer() is not None:
@@ -182,8 +183,8 @@ class MetricMechanism(PrivateEstimatorMixin, TransformerMixin, BaseEstimator):
                 "bounds must be given where an accountant counts: without them the loss between "
                 "two records has no limit."
             )
-        with self._paid(replace(guarantee, epsilon=n_draws * guarantee.epsilon)) as (seed,):
-            yield NoiseSource(seed)
+        with self._paid(replace(guarantee, epsilon=n_draws * guarantee.epsilon)) as seeds:
+            yield seeds
 
 
 class ChoiceMechanism(MetricMechanism):
@@ -296,8 +297,9 @@ class ChoiceMechanism(MetricMechanism):
             If the accountant's budget does not cover the release.
         """
         D = self._distances(X)
-        with self._paid_for() as noise:
-            return self._candidates(draw(self._logs(D), noise))
+        with self._paid_for() as paid:
+            released = self._candidates(draw(self._logs(D), NoiseSource(*paid)))
+        return paid.keep(released)
 
     def sample(
         self, X: ArrayLike | Iterable[ArrayLike], n_samples: int = 1
@@ -317,9 +319,10 @@ class ChoiceMechanism(MetricMechanism):
         if not isinstance(n_samples, Integral) or n_samples < 1:
             raise ValueError(f"n_samples must be a positive integer; got {quoted(n_samples)}.")
         D = self._distances(X)
-        with self._paid_for(n_samples) as noise:
-            logs = self._logs(D)
-            return [self._candidates(draw(logs, noise)) for _ in range(n_samples)]
+        with self._paid_for(n_samples) as paid:
+            logs, noise = self._logs(D), NoiseSource(*paid)
+            released = [self._candidates(draw(logs, noise)) for _ in range(n_samples)]
+        return paid.keep(released)
 
     def log_probability(self, X: ArrayLike | Iterable[ArrayLike]) -> FloatArray:
         """Logarithms of the probabilities of all candidates: *not* private.

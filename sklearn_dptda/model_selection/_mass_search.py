@@ -173,14 +173,15 @@ class PrivateMassSearch(ListInputMixin, PrivateEstimatorMixin, BaseEstimator):
         lattices = [[make_lattice(f.sensitivity, f.upper) for f in each] for each in functions]
         # Costs of masses may rise and fall at once, which halves the rate.
         rate = float(self.epsilon) / (2 * _SCORE_SENSITIVITY)
-        with self._paid(guarantee) as (seed,):
+        with self._paid(guarantee) as seeds:
             pairs = zip(functions, lattices, strict=True)
             costs = [-sum(map(self._score, *each)) for each in pairs]
-            place = private_choice(costs, rate, NoiseSource(seed), bounded_range=False)
+            place = private_choice(costs, rate, NoiseSource(*seeds), bounded_range=False)
         chosen = fitted[place]
         self.m_, self.filtration_ = chosen.m, clone(chosen)
         self.n_features_in_ = chosen.n_features_in_
         self.privacy_guarantee_ = guarantee
+        seeds.keep_fitted(self)
         return self
 
     def _score(self, filtration, lattice):

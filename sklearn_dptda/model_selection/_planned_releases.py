@@ -1,5 +1,6 @@
 """Releases that are yet to be paid for, added up without making any."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
@@ -12,9 +13,12 @@ from sklearn_dptda.privacy import (
     PrivacyAccountant,
     PrivacyGuarantee,
     PrivacyLoss,
+    ReleaseKey,
     default_accountant,
 )
 from sklearn_dptda.privacy._guarantee import Budget, Sums
+from sklearn_dptda.privacy._ledger import Payment
+from sklearn_dptda.privacy._release_key import Attempt
 
 
 @dataclass(frozen=True)
@@ -113,9 +117,21 @@ class PlannedLoss:
         PrivacyBudgetExceeded
             If the releases do not fit a budget. Nothing is spent.
         """
-        payers = [(payer, releases) for payer, releases in self._by_payer() if payer is not None]
+        self._pay_for([Attempt(ReleaseKey())])
+
+    def _pay_for(self, attempts: Iterable[Attempt]) -> None:
+        """Pay once for each task, but not for what was paid for under its key before."""
+        payers: dict[str, tuple[PrivacyAccountant, list[Payment]]] = {}
+        for attempt in attempts:
+            for release in self.releases:
+                payer = release.accountant or self._payer()
+                # Each release takes its turn, whoever counts it.
+                turns = [attempt.next() for _ in range(release.count)]
+                if payer is not None:
+                    _, due = payers.setdefault(payer._ledger.id, (payer, []))
+                    due += [Payment.of(release.guarantee, release.estimator, t) for t in turns]
         # All programs take several budgets in one order, so that none waits for another in a ring.
-        _pay_in_turn(sorted(payers, key=lambda each: each[0]._ledger.id))
+        _pay_in_turn([payers[identity] for identity in sorted(payers)])
 
     def as_bound(self) -> "PlannedLoss":
         """The same, of which less may come true."""
@@ -173,9 +189,8 @@ class PlannedLoss:
 
 def _pay_in_turn(payers):
     if payers:
-        (payer, releases), *others = payers
-        due = [(r.guarantee, r.estimator, r.count) for r in releases]
-        payer._pay_ahead(due, lambda: _pay_in_turn(others))
+        (payer, due), *others = payers
+        payer._ledger.spend(due, lambda: _pay_in_turn(others))
 
 
 def together(plans):

@@ -111,13 +111,21 @@ def release_once(estimator: BaseEstimator, X: Any, key: ReleaseKey) -> Any:
     >>> budget.total().epsilon
     0.8
     """
+    copy, X, bound = bound_to(key, estimator, X)
+    with under(key, bound):
+        return release(copy, X)
+
+
+def bound_to(
+    key: ReleaseKey, estimator: BaseEstimator, X: Any
+) -> tuple[BaseEstimator, Any, ReleaseKey]:
+    """A clone, records in memory, and the key that both decide about with the code they run."""
     if not isinstance(key, ReleaseKey):
         raise ValueError(f"key must be a ReleaseKey; got one of type {type(key).__name__}.")
     X = _in_memory(X)
     copy = clone(estimator)
     _refuse_unrepeatable(copy)
-    with under(key, key.child(digest_of((copy, X)))):
-        return release(copy, X)
+    return copy, X, key.child(digest_of((copy, X)))
 
 
 def _in_memory(X):

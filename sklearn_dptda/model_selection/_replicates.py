@@ -4,8 +4,10 @@ They are paid for ahead, all at once, where the first one is drawn; the others t
 wherever they are drawn later.
 """
 
+import math
 import threading
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from joblib import parallel_config
@@ -13,13 +15,15 @@ from sklearn.base import BaseEstimator
 
 from sklearn_dptda._typing import RandomStateLike
 from sklearn_dptda.model_selection._dry_run import planned_loss
+from sklearn_dptda.model_selection._release_once import bound_to
 from sklearn_dptda.privacy import ReleaseKey, default_accountant
 from sklearn_dptda.privacy._accountant import PrivacyAccountant
+from sklearn_dptda.privacy._estimator import Paid
 from sklearn_dptda.privacy._guarantee import Charge
 from sklearn_dptda.privacy._noise import spawn_seeds
 from sklearn_dptda.privacy._parameters import quoted
-from sklearn_dptda.privacy._release import release, seeded_clone
-from sklearn_dptda.privacy._release_key import under
+from sklearn_dptda.privacy._release import release, releases_in_transform, seeded_clone
+from sklearn_dptda.privacy._release_key import Attempt, names_under, under
 from sklearn_dptda.privacy._warnings import PrivacyLedgerError
 from sklearn_dptda.utils._tasks import Failed, first_error, outcomes, tasks_may_repeat
 
@@ -77,6 +81,7 @@ def release_replicates(
     X: object,
     n_replicates: int = 100,
     *,
+    key: ReleaseKey | None = None,
     random_state: RandomStateLike = None,
     n_jobs: int | None = None,
     verbose: int = 0,
@@ -92,6 +97,12 @@ def release_replicates(
         Its input; on a cluster it is shipped to each worker once.
     n_replicates : int, default=100
         Number of releases.
+    key : ReleaseKey, default=None
+        Makes this a call that can be made again, after a crash or on another
+        day: what its ledger has stored is returned, what was paid for and not
+        stored is drawn again with the same coins, and the rest is paid for and
+        drawn. :meth:`ReleaseKey.open` keeps one in a file. Without a key a call
+        is new each time.
     random_state : int, RandomState instance, Generator or None, default=None
         One seed per replicate is drawn before any work starts, so results do
         not depend on ``n_jobs``. None: operating system's entropy.
@@ -108,6 +119,11 @@ def release_replicates(
 
     Raises
     ------
+    ValueError
+        If there is a ``key``, and X is not in memory, a private step has no
+        accountant, or another step draws at random without a ``random_state``.
+    PrivacyLedgerError
+        If the key has paid for releases of other records, parameters or code.
     IncompleteReleases
         If some replicates failed; it holds the others.
     InterruptedReleases
@@ -135,6 +151,9 @@ def release_replicates(
     else uses up the budget meanwhile, those that were paid for are kept in
     :class:`IncompleteReleases`.
 
+    A ledger with a ``path`` stores replicates as they are finished, so that a
+    crash loses none of them: :meth:`PrivacyAccountant.releases` lists them.
+
     Examples
     --------
     >>> from sklearn_dptda import DTMFiltration, PrivatePersistence
@@ -148,19 +167,41 @@ def release_replicates(
     if n_replicates < 1:
         raise ValueError(f"n_replicates must be at least 1; got {quoted(n_replicates)}.")
     seeds = spawn_seeds(random_state, n_replicates)
-    elsewhere = tasks_may_repeat(n_jobs)
-    keys = [ReleaseKey() if elsewhere else None for _ in seeds]
-    first, reserved = [], None
+    bound = None
+    if key is not None:
+        estimator, X, bound = bound_to(key, estimator, X)
+    repeats = key is not None or tasks_may_repeat(n_jobs)
+    tasks = [_Task.of(i, seed, key, bound, repeats) for i, seed in enumerate(seeds)]
     plan = _plan(estimator, X)
-    if plan is not None:
+    if plan is not None and key is None:
         (plan * n_replicates).check()
-        if elsewhere or _stays_here(estimator):
-            reserved = [r.guarantee for r in plan.releases for _ in range(r.count)]
-            first = [_first(estimator, reserved, (plan * n_replicates).pay, X, seeds[0])]
-    rest = list(zip(seeds, keys, strict=True))[len(first) :]
-    releases = first + outcomes(
-        _replicate, rest, estimator, reserved, X, n_jobs=n_jobs, verbose=verbose
+    pays_ahead = plan is not None and (repeats or _stays_here(estimator))
+    shelf = _Shelf(estimator, plan if pays_ahead else None)
+    releases: list[Any] = [None] * n_replicates
+    if key is not None and shelf.has_paid(tasks[0]):
+        # Refused where other records, parameters or code were paid for.
+        plan._pay_for(task.attempt() for task in tasks)
+        releases = [shelf.stored(task) for task in tasks]
+    missing = [i for i, stored in enumerate(releases) if stored is None]
+    reserved = None
+    if pays_ahead and missing:
+        reserved = [r.guarantee for r in plan.releases for _ in range(r.count)]
+        paid = PaidAhead(reserved, lambda: plan._pay_for(task.attempt() for task in tasks))
+        place = missing.pop(0)
+        releases[place] = _first(paid, estimator, X, tasks[place])
+        shelf.keep(tasks[place], releases[place])
+    finished = outcomes(
+        _replicate,
+        [(tasks[i],) for i in missing],
+        estimator,
+        reserved,
+        X,
+        n_jobs=n_jobs,
+        verbose=verbose,
+        then=lambda i, result: shelf.keep(tasks[missing[i]], result),
     )
+    for i, result in zip(missing, finished, strict=True):
+        releases[i] = result
     error = first_error(releases)
     if error is None:
         return releases
@@ -169,6 +210,65 @@ def release_replicates(
         raise error
     interrupted = isinstance(error, KeyboardInterrupt)
     raise (InterruptedReleases if interrupted else IncompleteReleases)(kept) from error
+
+
+@dataclass(frozen=True)
+class _Task:
+    """One of many releases: its seed, and the key and digest that its payments have.
+
+    Where the task may run again, its coins come from the key as well.
+    """
+
+    seed: int | None
+    key: ReleaseKey
+    bound: ReleaseKey | None
+    repeats: bool
+
+    @classmethod
+    def of(cls, number, seed, key, bound, repeats):
+        """The task of that number; with a key of its own, if there is none for all of them."""
+        own = ReleaseKey() if key is None else key.child(number)
+        return cls(seed, own, None if bound is None else bound.child((number, seed)), repeats)
+
+    def attempt(self):
+        """Turns of its payments."""
+        return Attempt(self.key, self.bound)
+
+    def coins(self):
+        """A block in which its releases take their turns, if it may run again."""
+        return under(self.key if self.repeats else None, self.bound)
+
+
+class _Shelf:
+    """Stores replicates that were paid for ahead, beside the last of their payments."""
+
+    def __init__(self, estimator, plan):
+        self._accountant: Any = None
+        if plan is not None and not math.isinf(plan.releases[-1].guarantee.epsilon):
+            self._accountant = plan.releases[-1].accountant or default_accountant()
+            self._number = sum(release.count for release in plan.releases)
+        self._in_transform = releases_in_transform(estimator)
+
+    def _name(self, task):
+        return next(islice(names_under(task.key), self._number - 1, None))
+
+    def has_paid(self, task):
+        """Whether the payments of a task have been made."""
+        return self._accountant is not None and self._accountant._ledger.is_paid(self._name(task))
+
+    def stored(self, task):
+        """What is stored of a task, or None."""
+        try:
+            release = self._accountant.release(self._name(task))
+        except LookupError:
+            return None
+        return release["transform"] if self._in_transform else release
+
+    def keep(self, task, result):
+        """Store the result of a task, if it has one."""
+        if self._accountant is not None and not isinstance(result, Failed):
+            release = {"transform": result} if self._in_transform else result
+            Paid([], self._accountant, self._name(task)).keep_result(release)
 
 
 def _plan(estimator, X):
@@ -202,11 +302,11 @@ def _named(estimator, *names):
     return {name: value for name, value in parameters if name.split("__")[-1] in names}
 
 
-def _first(estimator, reserved, pay, X, seed):
+def _first(paid, estimator, X, task):
     """Release here, so that what is refused is refused before all replicates are paid for."""
-    paid = PaidAhead(reserved, pay)
     try:
-        result = _release_from(paid, estimator, X, seed)
+        with task.coins():
+            result = _release_from(paid, estimator, X, task.seed)
     except Exception as error:
         if not paid.is_paid:
             raise
@@ -215,10 +315,11 @@ def _first(estimator, reserved, pay, X, seed):
     return result
 
 
-def _replicate(estimator, reserved, X, seed, key):
+def _replicate(estimator, reserved, X, task):
     """Release once, by a clone with a seed or a key, from what was paid for ahead, if anything."""
-    with under(key):
-        return _release_from(None if reserved is None else PaidAhead(reserved), estimator, X, seed)
+    paid = None if reserved is None else PaidAhead(reserved)
+    with task.coins():
+        return _release_from(paid, estimator, X, task.seed)
 
 
 def _release_from(paid, estimator, X, seed):
@@ -294,6 +395,11 @@ class Reservation(PrivacyAccountant):
             self._paid.take(Charge(float(epsilon), float(delta), rho), adjacency)
         else:
             super().spend(epsilon, delta, rho=rho, adjacency=adjacency, **line)
+
+    def store(self, key, release):
+        """Store nothing while the task runs: whoever has sent it stores its result."""
+        if not self._paid.is_open:
+            super().store(key, release)
 
 
 def _costs(charge):

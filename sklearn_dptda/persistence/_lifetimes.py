@@ -24,6 +24,7 @@ from sklearn_dptda.persistence._error_statement import (
 from sklearn_dptda.persistence._mechanisms import too_far_apart
 from sklearn_dptda.persistence._private_grid_persistence import GridFunction, PrivateGridPersistence
 from sklearn_dptda.privacy import FixedPoint
+from sklearn_dptda.privacy._estimator import Paid
 from sklearn_dptda.utils._clouds import check_collection
 from sklearn_dptda.utils._frames import refuse_dask
 from sklearn_dptda.utils._sklearn import Interval
@@ -134,7 +135,7 @@ class PrivateLifetimes(PrivateGridPersistence):
     def _errors(self, functions: list[GridFunction]) -> FloatArray:
         return np.array([self._error(function) for function in functions])
 
-    def _draw(self, X: Functions) -> NDArray[Any]:
+    def _draw(self, X: Functions) -> tuple[NDArray[Any], Paid]:
         """Pay, and draw one row for each function."""
         _, functions = self._read_in_transform(X)
         function, *common = self._task()
@@ -146,7 +147,7 @@ class PrivateLifetimes(PrivateGridPersistence):
             clouds = [
                 (f, *scale, seed) for f, scale, seed in zip(functions, scales, seeds, strict=True)
             ]
-            return np.array(run(function, clouds, *common, n_jobs=self.n_jobs))
+            return np.array(run(function, clouds, *common, n_jobs=self.n_jobs)), seeds
 
     def _rows_of_release(
         self,

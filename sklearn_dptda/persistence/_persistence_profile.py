@@ -182,9 +182,9 @@ class PersistenceProfile(PrivateLifetimes):
 
         %(refused_functions)s
         """
-        rows = self._draw(X)
+        rows, paid = self._draw(X)
         self.cap_, self.release_half_widths_ = rows[:, -2:].T
-        return rows[:, :-2]
+        return paid.keep(rows[:, :-2], cap_=self.cap_)
 
     def confidence_intervals(self, profile: ArrayLike, X: Functions | None = None) -> FloatArray:
         """Intervals that hold all exact persistences of a cloud with probability ``confidence``.

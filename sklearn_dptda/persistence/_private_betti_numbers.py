@@ -202,11 +202,13 @@ class PrivateBettiNumbers(PrivateLifetimes):
 
         %(refused_functions)s
         """
-        rows = self._draw(X)
+        rows, paid = self._draw(X)
+        found = {}
         if self.threshold is None:
             self.thresholds_, self.cap_, self.release_margins_ = rows[:, -3:].T
             rows = rows[:, :-3].astype(int)
-        return rows + [q == 0 for q in self.homology_dimensions_]
+            found = {"thresholds_": self.thresholds_, "cap_": self.cap_}
+        return paid.keep(rows + [q == 0 for q in self.homology_dimensions_], **found)
 
     def statements(self, counts: ArrayLike, X: Functions | None = None) -> list[str]:
         """Say what private counts tell for certain, or almost.

@@ -316,7 +316,9 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         caps, releases = zip(*drawn, strict=True)
         self.cap_ = np.array(caps)
         self.error_bounds_ = np.array(errors_of_release(self, functions, caps))
-        return [diagrams[0] for diagrams in releases] if self.single_ else list(releases)
+        returned = [diagrams[0] for diagrams in releases] if self.single_ else list(releases)
+        shares = {"clipped_share_": self.clipped_share_} if self.clipped_share else {}
+        return seeds.keep(returned, cap_=self.cap_, **shares)
 
     def _clipped_counts(self, X: list[Any]) -> list[tuple[int, int]]:
         """Sizes of the clouds and numbers of their points outside the bounds."""

@@ -4,6 +4,7 @@ Proof: doc/theory/populations.md, "A test of two groups".
 """
 
 import math
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -21,6 +22,7 @@ from sklearn_dptda.privacy import (
     default_accountant,
     pure_rho,
 )
+from sklearn_dptda.privacy._estimator import Paid
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
 from sklearn_dptda.privacy._noise import public_generator, spawn_seeds
 from sklearn_dptda.privacy._parameters import quoted
@@ -178,9 +180,11 @@ def private_two_sample_test(
     sizes = [table.n_people for table in tables]
     if _scale(max(sizes), float(epsilon)) > _LARGEST_SCALE:
         raise ValueError(f"epsilon={epsilon:g} is too small for noise in 64 bits.")
+    paid = Paid([seed], None if math.isinf(guarantee.epsilon) else accountant, uuid.uuid4().hex)
     if accountant is not None:
         accountant.spend(
             guarantee.epsilon,
+            key=paid.key,
             rho=guarantee.rho,
             adjacency=guarantee.adjacency,
             unit=guarantee.unit,
@@ -192,7 +196,9 @@ def private_two_sample_test(
     with np.errstate(all="ignore"):
         features = _Features.drawn(kernels, low, high, rng)
         statistics = _statistics([table.sums(features) for table in tables], n_permutations, rng)
-    rejected = _decide(statistics, max(sizes), float(epsilon), float(alpha), NoiseSource(seed))
+    noise = NoiseSource(*paid)
+    rejected = _decide(statistics, max(sizes), float(epsilon), float(alpha), noise)
+    paid.keep_result({"rejected": rejected})
     return TwoSampleTest(rejected, float(alpha), int(n_permutations), guarantee)
 
 

@@ -4,7 +4,7 @@ import asyncio
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from numbers import Real
@@ -22,7 +22,9 @@ from sklearn_dptda.privacy._guarantee import (
 from sklearn_dptda.privacy._ledger import Ledger, Payment
 from sklearn_dptda.privacy._ledger_stores import MemoryStore, make_store, process_lock
 from sklearn_dptda.privacy._parameters import quoted
+from sklearn_dptda.privacy._release_key import ReleaseKey
 from sklearn_dptda.privacy._spend_history import SpendHistory
+from sklearn_dptda.privacy._stored_release import PaidRelease, to_bytes
 
 # Characters that a ledger line keeps of a parameter: enough to recognise it, too few for records.
 _LONGEST_PARAMETER = 200
@@ -62,6 +64,9 @@ class PrivacyAccountant:
         counted in zero-concentrated differential privacy and converted at
         ``delta``, which must be positive; better for many releases, worse for
         few. A loss with a delta must state its ``rho`` there.
+    keep : float, default=64.0
+        Largest release, in MiB, that a ledger with a ``path`` stores beside its
+        payment; 0 stores none.
 
     Raises
     ------
@@ -94,7 +99,11 @@ class PrivacyAccountant:
     accountants do not know of each other.
 
     **What is kept.** Time, cost, class names and public parameters as text;
-    no data and no seeds.
+    no data and no seeds. A ledger with a ``path`` also keeps the releases
+    themselves, which are public once they are made: what a private estimator
+    has learnt, or what its ``transform`` has returned. A release that was lost
+    in a crash, or by a full disk, is there again with :meth:`release`. Releases
+    with ``epsilon=inf`` are exact results, and are not kept.
 
     **Rounding.** Sums are rounded once, and a budget admits a relative excess
     of 1e-12, so that ten losses of 0.1 fit a budget of 1.
@@ -125,6 +134,7 @@ class PrivacyAccountant:
         delta: float = 0.0,
         path: PathLike | None = None,
         composition: Literal["basic", "zcdp"] = "basic",
+        keep: float = 64.0,
     ) -> None:
         if not (isinstance(epsilon, Real) and epsilon > 0):
             raise ValueError(f"epsilon must be a positive number; got {quoted(epsilon)}.")
@@ -134,13 +144,14 @@ class PrivacyAccountant:
             raise ValueError(
                 f"composition must be one of {sorted(COMPOSITIONS)}; got {quoted(composition)}."
             )
+        check_keep(keep)
         budget = Budget(float(epsilon), float(delta), composition)
         # A budget that its rule refuses makes no file.
         budget.rule()
         with process_lock:
             ledger = Ledger(MemoryStore() if path is None else make_store(path))
             ledger.create(budget)
-        self._set(ledger, budget, None if path is None else os.fsdecode(path))
+        self._set(ledger, budget, None if path is None else os.fsdecode(path), keep)
 
     @classmethod
     def open(
@@ -151,6 +162,7 @@ class PrivacyAccountant:
         composition: Literal["basic", "zcdp"] | None = None,
         *,
         moved: bool = False,
+        keep: float = 64.0,
     ) -> Self:
         """Attach to a ledger that exists; none is ever made here.
 
@@ -165,6 +177,8 @@ class PrivacyAccountant:
             was made in, on this machine or another one, and that nobody spends
             from that one any more. A copy is refused otherwise, since each
             would have the whole budget. What this user saw paid stays paid.
+        keep : float, default=64.0
+            Largest release, in MiB, that is stored beside its payment.
 
         Returns
         -------
@@ -187,6 +201,7 @@ class PrivacyAccountant:
         >>> PrivacyAccountant.open(path).remaining().epsilon
         0.75
         """
+        check_keep(keep)
         with process_lock:
             ledger = Ledger(make_store(path))
             budget = ledger.attach(moved)
@@ -198,13 +213,14 @@ class PrivacyAccountant:
                 "adopt it, or choose another path."
             )
         accountant = object.__new__(cls)
-        accountant._set(ledger, budget, os.fsdecode(path))
+        accountant._set(ledger, budget, os.fsdecode(path), keep)
         return accountant
 
-    def _set(self, ledger: Ledger, budget: Budget, path: str | None) -> None:
+    def _set(self, ledger: Ledger, budget: Budget, path: str | None, keep: float) -> None:
         self._ledger = ledger
         self._budget = budget
         self._path = path
+        self._keep = float(keep)
         _HANDLES[ledger.id] = self
 
     @property
@@ -273,8 +289,8 @@ class PrivacyAccountant:
             If the ledger cannot be used, or something else was paid for under
             the key. Nothing may be released.
         """
-        if not (key is None or (isinstance(key, str) and len(key) == _KEY_LENGTH)):
-            raise ValueError(f"key must be a text of {_KEY_LENGTH} characters; got {quoted(key)}.")
+        if key is not None:
+            _checked_key(key)
         if not (isinstance(unit, str) and unit):
             raise ValueError(
                 f"unit must be a text that says what one record is; got {quoted(unit)}."
@@ -291,15 +307,6 @@ class PrivacyAccountant:
             },
         }
         self._ledger.spend([Payment(charge, line, key)])
-
-    def _pay_ahead(
-        self,
-        releases: Iterable[tuple[PrivacyGuarantee, str, int]],
-        then: Callable[[], object] | None = None,
-    ) -> None:
-        """Pay (guarantee, estimator, count) triples and call ``then``, in one transaction."""
-        each = ((Payment.of(guarantee, name), count) for guarantee, name, count in releases)
-        self._ledger.spend([payment for payment, count in each for _ in range(count)], then)
 
     def check(self, releases: Iterable[tuple[PrivacyGuarantee, int]]) -> None:
         """Refuse releases that together would not fit, and spend nothing.
@@ -366,6 +373,89 @@ class PrivacyAccountant:
         """
         return SpendHistory(self._ledger.spends())
 
+    def store(self, key: str, release: object) -> None:
+        """Store a release beside its payment.
+
+        Private estimators do it for what they release. Whatever a ledger
+        without a ``path``, or with ``keep=0``, is given, it forgets.
+
+        Parameters
+        ----------
+        key : str of 32 characters
+            That of the payment: see :meth:`spend`.
+        release : object
+            Private output alone. Numbers, texts, truth values, None, arrays of
+            these, sparse matrices, and lists, tuples and dictionaries of them.
+
+        Raises
+        ------
+        TypeError
+            If it holds anything else.
+        ValueError
+            If it is larger than ``keep``.
+        PrivacyLedgerError
+            If nothing was paid under the key, if another release is stored
+            there, or if the ledger cannot be used.
+        """
+        if self._path is None or self._keep == 0:
+            return
+        content = to_bytes(release, self._keep * 2**20)
+        self._ledger.keep(_checked_key(key), content)
+
+    def release(self, key: str | ReleaseKey) -> Any:
+        """Return a release that was made before, wherever and whenever that was.
+
+        Parameters
+        ----------
+        key : str of 32 characters or ReleaseKey
+            One of those that :meth:`releases` lists; or the key of a task, of
+            whose releases the last one is returned.
+
+        Returns
+        -------
+        object
+            What an estimator has learnt, by name; or ``transform``, what it has
+            returned, with what it has learnt there.
+
+        Raises
+        ------
+        LookupError
+            If nothing is stored under the key.
+        PrivacyLedgerError
+            If what is stored is damaged, or the ledger cannot be used.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from sklearn_dptda.cluster import DPLloyd
+        >>> from sklearn_dptda.datasets import make_two_circles
+        >>> from sklearn_dptda.privacy import PrivacyAccountant
+        >>> path = os.path.join(tempfile.mkdtemp(), "budget.db")
+        >>> with PrivacyAccountant(1.0, 1e-5, path=path):
+        ...     model = DPLloyd(2, epsilon=0.5).fit(make_two_circles(1000))
+        >>> again = PrivacyAccountant.open(path)
+        >>> last = again.releases()[-1]
+        >>> last.estimator, last.number
+        ('DPLloyd', 1)
+        >>> stored = again.release(last.key)
+        >>> bool((stored["cluster_centers_"] == model.cluster_centers_).all())
+        True
+        """
+        if isinstance(key, ReleaseKey):
+            return self._ledger.release_under(key)
+        return self._ledger.release(_checked_key(key))
+
+    def releases(self) -> list[PaidRelease]:
+        """Return all payments, and whether what was paid for is stored beside them.
+
+        Returns
+        -------
+        list of PaidRelease
+            With ``key``, ``number``, ``time``, ``estimator``, ``what``, and
+            ``size`` in bytes, which is None where nothing is stored.
+        """
+        return self._ledger.releases()
+
     def __len__(self) -> int:
         """Count the spends."""
         return self._ledger.read().number
@@ -404,7 +494,8 @@ class PrivacyAccountant:
 
     def __reduce__(self) -> tuple[Any, ...]:
         self._ledger.share()
-        return _attach, (self._ledger.store.location, self._ledger.id, self._budget, self._path)
+        place = self._ledger.store.location
+        return _attach, (place, self._ledger.id, self._budget, self._path, self._keep)
 
     def __repr__(self) -> str:
         text = f"PrivacyAccountant(epsilon={self.epsilon!r}, delta={self.delta!r}"
@@ -416,13 +507,27 @@ class PrivacyAccountant:
         return text + ")"
 
 
-def _attach(location: str, ledger_id: str, budget: Budget, path: str | None) -> PrivacyAccountant:
+def _attach(
+    location: str, ledger_id: str, budget: Budget, path: str | None, keep: float = 64.0
+) -> PrivacyAccountant:
     """Handle to an existing ledger; the one of this process where there is one."""
     handle = _HANDLES.get(ledger_id)
     if handle is None:
         handle = object.__new__(PrivacyAccountant)
-        handle._set(Ledger(make_store(location), ledger_id), budget, path)
+        handle._set(Ledger(make_store(location), ledger_id), budget, path, keep)
     return handle
+
+
+def check_keep(keep: object) -> None:
+    """Refuse bounds of stored releases that are no numbers from 0 on."""
+    if not (isinstance(keep, Real) and float(keep) >= 0):
+        raise ValueError(f"keep must be a number of MiB, 0 or more; got {quoted(keep)}.")
+
+
+def _checked_key(key: object) -> str:
+    if not (isinstance(key, str) and len(key) == _KEY_LENGTH):
+        raise ValueError(f"key must be a text of {_KEY_LENGTH} characters; got {quoted(key)}.")
+    return key
 
 
 @dataclass(eq=False)

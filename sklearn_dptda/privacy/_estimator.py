@@ -8,8 +8,9 @@ import copy
 import math
 import secrets
 import sys
+import uuid
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import wraps
 from html import escape
@@ -37,7 +38,9 @@ from sklearn_dptda.privacy._parameters import (
     quoted,
     validate_quoting,
 )
+from sklearn_dptda.privacy._release import learnt
 from sklearn_dptda.privacy._release_key import ReleaseKey, Turn, next_turn
+from sklearn_dptda.privacy._stored_release import SecondDraw
 from sklearn_dptda.privacy._warnings import PrivacyLeakWarning, PrivacyLedgerError, warn_caller
 
 # The entry of a pickle that no two pickles share.
@@ -102,6 +105,44 @@ def is_private(estimator: BaseEstimator) -> bool:
     return getattr(get_tags(estimator), "privacy", None) is not None
 
 
+class Paid(list[Seed]):
+    """Seeds of a release that was paid for; it stores what is released beside the payment."""
+
+    def __init__(
+        self, seeds: Iterable[Seed], accountant: PrivacyAccountant | None = None, key: str = ""
+    ) -> None:
+        super().__init__(seeds)
+        # None where nothing is to be kept.
+        self._accountant, self.key = accountant, key
+
+    def keep(self, returned: Any, **learnt_in_transform: Any) -> Any:
+        """Store what ``transform`` returns, and what it has learnt; return the former."""
+        self.keep_result({"transform": returned, **learnt_in_transform})
+        return returned
+
+    def keep_fitted(self, estimator: Any) -> None:
+        """Store what a fit has learnt, but for other estimators that it holds."""
+        numbers = {k: v for k, v in learnt(estimator).items() if not isinstance(v, BaseEstimator)}
+        self.keep_result(numbers)
+
+    def keep_result(self, release: dict[str, Any]) -> None:
+        """Store what was released, by name."""
+        if self._accountant is None:
+            return
+        try:
+            self._accountant.store(self.key, release)
+        except SecondDraw:
+            raise
+        except (PrivacyLedgerError, OSError, TypeError, ValueError) as error:
+            # The release is there: it must not be lost where warnings are errors.
+            with suppress(RuntimeWarning):
+                warn_caller(
+                    "This release is paid for, and could not be stored in the ledger "
+                    f"({type(error).__name__}: {error}): keep it yourself.",
+                    RuntimeWarning,
+                )
+
+
 class PrivateEstimatorMixin(BaseEstimator):
     """Mixin for estimators that release under differential privacy.
 
@@ -109,9 +150,10 @@ class PrivateEstimatorMixin(BaseEstimator):
     ``random_state``, and takes all its noise from
     :class:`~sklearn_dptda.privacy.NoiseSource`. Before it computes anything
     from the records that it releases, it enters ``with self._paid(guarantee)``,
-    which yields a seed for its noise. Within that block nothing gives the budget
+    which yields a list of seeds for its noise. Within that block nothing gives the budget
     back, and NumPy says nothing about the values of records. It sets
-    ``privacy_guarantee_``.
+    ``privacy_guarantee_``. When it has released, ``keep_fitted(self)`` of that list, or
+    ``keep(returned)`` in ``transform``, stores the release beside the payment.
 
     It pays in ``fit``, or promises there what each later release will cost, by
     ``_promise``, which ``_check_promise`` compares with the parameters before it
@@ -130,7 +172,7 @@ class PrivateEstimatorMixin(BaseEstimator):
     @contextmanager
     def _paid(
         self, guarantee: PrivacyGuarantee, n_seeds: int = 1, *, may_repeat: bool = False
-    ) -> Iterator[list[Seed]]:
+    ) -> Iterator[Paid]:
         """Pay as :meth:`_pay` does, yield the seeds, and keep silent about records in the block."""
         seeds = self._pay(guarantee, n_seeds, may_repeat=may_repeat)
         with silent_arithmetic(), without_sizes():
@@ -138,7 +180,7 @@ class PrivateEstimatorMixin(BaseEstimator):
 
     def _pay(
         self, guarantee: PrivacyGuarantee, n_seeds: int = 1, *, may_repeat: bool = False
-    ) -> list[Seed]:
+    ) -> Paid:
         """Pay for what the guarantee promises, if there is an accountant, and seed the noise.
 
         Returns seeds, or None for each where the operating system's entropy serves; keys, in
@@ -148,12 +190,13 @@ class PrivateEstimatorMixin(BaseEstimator):
         # What a bad state can make fail, fails before the payment.
         seeds: list[Seed] = [*spawn_seeds(self.random_state, n_seeds)]
         turn = next_turn() or (Turn.of(ReleaseKey()) if may_repeat else None)
-        if turn is None:
-            self._spend(guarantee)
-            return seeds
-        self._spend(guarantee, turn.name, turn.digest)
-        # One key for the payment and for the coins: neither is had twice without the other.
-        return [turn.coins.child(i) if seed is None else seed for i, seed in enumerate(seeds)]
+        key = uuid.uuid4().hex if turn is None else turn.name
+        self._spend(guarantee, key, None if turn is None else turn.digest)
+        if turn is not None:
+            # One key for the payment and for the coins: neither is had twice without the other.
+            seeds = [turn.coins.child(i) if s is None else s for i, s in enumerate(seeds)]
+        # Exact results are no releases.
+        return Paid(seeds, None if math.isinf(guarantee.epsilon) else self._payer(), key)
 
     def _spend(
         self, guarantee: PrivacyGuarantee, key: str | None = None, digest: str | None = None

@@ -21,6 +21,8 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
+from itertools import takewhile
 from typing import Any, NamedTuple, Self, get_type_hints
 
 from sklearn_dptda.privacy._guarantee import (
@@ -41,7 +43,16 @@ from sklearn_dptda.privacy._ledger_stores import (
     process_lock,
     taken,
 )
+from sklearn_dptda.privacy._release_key import ReleaseKey, Turn, names_under
 from sklearn_dptda.privacy._spend_history import COLUMNS, Spend
+from sklearn_dptda.privacy._stored_release import (
+    CREATE_RELEASE,
+    PaidRelease,
+    is_paid,
+    list_releases,
+    read_release,
+    write_release,
+)
 from sklearn_dptda.privacy._warnings import PrivacyBudgetExceeded, PrivacyLedgerError, warn_caller
 
 CREATE_BUDGET = """
@@ -193,10 +204,14 @@ class Payment(NamedTuple):
     key: str | None = None
 
     @classmethod
-    def of(cls, guarantee: PrivacyGuarantee, estimator: str) -> Self:
+    def of(cls, guarantee: PrivacyGuarantee, estimator: str, turn: Turn | None = None) -> Self:
         """Payment for what a guarantee promises."""
+        name, digest = (None, None) if turn is None else (turn.name, turn.digest)
         line = {**guarantee.neighbours._asdict(), "what": guarantee.released}
-        return cls(guarantee.charge, {**line, "estimator": estimator, "parameters": {}})
+        parameters = {} if digest is None else {"digest": digest}
+        return cls(
+            guarantee.charge, line | {"estimator": estimator, "parameters": parameters}, name
+        )
 
     @property
     def neighbours(self) -> Neighbours:
@@ -229,6 +244,7 @@ class Ledger:
         with process_lock, noting() as note, self.store.creation() as execute:
             execute(CREATE_BUDGET)
             execute(_CREATE_SPEND)
+            execute(CREATE_RELEASE.format(bytes_type=self.store.bytes_type))
             if execute(READ_STATE):
                 raise taken(self.store.place)
             state = State.new(identity, budget, self.store.home(execute))
@@ -247,6 +263,8 @@ class Ledger:
             query = READ_STATE + (self.store.lock_clause if moved else "")
             if self.store.has_ledger(execute):
                 _add_units(execute)
+                if not self.store.has_table(execute, "privacy_release"):
+                    execute(CREATE_RELEASE.format(bytes_type=self.store.bytes_type))
                 rows = execute(query)
             else:
                 rows = []
@@ -278,17 +296,8 @@ class Ledger:
         """
         with self._transaction(lock=True) as (execute, state):
             due = [payment for payment in payments if not _is_paid(execute, payment)]
-            if not due:
-                return
-            charges = [(payment.charge, 1) for payment in due]
-            sums = _check_charges(state, charges, {payment.neighbours for payment in due})
-            # Finer times tell how long the release between two payments ran.
-            time = datetime.now(UTC).date().isoformat()
-            for number, payment in enumerate(due, state.number + 1):
-                identity = payment.key or uuid.uuid4().hex
-                line = {"id": identity, "number": number, "time": time, **payment.columns()}
-                execute(_INSERT_SPEND, line)
-            execute(WRITE_STATE, state.after(sums, len(due), due[0].neighbours)._asdict())
+            if due:
+                _write_payments(execute, state, due)
             if then is not None:
                 then()
 
@@ -307,6 +316,32 @@ class Ledger:
         with self._transaction() as (execute, _):
             rows = execute(f"SELECT {', '.join(COLUMNS)} FROM privacy_spend ORDER BY number")
         return [self._line(row) for row in rows]
+
+    def is_paid(self, key: str) -> bool:
+        """Whether there is a payment of that name."""
+        with self._transaction() as (execute, _):
+            return is_paid(execute, key)
+
+    def keep(self, key: str, content: bytes) -> None:
+        """Store the bytes of a release beside its payment."""
+        with self._transaction() as (execute, _):
+            write_release(execute, self.store, key, content)
+
+    def release(self, key: str) -> Any:
+        """What is stored under a key; LookupError where nothing is."""
+        with self._transaction() as (execute, _):
+            return read_release(execute, self.store, key)
+
+    def release_under(self, key: ReleaseKey) -> Any:
+        """What is stored of the last release of a task."""
+        with self._transaction() as (execute, _):
+            names = list(takewhile(partial(is_paid, execute), names_under(key)))
+            return read_release(execute, self.store, names[-1] if names else key.name())
+
+    def releases(self) -> list[PaidRelease]:
+        """All payments in their order, and what is stored of them."""
+        with self._transaction() as (execute, _):
+            return list_releases(execute, self.store)
 
     def _line(self, row: tuple[Any, ...]) -> Spend:
         *values, parameters = row
@@ -374,6 +409,18 @@ def _add_units(execute: Execute) -> None:
         # The columns are those of the state but for the unit, and a key.
         execute("ALTER TABLE privacy_budget ADD COLUMN unit TEXT")
         execute("ALTER TABLE privacy_spend ADD COLUMN unit TEXT NOT NULL DEFAULT ''")
+
+
+def _write_payments(execute: Execute, state: State, due: Sequence[Payment]) -> None:
+    charges = [(payment.charge, 1) for payment in due]
+    sums = _check_charges(state, charges, {payment.neighbours for payment in due})
+    # Finer times tell how long the release between two payments ran.
+    time = datetime.now(UTC).date().isoformat()
+    for number, payment in enumerate(due, state.number + 1):
+        identity = payment.key or uuid.uuid4().hex
+        line = {"id": identity, "number": number, "time": time, **payment.columns()}
+        execute(_INSERT_SPEND, line)
+    execute(WRITE_STATE, state.after(sums, len(due), due[0].neighbours)._asdict())
 
 
 def _is_paid(execute: Execute, payment: Payment) -> bool:

@@ -85,6 +85,8 @@ class Store:
     place: str
     location: str
     lock_clause = ""
+    # Type of a column of bytes.
+    bytes_type = "BLOB"
 
     def transaction(self) -> AbstractContextManager[Execute]:
         """Yield a function that runs one statement and returns its rows."""
@@ -101,6 +103,16 @@ class Store:
     def has_ledger(self, execute: Execute) -> bool:
         """Whether this is worth reading; what is read complains of a table that is missing."""
         return True
+
+    def has_table(self, execute: Execute, name: str) -> bool:
+        """Whether there is a table of that name."""
+        tables = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name"
+        return bool(execute(tables, {"name": name}))
+
+    @property
+    def folder(self) -> str | None:
+        """Where large releases lie beside the ledger; None where they lie within it."""
+        return None
 
 
 class MemoryStore(Store):
@@ -204,8 +216,12 @@ class SqliteStore(Store):
 
     def has_ledger(self, execute: Execute) -> bool:
         """Whether this is the file of a ledger; an empty one, cut off, is none."""
-        tables = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'privacy_budget'"
-        return bool(execute(tables))
+        return self.has_table(execute, "privacy_budget")
+
+    @property
+    def folder(self) -> str:
+        """Folder beside the file."""
+        return f"{self.location}.releases"
 
     def _connect(self) -> sqlite3.Connection:
         # Never makes a file: a ledger that vanished must not come back empty.
@@ -249,6 +265,7 @@ class ServerStore(Store):
             raise ValueError(
                 f"path is no usable SQLAlchemy URL ({type(error).__name__})."
             ) from None
+        self.bytes_type = str(sqlalchemy.LargeBinary().compile(self._engine.dialect))
         # Error messages quote this place: passwords may stand in the query as well.
         self.place = repr(url.set(query={}).render_as_string(hide_password=True))
 
@@ -284,6 +301,10 @@ class ServerStore(Store):
                     if look("SELECT 1 FROM privacy_budget"):
                         raise taken(self.place) from None
                 raise
+
+    def has_table(self, execute: Execute, name: str) -> bool:
+        """Whether there is a table of that name, seen by another connection."""
+        return bool(self._sqlalchemy.inspect(self._engine).has_table(name))
 
     def home(self, execute: Execute) -> str | None:
         """Cluster, database and table of PostgreSQL, which restored dumps do not share."""

@@ -1,13 +1,18 @@
 """Keys of releases: what a task that runs twice pays once, and draws once."""
 
 import hmac
+import os
 import pickle
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from hashlib import sha256, shake_256
+from itertools import count
 from typing import Any, NamedTuple, Self
+
+from sklearn_dptda._typing import PathLike
 
 # 256 bits, so that no two keys ever meet and none is guessed.
 _SECRET_BYTES = 32
@@ -51,6 +56,55 @@ class ReleaseKey:
         key = object.__new__(cls)
         key._secret = secret
         return key
+
+    @classmethod
+    def open(cls, path: PathLike) -> Self:
+        """Key that a file keeps, so that work goes on with it after a crash or on another day.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File that only you may read. It is made where there is none. Keep it
+            with the records, and apart from releases and ledgers.
+
+        Returns
+        -------
+        ReleaseKey
+
+        Raises
+        ------
+        ValueError
+            If the file holds no key, or others may read it.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from sklearn_dptda.privacy import ReleaseKey
+        >>> path = os.path.join(tempfile.mkdtemp(), "release.key")
+        >>> ReleaseKey.open(path).name() == ReleaseKey.open(path).name()
+        True
+        """
+        key = cls()
+        try:
+            file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        except FileExistsError:
+            with open(path, "rb") as opened:
+                text = opened.read(2 * _SECRET_BYTES + 2).strip()
+                mode = os.fstat(opened.fileno()).st_mode
+        else:
+            with os.fdopen(file, "wb") as opened:
+                opened.write(key._secret.hex().encode() + b"\n")
+                opened.flush()
+                os.fsync(opened.fileno())
+            return key
+        if os.name == "posix" and mode & 0o077:
+            raise ValueError(
+                f"Others may read the key in {os.fspath(path)!r}, and could undo the noise of its "
+                "releases: chmod 600."
+            )
+        if not re.fullmatch(b"[0-9a-f]{%d}" % (2 * _SECRET_BYTES), text):
+            raise ValueError(f"{os.fspath(path)!r} holds no key.")
+        return cls._of(bytes.fromhex(text.decode()))
 
     def child(self, label: object) -> "ReleaseKey":
         """Key that is a function of this one and of a label, and tells nothing of this one.
@@ -150,10 +204,10 @@ class Turn(NamedTuple):
         return cls(key, key.name())
 
 
-class _Attempt:
+class Attempt:
     """One run of a task under a key: its releases take their turns one after the other."""
 
-    def __init__(self, key: ReleaseKey, bound: ReleaseKey | None) -> None:
+    def __init__(self, key: ReleaseKey, bound: ReleaseKey | None = None) -> None:
         self.key, self.bound, self.count = key, bound, 0
 
     def next(self) -> Turn:
@@ -164,7 +218,12 @@ class _Attempt:
         return turn._replace(coins=self.bound.child(self.count), digest=self.bound.name())
 
 
-_ATTEMPT: ContextVar[_Attempt | None] = ContextVar("_ATTEMPT", default=None)
+def names_under(key: ReleaseKey) -> Iterator[str]:
+    """Names of the releases of a task, the first one first, without end."""
+    return (key.child(number).name() for number in count(1))
+
+
+_ATTEMPT: ContextVar[Attempt | None] = ContextVar("_ATTEMPT", default=None)
 
 
 @contextmanager
@@ -173,7 +232,7 @@ def under(key: ReleaseKey | None, bound: ReleaseKey | None = None) -> Iterator[N
 
     ``bound`` is a child of the key whose label is everything that decides about the releases.
     """
-    token = _ATTEMPT.set(None if key is None else _Attempt(key, bound))
+    token = _ATTEMPT.set(None if key is None else Attempt(key, bound))
     try:
         yield
     finally:

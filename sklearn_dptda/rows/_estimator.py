@@ -281,6 +281,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
                 self._forget()
                 raise
             self.privacy_guarantee_ = guarantee
+        seeds.keep_fitted(self)
         return remarks
 
     def _forget(self) -> None:

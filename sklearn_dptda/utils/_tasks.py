@@ -77,9 +77,12 @@ def outcomes(
     items: Iterable[Sequence[Any]],
     *common: Any,
     n_jobs: int | None = None,
+    then: Callable[[int, Any], object] = lambda index, result: None,
     **options: Any,
 ) -> list[Any]:
     """As :func:`run`, with a :class:`Failed` for each task that failed; all others are finished.
+
+    ``then`` is called with the place of an item and its result, as soon as there is one.
 
     Ctrl-C ends the loop, and is why what was not finished by then has failed.
     """
@@ -95,6 +98,8 @@ def outcomes(
         try:
             for index, result in _finished(engine, (function, common), missing, n_jobs, options):
                 results[index] = result
+                if not isinstance(result, Failed):
+                    then(index, result)
         except (Exception, KeyboardInterrupt) as error:
             # Errors of tasks are results: this one is of the engine, or of whoever stops it.
             some = any(results[i] is not unfinished for i, _ in missing)

@@ -23,6 +23,7 @@ from sklearn_dptda.privacy import (
     _ledger_stores,
 )
 from tests._reach import Charge, Sums
+from tests.privacy._pay_ahead import pay_ahead
 
 KEY = "0123456789abcdef" * 2
 
@@ -83,11 +84,11 @@ def guarantee(epsilon, **other):
 
 
 def test_payments_ahead_are_all_made_or_none(accountant):
-    accountant._pay_ahead([(guarantee(0.2), "A", 3), (guarantee(0.1), "B", 2)])
+    pay_ahead(accountant, [(guarantee(0.2), "A", 3), (guarantee(0.1), "B", 2)])
     assert accountant.total().epsilon == pytest.approx(0.8)
     assert accountant.spends()["number"].tolist() == [1, 2, 3, 4, 5]
     with pytest.raises(PrivacyBudgetExceeded):
-        accountant._pay_ahead([(guarantee(0.1), "A", 1), (guarantee(0.2), "B", 1)])
+        pay_ahead(accountant, [(guarantee(0.1), "A", 1), (guarantee(0.2), "B", 1)])
     assert len(accountant) == 5
 
 
@@ -225,7 +226,7 @@ def test_sums_lose_nothing():
 
 def test_a_payment_reads_no_other_lines(tmp_path):
     accountant = PrivacyAccountant(1e9, path=tmp_path / "a.db")
-    accountant._pay_ahead([(guarantee(0.5), "A", 500)])
+    pay_ahead(accountant, [(guarantee(0.5), "A", 500)])
     steps = []
     for _ in range(2):
         connection = sqlite3.connect(tmp_path / "a.db")
@@ -245,7 +246,7 @@ def test_a_payment_reads_no_other_lines(tmp_path):
         accountant.spend(0.25)
         steps.append(count[0])
         connection.close()
-        accountant._pay_ahead([(guarantee(0.5), "A", 5000)])
+        pay_ahead(accountant, [(guarantee(0.5), "A", 5000)])
     # Steps of SQLite's machine after 500 lines and after 5,500: trees grow by a level at most.
     assert steps[1] < 1.2 * steps[0]
 

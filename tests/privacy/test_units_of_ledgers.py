@@ -21,6 +21,7 @@ from sklearn_dptda.model_selection import check_budget, planned_loss, release_re
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee
 from tests._reach import last_mark
+from tests.privacy._pay_ahead import pay_ahead
 
 BOX = (-1.0, 1.0)
 RNG = np.random.default_rng(0)
@@ -101,7 +102,7 @@ def test_what_is_asked_ahead_is_refused_ahead(accountant):
     with pytest.raises(ValueError, match="counts losses of"):
         accountant.check(both)
     with pytest.raises(ValueError, match="counts losses of"):
-        accountant._pay_ahead([(each, "Something", count) for each, count in both])
+        pay_ahead(accountant, [(each, "Something", count) for each, count in both])
     assert len(accountant) == 0
     accountant.spend(1.0, unit="all rows of one person")
     accountant.check(both[1:])
