@@ -4,11 +4,11 @@ Proof: doc/theory/landmarks.md, "Values of simplices".
 Proof: doc/theory/landmarks.md, "Which simplices".
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import combinations, product
-from numbers import Integral
-from typing import TypeAlias
+from numbers import Integral, Real
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.spatial.distance import pdist, squareform
@@ -22,15 +22,20 @@ from sklearn_dptda.utils._clouds import check_cloud
 from sklearn_dptda.utils._distances import farthest_first
 
 # Parts of the largest distance of two landmarks that places within simplices are apart, at most, by
-# the dimension of the complex: tetrahedra have so many places that with more parts there are too
-# few of them, and voids between them.
-_PARTS = {1: 16, 2: 16, 3: 6}
-# Places that a complex is cut down to: one second for 4,000 points. Places beyond which even the
-# least stretch is too much.
+# the dimension of the complex; the first number that makes no more than the most places counts.
+# Tetrahedra have so many places that with more parts there are too few of them, and voids between
+# them.
+_PARTS = {1: (16, 12, 8), 2: (16, 12, 8), 3: (6, 5, 4)}
+# Places that a complex is cut down to: one second for 4,000 points. Places that all simplices of
+# the least stretch may have: where they have more, the last landmarks span none.
 _ENOUGH_PLACES, _MOST_PLACES = 2**15, 2**18
 # Edges are shorter than these multiples of the distance at which the later of their landmarks was
 # the farthest from all before it: the least multiple, and its growth while places are few.
 _LEAST_STRETCH, _GROWTH = 2.0, 1.25
+# Part of the landmarks that span simplices, where there are too many of these: the step down.
+_FEWER = 0.8
+# Simplices that are looked at together, against every landmark.
+_AT_ONCE = 1 << 12
 
 # Simplices by dimension, and into how many parts the longest edge of each is cut.
 Parted: TypeAlias = list[tuple[IntArray, IntArray]]
@@ -40,11 +45,13 @@ Parted: TypeAlias = list[tuple[IntArray, IntArray]]
 class LandmarkComplex:
     """Simplices on public landmarks, long ones between a few and short ones between many.
 
-    A few landmarks have all simplices. Of more, taken in an order in which each
-    is the farthest from those before it, each is joined to those that are near
-    by the scale at which it was added: the first ones across the whole shape,
-    the last ones to their neighbours alone. A long simplex is as high as the
-    function is beneath it, so that it fills no hole.
+    Landmarks are taken in an order in which each is the farthest from those
+    before it, and each is joined to those that are near by the scale at which
+    it was added: the first ones across the whole shape, the last ones to their
+    neighbours alone. A long simplex is as high as the function is beneath it,
+    so that it fills no hole. Where there are too many simplices even so, as in
+    many columns, the last landmarks have one edge each, to the nearest of the
+    others, and span no simplex.
 
     Parameters
     ----------
@@ -61,7 +68,8 @@ class LandmarkComplex:
     Raises
     ------
     ValueError
-        If there are fewer than two landmarks, or more than a thousand.
+        If there are fewer than two landmarks, or more than a thousand, or if
+        ``reach`` is no number, or negative.
 
     Attributes
     ----------
@@ -74,12 +82,16 @@ class LandmarkComplex:
     dimension: int = 2
     reach: float | None = None
     simplices: list[IntArray] = field(init=False, repr=False)
+    # Parts of the diameter that places are apart at most.
+    _parts: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         landmarks = check_cloud(self.landmarks, "landmarks").copy()
         landmarks.setflags(write=False)
         object.__setattr__(self, "landmarks", landmarks)
-        if not np.isfinite(np.ptp(landmarks, axis=0) ** 2).all():
+        with np.errstate(over="ignore"):
+            squares = np.ptp(landmarks, axis=0) ** 2
+        if not np.isfinite(squares).all():
             raise ValueError("landmarks are too far apart: squares of their distances overflow.")
         check_scalar(self.dimension, "dimension", Integral, min_val=1, max_val=3)
         if len(landmarks) > MOST_LANDMARKS:
@@ -90,20 +102,28 @@ class LandmarkComplex:
         far = self._distances
         if self.reach is None:
             object.__setattr__(self, "reach", 2 * float(np.sort(far, axis=1)[:, 1].max()))
+        elif not (isinstance(self.reach, Real) and 0 <= float(self.reach) < np.inf):
+            raise ValueError("reach must be a number, 0 or more, or None.")
         object.__setattr__(self, "simplices", self._chosen_simplices())
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What follows from the landmarks is computed again where it is asked for.
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        # Pickles of arrays do not keep that they are read-only.
+        self.landmarks.setflags(write=False)
 
     @cached_property
     def _distances(self) -> FloatArray:
         return squareform(pdist(self.landmarks))
 
     def _chosen_simplices(self) -> list[IntArray]:
-        """Simplices of as large a stretch as there are places for, and of the least one."""
-        stretch, limit, chosen = _stretches(self._distances), _LEAST_STRETCH * _GROWTH, None
-        longest = float(stretch[np.isfinite(stretch)].max())
-        while chosen is None:
-            # Shorter edges, rather than none: what was paid for landmarks must not be lost.
-            limit /= _GROWTH
-            chosen = self._flags(stretch <= limit)
+        """Simplices of the least stretch, and of as large a one as there are places for."""
+        order, stretch = _stretches(self._distances)
+        longest, limit = float(stretch[np.isfinite(stretch)].max()), _LEAST_STRETCH
+        chosen = self._least_simplices(order, stretch <= limit)
         while _n_places(chosen) <= _ENOUGH_PLACES and limit < longest:
             limit *= _GROWTH
             found = self._flags(stretch <= limit)
@@ -114,15 +134,35 @@ class LandmarkComplex:
                 break
         return [simplices for simplices, _ in chosen]
 
+    def _least_simplices(self, order: IntArray, joined: BoolArray) -> Parted:
+        """Simplices whose landmarks are all joined, with fewer places or landmarks if need be."""
+        for parts in _PARTS[self.dimension]:
+            object.__setattr__(self, "_parts", parts)
+            chosen = self._flags(joined)
+            if chosen is not None:
+                return chosen
+        # An edge that is in no triangle makes no loop where it is the only one of its end.
+        n = len(order)
+        while chosen is None:
+            n = int(_FEWER * n)
+            first, others = order[:n], order[n:]
+            among = np.zeros_like(joined)
+            among[np.ix_(first, first)] = joined[np.ix_(first, first)]
+            nearest = first[self._distances[np.ix_(others, first)].argmin(axis=1)]
+            among[others, nearest] = among[nearest, others] = True
+            chosen = self._flags(among)
+        return chosen
+
     def _flags(self, joined: BoolArray) -> Parted | None:
         """Simplices whose landmarks are all joined; None of more than the most places."""
-        n, found = len(joined), list[tuple[IntArray, IntArray]]()
-        simplices: IntArray = np.arange(n, dtype=np.int32)[:, None]
+        found = list[tuple[IntArray, IntArray]]()
+        simplices: IntArray = np.arange(len(joined), dtype=np.int32)[:, None]
         for q in range(self.dimension + 1):
             if q:
-                others = joined[simplices].all(axis=1) & (np.arange(n) > simplices[:, -1:])
-                rows, last = np.nonzero(others)
-                simplices = np.column_stack([simplices[rows], last.astype(np.int32)])
+                more = _with_one_more(simplices, joined)
+                if more is None:
+                    return None
+                simplices = more
             found.append((simplices, self._n_parts(simplices)))
             if _n_places(found) > _MOST_PLACES:
                 return None
@@ -130,10 +170,9 @@ class LandmarkComplex:
 
     def _n_parts(self, simplices: IntArray) -> IntArray:
         """Parts of the longest edge of each simplex, so that places lie dense enough."""
-        most = _PARTS[self.dimension]
-        step = max(self.diameter / most, np.finfo(float).tiny)
+        step = max(self.diameter / self._parts, np.finfo(float).tiny)
         parts = np.ceil(_longest_edges(simplices, self._distances) / step * (1 - 1e-9))
-        return np.clip(parts, simplices.shape[1], most).astype(np.int64)
+        return np.clip(parts, simplices.shape[1], self._parts).astype(np.int64)
 
     @property
     def diameter(self) -> float:
@@ -166,6 +205,10 @@ class LandmarkComplex:
 
     def places(self) -> FloatArray:
         """Places of shape (n_places, d) at which a function is measured, by dimension."""
+        return self._places
+
+    @cached_property
+    def _places(self) -> FloatArray:
         return np.concatenate(
             [
                 np.einsum("pk,skd->psd", weights, self.landmarks[simplices[own]]).reshape(
@@ -198,8 +241,8 @@ class LandmarkComplex:
         return np.searchsorted(self.simplices[simplices.shape[1] - 1] @ base, simplices @ base)
 
 
-def _stretches(distances: FloatArray) -> FloatArray:
-    """Lengths of edges, in parts of the distance at which the later landmark was added."""
+def _stretches(distances: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Order of landmarks, and lengths of edges in parts of how far the later landmark was."""
     order, radii = farthest_first(lambda i: distances[i], len(distances))
     # Where only copies are left, the first landmark is the farthest once more.
     scale = np.zeros(len(distances))
@@ -210,7 +253,22 @@ def _stretches(distances: FloatArray) -> FloatArray:
     # Copies of a landmark are joined to it alone, and not to each other.
     stretch[(distances == 0) & (np.maximum(scale[:, None], scale) > 0)] = 0.0
     np.fill_diagonal(stretch, np.inf)
-    return stretch
+    return order, stretch
+
+
+def _with_one_more(simplices: IntArray, joined: BoolArray) -> IntArray | None:
+    """Simplices with one more landmark, which all theirs are joined to; None if there are many."""
+    numbers, n_found = np.arange(len(joined), dtype=np.int32), 0
+    found = [np.empty((0, simplices.shape[1] + 1), dtype=np.int32)]
+    for start in range(0, len(simplices), _AT_ONCE):
+        part = simplices[start : start + _AT_ONCE]
+        rows, last = np.nonzero(joined[part].all(axis=1) & (numbers > part[:, -1:]))
+        found.append(np.column_stack([part[rows], numbers[last]]))
+        n_found += len(rows)
+        # Each has a place of its own.
+        if n_found > _MOST_PLACES:
+            return None
+    return np.concatenate(found)
 
 
 def _longest_edges(simplices: IntArray, lengths: FloatArray) -> FloatArray:

@@ -28,6 +28,7 @@ from sklearn_dptda.filtration._nearest_sums import (
     FixedPointPower,
     lattice_sums,
     nearest_in_blocks,
+    refuse_too_many_people,
     rounding_of_places,
     scattered_sums,
     tiled_sums,
@@ -40,7 +41,11 @@ from sklearn_dptda.filtration._people import (
     PeopleHistogram,
     point_weights,
 )
-from sklearn_dptda.filtration._place_histogram import PlaceHistogram, counted_at_places
+from sklearn_dptda.filtration._place_histogram import (
+    PlaceHistogram,
+    counted_at_places,
+    mebibytes_of_counts,
+)
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._warnings import warn_caller
@@ -99,7 +104,7 @@ def sensitivity_dtm(m: float, n: int, p: float, diameter: float) -> float:
     >>> sensitivity_dtm(0.1, 1000, 1, 5.0)
     0.05
     """
-    if p < 1:
+    if not p >= 1:
         raise ValueError(f"p must be at least 1; got {quoted(p)}.")
     return diameter / neighbour_count(m, n) ** (1 / p)
 
@@ -356,15 +361,19 @@ class DTMFiltration(BaseGridFiltration):
             self._forget("complex_")
             return super().fit(X)
         self._refuse_grid()
-        clouds = self._check(X)
-        unit = self._unit(len(clouds))
-        self.complex_, self.bounds_guarantee_, remarks = find_landmarks(
-            self.landmarks, clouds, unit
+        clouds, distinct = self._check_to_fit(X)
+        if self.groups:
+            refuse_too_many_people(max(neighbour_count(self.m, n_records(c)) for c in clouds))
+        complex, guarantee, remarks = find_landmarks(
+            self.landmarks, distinct, self._unit(len(clouds))
         )
+        longest = complex.diameter
+        # What was paid for is not lost: there the cap is as small as it can be.
+        if guarantee is None and self._cap_of(longest, longest) <= _LEAST_CAP * longest:
+            raise ValueError("max_distance is negligible against the distances of landmarks.")
+        self.complex_, self.bounds_guarantee_ = complex, guarantee
         self.n_features_in_ = n_features_of(clouds[0])
         self._forget("bounds_", "clipped_share_", "axes_", "refinement_")
-        if self._cap() <= _LEAST_CAP * self.complex_.diameter:
-            raise ValueError("max_distance is negligible against the distances of landmarks.")
         for remark in remarks:
             warn_caller(remark)
         return self
@@ -407,6 +416,12 @@ class DTMFiltration(BaseGridFiltration):
             return super()._counting()
         if self.groups:
             raise ValueError("groups beside landmarks need clouds in memory.")
+        needed = mebibytes_of_counts(self.complex_)
+        if needed > self.memory:
+            raise ValueError(
+                f"Counts at all places of the landmarks need {needed:.0f} MiB, but "
+                f"memory={self.memory:g} MiB: take fewer landmarks, or raise memory."
+            )
         places = self.complex_, self._cap(), self.p
         return partial(counted_at_places, *places), PlaceHistogram(*places)
 
@@ -477,10 +492,13 @@ class DTMFiltration(BaseGridFiltration):
         Proof: doc/theory/sensitivity.md, "The upper bound and the default cap".
         """
         if hasattr(self, "complex_"):
-            longest = width = self.complex_.diameter
-        else:
-            low, high = self.bounds_
-            longest, width = diameter(low, high), float((high - low).max())
+            longest = self.complex_.diameter
+            return max(self._cap_of(longest, longest), _LEAST_CAP * longest)
+        low, high = self.bounds_
+        return self._cap_of(diameter(low, high), float((high - low).max()))
+
+    def _cap_of(self, longest: float, width: float) -> float:
+        """Cap where no two points are farther apart than ``longest``."""
         if self.max_distance in (None, "private"):
             return width / 2
         return min(float(self.max_distance), longest)

@@ -95,6 +95,15 @@ class BaseFiltration(
             clouds.append(cloud)
         return clouds
 
+    def _check_to_fit(self, X: Iterable[Any]) -> tuple[list[Cloud], list[Cloud]]:
+        """All clouds, and each of them once: points that stand in several places count once.
+
+        Which are the same the given objects tell, and copies that checks make do not.
+        """
+        items = check_collection(X)
+        clouds = self._check(items)
+        return clouds, [clouds[i] for i in sorted(set(first_places(items)))]
+
     def _read(self, cloud: Any, name: str, n_features: int | None) -> Cloud:
         """One cloud, or a histogram that stands for one, of the records that are protected."""
         if isinstance(cloud, LatticeHistogram | PeopleHistogram | PlaceHistogram):

@@ -108,10 +108,10 @@ class BaseGridFiltration(BaseFiltration):
             If the clouds, ``bounds`` or ``resolution`` are unusable, or if the
             grid does not fit into ``memory``.
         """
-        clouds = self._check(X)
+        clouds, distinct = self._check_to_fit(X)
         d = n_features_of(clouds[0])
         shape = _check_resolution(self.resolution, d, self.memory)
-        low, high, guarantee, remarks = self._box(clouds, d)
+        low, high, guarantee, remarks = self._box(distinct, d, self._unit(len(clouds)))
         self.axes_ = tuple(map(np.linspace, low, high, shape))
         self.bounds_, self.bounds_guarantee_ = (low, high), guarantee
         self._is_public = self.bounds is not None
@@ -160,7 +160,7 @@ class BaseGridFiltration(BaseFiltration):
             self._refine(last)
 
     def _box(
-        self, clouds: list[Cloud], n_features: int
+        self, clouds: list[Cloud], n_features: int, unit: str
     ) -> tuple[FloatArray, FloatArray, PrivacyGuarantee | None, list[str]]:
         """Lower and upper bounds, the guarantee of a private box, and what to warn of.
 
@@ -182,7 +182,7 @@ class BaseGridFiltration(BaseFiltration):
             )
         box = clone(self.bounds)
         ids = [cloud.ids for cloud in clouds if isinstance(cloud, PeopleCloud)]
-        remarks = box._fit_clouds(points, ids or None, self._unit(len(clouds)))
+        remarks = box._fit_clouds(points, ids or None, unit)
         self.clipped_share_ = box.clipped_share_
         return *box.bounds_, box.privacy_guarantee_, remarks
 
@@ -301,10 +301,13 @@ class BaseGridFiltration(BaseFiltration):
         if X is None:
             return empty
         is_whole = is_cloud_of_people(X, self.groups) if self.groups else _is_cloud(X)
-        return sum(map(count, [X] if is_whole else X), start=empty)
+        histogram = empty
+        for part in [X] if is_whole else X:
+            histogram = count(part, histogram)
+        return histogram
 
     def _counting(self) -> tuple[Any, Any]:
-        """What makes a histogram of a part of a cloud, and that of no point."""
+        """What counts a part of a cloud, in a histogram of its own or a given one; an empty one."""
         lattice = self.bounds_, self._lattice_shape
         if self.groups:
             return partial(counted_people, *lattice, self.groups), PeopleHistogram(*lattice)
@@ -325,9 +328,14 @@ class BaseGridFiltration(BaseFiltration):
         raise NotImplementedError
 
 
-def _counted(bounds: Bounds, shape: tuple[int, ...], part: ArrayLike) -> LatticeHistogram:
-    """Histogram of a part of a cloud, computed where that part is."""
-    return LatticeHistogram(bounds, shape).update(part)
+def _counted(
+    bounds: Bounds,
+    shape: tuple[int, ...],
+    part: ArrayLike,
+    histogram: LatticeHistogram | None = None,
+) -> LatticeHistogram:
+    """Count a part of a cloud where that part is, in a histogram of its own or in a given one."""
+    return (histogram or LatticeHistogram(bounds, shape)).update(part)
 
 
 def _is_cloud(X: Any) -> bool:

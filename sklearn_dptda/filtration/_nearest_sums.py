@@ -142,7 +142,7 @@ def nearest_in_blocks(
     points: FloatArray, places: FloatArray, k: int, memory: float
 ) -> Iterator[tuple[slice, FloatArray]]:
     """Squared distances of places from their ``k`` nearest points, a part of the places each."""
-    tree = KDTree(points) if tree_is_cheaper(len(points), k) else None
+    tree = KDTree(points) if tree_is_cheaper(len(points), k, points.shape[1]) else None
     numbers = 2 * len(points) if tree is None else 4 * k
     for part in _blocks(len(places), numbers, memory):
         yield part, nearest_squared(points, tree, places[part], k)
@@ -189,6 +189,12 @@ def whole_squares(
         yield part, squared
 
 
+def refuse_too_many_people(k: int) -> None:
+    """Refuse numbers of people whose sums 64 bits do not hold."""
+    if k >= 2**20:
+        raise ValueError("m asks for more than 2**20 people at a place: lower m.")
+
+
 def weighted_sums(
     points: FloatArray,
     weights: IntArray,
@@ -202,8 +208,7 @@ def weighted_sums(
     ``weights`` are positive integers, in units of ``2**-bits``, none above one. As of a lattice:
     whole integers, and the sum of what is less than one.
     """
-    if power.k >= 2**20:
-        raise ValueError("m asks for more than 2**20 people at a place: lower m.")
+    refuse_too_many_people(power.k)
     found = np.empty((len(power.tops), 2, len(places)), dtype=np.int64)
     for part, squared in whole_squares(points, places, power.cap, 4, memory):
         # One number holds a distance and a weight, so that one sort orders both.

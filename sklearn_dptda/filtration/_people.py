@@ -236,10 +236,14 @@ def _joined(pieces: list[_Pairs]) -> _Pairs:
 
 
 def counted_people(
-    bounds: Bounds, shape: tuple[int, ...], groups: str | bool, part: Any
+    bounds: Bounds,
+    shape: tuple[int, ...],
+    groups: str | bool,
+    part: Any,
+    histogram: PeopleHistogram | None = None,
 ) -> PeopleHistogram:
-    """Histogram of a part of a cloud, computed where that part is."""
-    histogram = PeopleHistogram(bounds, shape)
+    """Count a part of a cloud where that part is, in a histogram of its own or in a given one."""
+    histogram = histogram or PeopleHistogram(bounds, shape)
     if groups is True:
         return histogram.update(*_one_array_each(part, "X", histogram.n_features))
     return histogram.update(*split_people(part, str(groups), None, "point"))

@@ -105,8 +105,14 @@ class PlaceHistogram:
 
     def matches(self, complex: LandmarkComplex, cap: float, p: float) -> bool:
         """Whether distances are those from the places of a complex, under such a cap."""
-        same = self.complex.dimension == complex.dimension and (self.cap, self.p) == (cap, p)
-        return same and np.array_equal(self.complex.landmarks, complex.landmarks)
+        own = self.complex
+        same = (own.dimension, own.reach, self.cap, self.p) == (
+            complex.dimension,
+            complex.reach,
+            cap,
+            p,
+        )
+        return same and np.array_equal(own.landmarks, complex.landmarks)
 
     def __add__(self, other: object) -> "PlaceHistogram":
         if not isinstance(other, PlaceHistogram):
@@ -114,7 +120,7 @@ class PlaceHistogram:
         if not self.matches(other.complex, other.cap, other.p):
             raise ValueError("Only histograms of the same places can be merged.")
         merged = PlaceHistogram(self.complex, self.cap, self.p)
-        merged.counts = self.counts + other.counts
+        np.add(self.counts, other.counts, out=merged.counts)
         merged.n_points = self.n_points + other.n_points
         merged.n_clipped = self.n_clipped + other.n_clipped
         return merged
@@ -127,7 +133,16 @@ class PlaceHistogram:
 
 
 def counted_at_places(
-    complex: LandmarkComplex, cap: float, p: float, part: FloatArray
+    complex: LandmarkComplex,
+    cap: float,
+    p: float,
+    part: FloatArray,
+    histogram: PlaceHistogram | None = None,
 ) -> PlaceHistogram:
-    """Histogram of a part of a cloud, computed where that part is."""
-    return PlaceHistogram(complex, cap, p).update(part)
+    """Count a part of a cloud where that part is, in a histogram of its own or in a given one."""
+    return (histogram or PlaceHistogram(complex, cap, p)).update(part)
+
+
+def mebibytes_of_counts(complex: LandmarkComplex) -> float:
+    """What the counts of one histogram take."""
+    return complex.n_places * (2**_BITS + 1) * 8 / 2**20

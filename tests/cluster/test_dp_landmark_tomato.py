@@ -1,5 +1,7 @@
 """ToMATo on landmarks: shapes in eight columns, what is counted, what is paid, broken twins."""
 
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,10 +10,17 @@ from sklearn.datasets import make_blobs, make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sklearn_dptda.cluster import DPLandmarkToMATo, DPMoGMorse, _dp_landmark_tomato
+from sklearn_dptda.cluster import (
+    DPLandmarkToMATo,
+    DPMoGMorse,
+    PrivateLandmarks,
+    _dp_landmark_tomato,
+)
 from sklearn_dptda.cluster._landmark_peaks import LandmarkGraph, heavy_clusters, pair_counts
 from sklearn_dptda.privacy import gaussian_mu
+from sklearn_dptda.rows import _intervals
 from tests._exact_losses import losses
+from tests._reach import GaussianBudget
 
 BOX = (-3, 3)
 SMALL = {"n_landmarks": 8, "bounds": BOX}
@@ -228,3 +237,66 @@ def test_fewer_peaks_than_asked_for_are_reported():
 def test_bad_parameters(options, message):
     with pytest.raises(ValueError, match=message):
         DPLandmarkToMATo(**options).fit(np.zeros((20, 3)))
+
+
+class Spent:
+    """Squares of sensitivities over scales of all noise that is drawn, and of choices."""
+
+    def __init__(self, monkeypatch):
+        self.total, scale, choice = 0.0, GaussianBudget.scale, GaussianBudget.choice_epsilon
+        rows_for_box = _intervals.rows_for_box
+        self.plans = False
+
+        def watched(budget, sensitivity, share):
+            found = scale(budget, sensitivity, share)
+            callers = sys._getframe(1), sys._getframe(2)
+            names = [frame.f_code.co_name for frame in callers]
+            if names[0] == "release" or names == ["scale_of_counts", "noisy_counts"]:
+                self.total += (sensitivity.value / found) ** 2
+            return found
+
+        def chosen(budget, share):
+            found = choice(budget, share)
+            self.total += (found / 2) ** 2 * (not self.plans)
+            return found
+
+        def planned(*arguments):
+            # It asks what a choice would cost, and makes none.
+            self.plans = True
+            try:
+                return rows_for_box(*arguments)
+            finally:
+                self.plans = False
+
+        monkeypatch.setattr(GaussianBudget, "scale", watched)
+        monkeypatch.setattr(GaussianBudget, "choice_epsilon", chosen)
+        monkeypatch.setattr(_intervals, "rows_for_box", planned)
+
+
+@pytest.mark.parametrize("n", [100, 5000])
+@pytest.mark.parametrize(
+    "bounds", [None, (-3, 3), ([-3, -300, -3], [3, 300, 3]), {"a": (-3.0, 3.0)}]
+)
+@pytest.mark.parametrize("kind", [DPLandmarkToMATo, PrivateLandmarks, DPMoGMorse])
+def test_the_whole_budget_is_spent_and_no_more(kind, bounds, n, monkeypatch):
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(n, 3)), columns=list("abc"))
+    spent = Spent(monkeypatch)
+    kind(epsilon=2.0, bounds=bounds, random_state=0).fit(table)
+    assert spent.total**0.5 == pytest.approx(gaussian_mu(2.0, 1e-6), rel=1e-6)
+
+
+@pytest.mark.parametrize("twin", ["mixture is given all", "bounds are for nothing"])
+def test_overspending_is_seen(twin, monkeypatch):
+    bounds = None if twin == "bounds are for nothing" else (-3, 3)
+    rest = GaussianBudget.rest
+    ignored = {"mixture is given all": 0.5}.get(twin)
+
+    def generous(budget, spent):
+        return budget if ignored in (None, spent) else rest(budget, spent)
+
+    monkeypatch.setattr(GaussianBudget, "rest", generous)
+    spent = Spent(monkeypatch)
+    DPLandmarkToMATo(epsilon=2.0, bounds=bounds, random_state=0).fit(
+        np.random.default_rng(0).normal(size=(500, 3))
+    )
+    assert spent.total**0.5 > 1.01 * gaussian_mu(2.0, 1e-6)

@@ -1,5 +1,7 @@
 """Functions on the simplices of landmarks: their values, their sensitivity, what they show."""
 
+import copy
+import math
 import pickle
 from itertools import combinations
 
@@ -14,6 +16,7 @@ from sklearn_dptda import (
     PrivatePersistence,
     distance_to_measure,
 )
+from sklearn_dptda.cluster import PrivateLandmarks
 from sklearn_dptda.filtration import ComplexFiltration, LandmarkComplex
 
 
@@ -128,6 +131,52 @@ def test_no_landmarks_have_too_many_simplices():
     assert len(K.places()) <= 2**18 and len(K.simplices[1]) > 300
     copies = LandmarkComplex(np.concatenate([ball[:3], np.repeat(ball[3:4], 400, axis=0)]), 3)
     assert copies.n_simplices < 1000
+
+
+@pytest.mark.parametrize(("n", "whole"), [(25, True), (28, True), (60, False)])
+def test_landmarks_that_are_equally_far_show_a_cycle(n, whole):
+    # Where not all of them can span simplices, those that are left out have one edge each.
+    rng, landmarks = np.random.default_rng(0), np.eye(n)
+    K = LandmarkComplex(landmarks)
+    degrees = np.bincount(K.simplices[1].ravel())
+    in_triangles = np.unique(K.simplices[2])
+    assert (len(in_triangles) == n) == whole and K.n_places <= 2**18
+    assert set(degrees[np.setdiff1d(np.arange(n), in_triangles)]) <= {1}
+    assert len(K.simplices[2]) == math.comb(len(in_triangles), 3)
+    ends, part = rng.integers(n, size=4000), rng.random((4000, 1))
+    X = part * landmarks[ends] + (1 - part) * landmarks[(ends + 1) % n]
+    functions = DTMFiltration(0.02, landmarks=landmarks).fit_transform([X])
+    (loops,) = CubicalPersistence(1).fit_transform(functions)
+    assert ((loops[:, 1] - loops[:, 0]) > functions[0].upper / 5).sum() == whole
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
+def test_many_landmarks_of_a_solid_ball_make_no_loops(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(4000, 5))
+    X *= rng.random((4000, 1)) ** 0.2 / np.linalg.norm(X, axis=1)[:, None]
+    landmarks = PrivateLandmarks(400, 1.0, random_state=seed).fit(X).landmarks_
+    functions = DTMFiltration(landmarks=landmarks).fit_transform([X])
+    (loops,) = CubicalPersistence(1).fit_transform(functions)
+    assert (loops[:, 1] - loops[:, 0]).max(initial=0.0) < 0.2 * functions[0].upper
+
+
+@pytest.mark.parametrize("reach", [np.nan, np.inf, -1.0, "x", [1.0]])
+def test_reaches_that_are_no_lengths_are_refused(reach):
+    with pytest.raises(ValueError, match="reach must be a number"):
+        LandmarkComplex(np.eye(3), reach=reach)
+
+
+def test_complexes_stay_read_only_and_travel_light():
+    K = LandmarkComplex(cloud(60, 4, 1))
+    size = len(pickle.dumps(K))
+    places = K.places()
+    for again in (pickle.loads(pickle.dumps(K)), copy.deepcopy(K)):
+        assert not again.landmarks.flags.writeable
+        assert np.array_equal(again.places(), places)
+    # What is computed from the landmarks stays behind.
+    assert len(pickle.dumps(K)) == size < places.nbytes / 4
 
 
 def test_copies_of_landmarks_are_one_place():

@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
@@ -19,6 +20,7 @@ from sklearn_dptda import (
 from sklearn_dptda.cluster import DPLloyd, DPMoG, PrivateLandmarks
 from sklearn_dptda.filtration import LandmarkComplex, _nearest_sums, _people
 from sklearn_dptda.model_selection import pipeline_guarantee, planned_loss
+from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyBudgetExceeded, gaussian_mu
 from tests._exact_losses import losses
 
@@ -351,6 +353,88 @@ def test_no_point_is_kept():
     assert all(row.tobytes() not in text for row in X)
     again = pickle.loads(text)
     assert np.array_equal(again.transform([X])[0].values, filtration.transform([X])[0].values)
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32", "list", "frame", "people"])
+def test_a_cloud_in_several_places_is_counted_once(kind):
+    # Copies that are made to check the input must not hide that it is one.
+    small = X[:300, :2]
+    given = {
+        "float64": small,
+        "float32": small.astype("f4"),
+        "list": small.tolist(),
+        "frame": pd.DataFrame(small),
+        "people": of_one_person_each(small, 60),
+    }[kind]
+    people = {"groups": True, "m": 0.5} if kind == "people" else {}
+    for parameter, private in (
+        ("landmarks", PrivateLandmarks(6, 2.0, bounds=(-2, 2), random_state=0)),
+        ("bounds", PrivateBounds(1.0, random_state=0)),
+    ):
+        once, twice = (
+            DTMFiltration(**{parameter: private}, **people).fit([given] * n) for n in (1, 2)
+        )
+        if parameter == "landmarks":
+            assert np.array_equal(once.complex_.landmarks, twice.complex_.landmarks)
+        else:
+            assert np.array_equal(once.bounds_, twice.bounds_)
+            assert once.clipped_share_ == twice.clipped_share_
+        first, second = twice.transform([given] * 2)
+        assert first is second
+
+
+def test_nothing_is_refused_once_it_is_paid_for():
+    with PrivacyAccountant(5.0, 1e-5) as budget:
+        filtration = DTMFiltration(landmarks=PrivateLandmarks(8, 1.0), max_distance=1e-11)
+        (f,) = filtration.fit_transform([X])
+        assert 0 < f.upper <= 1e-8 * f.complex.diameter and len(budget) == 1
+
+
+@pytest.mark.slow
+def test_too_many_people_at_a_place_are_refused_before_they_pay():
+    n = 2**20
+    people = pd.DataFrame({"x": np.zeros(n), "y": np.ones(n), "id": np.arange(n)})
+    with PrivacyAccountant(5.0, 1e-5) as budget:
+        filtration = DTMFiltration(1.0, landmarks=PrivateLandmarks(4, 1.0), groups="id")
+        with pytest.raises(ValueError, match="lower m"):
+            filtration.fit([people])
+        assert len(budget) == 0
+
+
+def test_histograms_tell_dimension_and_reach_and_what_they_need():
+    of = [LandmarkComplex(LANDMARKS, *options) for options in ((2, 1.0), (2, 9.0), (1, 1.0))]
+    filtrations = [DTMFiltration(landmarks=complex).fit([X]) for complex in of]
+    histogram = filtrations[0].make_histogram(X)
+    for other in filtrations[1:]:
+        with pytest.raises(ValueError, match="of the places of this filtration"):
+            other.transform([histogram])
+        with pytest.raises(ValueError, match="same places can be merged"):
+            histogram + other.make_histogram(X)
+    with pytest.raises(ValueError, match=r"memory=1 MiB: take fewer landmarks"):
+        filtrations[0].set_params(memory=1.0).make_histogram(X)
+
+
+@pytest.mark.parametrize("value", [1e308, -1e308, 5e-324, -0.0])
+def test_a_row_however_far_moves_the_function_by_the_sensitivity_at_most(value):
+    filtration = DTMFiltration(1.0, landmarks=LANDMARKS).fit([X])
+    neighbour = X[:40].copy()
+    neighbour[0] = value
+    for make in (lambda cloud: cloud, filtration.make_histogram):
+        (one,), (two,) = (filtration.transform([make(c)]) for c in (X[:40], neighbour))
+        assert np.abs(one.values - two.values).max() <= one.sensitivity
+
+
+def test_what_the_model_draws_is_covered():
+    private = PrivateLandmarks(20, 5.0, bounds=(-2, 2), random_state=0).fit(X)
+    distances = np.linalg.norm(private.sample(2000)[:, None] - private.landmarks_, axis=2)
+    nearest = distances.min(axis=1)
+    assert nearest.max() < 1.3 * private.reach_ and private.reach_ < 1.5 * nearest.max()
+    of_sample = DPMoG(3, 5.0, bounds=(-2, 2), adjacency="replace-one", random_state=0).fit(X)
+    complex = DTMFiltration(landmarks=FrozenEstimator(of_sample)).fit([X]).complex_
+    nearest = np.linalg.norm(of_sample.sample(2000)[:, None] - complex.landmarks, axis=2).min(
+        axis=1
+    )
+    assert nearest.max() < 1.3 * complex.reach and complex.reach < 1.5 * nearest.max()
 
 
 def test_what_landmarks_do_not_cover_is_counted():
