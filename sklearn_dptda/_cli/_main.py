@@ -3,6 +3,7 @@
 import argparse
 import sys
 import warnings
+from pathlib import Path
 
 from sklearn_dptda import __version__
 from sklearn_dptda._cli._command import Command
@@ -12,18 +13,34 @@ from sklearn_dptda._cli._graph_command import GRAPH
 from sklearn_dptda._cli._plan_command import PLAN
 from sklearn_dptda._cli._row_commands import BOUNDS, CLUSTER, SYNTHESIZE
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded, PrivacyLedgerError
+from sklearn_dptda.privacy._stored_release import to_bytes
 
 
 def _add_ledger(parser):
     parser.add_argument("ledger", metavar="PATH", help="file or SQLAlchemy URL of the ledger")
+    parser.add_argument(
+        "--release", type=int, metavar="NUMBER", help="write the stored release of that payment"
+    )
+    parser.add_argument(
+        "-o",
+        "--out",
+        default="release.zip",
+        metavar="FILE",
+        help="where to: a ZIP archive of JSON and arrays of NumPy (default release.zip)",
+    )
 
 
 def _print_ledger(args):
     accountant = PrivacyAccountant.open(args.ledger)
-    for spend in accountant.spends():
+    releases = accountant.releases()
+    if args.release is not None:
+        _write_release(accountant, releases, args.release, Path(args.out))
+        return
+    for spend, release in zip(accountant.spends(), releases, strict=False):
+        stored = "not stored" if release.size is None else f"{release.size} bytes"
         print(
             f"{spend.number}  {spend.time}  epsilon={spend.epsilon:g}, delta={spend.delta:g}"
-            f"  {spend.estimator}"
+            f"  {spend.estimator}  {stored}"
         )
     total, left = accountant.total(), accountant.remaining()
     print(
@@ -32,12 +49,28 @@ def _print_ledger(args):
     )
 
 
+def _write_release(accountant, releases, number, path):
+    keys = [release.key for release in releases if release.number == number]
+    if not keys:
+        raise ValueError(f"--release: the ledger has no payment {number}.")
+    try:
+        release = accountant.release(keys[0])
+    except LookupError as error:
+        raise ValueError(f"--release {number}: {error.args[0]}.") from None
+    # Never over another file: it may be the only copy of a release.
+    with path.open("xb") as file:
+        file.write(to_bytes(release))
+    print(f"written to {path}")
+
+
 LEDGER = Command(
     name="ledger",
     help="print what a ledger has paid for, and what is left",
     description="Print the releases that a ledger has paid for, their loss together, and what "
-    "is left. Nothing is spent. A ledger holds no records.",
-    epilog="example:\n  python -m sklearn_dptda ledger budget.db",
+    "is left; or write one of the releases that it has stored. Nothing is spent. A ledger holds "
+    "no records.",
+    epilog="examples:\n  python -m sklearn_dptda ledger budget.db\n"
+    "  python -m sklearn_dptda ledger budget.db --release 2 -o release.zip",
     add_arguments=_add_ledger,
     run=_print_ledger,
 )

@@ -15,13 +15,23 @@ from sklearn_dptda._cli._command import output_folder, table_options
 from sklearn_dptda._cli._output import slow, write_csv, write_json
 from sklearn_dptda._cli._read_points import read_points
 from sklearn_dptda.model_selection import planned_loss
-from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded, PrivacyLedgerError
+from sklearn_dptda.model_selection._release_once import digest_of
+from sklearn_dptda.privacy import (
+    PrivacyAccountant,
+    PrivacyBudgetExceeded,
+    PrivacyLedgerError,
+    ReleaseKey,
+)
+from sklearn_dptda.privacy._release_key import under
 
 # A disk must have room for so many bytes before a release is paid for: more than the files of most
 # releases take.
 _NEEDED_BYTES = 1 << 20
 
 _NOTHING_SPENT = "nothing was spent"
+# File of the key of a run, in the folder of what is being written: with it an interrupted run goes
+# on. Whoever has it can undo the noise, so that it is removed when the release is there.
+_KEY = "release.key"
 
 PAYING_HELP = """\
 paying:
@@ -29,6 +39,8 @@ paying:
              makes a ledger that adds up the losses of all runs with --ledger PATH, and
              refuses what would exceed its budget. Once made, --ledger PATH is enough.
   --dry-run  prints what a run would pay and what is left, without opening the records.
+  --resume   goes on with a run that was interrupted after it had paid: the same command
+             pays nothing a second time, and its release is the one that was paid for.
 """
 
 
@@ -54,6 +66,11 @@ def add_paying(parser):
     parser.add_argument("-o", "--out", default="dptda-out", help="folder (default dptda-out)")
     parser.add_argument(
         "--force", action="store_true", help="overwrite an earlier release in that folder"
+    )
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on with a run that was interrupted, and pay nothing a second time",
     )
 
 
@@ -119,33 +136,60 @@ def run_paid(make_release, args):
         return
     _refuse_overwriting(Path(args.out), files, args.force)
     accountant = None
-    plan.check()
+    if not args.resume:
+        plan.check()
     try:
         with slow("reading and computing"):
             data = release.prepare()
-        with _reserved(output_folder(args.out), files, args.force) as beside:
+        with _reserved(output_folder(args.out), files, args.force, args.resume) as beside:
             accountant = budget.accountant()
-            with accountant, slow("drawing the release"):
-                result = release.release(data)
-            try:
-                with slow("writing"):
-                    out = _write(release, beside, result)
-            finally:
-                # The release is paid for: it is printed, whatever becomes of the files.
-                lines = release.private.privacy_guarantee_, *release.describe(result)
-                print(*lines, sep="\n", flush=True)
+            with _repeatable(beside, accountant, (release.private, data)):
+                with accountant, slow("drawing the release"):
+                    result = release.release(data)
+                try:
+                    with slow("writing"):
+                        out = _write(release, beside, result)
+                finally:
+                    # The release is paid for: it is printed, whatever becomes of the files.
+                    lines = release.private.privacy_guarantee_, *release.describe(result)
+                    print(*lines, sep="\n", flush=True)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(
-            _NOTHING_SPENT if accountant is None else accountant.spent
-        ) from None
+        raise KeyboardInterrupt(_happened(accountant)) from None
     except Exception:
         if accountant is not None and accountant.spent != _NOTHING_SPENT:
-            print(f"note: {accountant.spent}, whatever failed afterwards", file=sys.stderr)
+            print(f"note: {_happened(accountant)}", file=sys.stderr)
         raise
     print(f"written to {', '.join(str(out / name) for name in files)}")
     print(budget.left(accountant))
     if args.seed is not None:
         print("note: a seeded release is for study, and no private one", file=sys.stderr)
+
+
+def _happened(accountant):
+    """What an interrupted run has spent, in words, and how to go on."""
+    if accountant is None or accountant.spent == _NOTHING_SPENT:
+        return _NOTHING_SPENT
+    return f"{accountant.spent}: the same command with --resume goes on, and pays nothing more"
+
+
+@contextmanager
+def _repeatable(beside, accountant, deciding):
+    """Draw with coins of a key that stays while there is a payment and no release.
+
+    ``deciding`` is all that decides about the release: estimator and records.
+    """
+    path = beside / _KEY
+    key = ReleaseKey.open(path)
+    ends = True
+    try:
+        with under(key, key.child(digest_of(deciding))):
+            yield
+    except BaseException:
+        ends = accountant.spent == _NOTHING_SPENT
+        raise
+    finally:
+        if ends:
+            path.unlink()
 
 
 class WatchedAccountant(PrivacyAccountant):
@@ -214,18 +258,21 @@ class RunBudget:
 
 
 @contextmanager
-def _reserved(out, files, force):
+def _reserved(out, files, force, resumes):
     """Make the folder beside the results in which one run at a time writes them.
 
-    Making a folder is atomic: of several runs one has it.
+    Making a folder is atomic: of several runs one has it. Where a run was interrupted after it had
+    paid, the folder stays, and one that resumes it goes on with its key.
     """
     beside = out / f".{files[0]}.part"
+    if resumes and not (beside / _KEY).exists():
+        raise ValueError(f"--resume: no run that has paid was interrupted in {out}.")
     try:
-        beside.mkdir()
+        beside.mkdir(exist_ok=resumes)
     except FileExistsError:
         raise ValueError(
             f"{beside} is there: another run is making this release. If none is, an earlier one "
-            "was killed: see whether that folder holds its files, and delete it."
+            "was interrupted: --resume goes on with it; or delete that folder."
         ) from None
     try:
         # Another run may have written its release since the first look.
@@ -240,7 +287,8 @@ def _reserved(out, files, force):
         room.unlink()
         yield beside
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        if not (beside / _KEY).exists():
+            shutil.rmtree(beside, ignore_errors=True)
 
 
 def _refuse_overwriting(out, files, force):

@@ -1,5 +1,6 @@
 """Commands that pay: ledgers, dry runs, refusals before a payment, what is said after one."""
 
+import io
 import json
 import os
 import re
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import gudhi
@@ -295,7 +297,11 @@ def test_graphs_that_cannot_be_read(folder, capsys):
     ("where", "said"),
     [
         ("_paid_run.read_points", "nothing was spent"),
-        ("_row_commands.ClusterRelease.content", "epsilon=1, delta=1e-06 was spent"),
+        (
+            "_row_commands.ClusterRelease.content",
+            "epsilon=1, delta=1e-06 was spent: the same command with --resume goes on, and pays "
+            "nothing more",
+        ),
     ],
 )
 def test_ctrl_c_says_whether_the_budget_was_spent(where, said, folder, capsys, monkeypatch):
@@ -400,7 +406,7 @@ def test_ledgers_are_printed(folder, capsys):
     capsys.readouterr()
     assert main(["ledger", "l.db"]) == 0
     line, total, left = capsys.readouterr().out.splitlines()
-    assert line.startswith("1  ") and line.endswith("epsilon=1, delta=0  PrivateBounds")
+    assert line.startswith("1  ") and "epsilon=1, delta=0  PrivateBounds" in line
     assert total == "together: epsilon=1, delta=0 by basic composition"
     assert left == "left: epsilon=2, delta=0"
     assert main(["ledger", "no.db"]) == 2
@@ -482,3 +488,76 @@ def test_what_was_paid_for_is_written_somewhere(folder, capsys, monkeypatch):
     assert call("synthesize", *options) == 0
     assert "No space left" in capsys.readouterr().err
     assert len(list(folder.glob("dptda-out-*/synthetic.csv"))) == 1
+
+
+def interrupted(*_, **__):
+    raise KeyboardInterrupt
+
+
+LEDGER_OF_ONE = ("--ledger", "one.db", "--budget", "1", "1e-3")
+
+
+@pytest.mark.parametrize("moment", ["draw", "write"])
+@pytest.mark.parametrize("name", PAYING)
+def test_a_run_that_was_interrupted_goes_on_and_pays_once(
+    name, moment, folder, capsys, monkeypatch
+):
+    where = {
+        "draw": "sklearn_dptda.privacy.NoiseSource.__init__",
+        "write": "sklearn_dptda._cli._paid_run._write",
+    }[moment]
+    with monkeypatch.context() as patch:
+        patch.setattr(where, interrupted)
+        assert call(name, *LEDGER_OF_ONE) == 130
+    assert "--resume goes on" in capsys.readouterr().err
+    budget = PrivacyAccountant.open("one.db")
+    (release,) = budget.releases()
+    # The budget is used up: a run of its own is refused.
+    assert (release.size is None) == (moment == "draw") and budget.remaining().epsilon == 0
+    assert call(name, *LEDGER_OF_ONE) == 2
+    # Of other records the same key pays nothing.
+    kept = {file: Path(file).read_bytes() for file in ("rows.npy", "graph.npy")}
+    np.save("rows.npy", ROWS[::-1] / 2)
+    np.save("graph.npy", ADJACENCY[::-1, ::-1])
+    assert call(name, *LEDGER_OF_ONE, "--resume") == 2
+    assert "Something else was paid" in capsys.readouterr().err
+    for file, content in kept.items():
+        Path(file).write_bytes(content)
+    # A second draw that differed from what is stored would be refused.
+    assert call(name, *LEDGER_OF_ONE, "--resume") == 0
+    assert sorted(os.listdir("out")) == sorted(PAYING[name][1])
+    assert len(budget) == 1 and budget.releases()[0].size
+    assert call(name, *LEDGER_OF_ONE, "--force", "--resume") == 2
+    assert "no run that has paid was interrupted" in capsys.readouterr().err
+
+
+def test_a_run_that_has_not_paid_leaves_nothing_to_resume(folder, capsys, monkeypatch):
+    monkeypatch.setattr("sklearn_dptda._cli._row_commands.ClusterRelease.release", interrupted)
+    assert call("cluster", *LEDGER_OF_ONE) == 130
+    assert capsys.readouterr().err == "interrupted: nothing was spent\n"
+    assert not list(Path("out").iterdir())
+
+
+def test_a_ledger_gives_its_releases_back(folder, capsys):
+    assert call("cluster", "--ledger", "l.db", "--budget", "5", "1e-3") == 0
+    capsys.readouterr()
+    assert main(["ledger", "l.db"]) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert re.fullmatch(r"1  \S+  epsilon=1, delta=1e-06  DPLloyd  \d+ bytes", first)
+    assert main(["ledger", "l.db", "--release", "1"]) == 0
+    with zipfile.ZipFile("release.zip") as archive:
+        document = json.loads(archive.read("release.json"))
+        names = [pair[0] for pair in document["release"]["dict"]]
+        place = dict(document["release"]["dict"])["cluster_centers_"]["array"]
+        with archive.open(f"{place}.npy") as file:
+            centers = np.load(io.BytesIO(file.read()), allow_pickle=False)
+    assert document["format_version"] == 1 and "weights_" in names
+    released = json.loads(Path("out/clusters.json").read_text(encoding="utf-8"))
+    assert np.array_equal(centers, released["means"])
+    # No file is written over, and no payment made up.
+    assert main(["ledger", "l.db", "--release", "1"]) == 2
+    assert main(["ledger", "l.db", "--release", "2", "-o", "two.zip"]) == 2
+    assert "no payment 2" in capsys.readouterr().err and not Path("two.zip").exists()
+    PrivacyAccountant.open("l.db").spend(0.1, adjacency="add-remove")
+    assert main(["ledger", "l.db", "--release", "2", "-o", "two.zip"]) == 2
+    assert "was not stored" in capsys.readouterr().err
