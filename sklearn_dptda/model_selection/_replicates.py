@@ -2,6 +2,8 @@
 
 They are paid for ahead, all at once, where the first one is drawn; the others take their shares
 wherever they are drawn later.
+
+Proof: doc/theory/kept_releases.md, "One payment, one release".
 """
 
 import math

@@ -27,6 +27,7 @@ from sklearn_dptda.privacy._guarantee import PrivacyGuarantee, PrivacyLoss
 from sklearn_dptda.privacy._noise import NoiseSource
 from sklearn_dptda.privacy._release_key import ReleaseKey
 from sklearn_dptda.privacy._spend_history import SpendHistory
+from sklearn_dptda.privacy._stored_release import PaidRelease
 from sklearn_dptda.privacy._warnings import (
     NoiseWarning,
     PrivacyBudgetExceeded,
@@ -39,6 +40,7 @@ __all__ = [
     "FixedPoint",
     "NoiseSource",
     "NoiseWarning",
+    "PaidRelease",
     "PrivacyAccountant",
     "PrivacyBudgetExceeded",
     "PrivacyGuarantee",

@@ -424,6 +424,10 @@ def _write_payments(execute: Execute, state: State, due: Sequence[Payment]) -> N
 
 
 def _is_paid(execute: Execute, payment: Payment) -> bool:
+    """Whether it was made before; PrivacyLedgerError where its key has paid for something else.
+
+    Proof: doc/theory/kept_releases.md, "One payment, one release".
+    """
     if payment.key is None:
         return False
     query = f"SELECT {', '.join(_CONTENT)} FROM privacy_spend WHERE id = :id"

@@ -1,4 +1,7 @@
-"""Keys of releases: what a task that runs twice pays once, and draws once."""
+"""Keys of releases: what a task that runs twice pays once, and draws once.
+
+Proof: doc/theory/kept_releases.md, "One payment, one release".
+"""
 
 import hmac
 import os

@@ -4,6 +4,8 @@ The bytes are a ZIP archive like NumPy's ``npz``: ``release.json`` says what the
 have entries of their own, ``0.npy`` and so on. In the JSON, numbers, texts, truth values and lists
 stand for themselves, and anything else is an object of one entry, whose name says what it is. There
 is nothing in them that could run as code.
+
+Proof: doc/theory/kept_releases.md, "Storing a release".
 """
 
 import hashlib
