@@ -1,5 +1,6 @@
 """Replicates, searches, audits and histograms on a local cluster of two workers, which may die."""
 
+import contextlib
 import os
 import pickle
 import sys
@@ -7,10 +8,12 @@ import sys
 import numpy as np
 import pytest
 from joblib import parallel_config
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from sklearn_dptda import (
+    DiagramFeatures,
     DTMFiltration,
     PrivacyAccountant,
     PrivatePersistence,
@@ -20,6 +23,7 @@ from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.graph import EdgeFlip, make_sbm
 from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.model_selection import privacy_utility_curve, release_replicates
+from sklearn_dptda.privacy import KeyedAccountant, ReleaseKey
 from sklearn_dptda.utils.dask_backend import register_surviving_dask
 from tests._fragile import Doomed, Fragile, Killer, Weighed
 from tests._reach import run
@@ -190,6 +194,35 @@ def test_workers_that_die_at_random_moments_cost_nothing(backend, tmp_path):
         with parallel_config(backend=backend):
             assert len(release_replicates(dying, clouds(), 300)) == 300
         assert len(accountant) == 300 and any(folder.iterdir())
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::UserWarning")
+def test_searches_under_a_key_pay_once_whatever_dies(backend, tmp_path):
+    budget, key = PrivacyAccountant(1e3, path=tmp_path / "a.db"), ReleaseKey()
+
+    def search():
+        model = make_pipeline(
+            *road(accountant=KeyedAccountant(budget, key)),
+            DiagramFeatures(value_range=(0, 3)),
+            Fragile(str(tmp_path), os.getpid()),
+            LogisticRegression(),
+        )
+        with parallel_config(backend=backend, n_jobs=2):
+            return GridSearchCV(
+                model, {"dtmfiltration__m": [0.2, 0.4]}, cv=3, error_score="raise"
+            ).fit(clouds(12), np.arange(12) % 2)
+
+    # Engines run the fold again, or end the search, which is made again then.
+    for _ in range(3):
+        with contextlib.suppress(Exception):
+            found = search()
+            break
+    assert os.path.exists(tmp_path / "seen.pickle")
+    again = search()
+    assert same(
+        found.cv_results_["mean_test_score"], again.cv_results_["mean_test_score"]
+    ) and same(found.best_params_["dtmfiltration__m"], again.best_params_["dtmfiltration__m"])
+    assert len(budget) == 13 and all(r.size is not None for r in budget.releases())
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")

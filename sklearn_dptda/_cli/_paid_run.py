@@ -15,13 +15,13 @@ from sklearn_dptda._cli._command import output_folder, table_options
 from sklearn_dptda._cli._output import slow, write_csv, write_json
 from sklearn_dptda._cli._read_points import read_points
 from sklearn_dptda.model_selection import planned_loss
-from sklearn_dptda.model_selection._release_once import digest_of
 from sklearn_dptda.privacy import (
     PrivacyAccountant,
     PrivacyBudgetExceeded,
     PrivacyLedgerError,
     ReleaseKey,
 )
+from sklearn_dptda.privacy._digest import digest_of
 from sklearn_dptda.privacy._release_key import under
 
 # A disk must have room for so many bytes before a release is paid for: more than the files of most

@@ -199,7 +199,7 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
         check_graph(A, self.directed)
         pairs = Pairs(A.shape[0], A.shape[1], "directed" if self.directed else "undirected")
         # What is handed over in blocks is nowhere as a whole, and so it is not kept.
-        _, flips = self._pay_and_flip(pairs)
+        _, flips = self._pay_and_flip(pairs, A)
         blocks = in_blocks(changed(A, pairs, flips), _EDGES_PER_BLOCK)
         return (np.column_stack(pairs.pair(ranks)) for ranks in blocks)
 
@@ -212,13 +212,13 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
             packed = dense and min(A.shape) >= _LEAST_PACKED_NODES
         refuse_too_large(pairs, packed, self.flip_probability_)
         flip = flip_packed if packed else flip_sparse
-        paid, flips = self._pay_and_flip(pairs)
+        paid, flips = self._pay_and_flip(pairs, A)
         return paid.keep(flip(A, pairs, flips, self.flip_probability_))
 
-    def _pay_and_flip(self, pairs: Pairs) -> tuple[Paid, Iterator[NDArray[np.int64]]]:
+    def _pay_and_flip(self, pairs: Pairs, A: csr_array) -> tuple[Paid, Iterator[NDArray[np.int64]]]:
         """Ranks of the pairs that are flipped, part by part."""
         self._check_promise()
-        with self._paid(self.privacy_guarantee_) as seeds:
+        with self._paid(self.privacy_guarantee_, records=A) as seeds:
             return seeds, successes(NoiseSource(*seeds), self._numerator(), len(pairs))
 
     def _numerator(self) -> int:

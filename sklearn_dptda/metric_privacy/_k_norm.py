@@ -190,7 +190,7 @@ class KNormMechanism(MetricMechanism):
         except ValueError:
             raise ValueError("X is too far out for alpha: give bounds.") from None
         rate = float(self.alpha) * self.resolution_
-        with self._paid_for() as paid:
+        with self._paid_for(steps) as paid:
             noise = lattice_noise(NoiseSource(*paid), rate, X.shape, self.norm)
             moved = self._lattice.decode(steps + noise)
         return paid.keep(moved if self._box is None else np.clip(moved, *self._box))

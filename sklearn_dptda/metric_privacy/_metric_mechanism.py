@@ -174,7 +174,7 @@ class MetricMechanism(PrivateEstimatorMixin, TransformerMixin, BaseEstimator):
         )
 
     @contextmanager
-    def _paid_for(self, n_draws: int = 1) -> Iterator[Paid]:
+    def _paid_for(self, records: Any, n_draws: int = 1) -> Iterator[Paid]:
         """Pay for this number of draws as they were promised, and yield the seed of their noise."""
         self._check_promise()
         guarantee = self.privacy_guarantee_
@@ -183,7 +183,8 @@ class MetricMechanism(PrivateEstimatorMixin, TransformerMixin, BaseEstimator):
                 "bounds must be given where an accountant counts: without them the loss between "
                 "two records has no limit."
             )
-        with self._paid(replace(guarantee, epsilon=n_draws * guarantee.epsilon)) as seeds:
+        all_draws = replace(guarantee, epsilon=n_draws * guarantee.epsilon)
+        with self._paid(all_draws, records=records) as seeds:
             yield seeds
 
 
@@ -297,7 +298,7 @@ class ChoiceMechanism(MetricMechanism):
             If the accountant's budget does not cover the release.
         """
         D = self._distances(X)
-        with self._paid_for() as paid:
+        with self._paid_for(D) as paid:
             released = self._candidates(draw(self._logs(D), NoiseSource(*paid)))
         return paid.keep(released)
 
@@ -319,7 +320,7 @@ class ChoiceMechanism(MetricMechanism):
         if not isinstance(n_samples, Integral) or n_samples < 1:
             raise ValueError(f"n_samples must be a positive integer; got {quoted(n_samples)}.")
         D = self._distances(X)
-        with self._paid_for(n_samples) as paid:
+        with self._paid_for(D, n_samples) as paid:
             logs, noise = self._logs(D), NoiseSource(*paid)
             released = [self._candidates(draw(logs, noise)) for _ in range(n_samples)]
         return paid.keep(released)

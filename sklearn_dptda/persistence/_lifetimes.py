@@ -143,7 +143,8 @@ class PrivateLifetimes(PrivateGridPersistence):
         scales = [self._scale(f) for f in functions]
         # A private box has been paid for already.
         own = self._guarantee_of_release()
-        with self._paid(own, len(functions), may_repeat=tasks_may_repeat(self.n_jobs)) as seeds:
+        repeat = tasks_may_repeat(self.n_jobs)
+        with self._paid(own, len(functions), may_repeat=repeat, records=functions) as seeds:
             clouds = [
                 (f, *scale, seed) for f, scale, seed in zip(functions, scales, seeds, strict=True)
             ]

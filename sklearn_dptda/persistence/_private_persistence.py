@@ -305,7 +305,8 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         counted = self._clipped_counts(X) if self.clipped_share else []
         own = self._guarantee_of_release()
         n_seeds = len(functions) + len(counted)
-        with self._paid(own, n_seeds, may_repeat=tasks_may_repeat(self.n_jobs)) as seeds:
+        repeat = tasks_may_repeat(self.n_jobs)
+        with self._paid(own, n_seeds, may_repeat=repeat, records=(functions, counted)) as seeds:
             if self.clipped_share:
                 self.clipped_share_ = self._noisy_shares(counted, seeds[len(functions) :])
             clouds = [

@@ -24,6 +24,7 @@ from sklearn_dptda.privacy._estimator import (
 )
 from sklearn_dptda.privacy._fixed_point import FixedPoint, Sensitivity
 from sklearn_dptda.privacy._guarantee import PrivacyGuarantee, PrivacyLoss
+from sklearn_dptda.privacy._keyed_accountant import KeyedAccountant
 from sklearn_dptda.privacy._noise import NoiseSource
 from sklearn_dptda.privacy._release_key import ReleaseKey
 from sklearn_dptda.privacy._spend_history import SpendHistory
@@ -38,6 +39,7 @@ from sklearn_dptda.privacy._warnings import (
 __all__ = [
     "AuditResult",
     "FixedPoint",
+    "KeyedAccountant",
     "NoiseSource",
     "NoiseWarning",
     "PaidRelease",

@@ -31,6 +31,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn_dptda._typing import Adjacency
 from sklearn_dptda.privacy._accountant import PrivacyAccountant, default_accountant
 from sklearn_dptda.privacy._guarantee import PrivacyGuarantee, kind_of_unit
+from sklearn_dptda.privacy._keyed_accountant import KeyedAccountant
 from sklearn_dptda.privacy._noise import spawn_seeds
 from sklearn_dptda.privacy._parameters import (
     comparable,
@@ -171,25 +172,45 @@ class PrivateEstimatorMixin(BaseEstimator):
 
     @contextmanager
     def _paid(
-        self, guarantee: PrivacyGuarantee, n_seeds: int = 1, *, may_repeat: bool = False
+        self,
+        guarantee: PrivacyGuarantee,
+        n_seeds: int = 1,
+        *,
+        may_repeat: bool = False,
+        records: Any = None,
     ) -> Iterator[Paid]:
         """Pay as :meth:`_pay` does, yield the seeds, and keep silent about records in the block."""
-        seeds = self._pay(guarantee, n_seeds, may_repeat=may_repeat)
+        seeds = self._pay(guarantee, n_seeds, may_repeat=may_repeat, records=records)
         with silent_arithmetic(), without_sizes():
             yield seeds
 
     def _pay(
-        self, guarantee: PrivacyGuarantee, n_seeds: int = 1, *, may_repeat: bool = False
+        self,
+        guarantee: PrivacyGuarantee,
+        n_seeds: int = 1,
+        *,
+        may_repeat: bool = False,
+        records: Any = None,
     ) -> Paid:
         """Pay for what the guarantee promises, if there is an accountant, and seed the noise.
 
         Returns seeds, or None for each where the operating system's entropy serves; keys, in
         a task that may run again, or where ``may_repeat`` says that draws are made in such tasks.
-        Compute what you have paid for under :meth:`_paid`.
+        ``records`` are everything that the release is computed from, for accountants under a key:
+        None where that is not in memory. Compute what you have paid for under :meth:`_paid`.
         """
         # What a bad state can make fail, fails before the payment.
         seeds: list[Seed] = [*spawn_seeds(self.random_state, n_seeds)]
-        turn = next_turn() or (Turn.of(ReleaseKey()) if may_repeat else None)
+        turn, payer = next_turn(), self._payer()
+        if turn is None and isinstance(payer, KeyedAccountant):
+            if records is None:
+                raise ValueError(
+                    "An accountant under a key counts releases of records in memory alone, since "
+                    "coins are a function of them."
+                )
+            turn = payer.turn(self, (records, seeds))
+        if turn is None and may_repeat:
+            turn = Turn.of(ReleaseKey())
         key = uuid.uuid4().hex if turn is None else turn.name
         self._spend(guarantee, key, None if turn is None else turn.digest)
         if turn is not None:

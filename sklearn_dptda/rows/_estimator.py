@@ -273,7 +273,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         # What is computed within bounds or at places of this release counts it once.
         own = replace(self._guarantee_of(rows), release_id=uuid.uuid4().hex)
         guarantee = self._after_steps(own)
-        with self._paid(guarantee, self._n_seeds) as seeds:
+        with self._paid(guarantee, self._n_seeds, records=rows.in_memory()) as seeds:
             self._forget()
             try:
                 remarks = self._release(rows, guarantee, *seeds)

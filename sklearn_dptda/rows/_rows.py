@@ -229,6 +229,12 @@ class Rows:
         held = cast(_Held, self.parts)
         return np.concatenate([rows for rows, _ in held.batches])
 
+    def in_memory(self) -> Any:
+        """Everything about the rows, for a digest; None where they are elsewhere."""
+        if not isinstance(self.parts, _Held):
+            return None
+        return self.parts.batches, self.n_features, self.columns, self.n_people, self.mass
+
     def selected(self, chosen: Any) -> Self:
         """Some of the columns, by their indices."""
         return replace(self.map(partial(_columns, chosen=chosen)), n_features=len(chosen))

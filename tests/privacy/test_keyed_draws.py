@@ -24,14 +24,15 @@ from sklearn.random_projection import GaussianRandomProjection
 from sklearn_dptda.cluster import DPLloyd, DPTree
 from sklearn_dptda.metric_privacy import MetricExponentialMechanism
 from sklearn_dptda.model_selection import _release_once, release_once
-from sklearn_dptda.model_selection._release_once import digest_of
 from sklearn_dptda.privacy import (
     NoiseSource,
     PrivacyAccountant,
     PrivacyLedgerError,
     ReleaseKey,
+    _digest,
     private_choice,
 )
+from sklearn_dptda.privacy._digest import digest_of
 from sklearn_dptda.privacy._noise import KeyedDraws
 from sklearn_dptda.privacy._parameters import public_parameters
 from sklearn_dptda.privacy._release_key import next_turn
@@ -283,7 +284,7 @@ def test_a_key_belongs_to_one_digest(monkeypatch):
     change = partial(monkeypatch.setattr, Scale, "factor", 2.0)
     assert _refused(change, (scaled, X), (scaled, X))
     # This package's own code.
-    change = partial(monkeypatch.setattr, _release_once, "_sources", lambda: "another version")
+    change = partial(monkeypatch.setattr, _digest, "_sources", lambda: "another version")
     assert _refused(change, ([], X), ([], X))
 
 
@@ -384,14 +385,14 @@ def test_code_of_your_own_modules_decides(tmp_path, monkeypatch):
             _write_helper(tmp_path, factor)
             sys.modules.pop(name, None)
             importlib.invalidate_caches()
-            _release_once._release_of_package.cache_clear()
+            _digest._release_of_package.cache_clear()
             monkeypatch.setattr(sys, "dont_write_bytecode", True)
             digests.add(digest_of(importlib.import_module(name).twice))
         assert len(digests) == 2, name
         sys.modules.pop(name, None)
     with pytest.raises(ValueError, match="imports own_helper when it is called"):
         digest_of(late)
-    _release_once._release_of_package.cache_clear()
+    _digest._release_of_package.cache_clear()
 
 
 def test_what_looks_alike_has_other_digests():
@@ -438,7 +439,7 @@ import numpy as np, pandas as pd
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn_dptda.cluster import DPLloyd
-from sklearn_dptda.model_selection._release_once import digest_of
+from sklearn_dptda.privacy._digest import digest_of
 
 def chosen(X):
     return X if str(X.shape) not in {"a", "b", "c"} else helper(X)
