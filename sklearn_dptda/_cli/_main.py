@@ -57,9 +57,10 @@ def _write_release(accountant, releases, number, path):
         release = accountant.release(keys[0])
     except LookupError as error:
         raise ValueError(f"--release {number}: {error.args[0]}.") from None
+    content = to_bytes(release)
     # Never over another file: it may be the only copy of a release.
     with path.open("xb") as file:
-        file.write(to_bytes(release))
+        file.write(content)
     print(f"written to {path}")
 
 

@@ -11,6 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 from sklearn_dptda._cli._command import output_folder, table_options
 from sklearn_dptda._cli._output import slow, write_csv, write_json
 from sklearn_dptda._cli._read_points import read_points
@@ -143,7 +148,7 @@ def run_paid(make_release, args):
             data = release.prepare()
         with _reserved(output_folder(args.out), files, args.force, args.resume) as beside:
             accountant = budget.accountant()
-            with _repeatable(beside, accountant, (release.private, data)):
+            with _repeatable(beside, accountant, (release.private, data), args.resume):
                 with accountant, slow("drawing the release"):
                     result = release.release(data)
                 try:
@@ -173,23 +178,23 @@ def _happened(accountant):
 
 
 @contextmanager
-def _repeatable(beside, accountant, deciding):
+def _repeatable(beside, accountant, deciding, resumes):
     """Draw with coins of a key that stays while there is a payment and no release.
 
     ``deciding`` is all that decides about the release: estimator and records.
     """
-    path = beside / _KEY
-    key = ReleaseKey.open(path)
-    ends = True
+    path, ends = beside / _KEY, True
     try:
+        key = ReleaseKey.open(path)
         with under(key, key.child(digest_of(deciding))):
             yield
     except BaseException:
-        ends = accountant.spent == _NOTHING_SPENT
+        # A run that resumes may end before it finds what an earlier one has paid.
+        ends = not resumes and accountant.spent == _NOTHING_SPENT
         raise
     finally:
         if ends:
-            path.unlink()
+            path.unlink(missing_ok=True)
 
 
 class WatchedAccountant(PrivacyAccountant):
@@ -274,6 +279,7 @@ def _reserved(out, files, force, resumes):
             f"{beside} is there: another run is making this release. If none is, an earlier one "
             "was interrupted: --resume goes on with it; or delete that folder."
         ) from None
+    lock = _locked(beside)
     try:
         # Another run may have written its release since the first look.
         _refuse_overwriting(out, files, force)
@@ -289,6 +295,19 @@ def _reserved(out, files, force, resumes):
     finally:
         if not (beside / _KEY).exists():
             shutil.rmtree(beside, ignore_errors=True)
+        lock.close()
+
+
+def _locked(beside):
+    """A file that is locked for as long as this run lives, where the system has such locks."""
+    file = (beside / "lock").open("w")
+    if fcntl is not None:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.close()
+            raise ValueError(f"{beside} is there: another run is making this release.") from None
+    return file
 
 
 def _refuse_overwriting(out, files, force):

@@ -14,11 +14,12 @@ from typing import Any
 
 from joblib import parallel_config
 from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
 
 from sklearn_dptda._typing import RandomStateLike
 from sklearn_dptda.model_selection._dry_run import planned_loss
 from sklearn_dptda.model_selection._release_once import bound_to
-from sklearn_dptda.privacy import ReleaseKey, default_accountant
+from sklearn_dptda.privacy import PrivateEstimatorMixin, ReleaseKey, default_accountant
 from sklearn_dptda.privacy._accountant import PrivacyAccountant
 from sklearn_dptda.privacy._estimator import Paid
 from sklearn_dptda.privacy._guarantee import Charge
@@ -153,8 +154,10 @@ def release_replicates(
     else uses up the budget meanwhile, those that were paid for are kept in
     :class:`IncompleteReleases`.
 
-    A ledger with a ``path`` stores replicates as they are finished, so that a
-    crash loses none of them: :meth:`PrivacyAccountant.releases` lists them.
+    Where the estimator ends in a private step, a ledger with a ``path`` stores
+    replicates as they are finished, so that a crash loses none of them:
+    :meth:`PrivacyAccountant.releases` lists them. Under a ``key`` those of
+    other estimators are drawn again with the same coins.
 
     Examples
     --------
@@ -191,7 +194,10 @@ def release_replicates(
         paid = PaidAhead(reserved, lambda: plan._pay_for(task.attempt() for task in tasks))
         place = missing.pop(0)
         releases[place] = _first(paid, estimator, X, tasks[place])
-        shelf.keep(tasks[place], releases[place])
+        try:
+            shelf.keep(tasks[place], releases[place])
+        except PrivacyLedgerError as refusal:
+            releases[place] = Failed(refusal)
     finished = outcomes(
         _replicate,
         [(tasks[i],) for i in missing],
@@ -242,27 +248,41 @@ class _Task:
 
 
 class _Shelf:
-    """Stores replicates that were paid for ahead, beside the last of their payments."""
+    """Stores replicates that were paid for ahead, beside the last of their payments.
+
+    It stores nothing but private output: results of estimators that end in a private step, whose
+    payment is the last one. What comes after such a step may be given records.
+    """
 
     def __init__(self, estimator, plan):
-        self._accountant: Any = None
-        if plan is not None and not math.isinf(plan.releases[-1].guarantee.epsilon):
-            self._accountant = plan.releases[-1].accountant or default_accountant()
-            self._number = sum(release.count for release in plan.releases)
+        self._plan, self._accountant = plan, None
         self._in_transform = releases_in_transform(estimator)
+        while isinstance(estimator, Pipeline):
+            estimator = estimator[-1]
+        if plan is None:
+            return
+        self._number, last = sum(release.count for release in plan.releases), plan.releases[-1]
+        self._payer: Any = last.accountant or default_accountant()
+        ends_privately = isinstance(estimator, PrivateEstimatorMixin) and (
+            last.estimator == type(estimator).__name__ and estimator._payer() is not None
+        )
+        if ends_privately and all(math.isfinite(r.guarantee.epsilon) for r in plan.releases):
+            self._accountant = self._payer
 
     def _name(self, task):
         return next(islice(names_under(task.key), self._number - 1, None))
 
     def has_paid(self, task):
         """Whether the payments of a task have been made."""
-        return self._accountant is not None and self._accountant._ledger.is_paid(self._name(task))
+        return self._plan is not None and self._payer._ledger.is_paid(self._name(task))
 
     def stored(self, task):
-        """What is stored of a task, or None."""
+        """What is stored of a task, or None where that is nothing, or cannot be read."""
+        if self._accountant is None:
+            return None
         try:
             release = self._accountant.release(self._name(task))
-        except LookupError:
+        except (LookupError, PrivacyLedgerError):
             return None
         return release["transform"] if self._in_transform else release
 

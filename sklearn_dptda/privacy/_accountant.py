@@ -408,8 +408,8 @@ class PrivacyAccountant:
         Parameters
         ----------
         key : str of 32 characters or ReleaseKey
-            One of those that :meth:`releases` lists; or the key of a task, of
-            whose releases the last one is returned.
+            One of those that :meth:`releases` lists; or the key of
+            ``release_once``, of whose releases the last one is returned.
 
         Returns
         -------

@@ -134,12 +134,14 @@ class Paid(list[Seed]):
             self._accountant.store(self.key, release)
         except SecondDraw:
             raise
-        except (PrivacyLedgerError, OSError, TypeError, ValueError) as error:
-            # The release is there: it must not be lost where warnings are errors.
+        except Exception as error:
+            # The release is there, whatever fails now: it must not be lost, nor where warnings are
+            # errors.
+            reason = str(error).removesuffix(": nothing was released.")
             with suppress(RuntimeWarning):
                 warn_caller(
-                    "This release is paid for, and could not be stored in the ledger "
-                    f"({type(error).__name__}: {error}): keep it yourself.",
+                    "This release is paid for and made, and could not be stored in the ledger "
+                    f"({type(error).__name__}: {reason}): keep it yourself.",
                     RuntimeWarning,
                 )
 
@@ -181,6 +183,9 @@ class PrivateEstimatorMixin(BaseEstimator):
     ) -> Iterator[Paid]:
         """Pay as :meth:`_pay` does, yield the seeds, and keep silent about records in the block."""
         seeds = self._pay(guarantee, n_seeds, may_repeat=may_repeat, records=records)
+        if not isinstance(seeds, Paid):
+            # A child class pays in its own way, and keeps its releases itself.
+            seeds = Paid(seeds)
         with silent_arithmetic(), without_sizes():
             yield seeds
 

@@ -263,8 +263,6 @@ class Ledger:
             query = READ_STATE + (self.store.lock_clause if moved else "")
             if self.store.has_ledger(execute):
                 _add_units(execute)
-                if not self.store.has_table(execute, "privacy_release"):
-                    execute(CREATE_RELEASE.format(bytes_type=self.store.bytes_type))
                 rows = execute(query)
             else:
                 rows = []
@@ -324,7 +322,7 @@ class Ledger:
 
     def keep(self, key: str, content: bytes) -> None:
         """Store the bytes of a release beside its payment."""
-        with self._transaction() as (execute, _):
+        with self._transaction(lock=True) as (execute, _):
             write_release(execute, self.store, key, content)
 
     def release(self, key: str) -> Any:

@@ -265,7 +265,7 @@ class ServerStore(Store):
             raise ValueError(
                 f"path is no usable SQLAlchemy URL ({type(error).__name__})."
             ) from None
-        self.bytes_type = str(sqlalchemy.LargeBinary().compile(self._engine.dialect))
+        self.bytes_type = sqlalchemy.LargeBinary(2**31 - 1).compile(self._engine.dialect)
         # Error messages quote this place: passwords may stand in the query as well.
         self.place = repr(url.set(query={}).render_as_string(hide_password=True))
 

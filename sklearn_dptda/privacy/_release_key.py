@@ -99,6 +99,7 @@ class ReleaseKey:
                 opened.write(key._secret.hex().encode() + b"\n")
                 opened.flush()
                 os.fsync(opened.fileno())
+            sync_folder(os.path.dirname(os.path.abspath(path)))
             return key
         if os.name == "posix" and mode & 0o077:
             raise ValueError(
@@ -149,6 +150,16 @@ class ReleaseKey:
 
     def __repr__(self) -> str:
         return "ReleaseKey()"
+
+
+def sync_folder(folder: PathLike) -> None:
+    """Let the names of files in a folder outlive a power failure, where the system can say so."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _key_of(secret: bytes) -> ReleaseKey:

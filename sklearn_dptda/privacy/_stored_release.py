@@ -25,6 +25,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from sklearn_dptda.privacy._ledger_stores import Execute, Store
+from sklearn_dptda.privacy._release import as_arrays
+from sklearn_dptda.privacy._release_key import sync_folder
 from sklearn_dptda.privacy._warnings import PrivacyLedgerError
 
 CREATE_RELEASE = """
@@ -38,6 +40,9 @@ _INSERT_RELEASE = "INSERT INTO privacy_release VALUES (:id, :digest, :size, :con
 _READ_RELEASE = "SELECT digest, content FROM privacy_release WHERE id = :id"
 # Bytes from which on a release is a file beside a ledger that is a file itself.
 _LARGE = 1 << 20
+# Up to so much, relative and absolute, the same draw may differ where it is computed again. Noise
+# of one release differs from that of another by far more.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -76,24 +81,46 @@ def is_paid(execute: Execute, key: str) -> bool:
 
 
 def write_release(execute: Execute, store: Store, key: str, content: bytes) -> None:
-    """Store the bytes of a release beside its payment; SecondDraw where others are there."""
+    """Store the bytes of a release beside its payment; SecondDraw where another one is there.
+
+    What other code or another machine has computed of the same draw may differ by rounding: there
+    the first one stays.
+    """
     if not is_paid(execute, key):
         raise PrivacyLedgerError("Nothing was paid under this key, so that nothing is stored.")
+    if not store.has_table(execute, "privacy_release"):
+        # The ledger was made before it knew of releases.
+        execute(CREATE_RELEASE.format(bytes_type=store.bytes_type))
     digest = hashlib.sha256(content).hexdigest()
     rows = execute(_READ_RELEASE, {"id": key})
-    if rows:
-        if rows[0][0] != digest:
-            raise SecondDraw(
-                "Another release was drawn and stored under this key: this one is not released. "
-                "PrivacyAccountant.release gives the first one."
-            )
-        return
-    inside: bytes | None = content
-    if store.folder is not None and len(content) > _LARGE:
-        inside = None
-        _write_file(store.folder, digest, content)
-    line = {"id": key, "digest": digest, "size": len(content), "content": inside}
-    execute(_INSERT_RELEASE, line)
+    if rows and rows[0][0] != digest and not _is_stored(execute, store, key, content):
+        raise SecondDraw(
+            "Another release was drawn and stored under this key: this one is not released. "
+            "PrivacyAccountant.release gives the first one."
+        )
+    is_file = store.folder is not None and len(content) > _LARGE
+    if is_file and (not rows or rows[0][0] == digest):
+        # Again where the file of an earlier one is lost.
+        _write_file(str(store.folder), digest, content)
+    if not rows:
+        inside = None if is_file else content
+        line = {"id": key, "digest": digest, "size": len(content), "content": inside}
+        execute(_INSERT_RELEASE, line)
+
+
+def _is_stored(execute: Execute, store: Store, key: str, content: bytes) -> bool:
+    """Whether a release is the stored one but for rounding."""
+    try:
+        stored = read_release(execute, store, key)
+    except PrivacyLedgerError:
+        # What cannot be read has other bytes, as its digest says.
+        return False
+    parts = as_arrays(stored), as_arrays(from_bytes(content))
+    shapes = [[part.shape for part in each] for each in parts]
+    return shapes[0] == shapes[1] and all(
+        np.allclose(one, other, _ROUNDING, _ROUNDING, equal_nan=True)
+        for one, other in zip(*parts, strict=True)
+    )
 
 
 def read_release(execute: Execute, store: Store, key: str) -> Any:
@@ -136,6 +163,7 @@ def list_releases(execute: Execute, store: Store) -> list[PaidRelease]:
 def _write_file(folder: str, name: str, content: bytes) -> None:
     """A file that is whole wherever it has its name, also after a power failure."""
     os.makedirs(folder, exist_ok=True)
+    sync_folder(os.path.dirname(folder))
     place = os.path.join(folder, name)
     new = f"{place}.{uuid.uuid4().hex}"
     try:
@@ -144,6 +172,7 @@ def _write_file(folder: str, name: str, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(new, place)
+        sync_folder(folder)
     except BaseException:
         with suppress(FileNotFoundError):
             os.unlink(new)
@@ -203,8 +232,9 @@ def from_bytes(content: bytes) -> Any:
 
 def _described(value: Any, arrays: list[NDArray[Any]]) -> Any:
     """JSON of a value, which names arrays by their places in the list."""
-    if isinstance(value, np.generic | np.ndarray):
-        array = np.asarray(value)
+    if isinstance(value, np.generic | np.ndarray) and not isinstance(value, np.ma.MaskedArray):
+        # In one order, so that equal arrays have equal bytes.
+        array = np.asarray(value, order="C")
         if array.dtype.kind == "O":
             items = _described(array.ravel().tolist(), arrays)
             return {"objects": [list(array.shape), items]}

@@ -97,9 +97,7 @@ def outcomes(
         missing = missing[losses - 2 :][:1] or missing[-1:] if losses > 1 else missing
         try:
             for index, result in _finished(engine, (function, common), missing, n_jobs, options):
-                results[index] = result
-                if not isinstance(result, Failed):
-                    then(index, result)
+                results[index] = _then(then, index, result)
         except (Exception, KeyboardInterrupt) as error:
             # Errors of tasks are results: this one is of the engine, or of whoever stops it.
             some = any(results[i] is not unfinished for i, _ in missing)
@@ -108,6 +106,16 @@ def outcomes(
             if ends:
                 results = [Failed(error) if r is unfinished else r for r in results]
     return results
+
+
+def _then(then: Callable[[int, Any], object], index: int, result: Any) -> Any:
+    """A result that was handed on, or why it must not be seen."""
+    if not isinstance(result, Failed):
+        try:
+            then(index, result)
+        except Exception as error:
+            return Failed(error)
+    return result
 
 
 def _finished(

@@ -523,12 +523,32 @@ def test_a_run_that_was_interrupted_goes_on_and_pays_once(
     assert "Something else was paid" in capsys.readouterr().err
     for file, content in kept.items():
         Path(file).write_bytes(content)
+    # Interrupted once more before it has found the payment, and of another ledger.
+    with monkeypatch.context() as patch:
+        patch.setattr("sklearn_dptda._cli._paid_run.digest_of", interrupted)
+        assert call(name, *LEDGER_OF_ONE, "--resume") == 130
+    other = ("--ledger", "mistyped.db", "--budget", "0.5", "1e-3")
+    assert call(name, *other, "--resume") == 2
     # A second draw that differed from what is stored would be refused.
     assert call(name, *LEDGER_OF_ONE, "--resume") == 0
     assert sorted(os.listdir("out")) == sorted(PAYING[name][1])
     assert len(budget) == 1 and budget.releases()[0].size
     assert call(name, *LEDGER_OF_ONE, "--force", "--resume") == 2
     assert "no run that has paid was interrupted" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.name != "posix", reason="no locks of files that end with a process")
+def test_a_run_that_lives_is_not_resumed(folder, capsys, monkeypatch):
+    def meanwhile(*_, **__):
+        monkeypatch.setattr("sklearn_dptda._cli._paid_run._write", write)
+        assert call("cluster", *LEDGER_OF_ONE, "--resume") == 2
+        assert "another run is making" in capsys.readouterr().err
+        return write(*_, **__)
+
+    write = sklearn_dptda._cli._paid_run._write
+    monkeypatch.setattr("sklearn_dptda._cli._paid_run._write", meanwhile)
+    assert call("cluster", *LEDGER_OF_ONE) == 0
+    assert sorted(os.listdir("out")) == ["clusters.csv", "clusters.json"]
 
 
 def test_a_run_that_has_not_paid_leaves_nothing_to_resume(folder, capsys, monkeypatch):

@@ -1,8 +1,10 @@
 """Releases that a ledger stores beside their payments: formats, bounds, crashes, second draws."""
 
+import hashlib
 import io
 import os
 import pickle
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -16,19 +18,30 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.sparse import csr_array, issparse
-from sklearn.pipeline import make_pipeline
+from sklearn.cluster import KMeans
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
-from sklearn_dptda import DTMFiltration, PersistenceProfile, PrivatePersistence
+from sklearn_dptda import (
+    CubicalPersistence,
+    DTMFiltration,
+    PersistenceProfile,
+    PrivatePersistence,
+)
 from sklearn_dptda.cluster import DPLloyd
+from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.graph import EdgeFlip
-from sklearn_dptda.model_selection import release_once, release_replicates
+from sklearn_dptda.model_selection import IncompleteReleases, release_once, release_replicates
+from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLedgerError, ReleaseKey
 from sklearn_dptda.utils.discovery import all_estimators
 from sklearn_dptda.utils.estimator_checks import make_instance
 from tests._reach import (
     as_arrays,
     is_private,
+    learnt,
     make_check_data,
     released,
     stored_bytes,
@@ -36,6 +49,7 @@ from tests._reach import (
 )
 
 X = np.random.default_rng(0).uniform(size=(300, 2))
+NOISE = pytest.mark.filterwarnings("ignore:At epsilon")
 FORMAT_1 = Path(__file__).parent / "data" / "release_format_1.zip"
 VALUES = {
     "numbers": [0, -3, 2**70, 0.1, -0.0, float("inf"), 1e-320, True, None, 2 - 1j],
@@ -279,6 +293,84 @@ def test_nothing_is_stored_without_a_payment_or_twice(tmp_path):
     assert budget.release("a" * 32) == 1.0
 
 
+def test_equal_releases_have_equal_bytes_and_rounding_is_no_second_draw(tmp_path):
+    array = np.random.default_rng(0).uniform(size=(5, 3))
+    assert stored_bytes(array) == stored_bytes(np.asfortranarray(array))
+    assert stored_bytes(array) == stored_bytes(np.repeat(array, 2, axis=0)[::2])
+    with pytest.raises(TypeError, match="MaskedArray"):
+        stored_bytes(np.ma.array([1, 999], mask=[0, 1]))
+    budget = PrivacyAccountant(9.0, path=tmp_path / "a.db")
+    budget.spend(1.0, key="a" * 32)
+    budget.store("a" * 32, {"x": array})
+    budget.store("a" * 32, {"x": np.nextafter(array, 2)})
+    assert same(budget.release("a" * 32)["x"], array)
+    for other in (array + 1e-6, array[:-1], {"x": 1}):
+        with pytest.raises(PrivacyLedgerError, match="Another release"):
+            budget.store("a" * 32, {"x": other})
+
+
+def test_lost_files_are_written_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("sklearn_dptda.privacy._stored_release._LARGE", 100)
+    budget, key = PrivacyAccountant(9.0, 1e-3, path=tmp_path / "a.db"), ReleaseKey()
+    model = DPLloyd(2, bounds=(0, 1), adjacency="replace-one", accountant=budget)
+    first = release_once(model, X, key)
+    (file,) = (tmp_path / "a.db.releases").iterdir()
+    for damage in (file.unlink, lambda: file.write_bytes(b"")):
+        damage()
+        with pytest.raises(PrivacyLedgerError, match="cannot be read"):
+            budget.release(key)
+        release_once(model, X, key)
+        assert same(budget.release(key)["weights_"], first["weights_"]) and len(budget) == 1
+    replicates = release_replicates(model, X, 3, key=ReleaseKey._of(b"k" * 32))
+    shutil.rmtree(tmp_path / "a.db.releases")
+    again = release_replicates(model, X, 3, key=ReleaseKey._of(b"k" * 32))
+    assert same(replicates, again) and len(budget) == 4
+    assert all(budget.release(each.key) for each in budget.releases()[1:])
+
+
+@pytest.mark.parametrize("error", [MemoryError, RecursionError, ArithmeticError])
+def test_whatever_fails_in_storing_loses_no_release(error, tmp_path, monkeypatch):
+    def fail(*args):
+        raise error("on purpose: nothing was released.")
+
+    monkeypatch.setattr("sklearn_dptda.privacy._accountant.to_bytes", fail)
+    budget = PrivacyAccountant(9.0, 1e-3, path=tmp_path / "a.db")
+    with pytest.warns(RuntimeWarning, match="could not be stored") as said:
+        model = DPLloyd(2, bounds=(0, 1), accountant=budget).fit(X)
+    assert len(model.weights_) == 2 and "nothing was released" not in str(said[0].message)
+
+
+@NOISE
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_replicate_that_is_a_second_draw_is_not_returned(n_jobs, tmp_path):
+    budget, key = PrivacyAccountant(9.0, path=tmp_path / "a.db"), ReleaseKey()
+    release_replicates(pipeline(budget), [X], 3, key=key)
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
+        content = stored_bytes({"transform": "another"})
+        connection.execute(
+            "UPDATE privacy_release SET content = ?, digest = ?, size = 1 WHERE rowid = 2",
+            (content[:-1], hashlib.sha256(content).hexdigest()),
+        )
+    # What cannot be read is drawn again, and is not what the ledger says was stored.
+    with pytest.raises(IncompleteReleases) as caught:
+        release_replicates(pipeline(budget), [X], 3, key=key, n_jobs=n_jobs)
+    assert [release is None for release in caught.value.releases] == [False, True, False]
+    assert len(budget) == 3
+
+
+class PaysItself(DPLloyd):
+    """Of somebody else, and older: its payment returns a plain list."""
+
+    def _pay(self, *args, **options):
+        return list(super()._pay(*args, **options))
+
+
+def test_payments_of_others_return_plain_lists(tmp_path):
+    budget = PrivacyAccountant(9.0, 1e-3, path=tmp_path / "a.db")
+    assert len(PaysItself(2, bounds=(0, 1), accountant=budget).fit(X).weights_) == 2
+    assert budget.releases()[0].size is None
+
+
 class Fresh(DPLloyd):
     """A broken twin: under a key it draws with coins of its own."""
 
@@ -316,9 +408,6 @@ def pipeline(budget):
     )
 
 
-NOISE = pytest.mark.filterwarnings("ignore:At epsilon")
-
-
 @NOISE
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_replicates_go_on_where_they_stopped(tmp_path, n_jobs):
@@ -337,6 +426,60 @@ def test_replicates_go_on_where_they_stopped(tmp_path, n_jobs):
         release_replicates(pipeline(budget), [X], 12, key=key, random_state=0)
     with pytest.raises(ValueError, match="no accountant"):
         release_replicates(pipeline(None), [X], 12, key=key)
+
+
+def points_after(*steps):
+    """A pipeline that is given records behind its private step."""
+    return make_pipeline(*steps, FunctionTransformer())
+
+
+@pytest.mark.filterwarnings("ignore:KMeans")
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda budget: points_after(DPLloyd(3, bounds=(0, 1), accountant=budget)),
+        lambda budget: points_after(PrivatePCA(2, bounds=(0, 1), accountant=budget)),
+        lambda budget: make_pipeline(DPLloyd(3, bounds=(0, 1), accountant=budget), KMeans(2)),
+        lambda budget: FeatureUnion(
+            [
+                ("one", DPLloyd(3, bounds=(0, 1), accountant=budget)),
+                ("two", DPLloyd(2, bounds=(0, 1), accountant=budget)),
+            ]
+        ),
+        lambda budget: GridSearchCV(
+            DPLloyd(2, bounds=(0, 1), accountant=budget), {"n_clusters": [2, 3]}, cv=2
+        ),
+    ],
+    ids=["distances", "projections", "clusters of distances", "union", "search"],
+)
+@pytest.mark.parametrize("keyed", [True, False])
+def test_what_is_no_release_is_not_stored(make, keyed, tmp_path):
+    budget = PrivacyAccountant(1e3, 0.1, path=tmp_path / "a.db")
+    key = ReleaseKey() if keyed else None
+    estimator = make(budget)
+    if keyed and "kmeans" in str(estimator.get_params()):
+        estimator.set_params(kmeans__random_state=0)
+    release_replicates(estimator, X, 2, key=key)
+    for release in budget.releases():
+        if release.size is not None:
+            stored = budget.release(release.key)
+            # Nothing has as many rows as there are records.
+            assert all(300 not in np.shape(part) for part in as_arrays(stored))
+            assert set(stored) <= set(learnt(DPLloyd(2, bounds=(0, 1)).fit(X))) | {"n_samples_"}
+
+
+@NOISE
+def test_exact_diagrams_in_a_private_box_are_not_stored(tmp_path):
+    budget = PrivacyAccountant(1e3, path=tmp_path / "a.db")
+    box = PrivateBounds(1.0, start=(0, 1), accountant=budget)
+    exact = make_pipeline(DTMFiltration(bounds=box, resolution=5), CubicalPersistence())
+    release_replicates(exact, [X], 2)
+    partly = make_pipeline(
+        DTMFiltration(bounds=PrivateBounds(np.inf, accountant=PrivacyAccountant(np.inf))),
+        PersistenceProfile(1.0, accountant=budget),
+    )
+    release_replicates(partly, [X], 2)
+    assert len(budget) == 4 and all(release.size is None for release in budget.releases())
 
 
 @NOISE
