@@ -25,6 +25,7 @@ from sklearn_dptda.privacy._estimator import (
 from sklearn_dptda.privacy._fixed_point import FixedPoint, Sensitivity
 from sklearn_dptda.privacy._guarantee import PrivacyGuarantee, PrivacyLoss
 from sklearn_dptda.privacy._keyed_accountant import KeyedAccountant
+from sklearn_dptda.privacy._ledger_extract import check_extract, ledger_extract
 from sklearn_dptda.privacy._noise import NoiseSource
 from sklearn_dptda.privacy._release_key import ReleaseKey
 from sklearn_dptda.privacy._spend_history import SpendHistory
@@ -58,10 +59,12 @@ __all__ = [
     "bounded_range_delta",
     "bounded_range_rate",
     "bounded_range_rho",
+    "check_extract",
     "default_accountant",
     "gaussian_delta",
     "gaussian_mu",
     "gaussian_rho",
+    "ledger_extract",
     "neighbours",
     "private_choice",
     "pure_rho",

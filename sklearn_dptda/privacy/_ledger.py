@@ -20,6 +20,7 @@ import uuid
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 from itertools import takewhile
@@ -49,6 +50,7 @@ from sklearn_dptda.privacy._stored_release import (
     CREATE_RELEASE,
     PaidRelease,
     is_paid,
+    list_digests,
     list_releases,
     read_release,
     write_release,
@@ -183,6 +185,9 @@ def _texts(sums: Sums) -> dict[str, Any]:
 
 READ_STATE = f"SELECT {', '.join(State._fields)} FROM privacy_budget"
 WRITE_STATE = "UPDATE privacy_budget SET " + ", ".join(f"{f} = :{f}" for f in State._fields)
+# What a payment writes: whoever may only pay needs no right to write a budget.
+_SPENT = State._fields[State._fields.index("number") :]
+_WRITE_SPENT = "UPDATE privacy_budget SET " + ", ".join(f"{f} = :{f}" for f in _SPENT)
 CREATE_STATE = (
     f"INSERT INTO privacy_budget (one, {', '.join(State._fields)}) "
     f"VALUES (1, {', '.join(f':{name}' for name in State._fields)})"
@@ -341,6 +346,15 @@ class Ledger:
         with self._transaction() as (execute, _):
             return list_releases(execute, self.store)
 
+    def extract(self) -> tuple[State, list[dict[str, Any]], dict[str, str]]:
+        """State, lines and digests of stored releases, at one moment."""
+        columns = f"id, {', '.join(COLUMNS)}"
+        with self._transaction() as (execute, state):
+            rows = execute(f"SELECT {columns} FROM privacy_spend ORDER BY number")
+            digests = list_digests(execute, self.store)
+        lines = [{"key": key, **asdict(self._line(tuple(row)))} for key, *row in rows]
+        return state, lines, digests
+
     def _line(self, row: tuple[Any, ...]) -> Spend:
         *values, parameters = row
         try:
@@ -418,7 +432,8 @@ def _write_payments(execute: Execute, state: State, due: Sequence[Payment]) -> N
         identity = payment.key or uuid.uuid4().hex
         line = {"id": identity, "number": number, "time": time, **payment.columns()}
         execute(_INSERT_SPEND, line)
-    execute(WRITE_STATE, state.after(sums, len(due), due[0].neighbours)._asdict())
+    after = state.after(sums, len(due), due[0].neighbours)
+    execute(_WRITE_SPENT, {name: getattr(after, name) for name in _SPENT})
 
 
 def _is_paid(execute: Execute, payment: Payment) -> bool:

@@ -160,6 +160,14 @@ def list_releases(execute: Execute, store: Store) -> list[PaidRelease]:
     return [PaidRelease(*row) for row in execute(query)]
 
 
+def list_digests(execute: Execute, store: Store) -> dict[str, str]:
+    """SHA-256 digests of the stored releases, by key."""
+    if not store.has_table(execute, "privacy_release"):
+        return {}
+    rows = execute("SELECT id, digest FROM privacy_release ORDER BY id")
+    return {row[0]: row[1] for row in rows}
+
+
 def _write_file(folder: str, name: str, content: bytes) -> None:
     """A file that is whole wherever it has its name, also after a power failure."""
     os.makedirs(folder, exist_ok=True)

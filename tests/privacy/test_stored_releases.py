@@ -619,3 +619,47 @@ def test_keys_in_files_are_for_their_owner_alone(tmp_path):
     path.write_text("no key")
     with pytest.raises(ValueError, match="holds no key"):
         ReleaseKey.open(path)
+
+
+GRANTS = """
+CREATE ROLE looker LOGIN; CREATE ROLE payer LOGIN;
+GRANT SELECT ON privacy_budget, privacy_spend, privacy_release TO looker, payer;
+GRANT INSERT ON privacy_spend, privacy_release TO payer;
+GRANT UPDATE (number, adjacency, unit, spent_epsilon, spent_delta, spent_rho)
+    ON privacy_budget TO payer;
+"""
+
+
+@pytest.mark.slow
+def test_roles_of_a_team(fresh_database):
+    import sqlalchemy
+
+    owner = PrivacyAccountant(3.0, 1e-3, path=fresh_database)
+    url = sqlalchemy.engine.make_url(fresh_database)
+
+    def run(statements, role=None):
+        named = url.set(drivername="postgresql+psycopg", **({"username": role} if role else {}))
+        with sqlalchemy.create_engine(named, poolclass=sqlalchemy.NullPool).begin() as connection:
+            for statement in filter(str.strip, statements.split(";")):
+                connection.execute(sqlalchemy.text(statement))
+
+    def opened(role):
+        return PrivacyAccountant.open(url.set(username=role).render_as_string(False))
+
+    run(GRANTS)
+    try:
+        model = DPLloyd(2, bounds=(0, 1), accountant=opened("payer")).fit(X)
+        (release,) = opened("looker").releases()
+        stored = opened("looker").release(release.key)
+        assert same(stored["cluster_centers_"], model.cluster_centers_)
+        assert opened("looker").remaining().epsilon == 2.0
+        with pytest.raises(PrivacyLedgerError, match="permission denied"):
+            opened("looker").spend(0.1, adjacency="add-remove")
+        for column in ("epsilon", "home"):
+            with pytest.raises(sqlalchemy.exc.ProgrammingError, match="permission denied"):
+                run(f"UPDATE privacy_budget SET {column} = NULL", "payer")
+        with pytest.raises(sqlalchemy.exc.ProgrammingError, match="permission denied"):
+            run("DELETE FROM privacy_release", "payer")
+        assert len(owner) == 1
+    finally:
+        run("DROP OWNED BY looker, payer; DROP ROLE looker; DROP ROLE payer")

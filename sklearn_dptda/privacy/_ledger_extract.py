@@ -1,0 +1,191 @@
+"""Extracts of ledgers, which somebody who has no ledger can check: payments in a chain of hashes.
+
+The hash of a payment is that of its line and of the hash before it, so that a line which was
+changed, moved or removed does not fit to those behind it. The seal is the hash of everything. Who
+writes an extract can write another one: what holds it are an earlier extract, whose payments must
+be the first ones of every later one, and a seal that was noted.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from sklearn_dptda.privacy._accountant import PrivacyAccountant
+from sklearn_dptda.privacy._guarantee import Budget, Charge, Sums
+
+FORMAT_VERSION = 1
+# What an extract consists of, but for the seal.
+_PARTS = ("format_version", "ledger", "budget", "counted", "payments", "releases")
+
+
+def ledger_extract(accountant: PrivacyAccountant) -> dict[str, Any]:
+    """Everything that a ledger says, in JSON, for somebody who checks it without the ledger.
+
+    Parameters
+    ----------
+    accountant : PrivacyAccountant
+
+    Returns
+    -------
+    dict
+        ``ledger``, its name; ``budget``; ``counted``, number and exact sums of
+        the payments; ``payments``, each with its ``hash``; ``releases``, names
+        of payments whose releases are stored, with their SHA-256 digests; and
+        ``seal``. No releases and no records.
+
+    See Also
+    --------
+    check_extract : Finds what was changed.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.privacy import PrivacyAccountant, check_extract, ledger_extract
+    >>> budget = PrivacyAccountant(2.0)
+    >>> budget.spend(0.5, what="a histogram")
+    >>> extract = ledger_extract(budget)
+    >>> check_extract(extract)
+    []
+    >>> extract["payments"][0]["epsilon"] = 0.1
+    >>> check_extract(extract)[0]
+    'payment 1 was changed, or one before it is missing'
+    """
+    state, lines, digests = accountant._ledger.extract()
+    payments, last = [], ""
+    for line in lines:
+        last = _hash([last, line])
+        payments.append({**line, "hash": last})
+    extract = {
+        "format_version": FORMAT_VERSION,
+        "ledger": state.id,
+        "budget": state.budget._asdict(),
+        "counted": {"number": state.number, **dict(zip(_SUMS, state[-3:], strict=True))},
+        "payments": payments,
+        "releases": digests,
+    }
+    # An infinite budget is a text, since JSON has no such number.
+    extract = json.loads(json.dumps(_finite(extract)))
+    return {**extract, "seal": _hash(extract)}
+
+
+def check_extract(
+    extract: Mapping[str, Any], earlier: Mapping[str, Any] | None = None
+) -> list[str]:
+    """Find what does not fit in an extract of a ledger.
+
+    Parameters
+    ----------
+    extract : dict
+        As :func:`ledger_extract` makes it, or as it was read from JSON.
+    earlier : dict, default=None
+        An earlier extract of the same ledger.
+
+    Returns
+    -------
+    list of str
+        What was changed, removed or does not add up, in words; empty where
+        nothing was.
+
+    Raises
+    ------
+    ValueError
+        If one of them is no extract, or was made by a newer version.
+    """
+    for each in (extract, *([] if earlier is None else [earlier])):
+        _check_form(each)
+    found = _broken_chain(extract) + _wrong_sums(extract)
+    if extract["seal"] != _hash({name: extract[name] for name in _PARTS}):
+        found.append("the seal is that of another extract")
+    return found + ([] if earlier is None else _changed_since(earlier, extract))
+
+
+def _check_form(extract: Any) -> None:
+    whole = isinstance(extract, Mapping) and {*_PARTS, "seal"} <= {*extract}
+    version = extract["format_version"] if whole else None
+    if isinstance(version, int) and version > FORMAT_VERSION:
+        raise ValueError("The extract was made by a newer version of sklearn-dptda.")
+    try:
+        _counted(extract)
+    except (TypeError, ValueError, KeyError, AttributeError):
+        whole = False
+    if not whole:
+        raise ValueError("This is no extract of a ledger.")
+
+
+def _counted(extract: Mapping[str, Any]) -> tuple[Budget, Sums]:
+    """Budget, and what the lines add up to."""
+    charges = []
+    for line in extract["payments"]:
+        rho = line["rho"]
+        own = Charge(float(line["epsilon"]), float(line["delta"]), rho and float(rho))
+        charges.append((own, 1))
+        line["hash"].encode()
+    limits = extract["budget"]
+    budget = Budget(float(limits["epsilon"]), float(limits["delta"]), limits["composition"])
+    budget.rule()
+    if not {"number", *_SUMS} <= {*extract["counted"]} or not isinstance(extract["releases"], dict):
+        raise ValueError("numbers or releases are missing")
+    return budget, Sums.of(charges)
+
+
+def _broken_chain(extract: Mapping[str, Any]) -> list[str]:
+    found, last = [], ""
+    for number, payment in enumerate(extract["payments"], 1):
+        line = {name: value for name, value in payment.items() if name != "hash"}
+        if line.get("number") != number:
+            found.append(f"payment {number} is missing, or stands in another place")
+        if payment["hash"] != _hash([last, line]):
+            found.append(f"payment {number} was changed, or one before it is missing")
+        last = payment["hash"]
+    return found
+
+
+def _wrong_sums(extract: Mapping[str, Any]) -> list[str]:
+    """What the lines say about the budget, beside what the ledger has counted."""
+    counted, payments, (budget, sums) = extract["counted"], extract["payments"], _counted(extract)
+    found = []
+    if counted["number"] != len(payments):
+        found.append(f"the ledger has counted {counted['number']} payments, not {len(payments)}")
+    if sums.to_text() != [counted[name] for name in _SUMS]:
+        found.append("the payments do not add up to what the ledger has counted")
+    if not budget.rule().fits(sums):
+        found.append("the payments exceed the budget")
+    return found
+
+
+def _changed_since(earlier: Mapping[str, Any], extract: Mapping[str, Any]) -> list[str]:
+    """How a later extract contradicts an earlier one."""
+    found = []
+    for name, what in (("ledger", "extracts are of two ledgers"), ("budget", "the budget changed")):
+        if earlier[name] != extract[name]:
+            found.append(f"{what} since the earlier extract" if name == "budget" else f"the {what}")
+    before = [payment["hash"] for payment in earlier["payments"]]
+    now = [payment["hash"] for payment in extract["payments"]]
+    if now[: len(before)] != before:
+        same = [one == other for one, other in zip(before, now, strict=False)]
+        place = same.index(False) + 1 if False in same else len(now) + 1
+        found.append(f"payment {place} was changed or removed since the earlier extract")
+    for key, digest in earlier["releases"].items():
+        if extract["releases"].get(key) != digest:
+            found.append(f"the release {key} was changed or removed since the earlier extract")
+    return found
+
+
+# Sums of a ledger, by the names that an extract has for them.
+_SUMS = ("epsilon", "delta", "rho")
+
+
+def _hash(value: object) -> str:
+    text = json.dumps(_finite(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _finite(value: Any) -> Any:
+    """The same with texts for numbers that JSON does not have."""
+    if isinstance(value, float) and value == float("inf"):
+        return "inf"
+    if isinstance(value, dict):
+        return {name: _finite(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return value

@@ -1,0 +1,151 @@
+"""Extracts of ledgers: whatever is changed in one, or since an earlier one, is seen."""
+
+import contextlib
+import copy
+import json
+import math
+import sqlite3
+from contextlib import closing
+
+import numpy as np
+import pytest
+
+from sklearn_dptda.__main__ import main
+from sklearn_dptda.cluster import DPLloyd
+from sklearn_dptda.privacy import PrivacyAccountant, check_extract, ledger_extract
+
+X = np.random.default_rng(0).uniform(size=(300, 2))
+
+
+@pytest.fixture
+def budget(tmp_path):
+    accountant = PrivacyAccountant(5.0, 1e-3, path=tmp_path / "a.db")
+    for epsilon in (0.5, 0.1, 0.7):
+        accountant.spend(epsilon, what=f"numbers that cost {epsilon}", adjacency="add-remove")
+    DPLloyd(2, 1.0, bounds=(0, 1), accountant=accountant).fit(X)
+    return accountant
+
+
+def as_read(extract):
+    return json.loads(json.dumps(extract))
+
+
+def test_an_extract_is_the_ledger(budget):
+    extract = ledger_extract(budget)
+    assert as_read(extract) == extract and check_extract(as_read(extract)) == []
+    assert [p["epsilon"] for p in extract["payments"]] == [0.5, 0.1, 0.7, 1.0]
+    assert list(extract["releases"]) == [budget.releases()[-1].key]
+    assert extract["budget"] == {"epsilon": 5.0, "delta": 1e-3, "composition": "basic"}
+    # The same ledger has the same extract, whoever makes it.
+    assert ledger_extract(PrivacyAccountant.open(budget.path)) == extract
+    text = json.dumps(extract)
+    assert all(repr(float(value)) not in text for value in X.ravel())
+
+
+@pytest.mark.parametrize(
+    "accountant",
+    [
+        lambda: PrivacyAccountant(math.inf),
+        lambda: PrivacyAccountant(3.0, 1e-6, composition="zcdp"),
+    ],
+)
+def test_other_budgets_are_checked_alike(accountant):
+    budget = accountant()
+    for _ in range(3):
+        budget.spend(0.3, rho=0.04)
+    assert check_extract(as_read(ledger_extract(budget))) == []
+
+
+def leaves(tree, path=()):
+    """Paths to all numbers, texts and nothings."""
+    if isinstance(tree, dict):
+        for name, part in tree.items():
+            yield from leaves(part, (*path, name))
+    elif isinstance(tree, list):
+        for place, part in enumerate(tree):
+            yield from leaves(part, (*path, place))
+    else:
+        yield path
+
+
+def test_whatever_is_changed_is_seen(budget):
+    extract = ledger_extract(budget)
+    for path in leaves(extract):
+        changed = copy.deepcopy(extract)
+        *way, last = path
+        part = changed
+        for step in way:
+            part = part[step]
+        part[last] = {"number": 9, "epsilon": 0.25}.get(last, "0123") if last != "rho" else 0.5
+        if path == ("format_version",):
+            changed["format_version"] = 0
+        assert changed != extract
+        # What is no number any more is no extract.
+        with contextlib.suppress(ValueError):
+            assert check_extract(changed), path
+
+
+def test_lines_that_are_removed_or_moved_are_seen_even_with_a_new_seal(budget):
+    extract = ledger_extract(budget)
+    for change in (
+        lambda lines: lines.pop(1),
+        lambda lines: lines.pop(),
+        lambda lines: lines.insert(0, lines.pop()),
+        lambda lines: lines.append(dict(lines[-1], number=5)),
+    ):
+        changed = copy.deepcopy(extract)
+        change(changed["payments"])
+        found = check_extract(changed)
+        assert any("add up" in each or "missing" in each or "counted" in each for each in found)
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("UPDATE privacy_spend SET epsilon = .2 WHERE number = 2", "payment 2 was changed"),
+        ("UPDATE privacy_spend SET what = 'less' WHERE number = 3", "payment 3 was changed"),
+        ("DELETE FROM privacy_spend WHERE number = 4", "payment 4 was changed or removed"),
+        ("UPDATE privacy_release SET digest = 'other'", "was changed or removed"),
+        ("DELETE FROM privacy_release", "was changed or removed"),
+    ],
+)
+def test_what_somebody_changes_in_the_ledger_is_seen_by_an_earlier_extract(
+    statement, message, budget
+):
+    earlier = as_read(ledger_extract(budget))
+    budget.spend(0.2, adjacency="add-remove")
+    assert check_extract(ledger_extract(budget), earlier) == []
+    with closing(sqlite3.connect(budget.path)) as connection, connection:
+        connection.execute(statement)
+    later = as_read(ledger_extract(budget))
+    assert any(message in each for each in check_extract(later, earlier))
+    other = PrivacyAccountant(5.0, 1e-3)
+    assert any("two ledgers" in each for each in check_extract(ledger_extract(other), earlier))
+
+
+@pytest.mark.parametrize("value", [{}, [], {"payments": []}, None, {"payments": [{}]}])
+def test_what_is_no_extract_is_refused(value):
+    with pytest.raises(ValueError, match="no extract"):
+        check_extract(value)
+
+
+def test_newer_extracts_are_refused(budget):
+    extract = ledger_extract(budget) | {"format_version": 2}
+    with pytest.raises(ValueError, match="newer version"):
+        check_extract(extract)
+
+
+def test_from_the_command_line(budget, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["ledger", "a.db", "--extract", "-o", "one.json"]) == 0
+    budget.spend(0.2, adjacency="add-remove")
+    assert main(["ledger", "a.db", "--extract"]) == 0
+    capsys.readouterr()
+    assert main(["ledger", "extract.json", "--check"]) == 0
+    assert capsys.readouterr().out.startswith("5 payments, nothing was changed\nseal: ")
+    assert main(["ledger", "extract.json", "--check", "one.json"]) == 0
+    assert main(["ledger", "one.json", "--check", "extract.json"]) == 2
+    assert "payment 5 was changed or removed" in capsys.readouterr().err
+    (tmp_path / "no.json").write_text("no")
+    assert main(["ledger", "no.json", "--check"]) == 2
+    assert capsys.readouterr().err == "error: no.json is no JSON.\n"
