@@ -229,6 +229,31 @@ def budgets():
     return figure
 
 
+def team_ledger():
+    """What is left of a budget of 8 after each of a team's payments, and one that was refused."""
+    losses = [0.5, 1.0, 0.5, 0.5, 1.5, 1.0, 0.25, 0.25, 1.0]
+    whose = ["Ana", "Ana", "Ben", "Cho", "Ana", "Ben", "Cho", "Cho", "Ben"]
+    colors = {"Ana": BLUE, "Ben": GREEN, "Cho": GREY}
+    budget = PrivacyAccountant(8.0)
+    figure, (ax,) = panels(1, width=8, height=2.6)
+    left = [budget.remaining().epsilon]
+    for number, (loss, name) in enumerate(zip(losses, whose, strict=True), 1):
+        budget.spend(loss, what=f"a release of {name}")
+        left.append(budget.remaining().epsilon)
+        ax.bar(number, loss, bottom=left[-1], color=colors[name], width=1.0, ec="white")
+    ax.step(np.arange(len(left)) + 0.5, left, where="post", color="black", lw=1.5)
+    number = len(left)
+    ax.bar(number, 2.0, bottom=left[-1] - 2, color="none", edgecolor=RED, hatch="//", width=1.0)
+    ax.text(number + 0.7, left[-1] - 0.5, "2 more:\nrefused", va="center")
+    for name, color in colors.items():
+        ax.bar(0, 0, color=color, label=f"paid by {name}")
+    ax.axhline(0, color="black", lw=1)
+    ax.set(xlabel="payment", ylabel="epsilon that is left", xlim=(0.3, number + 2))
+    ax.set_xticks(range(1, number))
+    ax.legend(frameon=False)
+    return figure
+
+
 def networks():
     """Positions of nodes that differ in activity, as they are and of length one."""
     rng = np.random.default_rng(0)
@@ -303,6 +328,7 @@ PICTURES = {
     "populations": populations,
     "sampling_error": sampling_error,
     "budgets": budgets,
+    "team_ledger": team_ledger,
     "networks": networks,
     "unknown_bounds": unknown_bounds,
     "command_line": command_line_picture,

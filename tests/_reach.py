@@ -68,8 +68,7 @@ from sklearn_dptda.privacy._release import as_arrays, learnt, seeded_clone
 from sklearn_dptda.privacy._release_key import under
 
 # Bytes of releases, of which a ledger shows only what it reads back.
-from sklearn_dptda.privacy._stored_release import from_bytes as stored_value
-from sklearn_dptda.privacy._stored_release import to_bytes as stored_bytes
+from sklearn_dptda.privacy._stored_release import from_bytes, to_bytes
 
 # Assignments of rows to clusters, as their moments take them.
 from sklearn_dptda.rows._assignments import clip_norm, hard_assignment, nearest_to
@@ -138,6 +137,7 @@ __all__ = [
     "decay_table",
     "flip_numerator",
     "floored",
+    "from_bytes",
     "hard_assignment",
     "hat_means",
     "integer_weights",
@@ -162,9 +162,8 @@ __all__ = [
     "seeded_clone",
     "solve",
     "spawn_seeds",
-    "stored_bytes",
-    "stored_value",
     "subdominant",
     "threshold_scores",
+    "to_bytes",
     "under",
 ]

@@ -23,7 +23,7 @@ from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.graph import EdgeFlip, make_sbm
 from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.model_selection import privacy_utility_curve, release_replicates
-from sklearn_dptda.privacy import KeyedAccountant, ReleaseKey
+from sklearn_dptda.privacy import ReleaseKey
 from sklearn_dptda.utils.dask_backend import register_surviving_dask
 from tests._fragile import Doomed, Fragile, Killer, Weighed
 from tests._reach import run
@@ -202,7 +202,7 @@ def test_searches_under_a_key_pay_once_whatever_dies(backend, tmp_path):
 
     def search():
         model = make_pipeline(
-            *road(accountant=KeyedAccountant(budget, key)),
+            *road(accountant=budget.under(key)),
             DiagramFeatures(value_range=(0, 3)),
             Fragile(str(tmp_path), os.getpid()),
             LogisticRegression(),

@@ -13,13 +13,7 @@ from sklearn_dptda._cli._diagram_commands import BETTI, DIAGRAM
 from sklearn_dptda._cli._graph_command import GRAPH
 from sklearn_dptda._cli._plan_command import PLAN
 from sklearn_dptda._cli._row_commands import BOUNDS, CLUSTER, SYNTHESIZE
-from sklearn_dptda.privacy import (
-    PrivacyAccountant,
-    PrivacyBudgetExceeded,
-    PrivacyLedgerError,
-    check_extract,
-    ledger_extract,
-)
+from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded, PrivacyLedgerError
 from sklearn_dptda.privacy._stored_release import to_bytes
 
 
@@ -53,7 +47,7 @@ def _print_ledger(args):
         return
     accountant = PrivacyAccountant.open(args.ledger)
     if args.extract:
-        text = json.dumps(ledger_extract(accountant), indent=1) + "\n"
+        text = json.dumps(accountant.extract(), indent=1) + "\n"
         _write_new(Path(args.out or "extract.json"), text.encode())
         return
     releases = accountant.releases()
@@ -98,7 +92,7 @@ def _check_extract(path, earlier):
             documents.append(json.loads(Path(name).read_text(encoding="utf-8")))
         except ValueError:
             raise ValueError(f"{name} is no JSON.") from None
-    found = check_extract(*documents)
+    found = PrivacyAccountant.check_extract(*documents)
     if found:
         raise ValueError("; ".join(found))
     payments, seal = documents[0]["payments"], documents[0]["seal"]

@@ -4,7 +4,7 @@ The ground floor: it imports nothing from the rest of the package but types.
 """
 
 from sklearn_dptda.privacy import neighbours
-from sklearn_dptda.privacy._accountant import PrivacyAccountant, default_accountant
+from sklearn_dptda.privacy._accountant import PrivacyAccountant
 from sklearn_dptda.privacy._audit import AuditResult, audit_epsilon
 from sklearn_dptda.privacy._calibration import (
     bounded_range_delta,
@@ -18,18 +18,16 @@ from sklearn_dptda.privacy._calibration import (
     zcdp_rho,
 )
 from sklearn_dptda.privacy._choice import private_choice
+from sklearn_dptda.privacy._default_accountant import default_accountant
 from sklearn_dptda.privacy._estimator import (
     PrivacyTags,
     PrivateEstimatorMixin,
 )
 from sklearn_dptda.privacy._fixed_point import FixedPoint, Sensitivity
 from sklearn_dptda.privacy._guarantee import PrivacyGuarantee, PrivacyLoss
-from sklearn_dptda.privacy._keyed_accountant import KeyedAccountant
-from sklearn_dptda.privacy._ledger_extract import check_extract, ledger_extract
 from sklearn_dptda.privacy._noise import NoiseSource
 from sklearn_dptda.privacy._release_key import ReleaseKey
 from sklearn_dptda.privacy._spend_history import SpendHistory
-from sklearn_dptda.privacy._stored_release import PaidRelease
 from sklearn_dptda.privacy._warnings import (
     NoiseWarning,
     PrivacyBudgetExceeded,
@@ -40,10 +38,8 @@ from sklearn_dptda.privacy._warnings import (
 __all__ = [
     "AuditResult",
     "FixedPoint",
-    "KeyedAccountant",
     "NoiseSource",
     "NoiseWarning",
-    "PaidRelease",
     "PrivacyAccountant",
     "PrivacyBudgetExceeded",
     "PrivacyGuarantee",
@@ -59,12 +55,10 @@ __all__ = [
     "bounded_range_delta",
     "bounded_range_rate",
     "bounded_range_rho",
-    "check_extract",
     "default_accountant",
     "gaussian_delta",
     "gaussian_mu",
     "gaussian_rho",
-    "ledger_extract",
     "neighbours",
     "private_choice",
     "pure_rho",

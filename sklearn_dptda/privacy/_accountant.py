@@ -1,16 +1,15 @@
 """A handle to a shared privacy budget, and the ``with`` block that makes it the default."""
 
-import asyncio
 import os
 import threading
 import weakref
 from collections.abc import Iterable, Mapping
-from contextvars import ContextVar
-from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Literal, Self
+from typing import Any, Literal, NoReturn, Self
 
 from sklearn_dptda._typing import Adjacency, PathLike
+from sklearn_dptda.privacy._default_accountant import close_block, open_block
+from sklearn_dptda.privacy._digest import NOT_DIGESTED, digest_of
 from sklearn_dptda.privacy._guarantee import (
     COMPOSITIONS,
     Budget,
@@ -20,9 +19,10 @@ from sklearn_dptda.privacy._guarantee import (
     check_adjacency,
 )
 from sklearn_dptda.privacy._ledger import Ledger, Payment
+from sklearn_dptda.privacy._ledger_extract import changes_in, extract_of
 from sklearn_dptda.privacy._ledger_stores import MemoryStore, make_store, process_lock
 from sklearn_dptda.privacy._parameters import quoted
-from sklearn_dptda.privacy._release_key import ReleaseKey
+from sklearn_dptda.privacy._release_key import ReleaseKey, Turn
 from sklearn_dptda.privacy._spend_history import SpendHistory
 from sklearn_dptda.privacy._stored_release import PaidRelease, to_bytes
 
@@ -373,6 +373,101 @@ class PrivacyAccountant:
         """
         return SpendHistory(self._ledger.spends())
 
+    def under(self, key: ReleaseKey) -> "PrivacyAccountant":
+        """Return this accountant under a key, for searches that may be made again.
+
+        Each clone of an estimator that has it gets a key of its own. When a
+        fold runs again, since its worker has died, or when the whole search is
+        made again, after a crash or on another day, it pays nothing and
+        repeats its draws. Coins are a function of the key and of a digest of
+        records in memory, parameters and code; under its keys the ledger
+        refuses releases of others, and nothing is paid for them.
+
+        Parameters
+        ----------
+        key : ReleaseKey
+            Of one search. :meth:`ReleaseKey.open` keeps one in a file.
+
+        Returns
+        -------
+        PrivacyAccountant
+            For ``accountant=`` of the estimators of one search. It cannot be
+            the default of a block.
+
+        Raises
+        ------
+        ValueError
+            If ``key`` is none.
+
+        Examples
+        --------
+        >>> from sklearn.model_selection import cross_val_score
+        >>> from sklearn_dptda.cluster import DPMoG
+        >>> from sklearn_dptda.datasets import make_two_circles
+        >>> from sklearn_dptda.privacy import PrivacyAccountant, ReleaseKey
+        >>> X, budget, key = make_two_circles(900), PrivacyAccountant(3.0, 1e-5), ReleaseKey()
+        >>> def scores():
+        ...     model = DPMoG(2, bounds=(-3, 4), accountant=budget.under(key))
+        ...     return cross_val_score(model, X, cv=3)
+        >>> bool((scores() == scores()).all()), len(budget)
+        (True, 3)
+        """
+        if not isinstance(key, ReleaseKey):
+            raise ValueError(f"key must be a ReleaseKey; got one of type {type(key).__name__}.")
+        return KeyedAccountant(self, key)
+
+    def extract(self) -> dict[str, Any]:
+        """Return all that the ledger says, for somebody who checks it without the ledger.
+
+        Returns
+        -------
+        dict
+            In JSON: ``ledger``, its name; ``budget``; ``counted``, number and
+            exact sums of the payments; ``payments``, each with a ``hash`` of
+            itself and of the hash before; ``releases``, names of payments whose
+            releases are stored, with their SHA-256 digests; and ``seal``, the
+            hash of everything. No releases and no records.
+
+        Examples
+        --------
+        >>> from sklearn_dptda.privacy import PrivacyAccountant
+        >>> budget = PrivacyAccountant(2.0)
+        >>> budget.spend(0.5, what="a histogram")
+        >>> extract = budget.extract()
+        >>> PrivacyAccountant.check_extract(extract)
+        []
+        >>> extract["payments"][0]["epsilon"] = 0.1
+        >>> PrivacyAccountant.check_extract(extract)[0]
+        'payment 1 was changed, or one before it is missing'
+        """
+        return extract_of(self._ledger)
+
+    @staticmethod
+    def check_extract(
+        extract: Mapping[str, Any], earlier: Mapping[str, Any] | None = None
+    ) -> list[str]:
+        """Find what does not fit in an extract of a ledger, which need not be there.
+
+        Parameters
+        ----------
+        extract : dict
+            As :meth:`extract` makes it, or as it was read from JSON.
+        earlier : dict, default=None
+            An earlier extract of the same ledger.
+
+        Returns
+        -------
+        list of str
+            What was changed, removed or does not add up, in words; empty where
+            nothing was.
+
+        Raises
+        ------
+        ValueError
+            If one of them is no extract, or was made by a newer version.
+        """
+        return changes_in(extract, earlier)
+
     def store(self, key: str, release: object) -> None:
         """Store a release beside its payment.
 
@@ -450,8 +545,8 @@ class PrivacyAccountant:
 
         Returns
         -------
-        list of PaidRelease
-            With ``key``, ``number``, ``time``, ``estimator``, ``what``, and
+        list
+            Of objects with ``key``, ``number``, ``time``, ``estimator``, ``what``, and
             ``size`` in bytes, which is None where nothing is stored.
         """
         return self._ledger.releases()
@@ -480,11 +575,11 @@ class PrivacyAccountant:
         the block keeps this accountant as its own; give the accountant a path
         if the pickle is to outlive this process.
         """
-        _open_block(self)
+        open_block(self)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        _close_block(self)
+        close_block(self)
 
     def __copy__(self) -> Self:
         return self
@@ -530,70 +625,57 @@ def _checked_key(key: object) -> str:
     return key
 
 
-@dataclass(eq=False)
-class _Block:
-    """One ``with`` block, open until somebody closes it, alive or not who opened it."""
+class KeyedAccountant(PrivacyAccountant):
+    """An accountant under a key: whatever its clones release is paid for once, and drawn once.
 
-    accountant: PrivacyAccountant
-    thread: threading.Thread
-    task: asyncio.Task[Any] | None
-    closed: bool = False
+    scikit-learn clones an estimator for each fold of a search, in the process that sends the
+    folds, and in the same order each time. A clone has a copy of the accountant, and a copy of a
+    keyed one has a child of its key. So each fold has a key of its own, which travels with its
+    task: a task that runs again, or a search that is made again, finds what was paid.
 
-
-# Blocks around this thread or task, innermost last.
-_AROUND: ContextVar[tuple[_Block, ...]] = ContextVar("_AROUND", default=())
-# All open blocks of the process, for threads and contexts that inherit none.
-_OPEN: list[_Block] = []
-
-
-def _open_block(accountant: PrivacyAccountant) -> None:
-    try:
-        task = asyncio.current_task()
-    except RuntimeError:
-        task = None
-    block = _Block(accountant, threading.current_thread(), task)
-    _AROUND.set((*_around(), block))
-    with process_lock:
-        _OPEN.append(block)
-
-
-def _close_block(accountant: PrivacyAccountant) -> None:
-    with process_lock:
-        # Whoever closes a block that another thread or task has opened closes it all the same.
-        for blocks in (_around(), _OPEN):
-            matching = [block for block in blocks if block.accountant is accountant]
-            if matching:
-                matching[-1].closed = True
-                break
-        _OPEN[:] = [block for block in _OPEN if not block.closed]
-    _AROUND.set(_around())
-
-
-def _around() -> tuple[_Block, ...]:
-    return tuple(block for block in _AROUND.get() if not block.closed)
-
-
-def default_accountant() -> PrivacyAccountant | None:
-    """Return the accountant of the innermost ``with`` block, or None.
-
-    Raises
-    ------
-    RuntimeError
-        Outside of any block, in a worker thread that could belong to several
-        of them, and in a thread in which only other tasks have blocks.
+    Proof: doc/theory/kept_releases.md, "One payment, one release".
     """
-    if around := _around():
-        return around[-1].accountant
-    with process_lock:
-        # The innermost block of each thread and task counts.
-        others = {(block.thread, block.task): block for block in _OPEN}.values()
-    if not others:
-        return None
-    several = len({id(block.accountant) for block in others}) > 1
-    if several or any(block.thread is threading.current_thread() for block in others):
-        raise RuntimeError(
-            "Other threads or tasks have made accountants the default, and it cannot be told "
-            "which of them this one works for: pass accountant= to the estimators instead. "
-            "Nothing was released."
+
+    def __init__(self, accountant: PrivacyAccountant, key: ReleaseKey) -> None:
+        self.__dict__.update(vars(accountant))
+        self._key, self._n_copies, self._n_turns = key, 0, 0
+        self._lock = threading.Lock()
+
+    def turn(self, estimator: Any, records: Any) -> Turn:
+        """Coins, name and digest of the next release of an estimator, from these records."""
+        with self._lock:
+            self._n_turns += 1
+            key = self._key.child(("release", self._n_turns))
+        parameters = {
+            name: value
+            for name, value in estimator.get_params(deep=False).items()
+            if name not in NOT_DIGESTED
+        }
+        bound = key.child(digest_of((type(estimator), sorted(parameters.items()), records)))
+        return Turn(bound, key.name(), bound.name())
+
+    def __copy__(self) -> "KeyedAccountant":
+        return self.__deepcopy__({})
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "KeyedAccountant":
+        with self._lock:
+            self._n_copies += 1
+            return KeyedAccountant(self, self._key.child(("copy", self._n_copies)))
+
+    def __enter__(self) -> NoReturn:
+        raise ValueError(
+            "An accountant under a key cannot be the default of a block, since each estimator "
+            "needs a copy of its own: pass it as accountant=."
         )
-    return next(iter(others)).accountant
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (super().__reduce__(), self._key, self._n_copies, self._n_turns)
+
+
+def _again(
+    accountant: tuple[Any, ...], key: ReleaseKey, n_copies: int, n_turns: int
+) -> KeyedAccountant:
+    attach, arguments = accountant
+    keyed = KeyedAccountant(attach(*arguments), key)
+    keyed._n_copies, keyed._n_turns = n_copies, n_turns
+    return keyed

@@ -29,9 +29,9 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PolynomialFeatu
 from sklearn.utils import Tags, get_tags
 
 from sklearn_dptda._typing import Adjacency
-from sklearn_dptda.privacy._accountant import PrivacyAccountant, default_accountant
+from sklearn_dptda.privacy._accountant import KeyedAccountant, PrivacyAccountant
+from sklearn_dptda.privacy._default_accountant import default_accountant
 from sklearn_dptda.privacy._guarantee import PrivacyGuarantee, kind_of_unit
-from sklearn_dptda.privacy._keyed_accountant import KeyedAccountant
 from sklearn_dptda.privacy._noise import spawn_seeds
 from sklearn_dptda.privacy._parameters import (
     comparable,

@@ -11,46 +11,17 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from sklearn_dptda.privacy._accountant import PrivacyAccountant
 from sklearn_dptda.privacy._guarantee import Budget, Charge, Sums
+from sklearn_dptda.privacy._ledger import Ledger
 
 FORMAT_VERSION = 1
 # What an extract consists of, but for the seal.
 _PARTS = ("format_version", "ledger", "budget", "counted", "payments", "releases")
 
 
-def ledger_extract(accountant: PrivacyAccountant) -> dict[str, Any]:
-    """Everything that a ledger says, in JSON, for somebody who checks it without the ledger.
-
-    Parameters
-    ----------
-    accountant : PrivacyAccountant
-
-    Returns
-    -------
-    dict
-        ``ledger``, its name; ``budget``; ``counted``, number and exact sums of
-        the payments; ``payments``, each with its ``hash``; ``releases``, names
-        of payments whose releases are stored, with their SHA-256 digests; and
-        ``seal``. No releases and no records.
-
-    See Also
-    --------
-    check_extract : Finds what was changed.
-
-    Examples
-    --------
-    >>> from sklearn_dptda.privacy import PrivacyAccountant, check_extract, ledger_extract
-    >>> budget = PrivacyAccountant(2.0)
-    >>> budget.spend(0.5, what="a histogram")
-    >>> extract = ledger_extract(budget)
-    >>> check_extract(extract)
-    []
-    >>> extract["payments"][0]["epsilon"] = 0.1
-    >>> check_extract(extract)[0]
-    'payment 1 was changed, or one before it is missing'
-    """
-    state, lines, digests = accountant._ledger.extract()
+def extract_of(ledger: Ledger) -> dict[str, Any]:
+    """Everything that a ledger says, in JSON."""
+    state, lines, digests = ledger.extract()
     payments, last = [], ""
     for line in lines:
         last = _hash([last, line])
@@ -68,29 +39,8 @@ def ledger_extract(accountant: PrivacyAccountant) -> dict[str, Any]:
     return {**extract, "seal": _hash(extract)}
 
 
-def check_extract(
-    extract: Mapping[str, Any], earlier: Mapping[str, Any] | None = None
-) -> list[str]:
-    """Find what does not fit in an extract of a ledger.
-
-    Parameters
-    ----------
-    extract : dict
-        As :func:`ledger_extract` makes it, or as it was read from JSON.
-    earlier : dict, default=None
-        An earlier extract of the same ledger.
-
-    Returns
-    -------
-    list of str
-        What was changed, removed or does not add up, in words; empty where
-        nothing was.
-
-    Raises
-    ------
-    ValueError
-        If one of them is no extract, or was made by a newer version.
-    """
+def changes_in(extract: Mapping[str, Any], earlier: Mapping[str, Any] | None) -> list[str]:
+    """What was changed, removed or does not add up, in words; ValueError for no extracts."""
     for each in (extract, *([] if earlier is None else [earlier])):
         _check_form(each)
     found = _broken_chain(extract) + _wrong_sums(extract)

@@ -14,7 +14,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn_dptda import DiagramFeatures, DTMFiltration, PrivatePersistence
 from sklearn_dptda.cluster import DPLloyd
 from sklearn_dptda.privacy import (
-    KeyedAccountant,
     PrivacyAccountant,
     PrivacyLedgerError,
     ReleaseKey,
@@ -41,7 +40,7 @@ def test_a_search_that_is_made_again_pays_once(backend, tmp_path):
     scores = []
     for _ in range(2):
         with parallel_config(backend=backend, n_jobs=2):
-            search = search_of_rows(KeyedAccountant(budget, key)).fit(X)
+            search = search_of_rows(budget.under(key)).fit(X)
         scores.append(search.cv_results_["mean_test_score"])
         centers = search.best_estimator_[-1].cluster_centers_
         assert len(budget) == 11 and budget.remaining().epsilon == 0
@@ -55,7 +54,7 @@ def test_a_search_that_is_made_again_pays_once(backend, tmp_path):
     other = X.copy()
     other[0] = 0.5
     with pytest.raises(PrivacyLedgerError, match="Something else was paid"):
-        search_of_rows(KeyedAccountant(budget, key)).fit(other)
+        search_of_rows(budget.under(key)).fit(other)
     assert len(budget) == 11
 
 
@@ -65,7 +64,7 @@ def test_steps_that_release_in_transform_pay_once(tmp_path):
     budget, key = PrivacyAccountant(1e3, path=tmp_path / "a.db"), ReleaseKey()
     scores = []
     for _ in range(2):
-        private = PrivatePersistence(2.0, accountant=KeyedAccountant(budget, key))
+        private = PrivatePersistence(2.0, accountant=budget.under(key))
         model = make_pipeline(
             DTMFiltration(0.3, bounds=(0, 1), resolution=5),
             private,
@@ -88,7 +87,7 @@ def test_a_search_whose_worker_dies_is_made_again(keyed, tmp_path):
     # The step kills its worker when its release has been seen: in scoring, by the first one.
     model = make_pipeline(
         DTMFiltration(0.3, bounds=(0, 1), resolution=5),
-        PrivatePersistence(1.0, accountant=KeyedAccountant(budget, key) if keyed else budget),
+        PrivatePersistence(1.0, accountant=budget.under(key) if keyed else budget),
         DiagramFeatures(value_range=(0, 1)),
         Fragile(str(tmp_path), os.getpid()),
         LogisticRegression(),
@@ -102,7 +101,7 @@ def test_a_search_whose_worker_dies_is_made_again(keyed, tmp_path):
         # Workers that died beside it may have paid and not stored.
         before = {r.key: budget.release(r.key) for r in budget.releases() if r.size is not None}
         if keyed:
-            model.set_params(privatepersistence__accountant=KeyedAccountant(budget, key))
+            model.set_params(privatepersistence__accountant=budget.under(key))
         search.fit(clouds, np.arange(12) % 2)
     assert n_paid > 0
     # The broken twin pays for the folds of the first call a second time.
@@ -131,9 +130,9 @@ def test_after_ctrl_c_the_same_search_goes_on(tmp_path):
     budget, key = PrivacyAccountant(5.5, 1e-3, path=tmp_path / "a.db"), ReleaseKey()
     Stops.count = 0
     with pytest.raises(KeyboardInterrupt):
-        search_of_rows(KeyedAccountant(budget, key), Stops()).fit(X)
+        search_of_rows(budget.under(key), Stops()).fit(X)
     assert len(budget) == 6 and all(release.size for release in budget.releases())
-    search_of_rows(KeyedAccountant(budget, key), Stops()).fit(X)
+    search_of_rows(budget.under(key), Stops()).fit(X)
     assert len(budget) == 11
 
 
@@ -141,7 +140,7 @@ def test_nested_searches_pay_once(tmp_path):
     budget, key = PrivacyAccountant(1e3, 1e-3, path=tmp_path / "a.db"), ReleaseKey()
     scores = []
     for _ in range(2):
-        inner = search_of_rows(KeyedAccountant(budget, key)).set_params(cv=2)
+        inner = search_of_rows(budget.under(key)).set_params(cv=2)
         scores.append(cross_val_score(inner, X, cv=3, n_jobs=2))
         assert len(budget) == 3 * 5
     assert np.array_equal(*scores)
@@ -149,7 +148,7 @@ def test_nested_searches_pay_once(tmp_path):
 
 def test_what_shares_an_accountant_has_keys_of_its_own():
     budget, key = PrivacyAccountant(10.0, 1e-3), ReleaseKey()
-    keyed = KeyedAccountant(budget, key)
+    keyed = budget.under(key)
     one = DPLloyd(2, 0.5, bounds=(0, 1), accountant=keyed)
     pair = [clone(one).fit(X), clone(one).fit(X)]
     assert len(budget) == 2
@@ -165,14 +164,12 @@ def test_what_shares_an_accountant_has_keys_of_its_own():
 
 def test_what_a_key_cannot_hold_is_refused():
     budget, key = PrivacyAccountant(10.0, 1e-3), ReleaseKey()
-    keyed = KeyedAccountant(budget, key)
+    keyed = budget.under(key)
     dask = pytest.importorskip("dask.array")
     with pytest.raises(ValueError, match="records in memory alone"):
         DPLloyd(2, bounds=(0, 1), accountant=keyed).fit(dask.from_array(X, chunks=(99, 2)))
     with pytest.raises(ValueError, match="cannot be the default"), keyed:
         pass
     with pytest.raises(ValueError, match="key must be a ReleaseKey"):
-        KeyedAccountant(budget, "key")
-    with pytest.raises(ValueError, match="accountant must be a PrivacyAccountant"):
-        KeyedAccountant(None, key)
+        budget.under("key")
     assert len(budget) == 0

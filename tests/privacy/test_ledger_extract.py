@@ -12,7 +12,9 @@ import pytest
 
 from sklearn_dptda.__main__ import main
 from sklearn_dptda.cluster import DPLloyd
-from sklearn_dptda.privacy import PrivacyAccountant, check_extract, ledger_extract
+from sklearn_dptda.privacy import PrivacyAccountant
+
+check_extract = PrivacyAccountant.check_extract
 
 X = np.random.default_rng(0).uniform(size=(300, 2))
 
@@ -31,13 +33,13 @@ def as_read(extract):
 
 
 def test_an_extract_is_the_ledger(budget):
-    extract = ledger_extract(budget)
+    extract = budget.extract()
     assert as_read(extract) == extract and check_extract(as_read(extract)) == []
     assert [p["epsilon"] for p in extract["payments"]] == [0.5, 0.1, 0.7, 1.0]
     assert list(extract["releases"]) == [budget.releases()[-1].key]
     assert extract["budget"] == {"epsilon": 5.0, "delta": 1e-3, "composition": "basic"}
     # The same ledger has the same extract, whoever makes it.
-    assert ledger_extract(PrivacyAccountant.open(budget.path)) == extract
+    assert PrivacyAccountant.open(budget.path).extract() == extract
     text = json.dumps(extract)
     assert all(repr(float(value)) not in text for value in X.ravel())
 
@@ -53,7 +55,7 @@ def test_other_budgets_are_checked_alike(accountant):
     budget = accountant()
     for _ in range(3):
         budget.spend(0.3, rho=0.04)
-    assert check_extract(as_read(ledger_extract(budget))) == []
+    assert check_extract(as_read(budget.extract())) == []
 
 
 def leaves(tree, path=()):
@@ -69,7 +71,7 @@ def leaves(tree, path=()):
 
 
 def test_whatever_is_changed_is_seen(budget):
-    extract = ledger_extract(budget)
+    extract = budget.extract()
     for path in leaves(extract):
         changed = copy.deepcopy(extract)
         *way, last = path
@@ -86,7 +88,7 @@ def test_whatever_is_changed_is_seen(budget):
 
 
 def test_lines_that_are_removed_or_moved_are_seen_even_with_a_new_seal(budget):
-    extract = ledger_extract(budget)
+    extract = budget.extract()
     for change in (
         lambda lines: lines.pop(1),
         lambda lines: lines.pop(),
@@ -112,15 +114,15 @@ def test_lines_that_are_removed_or_moved_are_seen_even_with_a_new_seal(budget):
 def test_what_somebody_changes_in_the_ledger_is_seen_by_an_earlier_extract(
     statement, message, budget
 ):
-    earlier = as_read(ledger_extract(budget))
+    earlier = as_read(budget.extract())
     budget.spend(0.2, adjacency="add-remove")
-    assert check_extract(ledger_extract(budget), earlier) == []
+    assert check_extract(budget.extract(), earlier) == []
     with closing(sqlite3.connect(budget.path)) as connection, connection:
         connection.execute(statement)
-    later = as_read(ledger_extract(budget))
+    later = as_read(budget.extract())
     assert any(message in each for each in check_extract(later, earlier))
     other = PrivacyAccountant(5.0, 1e-3)
-    assert any("two ledgers" in each for each in check_extract(ledger_extract(other), earlier))
+    assert any("two ledgers" in each for each in check_extract(other.extract(), earlier))
 
 
 @pytest.mark.parametrize("value", [{}, [], {"payments": []}, None, {"payments": [{}]}])
@@ -130,7 +132,7 @@ def test_what_is_no_extract_is_refused(value):
 
 
 def test_newer_extracts_are_refused(budget):
-    extract = ledger_extract(budget) | {"format_version": 2}
+    extract = budget.extract() | {"format_version": 2}
     with pytest.raises(ValueError, match="newer version"):
         check_extract(extract)
 

@@ -40,12 +40,12 @@ from sklearn_dptda.utils.discovery import all_estimators
 from sklearn_dptda.utils.estimator_checks import make_instance
 from tests._reach import (
     as_arrays,
+    from_bytes,
     is_private,
     learnt,
     make_check_data,
     released,
-    stored_bytes,
-    stored_value,
+    to_bytes,
 )
 
 X = np.random.default_rng(0).uniform(size=(300, 2))
@@ -92,13 +92,13 @@ def same(one, other):
 
 
 def test_values_come_back_as_they_were():
-    content = stored_bytes(VALUES)
-    assert same(stored_value(content), VALUES)
-    assert stored_bytes(VALUES) == content
+    content = to_bytes(VALUES)
+    assert same(from_bytes(content), VALUES)
+    assert to_bytes(VALUES) == content
 
 
 def test_a_file_of_the_first_format_is_read():
-    assert same(stored_value(FORMAT_1.read_bytes()), VALUES)
+    assert same(from_bytes(FORMAT_1.read_bytes()), VALUES)
 
 
 def archive(entries):
@@ -125,7 +125,7 @@ def pickled_array():
     ("content", "message"),
     [
         (b"", "damaged"),
-        (stored_bytes(VALUES)[:-30], "damaged"),
+        (to_bytes(VALUES)[:-30], "damaged"),
         (archive({}), "damaged"),
         (archive({"release.json": "{}"}), "damaged"),
         (archive({"release.json": '{"format_version": 1, "release": {"array": 0}}'}), "damaged"),
@@ -144,13 +144,13 @@ def pickled_array():
 )
 def test_what_cannot_be_read_says_so_and_runs_nothing(content, message):
     with pytest.raises(ValueError, match=message):
-        stored_value(content)
+        from_bytes(content)
 
 
 @pytest.mark.parametrize("value", [object(), lambda: 0, {1: {2, 3}}, np.zeros(1, dtype="V3")])
 def test_what_is_no_number_text_or_array_is_not_stored(value):
     with pytest.raises(TypeError, match="is no number, text or array"):
-        stored_bytes(value)
+        to_bytes(value)
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
@@ -295,10 +295,10 @@ def test_nothing_is_stored_without_a_payment_or_twice(tmp_path):
 
 def test_equal_releases_have_equal_bytes_and_rounding_is_no_second_draw(tmp_path):
     array = np.random.default_rng(0).uniform(size=(5, 3))
-    assert stored_bytes(array) == stored_bytes(np.asfortranarray(array))
-    assert stored_bytes(array) == stored_bytes(np.repeat(array, 2, axis=0)[::2])
+    assert to_bytes(array) == to_bytes(np.asfortranarray(array))
+    assert to_bytes(array) == to_bytes(np.repeat(array, 2, axis=0)[::2])
     with pytest.raises(TypeError, match="MaskedArray"):
-        stored_bytes(np.ma.array([1, 999], mask=[0, 1]))
+        to_bytes(np.ma.array([1, 999], mask=[0, 1]))
     budget = PrivacyAccountant(9.0, path=tmp_path / "a.db")
     budget.spend(1.0, key="a" * 32)
     budget.store("a" * 32, {"x": array})
@@ -346,7 +346,7 @@ def test_a_replicate_that_is_a_second_draw_is_not_returned(n_jobs, tmp_path):
     budget, key = PrivacyAccountant(9.0, path=tmp_path / "a.db"), ReleaseKey()
     release_replicates(pipeline(budget), [X], 3, key=key)
     with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
-        content = stored_bytes({"transform": "another"})
+        content = to_bytes({"transform": "another"})
         connection.execute(
             "UPDATE privacy_release SET content = ?, digest = ?, size = 1 WHERE rowid = 2",
             (content[:-1], hashlib.sha256(content).hexdigest()),
