@@ -45,7 +45,8 @@ class _Kept(BaseException):
         missing = sum(entry is None for entry in self.releases)
         return (
             f"{missing} of {len(self.releases)} releases {self._happened}. The others are in the "
-            "attribute 'releases' of this error."
+            "attribute 'releases' of this error. Called with a key, release_replicates goes on "
+            "where it stopped when it is called again."
         )
 
 
