@@ -37,6 +37,8 @@ _NOTHING_SPENT = "nothing was spent"
 # File of the key of a run, in the folder of what is being written: with it an interrupted run goes
 # on. Whoever has it can undo the noise, so that it is removed when the release is there.
 _KEY = "release.key"
+# File that is locked while a run lives.
+_LOCK = "lock"
 
 PAYING_HELP = """\
 paying:
@@ -295,12 +297,17 @@ def _reserved(out, files, force, resumes):
     finally:
         if not (beside / _KEY).exists():
             shutil.rmtree(beside, ignore_errors=True)
+        elif beside.is_dir():
+            # What is cut off is no release to anybody.
+            for file in beside.iterdir():
+                if file.name not in (_KEY, _LOCK):
+                    file.unlink()
         lock.close()
 
 
 def _locked(beside):
     """A file that is locked for as long as this run lives, where the system has such locks."""
-    file = (beside / "lock").open("w")
+    file = (beside / _LOCK).open("w")
     if fcntl is not None:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -144,7 +144,10 @@ def test_ctrl_c_ends_a_release_of_as_many_columns_as_there_may_be(folder):
     finally:
         run.kill()
     assert run.returncode == 130
-    assert error.splitlines()[-1] == "interrupted: epsilon=1, delta=1e-06 was spent"
+    assert error.splitlines()[-1] == (
+        "interrupted: epsilon=1, delta=1e-06 was spent: the same command with --resume goes on, "
+        "and pays nothing more"
+    )
 
 
 def wide(n, d=250):
