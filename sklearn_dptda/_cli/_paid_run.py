@@ -35,7 +35,7 @@ _NEEDED_BYTES = 1 << 20
 
 _NOTHING_SPENT = "nothing was spent"
 # File of the key of a run, in the folder of what is being written: with it an interrupted run goes
-# on. Whoever has it can undo the noise, so that it is removed when the release is there.
+# on. The noise can be undone with it, so it is removed when the release is there.
 _KEY = "release.key"
 # File that is locked while a run lives.
 _LOCK = "lock"
