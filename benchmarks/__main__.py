@@ -5,6 +5,7 @@ import argparse
 from benchmarks import (
     beyond,
     caps,
+    chaos,
     classifiers,
     cliffs,
     clusters,
@@ -27,6 +28,7 @@ from benchmarks._machine import describe_machine
 BENCHMARKS = {
     "beyond": beyond,
     "caps": caps,
+    "chaos": chaos,
     "classifiers": classifiers,
     "cliffs": cliffs,
     "clusters": clusters,
