@@ -136,11 +136,16 @@ def wasserstein_distance(first: ArrayLike, second: ArrayLike) -> float:
     if len(births[0]) != len(births[1]):
         return float("inf")
     P, Q = (d[np.isfinite(d[:, 1])] for d in (first, second))
-    cost = np.zeros((len(P) + len(Q),) * 2)
-    cost[: len(P), : len(Q)] = np.abs(P[:, None] - Q).max(axis=2)
-    cost[: len(P), len(Q) :] = ((P[:, 1] - P[:, 0]) / 2)[:, None]
-    cost[len(P) :, : len(Q)] = (Q[:, 1] - Q[:, 0]) / 2
-    return float(cost[linear_sum_assignment(cost)].sum() + np.abs(births[0] - births[1]).sum())
+    cost = np.abs(P[:, None] - Q).max(axis=2)
+    halves = [(d[:, 1] - d[:, 0]) / 2 for d in (P, Q)]
+    # Two points are matched where that costs less than the diagonal does for both of them: it is
+    # enough to match as many points as the smaller diagram has.
+    diagonal = halves[0][:, None] + halves[1]
+    pairs = linear_sum_assignment(np.minimum(cost - diagonal, 0.0))
+    matched = cost[pairs] < diagonal[pairs]
+    pairs = tuple(places[matched] for places in pairs)
+    alone = sum(np.delete(h, places).sum() for h, places in zip(halves, pairs, strict=True))
+    return float(cost[pairs].sum() + alone + np.abs(births[0] - births[1]).sum())
 
 
 def power_of_two(*diagrams: FloatArray) -> float:
