@@ -107,9 +107,13 @@ class _CubeRules:
     nats: float = 2.5
     # Shifts of a cube for each of its lengths, along all axes together.
     most_shifts: int = 64
+    # Cubes with fewer points than this part of all of them cost what this part costs.
+    few: float = 1 / 16
 
 
 _BOX, CUBE = _HistogramRules(), _CubeRules()
+# Numbers of cells that 64 bits tell apart.
+_LARGEST_KEY = 1 << 62
 _EXPONENTS = np.arange(CUBE.least_exponent, CUBE.largest_exponent + 1)
 
 
@@ -350,10 +354,22 @@ def merged(cells: IntArray, counts: IntArray) -> tuple[IntArray, IntArray]:
     """Cells without repetition, in lexicographic order, and their counts together."""
     if len(cells) == 0:
         return cells, counts
-    order = np.lexsort(cells.T[::-1])
-    cells = cells[order]
-    first = np.flatnonzero(np.r_[True, (cells[1:] != cells[:-1]).any(axis=1)])
-    return cells[first], np.add.reduceat(counts[order], first)
+    low = cells.min(axis=0)
+    sides = [int(side) + 1 for side in cells.max(axis=0) - low]
+    if math.prod(sides) < _LARGEST_KEY:
+        # One number for each cell, in the same order: to sort numbers is far faster.
+        keys = np.zeros(len(cells), dtype=np.int64)
+        for column, least, side in zip(cells.T, low, sides, strict=True):
+            keys *= side
+            keys += column - least
+        order = np.argsort(keys)
+        keys = keys[order]
+        new = keys[1:] != keys[:-1]
+    else:
+        order = np.lexsort(cells.T[::-1])
+        new = (np.diff(cells[order], axis=0) != 0).any(axis=1)
+    first = np.flatnonzero(np.r_[True, new])
+    return cells[order[first]], np.add.reduceat(counts[order], first)
 
 
 def private_intervals(
@@ -465,19 +481,34 @@ class _Level:
         near = np.clip(X, self.low, self.low + (last + 1) * self.step)
         return np.clip(np.floor((near - self.low) / self.step), 0, last).astype(np.int64)
 
-    def inside(self, counted: CellCounts) -> tuple[IntArray, IntArray]:
-        """Cubes that hold points, as corners in lexicographic order, and how many points.
+    def inside(self, counted: CellCounts, few: int = 0) -> tuple[IntArray, IntArray]:
+        """Cubes of more than ``few`` points, as corners in lexicographic order, and their points.
 
         From the counts of the cells of this level.
         """
-        corners, counts = counted.merged()
+        corners, counts = self._near_many(*counted.merged(), few)
         for axis in range(len(self.low)):
             shifted = np.repeat(corners[None], self.n_shifts, axis=0)
             shifted[..., axis] -= np.arange(self.n_shifts)[:, None]
             shifted, weights = shifted.reshape(-1, len(self.low)), np.tile(counts, self.n_shifts)
             valid = (shifted[:, axis] >= 0) & (shifted[:, axis] < self.n_corners)
             corners, counts = merged(shifted[valid], weights[valid])
-        return corners, counts
+        return corners[counts > few], counts[counts > few]
+
+    def _near_many(self, cells: IntArray, counts: IntArray, few: int) -> tuple[IntArray, IntArray]:
+        """Cells that may be in a cube of more than ``few`` points: far fewer, mostly.
+
+        Such a cube meets at most two blocks of its own size along each axis. One of them has
+        its part of the points at least, and the cells are in that one or in its neighbours.
+        """
+        blocks = cells // self.n_shifts
+        places, points = merged(blocks, counts)
+        many = places[points * 2 ** len(self.low) > few]
+        near = np.ones(len(cells), dtype=bool)
+        for axis in range(len(self.low)):
+            around = np.unique(many[:, axis])[:, None] + [-1, 0, 1]
+            near &= np.isin(blocks[:, axis], around)
+        return cells[near], counts[near]
 
 
 def shifted_cube(
@@ -490,20 +521,21 @@ def shifted_cube(
     # Cubes without points must not be drawn for their number: a public cut.
     while len(levels) > 2 and d * math.log(levels[-1].n_corners) > rate * n / 4:
         levels.pop()
-    each = _price(rate, n, len(levels), d)
-    finest = rows.sum(partial(_in_cells, levels=levels[-2:]))
+    each, few = _price(rate, n, len(levels), d), int(CUBE.few * n)
+    found = _cubes_of_many(levels, rows.sum(partial(_in_cells, levels=levels[-2:])), few)
     groups = []
-    for level in levels:
-        _, counts = _inside(level, levels, finest)
+    for level, (_, counts) in zip(levels, found, strict=True):
         values, sizes = np.unique(counts, return_counts=True)
-        empty = level.n_corners**d - len(counts)
+        others = level.n_corners**d - len(counts)
         groups += [(level, *group) for group in zip(values.tolist(), sizes.tolist(), strict=True)]
-        groups.append((level, 0, empty))
+        groups.append((level, few, others))
     costs = [each * (len(levels) - 1 - level.level) - count for level, count, _ in groups]
     group, member = choose_member(costs, [size for _, _, size in groups], rate, noise)
     level, count, _ = groups[group]
-    corners, counts = _inside(level, levels, finest)
-    corner = corners[counts == count][member] if count else _empty_corner(level, corners, noise)
+    corners, counts = found[level.level]
+    corner = (
+        corners[counts == count][member] if count > few else _other_corner(level, corners, noise)
+    )
     return level.low + corner * level.step, level.side
 
 
@@ -512,18 +544,24 @@ def _in_cells(part: FloatArray, levels: list[_Level]) -> tuple[CellCounts, ...]:
     return tuple(CellCounts.of(level.cells(part)) for level in levels)
 
 
-def _inside(
-    level: _Level, levels: list[_Level], finest: tuple[CellCounts, ...]
-) -> tuple[IntArray, IntArray]:
-    """Cubes of a level that hold points, from the cells of the two finest ones."""
-    finer, odd = divmod(len(levels) - 1 - level.level, 2)
-    return level.inside(finest[1 - odd].coarser(finer))
+def _cubes_of_many(
+    levels: list[_Level], finest: tuple[CellCounts, ...], few: int
+) -> list[tuple[IntArray, IntArray]]:
+    """Cubes of more than ``few`` points of each level, from the cells of the two finest ones."""
+    found = []
+    cells = list(finest)
+    for level in reversed(levels):
+        counted = cells.pop()
+        found.append(level.inside(counted, few))
+        # Two levels on, cubes are twice as long.
+        cells.insert(0, counted.coarser(1))
+    return found[::-1]
 
 
-def _empty_corner(level: _Level, corners: IntArray, noise: NoiseSource) -> IntArray:
-    """A uniform draw among the cubes of a level that hold no points."""
-    full = {tuple(corner) for corner in corners.tolist()}
+def _other_corner(level: _Level, corners: IntArray, noise: NoiseSource) -> IntArray:
+    """A uniform draw among the cubes of a level that are none of these."""
+    taken = {tuple(corner) for corner in corners.tolist()}
     while True:
         corner = tuple(noise.below(level.n_corners) for _ in level.low)
-        if corner not in full:
+        if corner not in taken:
             return np.array(corner)

@@ -77,8 +77,9 @@ def _start(d):
     return np.full(d, -0.5), 2.0
 
 
+@pytest.mark.parametrize("few", [0, 2])
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
-def test_loss_of_shifted_cubes_between_neighbours(adjacency):
+def test_loss_of_shifted_cubes_between_neighbours(adjacency, few):
     # Exact laws: no sampling. The rate is half of epsilon where a row is replaced.
     epsilon, n_levels, worst = 1.0, 5, 0.0
     rate = epsilon if adjacency == "add-remove" else epsilon / 2
@@ -86,7 +87,9 @@ def test_loss_of_shifted_cubes_between_neighbours(adjacency):
         logs = []
         for X in (pair.first, pair.second):
             levels = by_cube(X, *_start(2), n_levels)
-            costs = np.concatenate([2 * (n_levels - 1 - i) - c for i, c in enumerate(levels)])
+            costs = np.concatenate(
+                [2 * (n_levels - 1 - i) - np.maximum(c, few) for i, c in enumerate(levels)]
+            )
             logs.append(-rate * costs - np.log(np.exp(-rate * costs).sum()))
         worst = max(worst, np.abs(logs[0] - logs[1]).max())
         assert worst <= epsilon + 1e-12, pair.name
@@ -102,10 +105,44 @@ def test_coarse_cells_are_unions_of_fine_ones(d):
     sides = [level.side for level in levels]
     assert sides == pytest.approx(9.7 * 0.5 ** (np.arange(24) / 2))
     finest = Rows.of_array(X).sum(lambda part: _intervals._in_cells(part, levels[-2:]))
-    for level in levels[:: 1 if d == 1 else 5]:
-        found = _intervals._inside(level, levels, finest)
-        direct = level.inside(CellCounts.of(level.cells(X)))
-        assert all(map(np.array_equal, found, direct))
+    for few in (0, 20):
+        found = _intervals._cubes_of_many(levels, finest, few)
+        for level in levels[:: 1 if d == 1 else 5]:
+            direct = level.inside(CellCounts.of(level.cells(X)))
+            many = direct[1] > few
+            assert np.array_equal(found[level.level][0], direct[0][many])
+            assert np.array_equal(found[level.level][1], direct[1][many])
+
+
+def test_the_groups_of_shifted_cubes_are_all_cubes(monkeypatch):
+    # 160 rows: those of at most ten in a cube cost what ten do.
+    X = np.random.default_rng(0).normal(0.0, 0.3, (160, 2))
+    drawn = []
+
+    def law(costs, sizes, rate, noise):
+        drawn.append((costs, sizes))
+        raise StopIteration
+
+    monkeypatch.setattr(_intervals, "choose_member", law)
+    with pytest.raises(StopIteration):
+        _intervals.shifted_cube(Rows.of_array(X), np.full(2, -4.0), 8.0, 0.25, 160, None)
+    ((costs, sizes),) = drawn
+    # 11 levels: on more the corners would be too many; and a level costs 160 / (3 * 11).
+    levels = by_cube(X, np.full(2, -4.0), 8.0, 11)
+    expected = np.concatenate([4 * (10 - i) - np.maximum(c, 10) for i, c in enumerate(levels)])
+    assert sum(sizes) == len(expected)
+    found = np.repeat(costs, sizes)
+    assert np.array_equal(np.sort(found), np.sort(expected))
+
+
+@pytest.mark.parametrize("d", [4, 5])
+def test_cells_of_more_numbers_than_keys_are_sorted_alike(d, monkeypatch):
+    rng = np.random.default_rng(d)
+    cells, counts = rng.integers(-3, 3, (500, d)), rng.integers(1, 9, 500)
+    by_keys = _intervals.merged(cells, counts)
+    monkeypatch.setattr(_intervals, "_LARGEST_KEY", 1)
+    assert all(map(np.array_equal, by_keys, _intervals.merged(cells, counts)))
+    assert len(by_keys[1]) == len(np.unique(cells, axis=0)) and by_keys[1].sum() == counts.sum()
 
 
 def test_loss_of_nested_cubes_between_neighbours(monkeypatch):
