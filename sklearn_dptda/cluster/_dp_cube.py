@@ -324,7 +324,7 @@ def _recover(data, tree, projected, budget, share):
     """Noisy clusters, in the original space, of those in the projection."""
     base = projected @ tree.directions.T
     radius = in_norm(_RECOVERY_RADIUS * data.n_features**0.5, data.n_features, budget.norm)
-    nearest = partial(_nearest_in, tree=tree, nearest=nearest_to(projected))
+    nearest = partial(_nearest_in, tree=tree, nearest=nearest_to(projected, data.limit))
     assign = hard_assignment(nearest, residuals_about(base, radius, budget.norm))
     moments = budget.release(data.rows, assign, len(base), weights=_RECOVERY_WEIGHTS, share=share)
     return NoisyStep(base, radius, moments).clusters()

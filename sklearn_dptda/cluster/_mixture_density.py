@@ -4,9 +4,9 @@ The landscape is minus the log density, so that modes are minima, and a saddle i
 lowest path between two of them. It is made from the parameters of a fitted mixture alone.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import logsumexp
 
 from sklearn_dptda._typing import FloatArray, IntArray
-from sklearn_dptda.rows._assignments import row_products
+from sklearn_dptda.rows._assignments import ExactProducts, row_products
 
 COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
 # Number of rows up to which one product for all components is faster than one for each of them:
@@ -94,7 +94,7 @@ class MixtureDensity:
     precisions: FloatArray = field(init=False, repr=False)
     factors: FloatArray = field(init=False, repr=False)
     pulls: FloatArray = field(init=False, repr=False)
-    _log_scales: FloatArray = field(init=False, repr=False)
+    log_scales: FloatArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         weights = np.asarray(self.weights, dtype=float)
@@ -123,18 +123,18 @@ class MixtureDensity:
             precisions=precisions,
             factors=factors,
             pulls=np.einsum("kij,kj->ki", precisions, means),
-            _log_scales=log_scales,
+            log_scales=log_scales,
         )
 
     def parts(self) -> Iterator[tuple[FloatArray, FloatArray, np.float64]]:
         """Mean, factor of the precision and log scale of each component."""
-        return zip(self.means, self.factors, self._log_scales, strict=True)
+        return zip(self.means, self.factors, self.log_scales, strict=True)
 
     def log_joint(self, X: FloatArray) -> FloatArray:
         """Log of weight times component density, of shape (n, n_components)."""
         if len(X) <= _MAX_ROWS_IN_ONE_PRODUCT:
             residuals = np.einsum("kij,nkj->nki", self.factors, X[:, None] - self.means)
-            return self._log_scales - 0.5 * np.einsum("nki,nki->nk", residuals, residuals)
+            return self.log_scales - 0.5 * np.einsum("nki,nki->nk", residuals, residuals)
         out = np.empty((len(X), self.n_components))
         for k, (mean, factor, log_scale) in enumerate(self.parts()):
             residuals = (X - mean) @ factor.T
@@ -187,30 +187,44 @@ class MixtureDensity:
         return slope, curvature
 
 
-def log_joint_by_rows(part: FloatArray, density: MixtureDensity) -> FloatArray:
-    """Log of weight times component density, row by row."""
-    scores = np.empty((len(part), density.n_components))
-    for k, (mean, factor, log_scale) in enumerate(density.parts()):
-        # One sum for all rows of the factor: by each of them, many columns would take minutes.
-        whitened = row_products(part - mean, factor[:, None]).T
-        scores[:, k] = log_scale - 0.5 * row_products(whitened, whitened)
-    return scores
+@dataclass(frozen=True)
+class DensityByRows:
+    """Scores of the components for rows, each by the same roundings whatever the other rows are.
 
+    Coordinates beyond a public ``limit`` are clipped.
+    """
 
-def likeliest(density: MixtureDensity) -> Callable[[FloatArray], IntArray]:
-    """From rows to the index of the component that is likeliest for each."""
-    return partial(_likeliest, density=density)
+    density: MixtureDensity
+    limit: float
 
+    @cached_property
+    def _products(self) -> ExactProducts:
+        # The first rows of all factors, then the second ones: those of one component are apart.
+        factors = np.swapaxes(self.density.factors, 0, 1)
+        return ExactProducts.of(factors.reshape(-1, self.density.n_features), self.limit)
 
-def _likeliest(part: FloatArray, density: MixtureDensity) -> IntArray:
-    return log_joint_by_rows(part, density).argmax(axis=1)
+    def log_joint(self, part: FloatArray) -> FloatArray:
+        """Log of weight times component density."""
+        density, (k, d) = self.density, self.density.means.shape
+        offsets = np.einsum("kij,kj->ik", density.factors, density.means).ravel()
+        scores = np.empty((len(part), k))
+        for rows, whitened in self._products.batches(part):
+            whitened -= offsets
+            whitened *= whitened
+            for j in range(1, d):
+                whitened[:, :k] += whitened[:, j * k : (j + 1) * k]
+            scores[rows] = density.log_scales - 0.5 * whitened[:, :k]
+        return scores
 
+    def likeliest(self, part: FloatArray) -> IntArray:
+        """Index of the component that is likeliest for each row."""
+        return self.log_joint(part).argmax(axis=1)
 
-def responsibilities_by_rows(part: FloatArray, density: MixtureDensity) -> FloatArray:
-    """Posterior probabilities of the components, row by row."""
-    joint = log_joint_by_rows(part, density)
-    joint = np.exp(joint - joint.max(axis=1, keepdims=True))
-    return joint / row_products(joint, np.ones(joint.shape[1]))[:, None]
+    def responsibilities(self, part: FloatArray) -> FloatArray:
+        """Posterior probabilities of the components."""
+        joint = self.log_joint(part)
+        joint = np.exp(joint - joint.max(axis=1, keepdims=True))
+        return joint / row_products(joint, np.ones(joint.shape[1]))[:, None]
 
 
 def find_modes(density: MixtureDensity) -> tuple[FloatArray, IntArray]:

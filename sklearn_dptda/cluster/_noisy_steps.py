@@ -15,14 +15,9 @@ from scipy.cluster.hierarchy import linkage
 from sklearn.cluster import KMeans
 
 from sklearn_dptda._typing import BoolArray, CovarianceType, FloatArray, IntArray
-from sklearn_dptda.cluster._mixture_density import (
-    MixtureDensity,
-    likeliest,
-    responsibilities_by_rows,
-)
+from sklearn_dptda.cluster._mixture_density import DensityByRows, MixtureDensity
 from sklearn_dptda.rows._assignments import (
     Assignment,
-    Norm,
     clip_norm,
     euclidean,
     hard_assignment,
@@ -95,6 +90,8 @@ class _Rules:
 
 
 RULES = _Rules()
+# Coordinates of all candidates for points far apart, which are enough where columns are many.
+_CANDIDATE_NUMBERS = 1 << 20
 # Centres where their number is not given, unless more clusters than these are far apart.
 USUAL_CENTRES = 8
 _STANDARD_WEIGHTS = MomentWeights(0.2, 0.4, 0.4)
@@ -107,7 +104,7 @@ _MIXTURE_WEIGHTS = MomentWeights(0.1, 0.3, 0.6)
 class Standardised:
     """Records about a private centre, in units of one private scale.
 
-    ``rows`` have norm at most ``2 * sqrt(n_features)``, and ``n_rows`` is their private number;
+    ``rows`` have norm at most ``limit``, a public number, and ``n_rows`` is their private number;
     columns of ``axes`` are private principal axes, as long as the standard deviations; ``budget``
     is what is left for all that follows.
     """
@@ -124,9 +121,18 @@ class Standardised:
         """Dimension of the records."""
         return self.rows.n_features
 
+    @property
+    def limit(self) -> float:
+        """Largest norm of a record, which is public."""
+        return _largest_norm(self.n_features)
+
     def back(self, means: FloatArray) -> FloatArray:
         """Means in the units of the cube."""
         return self.centre + self.scale * means
+
+
+def _largest_norm(n_features: int) -> float:
+    return RULES.row_radius * n_features**0.5
 
 
 def standardise(rows: Rows, budget: FitBudget) -> Standardised:
@@ -154,9 +160,8 @@ def standardise(rows: Rows, budget: FitBudget) -> Standardised:
     centre, most = middle + offset, ball**2 / d
     scale = float(np.sqrt(np.clip(np.trace(covariance) / d, 1e-4 * most, most)))
     values, vectors = np.linalg.eigh(covariance / scale**2)
-    limit = RULES.row_radius * d**0.5
     return Standardised(
-        rows.map(partial(_in_units, centre=centre, scale=scale, limit=limit)),
+        rows.map(partial(_in_units, centre=centre, scale=scale, limit=_largest_norm(d))),
         centre,
         scale,
         vectors * np.sqrt(np.clip(values, RULES.flat, d)),
@@ -191,7 +196,8 @@ def split_light(
 
 def packed_points(n: int, n_features: int, rng: np.random.Generator) -> FloatArray:
     """Points far apart in the unit ball, without looking at data: farthest points first."""
-    candidates = rng.standard_normal((max(2000, 100 * n), n_features))
+    n_candidates = max(2000, 10 * n, min(100 * n, _CANDIDATE_NUMBERS // n_features))
+    candidates = rng.standard_normal((n_candidates, n_features))
     candidates /= np.linalg.norm(candidates, axis=1, keepdims=True)
     candidates *= rng.uniform(size=(len(candidates), 1)) ** (1 / n_features)
     return candidates[far_apart(candidates, n)]
@@ -199,7 +205,9 @@ def packed_points(n: int, n_features: int, rng: np.random.Generator) -> FloatArr
 
 def far_apart(points: FloatArray, n: int) -> IntArray:
     """Indices of ``n`` points, the first one and then always the farthest from those before."""
-    return farthest_first(lambda i: ((points - points[i]) ** 2).sum(axis=1), n)[0]
+    # Points are public, or have been released: the rounding of a matrix product tells nothing.
+    squares = (points**2).sum(axis=1)
+    return farthest_first(lambda i: squares + (squares[i] - 2 * (points @ points[i])), n)[0]
 
 
 def initial_centres(data: Standardised, n: int, rng: np.random.Generator) -> FloatArray:
@@ -209,7 +217,7 @@ def initial_centres(data: Standardised, n: int, rng: np.random.Generator) -> Flo
 
 def inside(centres: FloatArray) -> FloatArray:
     """Keep centres where records can be."""
-    limit = RULES.row_radius * centres.shape[1] ** 0.5
+    limit = _largest_norm(centres.shape[1])
     return centres / np.maximum(euclidean(centres) / limit, 1.0)[:, None]
 
 
@@ -329,7 +337,7 @@ def kmeans_steps(
         radius = residual_radius(data, len(centres)) * (2.0 if step == 0 else 1.0)
         moments = budget.release(
             data.rows,
-            hard_assignment(nearest_to(centres), residuals_about(centres, radius, budget.norm)),
+            _nearest_assignment(data, centres, radius),
             len(centres),
             weights=KMEANS_WEIGHTS[budget.adjacency],
             share=share / n_steps,
@@ -462,7 +470,7 @@ def mixture_steps(
     def step(step_share: float) -> MixtureStep:
         moments = data.budget.release(
             data.rows,
-            _assignment(centres, density, radius, data.budget.norm, soft),
+            _assignment(data, centres, density, radius, soft),
             len(centres),
             weights=_MIXTURE_WEIGHTS,
             share=step_share,
@@ -497,13 +505,22 @@ def steps_and_floor(data: Standardised, n_components: int, share: float) -> tupl
     return n_steps, float(np.clip(RULES.part_of_noise * noise, RULES.least_floor, RULES.floor))
 
 
+def _nearest_assignment(data: Standardised, centres: FloatArray, radius: float) -> Assignment:
+    residuals = residuals_about(centres, radius, data.budget.norm)
+    return hard_assignment(nearest_to(centres, data.limit), residuals)
+
+
 def _assignment(
-    centres: FloatArray, density: MixtureDensity | None, radius: float, norm: Norm, soft: bool
+    data: Standardised,
+    centres: FloatArray,
+    density: MixtureDensity | None,
+    radius: float,
+    soft: bool,
 ) -> Assignment:
-    residuals = residuals_about(centres, radius, norm)
     if density is None:
-        return hard_assignment(nearest_to(centres), residuals)
+        return _nearest_assignment(data, centres, radius)
+    residuals = residuals_about(centres, radius, data.budget.norm)
+    by_rows = DensityByRows(density, data.limit)
     if soft:
-        parts = partial(responsibilities_by_rows, density=density)
-        return soft_assignment(parts, residuals, len(centres))
-    return hard_assignment(likeliest(density), residuals)
+        return soft_assignment(by_rows.responsibilities, residuals, len(centres))
+    return hard_assignment(by_rows.likeliest, residuals)

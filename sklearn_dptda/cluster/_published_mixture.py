@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from sklearn_dptda.cluster._mixture_density import MixtureDensity, likeliest
+from sklearn_dptda.cluster._mixture_density import DensityByRows, MixtureDensity
 from sklearn_dptda.cluster._noisy_steps import NoisyStep, packed_points
 from sklearn_dptda.rows._assignments import clip_norm, hard_assignment
 from sklearn_dptda.rows._moments import KEPT, MomentWeights, clip_eigenvalues
@@ -38,10 +38,10 @@ def fit_paper_mixture(rows, n_components, n_steps, budget):
     covariances = np.tile(np.eye(d) / 3, (n_components, 1, 1))
     counts = np.ones(n_components)
     for step in range(n_steps):
-        density = MixtureDensity(counts, centres, covariances)
+        by_rows = DensityByRows(MixtureDensity(counts, centres, covariances), limit=1.0)
         moments = budget.release(
             rows,
-            hard_assignment(likeliest(density), partial(_residuals_about_zero, d=d)),
+            hard_assignment(by_rows.likeliest, partial(_residuals_about_zero, d=d)),
             n_components,
             weights=weights,
             share=1 / n_steps,

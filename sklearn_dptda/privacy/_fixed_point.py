@@ -168,7 +168,12 @@ class FixedPoint:
         ValueError
             If a value is not finite, or its multiple of the step leaves 62 bits.
         """
-        steps = np.asarray(np.ldexp(np.asarray(values, dtype=float), -self.exponent))
+        values = np.asarray(values, dtype=float)
+        # The product with a power of two is exact, and far faster, where the power is a float.
+        usual = abs(self.exponent) < 1000
+        steps = np.asarray(
+            values * 2.0**-self.exponent if usual else np.ldexp(values, -self.exponent)
+        )
         np.trunc(steps, out=steps)
         # NaN is in no order.
         if not (steps.max(initial=0) < _LARGEST_STEPS and steps.min(initial=0) > -_LARGEST_STEPS):

@@ -6,8 +6,9 @@ Proof: doc/theory/private_mixtures.md, "Rounding".
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
@@ -22,6 +23,10 @@ Assignment: TypeAlias = Callable[[FloatArray], Iterable[tuple[IntArray, Any, Flo
 
 # Room for the rounding of a clipped vector's norm.
 INSIDE = 1 - 2.0**-40
+# Steps of a row, and of a vector, in exact products: 2**52 of both together.
+_BITS = 26
+# Products in one piece: they fit a cache.
+_PRODUCTS_AT_ONCE = 1 << 17
 
 
 def row_products(X: FloatArray, Y: FloatArray) -> FloatArray:
@@ -62,15 +67,55 @@ def in_norm(radius: Any, n_features: int, norm: Norm) -> Any:
     return radius * n_features**0.5 if norm == "l1" else radius
 
 
-def nearest_to(centres: FloatArray) -> Callable[[FloatArray], IntArray]:
-    """From rows to the index of the centre that is nearest to each."""
+@dataclass(frozen=True)
+class ExactProducts:
+    """Inner products of rows with some vectors, by matrix products that are exact.
+
+    Coordinates of rows are clipped to a public limit and rounded to whole steps, each by itself,
+    and so are the vectors. All sums of their products are integers below 2**53, which floats hold
+    in whatever order a library multiplies and adds: the products of a row depend on no other row.
+    """
+
+    vectors: FloatArray
+    bits: int
+    reach: float
+    units: FloatArray
+
+    @classmethod
+    def of(cls, vectors: FloatArray, limit: float) -> Self:
+        """Products with vectors of shape (n_vectors, n_features).
+
+        Rows have at most 2**26 steps in each column, and vectors as many in all columns together.
+        """
+        bits = _BITS - int(np.frexp(limit)[1])
+        own = _BITS - np.frexp(np.abs(vectors).sum(axis=1))[1]
+        whole = np.rint(np.ldexp(vectors, own[:, None]))
+        return cls(whole.T, bits, np.floor(np.ldexp(limit, bits)), np.ldexp(1.0, -bits - own))
+
+    def batches(self, part: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
+        """Products of shape (n, n_vectors), a few rows at a time."""
+        size = max(1, _PRODUCTS_AT_ONCE // self.vectors.shape[1])
+        for start in range(0, len(part), size):
+            steps = part[start : start + size] * 2.0**self.bits
+            np.clip(np.rint(steps, out=steps), -self.reach, self.reach, out=steps)
+            products = steps @ self.vectors
+            products *= self.units
+            yield slice(start, start + size), products
+
+
+def nearest_to(centres: FloatArray, limit: float) -> Callable[[FloatArray], IntArray]:
+    """From rows, clipped to a limit by coordinates, to the index of each one's nearest centre."""
     # Without the square of the row, which is the same for all centres.
-    return partial(_nearest, centres=centres, halves=0.5 * (centres**2).sum(axis=1))
+    halves = 0.5 * (centres**2).sum(axis=1)
+    return partial(_nearest, products=ExactProducts.of(-centres, limit), halves=halves)
 
 
-def _nearest(part: FloatArray, centres: FloatArray, halves: FloatArray) -> IntArray:
-    scores = [h - row_products(part, c) for h, c in zip(halves, centres, strict=True)]
-    return np.argmin(scores, axis=0)
+def _nearest(part: FloatArray, products: ExactProducts, halves: FloatArray) -> IntArray:
+    nearest = np.empty(len(part), dtype=np.intp)
+    for rows, scores in products.batches(part):
+        scores += halves
+        scores.argmin(axis=1, out=nearest[rows])
+    return nearest
 
 
 def residuals_about(centres: FloatArray, radius: Any, norm: Norm) -> Residuals:

@@ -7,10 +7,16 @@ import numpy as np
 import pytest
 
 from sklearn_dptda.cluster import _box_tree, _mixture_density
-from sklearn_dptda.cluster._mixture_density import log_joint_by_rows, responsibilities_by_rows
+from sklearn_dptda.cluster._mixture_density import DensityByRows
 from sklearn_dptda.privacy import FixedPoint, NoiseSource, Sensitivity
 from sklearn_dptda.rows import _moments
-from sklearn_dptda.rows._assignments import in_norm, one_cell, row_products, soft_assignment
+from sklearn_dptda.rows._assignments import (
+    ExactProducts,
+    in_norm,
+    one_cell,
+    row_products,
+    soft_assignment,
+)
 from sklearn_dptda.rows._moments import SecondMoments
 from tests._reach import (
     GaussianBudget,
@@ -172,7 +178,7 @@ def test_clipping_bounds_every_norm(rng, norm):
 def test_nearest_centres_and_radii_of_norms(rng):
     X, centres = rng.normal(size=(200, 3)), 3 * rng.normal(size=(6, 3))
     distances = np.linalg.norm(X[:, None] - centres, axis=2)
-    assert np.array_equal(nearest_to(centres)(X), distances.argmin(axis=1))
+    assert np.array_equal(nearest_to(centres, 20.0)(X), distances.argmin(axis=1))
     ((cells, parts, residuals),) = one_cell(centres[0], 100.0, "l2")(X)
     assert not cells.any() and parts == 1.0
     assert residuals == pytest.approx((X - centres[0]) / 100.0)
@@ -211,10 +217,11 @@ def test_no_row_changes_what_another_contributes(rng):
     # Bit for bit: neither cells nor parts nor residuals may depend on the rows around.
     Z, centres = rng.normal(size=(257, 7)), rng.normal(size=(5, 7))
     density = MixtureDensity(np.ones(5), centres, np.array([np.eye(7) * 0.3] * 5))
+    by_rows = DensityByRows(density, limit=5.0)
     functions = [
-        nearest_to(centres),
-        lambda part: log_joint_by_rows(part, density),
-        lambda part: responsibilities_by_rows(part, density),
+        nearest_to(centres, 2.0),
+        by_rows.log_joint,
+        by_rows.responsibilities,
         lambda part: clip_norm(part, 0.7),
         lambda part: clip_norm(part, 0.7, "l1"),
     ]
@@ -223,7 +230,8 @@ def test_no_row_changes_what_another_contributes(rng):
         for start in range(20):
             rows = slice(start, 257 - 3 * start)
             assert np.array_equal(whole[rows], function(Z[rows].copy()))
-    assert np.array_equal(log_joint_by_rows(Z, density).argmax(1), density.log_joint(Z).argmax(1))
+    assert by_rows.log_joint(Z) == pytest.approx(density.log_joint(Z), rel=1e-5)
+    assert np.array_equal(by_rows.likeliest(Z), density.log_joint(Z).argmax(1))
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
@@ -387,10 +395,36 @@ def test_many_columns_take_as_many_sums_and_round_as_each_by_itself(monkeypatch)
         return row_products(X, Y)
 
     monkeypatch.setattr(_mixture_density, "row_products", counted)
-    np.testing.assert_array_equal(log_joint_by_rows(X, density), one_by_one)
-    assert len(sums) == 2 * density.n_components
+    found = DensityByRows(density, limit=10.0).log_joint(X)
+    assert found == pytest.approx(one_by_one, rel=1e-5) and not sums
     monkeypatch.setattr(_box_tree, "row_products", counted)
     tree = _box_tree.BoxTree.root(roots[0], np.ones(d))
     by_axis = np.column_stack([row_products(X, axis) for axis in roots[0].T])
     np.testing.assert_array_equal(tree.coordinates(X), by_axis)
-    assert len(sums) == 2 * density.n_components + 1
+    assert len(sums) == 1
+
+
+@pytest.mark.parametrize(("d", "seen"), [(2, 2), (10, 10), (100, 10), (400, 4), (64, 8)])
+def test_products_of_rows_are_exact_sums_of_whole_numbers(d, seen, rng):
+    # A row is cut off where d columns allow, and seen in a few of them: a projection.
+    limit = 2 * d**0.5
+    vectors = rng.normal(size=(24, seen)) * 10.0 ** rng.integers(-3, 3, size=(24, 1))
+    vectors[1] = 0.0
+    X = rng.normal(size=(40, seen))
+    X[0] = 1.0
+    X *= limit / np.linalg.norm(X, axis=1)[:, None]
+    # All coordinates beyond the limit, on the side of a vector: no sums are larger.
+    X = np.vstack([X, 1e3 * np.sign(vectors)])
+    products = ExactProducts.of(vectors, limit)
+    whole = np.rint(np.clip(np.ldexp(X, products.bits), -products.reach, products.reach))
+    assert (np.abs(whole) @ np.abs(products.vectors)).max() < 2**53
+    columns = [[int(v) for v in column] for column in products.vectors.T]
+    sums = [
+        [sum(int(x) * v for x, v in zip(row, c, strict=True)) for c in columns] for row in whole
+    ]
+    found = np.vstack([batch for _, batch in products.batches(X)])
+    assert np.array_equal(found, np.array(sums, dtype=float) * products.units)
+    inside = np.clip(X, -limit, limit)
+    # A coordinate is off by a step at most, where it is cut off, and those of vectors by halves.
+    room = (seen + 2) * 2.0**-26 * limit * np.abs(vectors).sum(axis=1) + 1e-300
+    assert (np.abs(found - inside @ vectors.T) <= room).all()

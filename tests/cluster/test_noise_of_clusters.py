@@ -33,7 +33,9 @@ def rows_about(sizes, width, seed=0):
 
 def last_step(budget, X, centres, radius):
     """Step from fixed centres, so far from the means that these are hardly shrunk."""
-    assign = hard_assignment(nearest_to(centres), residuals_about(centres, radius, budget.norm))
+    assign = hard_assignment(
+        nearest_to(centres, 4.0), residuals_about(centres, radius, budget.norm)
+    )
     weights = MomentWeights(0.3, 0.7)
     moments = budget.release(Rows.of_array(X), assign, len(centres), weights=weights, share=1.0)
     return NoisyStep(centres, radius, moments)
