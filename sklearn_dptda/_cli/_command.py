@@ -6,15 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 
 @dataclass(frozen=True)
 class Command:
-    """A command: its words in the help, its arguments, and what it does with them."""
+    """A command: its words in its own help, its arguments, and what it does with them."""
 
     name: str
-    help: str
     description: str
     add_arguments: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], None]
@@ -90,8 +87,7 @@ def parse_bounds(numbers, name="--bounds"):
         return None if numbers is None else tuple(numbers)
     if len(numbers) % 2:
         raise ValueError(f"{name} takes 2 numbers, or 2 per coordinate; got {len(numbers)}.")
-    pairs = np.array(numbers).reshape(-1, 2)
-    return pairs[:, 0], pairs[:, 1]
+    return numbers[::2], numbers[1::2]
 
 
 def add_dimensions(parser):

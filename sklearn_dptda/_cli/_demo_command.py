@@ -109,7 +109,6 @@ def _draw(drawn, epsilon, path):
 
 DEMO = Command(
     name="demo",
-    help="privatise diagrams of two circles and of handwritten digits",
     description="Release private persistence diagrams of simulated points on two circles and "
     "of the ink of handwritten digits (shipped with scikit-learn), print the guarantee and "
     "the errors, and write pictures. Both data sets are public, so the exact diagrams are "

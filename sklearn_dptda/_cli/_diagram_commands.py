@@ -202,7 +202,6 @@ def _add_diagram(parser):
 
 DIAGRAM = Command(
     name="diagram",
-    help="release private persistence diagrams of a file of points",
     description="Release the persistence diagrams of a point cloud under differential "
     "privacy. One record is one row, replaced by another; the number of rows is public.",
     epilog=f"""\
@@ -288,7 +287,6 @@ def _add_betti(parser):
 
 BETTI = Command(
     name="betti",
-    help="release how many components and loops a file of points has",
     description="Release the numbers of long-lived components and loops of a point cloud "
     "under differential privacy. One record is one row, replaced by another; the number of "
     "rows is public.",

@@ -90,7 +90,6 @@ def _number_or_file(text):
 
 GRAPH = Command(
     name="graph",
-    help="release a noisy copy of a graph",
     description="Release a graph under edge differential privacy, by flipping pairs of nodes. "
     "One record is one edge, there or not.",
     epilog=f"""\

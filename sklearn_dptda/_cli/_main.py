@@ -1,119 +1,28 @@
 """The list of commands, their parser, and the entry point."""
 
 import argparse
-import json
+import importlib
 import sys
 import warnings
-from pathlib import Path
 
 from sklearn_dptda import __version__
 from sklearn_dptda._cli._command import Command
-from sklearn_dptda._cli._demo_command import DEMO
-from sklearn_dptda._cli._diagram_commands import BETTI, DIAGRAM
-from sklearn_dptda._cli._graph_command import GRAPH
-from sklearn_dptda._cli._plan_command import PLAN
-from sklearn_dptda._cli._row_commands import BOUNDS, CLUSTER, SYNTHESIZE
-from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded, PrivacyLedgerError
-from sklearn_dptda.privacy._stored_release import to_bytes
 
-
-def _add_ledger(parser):
-    parser.add_argument("ledger", metavar="PATH", help="file or SQLAlchemy URL of the ledger")
-    parser.add_argument(
-        "--release", type=int, metavar="NUMBER", help="write the stored release of that payment"
-    )
-    parser.add_argument(
-        "--extract", action="store_true", help="write all payments, in a chain of hashes"
-    )
-    parser.add_argument(
-        "--check",
-        nargs="?",
-        const="",
-        metavar="EARLIER",
-        help="PATH is an extract: say what was changed in it, or since an earlier extract",
-    )
-    parser.add_argument(
-        "-o",
-        "--out",
-        metavar="FILE",
-        help="where to: a ZIP archive of JSON and arrays of NumPy (default release.zip), or JSON "
-        "(default extract.json)",
-    )
-
-
-def _print_ledger(args):
-    if args.check is not None:
-        _check_extract(args.ledger, args.check)
-        return
-    accountant = PrivacyAccountant.open(args.ledger)
-    if args.extract:
-        text = json.dumps(accountant.extract(), indent=1) + "\n"
-        _write_new(Path(args.out or "extract.json"), text.encode())
-        return
-    releases = accountant.releases()
-    if args.release is not None:
-        _write_release(accountant, releases, args.release, Path(args.out or "release.zip"))
-        return
-    for spend, release in zip(accountant.spends(), releases, strict=False):
-        stored = "not stored" if release.size is None else f"{release.size} bytes"
-        print(
-            f"{spend.number}  {spend.time}  epsilon={spend.epsilon:g}, delta={spend.delta:g}"
-            f"  {spend.estimator}  {stored}"
-        )
-    total, left = accountant.total(), accountant.remaining()
-    print(
-        f"together: epsilon={total.epsilon:g}, delta={total.delta:g} by {accountant.composition} "
-        f"composition\nleft: epsilon={left.epsilon:g}, delta={left.delta:g}"
-    )
-
-
-def _write_release(accountant, releases, number, path):
-    keys = [release.key for release in releases if release.number == number]
-    if not keys:
-        raise ValueError(f"--release: the ledger has no payment {number}.")
-    try:
-        release = accountant.release(keys[0])
-    except LookupError as error:
-        raise ValueError(f"--release {number}: {error.args[0]}.") from None
-    _write_new(path, to_bytes(release))
-
-
-def _write_new(path, content):
-    """Write a file, and never over another one, which may be the only copy of a release."""
-    with path.open("xb") as file:
-        file.write(content)
-    print(f"written to {path}")
-
-
-def _check_extract(path, earlier):
-    documents = []
-    for name in [path, *([earlier] if earlier else [])]:
-        try:
-            documents.append(json.loads(Path(name).read_text(encoding="utf-8")))
-        except ValueError:
-            raise ValueError(f"{name} is no JSON.") from None
-    found = PrivacyAccountant.check_extract(*documents)
-    if found:
-        raise ValueError("; ".join(found))
-    payments, seal = documents[0]["payments"], documents[0]["seal"]
-    print(f"{len(payments)} payments, nothing was changed\nseal: {seal}")
-
-
-LEDGER = Command(
-    name="ledger",
-    help="print what a ledger has paid for, and what is left",
-    description="Print the releases that a ledger has paid for, their loss together, and what "
-    "is left; write one of the releases that it has stored, or an extract that can be checked "
-    "without the ledger. Nothing is spent. A ledger holds no records.",
-    epilog="examples:\n  python -m sklearn_dptda ledger budget.db\n"
-    "  python -m sklearn_dptda ledger budget.db --release 2 -o release.zip\n"
-    "  python -m sklearn_dptda ledger budget.db --extract -o december.json\n"
-    "  python -m sklearn_dptda ledger december.json --check november.json",
-    add_arguments=_add_ledger,
-    run=_print_ledger,
-)
-# The help lists them in this order.
-COMMANDS = (DEMO, PLAN, DIAGRAM, BETTI, CLUSTER, SYNTHESIZE, GRAPH, BOUNDS, LEDGER)
+# Each command has its module, which is imported when it is called, and its line in the help.
+COMMANDS = {
+    "demo": ("_demo_command", "privatise diagrams of two circles and of handwritten digits"),
+    "plan": (
+        "_plan_command",
+        "choose epsilon, m and the grid of a diagram before anything is spent",
+    ),
+    "diagram": ("_diagram_commands", "release private persistence diagrams of a file of points"),
+    "betti": ("_diagram_commands", "release how many components and loops a file of points has"),
+    "cluster": ("_row_commands", "release private clusters of a file of rows"),
+    "synthesize": ("_row_commands", "release synthetic rows in place of a file of rows"),
+    "graph": ("_graph_command", "release a noisy copy of a graph"),
+    "bounds": ("_row_commands", "release a private box around a file of rows"),
+    "ledger": ("_ledger_command", "print what a ledger has paid for, and what is left"),
+}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -123,8 +32,15 @@ class _Parser(argparse.ArgumentParser):
         raise ValueError(f"{message} ('{self.prog} --help' explains)")
 
 
-def build_parser():
-    """Build the parser of all commands."""
+def load_command(name: str) -> Command:
+    """Import a command: the constant of its module that has its name in capitals."""
+    module = importlib.import_module(f"sklearn_dptda._cli.{COMMANDS[name][0]}")
+    command: Command = getattr(module, name.upper())
+    return command
+
+
+def build_parser(called=None):
+    """Build the parser of the list of commands, and of the one that is called."""
     parser = _Parser(
         prog="python -m sklearn_dptda",
         description="Topological data analysis under differential privacy.",
@@ -132,16 +48,14 @@ def build_parser():
     )
     parser.add_argument("--version", action="version", version=f"sklearn_dptda {__version__}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in COMMANDS:
-        subparser = subparsers.add_parser(
-            command.name,
-            help=command.help,
-            description=command.description,
-            epilog=command.epilog,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        command.add_arguments(subparser)
-        subparser.set_defaults(run=command.run)
+    for name, (_, line) in COMMANDS.items():
+        subparser = subparsers.add_parser(name, help=line)
+        if name == called:
+            command = load_command(name)
+            subparser.description, subparser.epilog = command.description, command.epilog
+            subparser.formatter_class = argparse.RawDescriptionHelpFormatter
+            command.add_arguments(subparser)
+            subparser.set_defaults(run=command.run)
     return parser
 
 
@@ -151,26 +65,32 @@ def main(argv=None):
     The exit status is 0, 2 where the input is unusable or the budget does not do, or 130 after
     Ctrl-C.
     """
+    argv = sys.argv[1:] if argv is None else argv
     try:
-        args = build_parser().parse_args(argv)
+        # What stands before a command are options of the list, of which none takes a value.
+        called = next((text for text in argv if not text.startswith("-")), None)
+        args = build_parser(called).parse_args(argv)
         with warnings.catch_warnings():
             warnings.showwarning = _print_warning
             args.run(args)
+    except SystemExit:
+        # From the help and the version, before anything else is imported.
+        raise
     except KeyboardInterrupt as interrupt:
         print(": ".join(["interrupted", *map(str, interrupt.args)]), file=sys.stderr)
         return 130
     except OSError as error:
         place = "" if error.filename is None else f"{error.filename}: "
         return _refuse(f"{place}{error.strerror or error}")
-    except (
-        ValueError,
-        MemoryError,
-        ImportError,
-        PrivacyBudgetExceeded,
-        PrivacyLedgerError,
-    ) as error:
+    except (ValueError, MemoryError, ImportError, *_refusals_of_ledgers()) as error:
         return _refuse(error)
     return 0
+
+
+def _refusals_of_ledgers():
+    from sklearn_dptda.privacy import PrivacyBudgetExceeded, PrivacyLedgerError
+
+    return PrivacyBudgetExceeded, PrivacyLedgerError
 
 
 def _refuse(error):

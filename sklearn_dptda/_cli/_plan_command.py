@@ -86,7 +86,6 @@ def _next_command(args, plan):
 
 PLAN = Command(
     name="plan",
-    help="choose epsilon, m and the grid of a diagram before anything is spent",
     description="Print the least epsilon at which a private diagram shows a feature, and the "
     "command for it. Nothing is read, released or paid.",
     epilog="""\

@@ -112,7 +112,6 @@ def _add_cluster(parser):
 
 CLUSTER = Command(
     name="cluster",
-    help="release private clusters of a file of rows",
     description="Release weights, means and shapes of clusters under differential privacy. "
     "One record is one row.",
     epilog=f"""\
@@ -282,7 +281,6 @@ def _add_synthesize(parser):
 
 SYNTHESIZE = Command(
     name="synthesize",
-    help="release synthetic rows in place of a file of rows",
     description="Release a measure on a box under differential privacy, and draw synthetic "
     "rows from it. One record is one row.",
     epilog=f"""\
@@ -353,7 +351,6 @@ def _add_bounds_command(parser):
 
 BOUNDS = Command(
     name="bounds",
-    help="release a private box around a file of rows",
     description="Release a box around rows, and the share of the rows beyond it, under "
     "differential privacy. One record is one row.",
     epilog=f"""\

@@ -16,9 +16,16 @@ from functools import cached_property
 from typing import Any, Literal, Protocol
 
 import numpy as np
-import opendp.prelude as dp
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
+
+# Not its prelude, which imports all that OpenDP works with.
+from opendp.domains import atom_domain, vector_domain
+from opendp.measurements import make_gaussian, make_laplace, make_noisy_max
+from opendp.measures import max_divergence, zero_concentrated_divergence
+from opendp.metrics import l1_distance, l2_distance, linf_distance
+from opendp.mod import enable_features
+from opendp.typing import i64
 from sklearn.utils import check_random_state
 
 from sklearn_dptda._typing import FloatArray, RandomStateLike
@@ -50,10 +57,10 @@ class SecureDraws:
         Of OpenDP's two forms only that for zero-concentrated divergence has a loss of bounded
         range.
         """
-        dp.enable_features("contrib")
-        measure = dp.zero_concentrated_divergence() if bounded_range else dp.max_divergence()
-        space = _integer_vectors(), dp.linf_distance(T=dp.i64)
-        return int(dp.m.make_noisy_max(*space, measure, scale=scale, negate=True)(costs))
+        enable_features("contrib")
+        measure = zero_concentrated_divergence() if bounded_range else max_divergence()
+        space = _integer_vectors(), linf_distance(T=i64)
+        return int(make_noisy_max(*space, measure, scale=scale, negate=True)(costs))
 
 
 def _in_threads(law: str, scale: float, size: int) -> NDArray[np.int64]:
@@ -67,16 +74,16 @@ def _in_threads(law: str, scale: float, size: int) -> NDArray[np.int64]:
 
 def _by_opendp(law: str, scale: float, length: int) -> NDArray[np.int64]:
     # Measurements do not pickle: built where they are used.
-    dp.enable_features("contrib")
+    enable_features("contrib")
     if law == "laplace":
-        measurement = dp.m.make_laplace(_integer_vectors(), dp.l1_distance(T=dp.i64), scale=scale)
+        measurement = make_laplace(_integer_vectors(), l1_distance(T=i64), scale=scale)
     else:
-        measurement = dp.m.make_gaussian(_integer_vectors(), dp.l2_distance(T=dp.i64), scale=scale)
+        measurement = make_gaussian(_integer_vectors(), l2_distance(T=i64), scale=scale)
     return np.asarray(measurement(np.zeros(length, dtype=np.int64)), dtype=np.int64)
 
 
 def _integer_vectors() -> Any:
-    return dp.vector_domain(dp.atom_domain(T=dp.i64))
+    return vector_domain(atom_domain(T=i64))
 
 
 class UniformIntegers(Protocol):

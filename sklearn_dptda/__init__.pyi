@@ -1,0 +1,75 @@
+from . import (
+    cluster,
+    datasets,
+    decomposition,
+    discriminant_analysis,
+    features,
+    filtration,
+    graph,
+    metric_privacy,
+    model_selection,
+    persistence,
+    plotting,
+    population,
+    preprocessing,
+    privacy,
+    theory,
+    utils,
+)
+from .features import DiagramFeatures
+from .filtration import (
+    DTMFiltration,
+    GridFiltration,
+    KernelDistanceFiltration,
+    distance_to_measure,
+)
+from .persistence import (
+    CubicalPersistence,
+    PersistenceProfile,
+    PrivateBettiNumbers,
+    PrivatePersistence,
+    bottleneck_distance,
+)
+from .privacy import (
+    PrivacyAccountant,
+    PrivacyBudgetExceeded,
+    PrivacyGuarantee,
+    PrivacyLeakWarning,
+    audit_epsilon,
+)
+
+__version__: str
+
+__all__ = [
+    "CubicalPersistence",
+    "DTMFiltration",
+    "DiagramFeatures",
+    "GridFiltration",
+    "KernelDistanceFiltration",
+    "PersistenceProfile",
+    "PrivacyAccountant",
+    "PrivacyBudgetExceeded",
+    "PrivacyGuarantee",
+    "PrivacyLeakWarning",
+    "PrivateBettiNumbers",
+    "PrivatePersistence",
+    "audit_epsilon",
+    "bottleneck_distance",
+    "cluster",
+    "datasets",
+    "decomposition",
+    "discriminant_analysis",
+    "distance_to_measure",
+    "features",
+    "filtration",
+    "graph",
+    "metric_privacy",
+    "model_selection",
+    "persistence",
+    "plotting",
+    "population",
+    "preprocessing",
+    "privacy",
+    "theory",
+    "utils",
+]

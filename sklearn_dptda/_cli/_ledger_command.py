@@ -1,0 +1,104 @@
+"""The command that looks into a ledger: payments, stored releases, extracts."""
+
+import json
+from pathlib import Path
+
+from sklearn_dptda._cli._command import Command
+from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.privacy._stored_release import to_bytes
+
+
+def _add_ledger(parser):
+    parser.add_argument("ledger", metavar="PATH", help="file or SQLAlchemy URL of the ledger")
+    parser.add_argument(
+        "--release", type=int, metavar="NUMBER", help="write the stored release of that payment"
+    )
+    parser.add_argument(
+        "--extract", action="store_true", help="write all payments, in a chain of hashes"
+    )
+    parser.add_argument(
+        "--check",
+        nargs="?",
+        const="",
+        metavar="EARLIER",
+        help="PATH is an extract: say what was changed in it, or since an earlier extract",
+    )
+    parser.add_argument(
+        "-o",
+        "--out",
+        metavar="FILE",
+        help="where to: a ZIP archive of JSON and arrays of NumPy (default release.zip), or JSON "
+        "(default extract.json)",
+    )
+
+
+def _print_ledger(args):
+    if args.check is not None:
+        _check_extract(args.ledger, args.check)
+        return
+    accountant = PrivacyAccountant.open(args.ledger)
+    if args.extract:
+        text = json.dumps(accountant.extract(), indent=1) + "\n"
+        _write_new(Path(args.out or "extract.json"), text.encode())
+        return
+    releases = accountant.releases()
+    if args.release is not None:
+        _write_release(accountant, releases, args.release, Path(args.out or "release.zip"))
+        return
+    for spend, release in zip(accountant.spends(), releases, strict=False):
+        stored = "not stored" if release.size is None else f"{release.size} bytes"
+        print(
+            f"{spend.number}  {spend.time}  epsilon={spend.epsilon:g}, delta={spend.delta:g}"
+            f"  {spend.estimator}  {stored}"
+        )
+    total, left = accountant.total(), accountant.remaining()
+    print(
+        f"together: epsilon={total.epsilon:g}, delta={total.delta:g} by {accountant.composition} "
+        f"composition\nleft: epsilon={left.epsilon:g}, delta={left.delta:g}"
+    )
+
+
+def _write_release(accountant, releases, number, path):
+    keys = [release.key for release in releases if release.number == number]
+    if not keys:
+        raise ValueError(f"--release: the ledger has no payment {number}.")
+    try:
+        release = accountant.release(keys[0])
+    except LookupError as error:
+        raise ValueError(f"--release {number}: {error.args[0]}.") from None
+    _write_new(path, to_bytes(release))
+
+
+def _write_new(path, content):
+    """Write a file, and never over another one, which may be the only copy of a release."""
+    with path.open("xb") as file:
+        file.write(content)
+    print(f"written to {path}")
+
+
+def _check_extract(path, earlier):
+    documents = []
+    for name in [path, *([earlier] if earlier else [])]:
+        try:
+            documents.append(json.loads(Path(name).read_text(encoding="utf-8")))
+        except ValueError:
+            raise ValueError(f"{name} is no JSON.") from None
+    found = PrivacyAccountant.check_extract(*documents)
+    if found:
+        raise ValueError("; ".join(found))
+    payments, seal = documents[0]["payments"], documents[0]["seal"]
+    print(f"{len(payments)} payments, nothing was changed\nseal: {seal}")
+
+
+LEDGER = Command(
+    name="ledger",
+    description="Print the releases that a ledger has paid for, their loss together, and what "
+    "is left; write one of the releases that it has stored, or an extract that can be checked "
+    "without the ledger. Nothing is spent. A ledger holds no records.",
+    epilog="examples:\n  python -m sklearn_dptda ledger budget.db\n"
+    "  python -m sklearn_dptda ledger budget.db --release 2 -o release.zip\n"
+    "  python -m sklearn_dptda ledger budget.db --extract -o december.json\n"
+    "  python -m sklearn_dptda ledger december.json --check november.json",
+    add_arguments=_add_ledger,
+    run=_print_ledger,
+)
