@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from math import comb, perm, prod
 from typing import NamedTuple, TypeAlias
@@ -42,21 +42,28 @@ class DiagramVolumes:
         measure = self.measure
         strip = self._strip(s + self.floor)
         square = (2 * s + 1) ** 2 * (measure.size if measure.linear else 1)
-        total = sum(
-            omega
-            * sum(
-                perm(m, i) * comb(self.most, i) * square**i * strip ** (m - i)
-                for i in range(min(m, self.most) + 1)
-            )
-            for m, omega in enumerate(measure.count_weights)
-        )
+        total = _polynomial([_polynomial(c, strip) for c in self._near_and_short], square)
         return min(total, self.near_diagonal(measure.size))
+
+    @cached_property
+    def _near_and_short(self) -> list[list[int]]:
+        """Numbers of ways to have ``i`` points near long ones and others short.
+
+        Factors of powers of the weight of short points, from the highest, for each ``i`` from the
+        largest down.
+        """
+        omegas = self.measure.count_weights
+        return [
+            [omegas[m] * perm(m, i) * comb(self.most, i) for m in range(len(omegas) - 1, i - 1, -1)]
+            for i in range(min(self.most, len(omegas) - 1), -1, -1)
+        ]
 
     def lowest(self, s: int) -> int:
         """Weight of a ball of level ``s``, at least; zero where short points are not free yet."""
         if s < self.floor or self.most > self.measure.max_points:
             return 0
-        return min(self._with_forced(s, j) for j in range(self.most + 1))
+        strip = self._strip(s)
+        return min(self._with_forced(s, j, strip) for j in range(self.most + 1))
 
     def without_long(self) -> "DiagramVolumes":
         """Volumes for diagrams without long points."""
@@ -64,10 +71,9 @@ class DiagramVolumes:
 
     def near_diagonal(self, r: int) -> int:
         """Weight of the diagrams whose points are all within ``r`` of the diagonal."""
-        strip = self._strip(r)
-        return sum(omega * strip**m for m, omega in enumerate(self.measure.count_weights))
+        return _polynomial(self.measure.count_weights[::-1], self._strip(r))
 
-    def _with_forced(self, s: int, j: int) -> int:
+    def _with_forced(self, s: int, j: int, strip: int) -> int:
         """Weight of diagrams near one of which ``j`` points are longer than ``2 s``, at least.
 
         The first points of a tuple serve these, in order; the others are near the diagonal.
@@ -75,8 +81,7 @@ class DiagramVolumes:
         # Where a square is cut, the quarter towards the middle of the range is left.
         side = 2 * s + 1 if self.inside else s + 1
         square = side**2 * (s + 1 if self.measure.linear else 1)
-        strip, omegas = self._strip(s), self.measure.count_weights
-        return square**j * sum(omegas[m] * strip ** (m - j) for m in range(j, len(omegas)))
+        return square**j * _polynomial(self.measure.count_weights[j:][::-1], strip)
 
     def _strip(self, r: int) -> int:
         """Weight of the points within ``r`` of the diagonal."""
@@ -102,6 +107,14 @@ class BirthVolumes:
         """Weight of the births within ``s``, at least."""
         below = birth_weights(self.size, self.decay)
         return below[-1] - below[self.size - min(2 * s if self.inside else s, self.size)]
+
+
+def _polynomial(factors: Sequence[int], x: int) -> int:
+    """Value of a polynomial with these factors of powers of ``x``, from the highest."""
+    value = 0
+    for factor in factors:
+        value = value * x + factor
+    return value
 
 
 Volumes: TypeAlias = DiagramVolumes | BirthVolumes
