@@ -1,11 +1,18 @@
 """The command that looks into a ledger: payments, stored releases, extracts."""
 
+import io
 import json
+import math
 from pathlib import Path
+
+from matplotlib.figure import Figure
 
 from sklearn_dptda._cli._command import Command
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.privacy._stored_release import to_bytes
+
+# Days that stand below a picture.
+_MOST_DAYS = 8
 
 
 def _add_ledger(parser):
@@ -15,6 +22,9 @@ def _add_ledger(parser):
     )
     parser.add_argument(
         "--extract", action="store_true", help="write all payments, in a chain of hashes"
+    )
+    parser.add_argument(
+        "--picture", action="store_true", help="draw what was left after each payment"
     )
     parser.add_argument(
         "--check",
@@ -27,8 +37,8 @@ def _add_ledger(parser):
         "-o",
         "--out",
         metavar="FILE",
-        help="where to: a ZIP archive of JSON and arrays of NumPy (default release.zip), or JSON "
-        "(default extract.json)",
+        help="where to: a ZIP archive of JSON and arrays of NumPy (default release.zip), JSON "
+        "(default extract.json), or a picture (default budget.png)",
     )
 
 
@@ -40,6 +50,9 @@ def _print_ledger(args):
     if args.extract:
         text = json.dumps(accountant.extract(), indent=1) + "\n"
         _write_new(Path(args.out or "extract.json"), text.encode())
+        return
+    if args.picture:
+        _draw_budget(accountant, Path(args.out or "budget.png"))
         return
     releases = accountant.releases()
     if args.release is not None:
@@ -69,6 +82,28 @@ def _write_release(accountant, releases, number, path):
     _write_new(path, to_bytes(release))
 
 
+def _draw_budget(accountant, path):
+    """Draw what was left after each payment, by the budget in force now."""
+    if math.isinf(accountant.epsilon):
+        raise ValueError("--picture: the budget has no limit, so nothing is ever less.")
+    # A copy in memory pays again, one after the other.
+    copy = PrivacyAccountant(accountant.epsilon, accountant.delta, None, accountant.composition)
+    left, days = [copy.remaining().epsilon], ["start"]
+    for spend in accountant.spends():
+        copy.spend(spend.epsilon, spend.delta, rho=spend.rho, adjacency=spend.adjacency)
+        left.append(copy.remaining().epsilon)
+        days.append(f"{spend.number}\n{spend.time}")
+    figure = Figure(layout="constrained", figsize=(7, 3.5))
+    ax = figure.add_subplot()
+    ax.plot(left, drawstyle="steps-post", marker="o", markersize=4)
+    shown = range(0, len(left), math.ceil(len(left) / _MOST_DAYS))
+    ax.set_xticks(shown, [days[number] for number in shown])
+    ax.set(ylabel="epsilon that is left", xlabel="payment", ylim=(0, 1.05 * left[0]))
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=path.suffix[1:] or "png")
+    _write_new(path, buffer.getvalue())
+
+
 def _write_new(path, content):
     """Write a file, and never over another one, which may be the only copy of a release."""
     with path.open("xb") as file:
@@ -93,9 +128,10 @@ def _check_extract(path, earlier):
 LEDGER = Command(
     name="ledger",
     description="Print the releases that a ledger has paid for, their loss together, and what "
-    "is left; write one of the releases that it has stored, or an extract that can be checked "
-    "without the ledger. Nothing is spent. A ledger holds no records.",
+    "is left; draw that over time; write one of the releases that it has stored, or an extract "
+    "that can be checked without the ledger. Nothing is spent. A ledger holds no records.",
     epilog="examples:\n  python -m sklearn_dptda ledger budget.db\n"
+    "  python -m sklearn_dptda ledger budget.db --picture\n"
     "  python -m sklearn_dptda ledger budget.db --release 2 -o release.zip\n"
     "  python -m sklearn_dptda ledger budget.db --extract -o december.json\n"
     "  python -m sklearn_dptda ledger december.json --check november.json",

@@ -27,7 +27,7 @@ from sklearn_dptda.privacy._noise import spawn_seeds
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._release import release, releases_in_transform, seeded_clone
 from sklearn_dptda.privacy._release_key import Attempt, names_under, under
-from sklearn_dptda.privacy._warnings import PrivacyLedgerError
+from sklearn_dptda.privacy._warnings import PrivacyBudgetExceeded, PrivacyLedgerError
 from sklearn_dptda.utils._tasks import Failed, first_error, outcomes, tasks_may_repeat
 
 
@@ -129,7 +129,9 @@ def release_replicates(
     PrivacyLedgerError
         If the key has paid for releases of other records, parameters or code.
     IncompleteReleases
-        If some replicates failed; it holds the others.
+        If some replicates failed, or if the budget covers more replicates under
+        a ``key`` than were paid for and fewer than were asked for; it holds the
+        others.
     InterruptedReleases
         If Ctrl-C came before all were finished; it holds those that were, and
         where none was, the error is a plain :class:`KeyboardInterrupt`.
@@ -185,8 +187,14 @@ def release_replicates(
     shelf = _Shelf(estimator, plan if pays_ahead else None)
     releases: list[Any] = [None] * n_replicates
     if key is not None and shelf.has_paid(tasks[0]):
-        # Refused where other records, parameters or code were paid for.
-        plan._pay_for(task.attempt() for task in tasks)
+        try:
+            # Refused where other records, parameters or code were paid for.
+            plan._pay_for(task.attempt() for task in tasks)
+        except PrivacyBudgetExceeded as refusal:
+            kept = [shelf.stored(task) for task in tasks]
+            if all(stored is None for stored in kept):
+                raise
+            raise IncompleteReleases(kept) from refusal
         releases = [shelf.stored(task) for task in tasks]
     missing = [i for i, stored in enumerate(releases) if stored is None]
     reserved = None

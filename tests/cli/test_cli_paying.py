@@ -451,6 +451,22 @@ def test_every_command_is_registered():
     assert set(commands) >= set(found) and [c.name for c in commands] == list(COMMANDS)
 
 
+def test_what_is_left_is_drawn(folder, capsys):
+    with PrivacyAccountant(2.0, 1e-5, "zcdp.db", "zcdp") as budget:
+        for _ in range(20):
+            budget.spend(0.1, rho=0.001, what="a number")
+    assert main(["ledger", "zcdp.db", "--picture"]) == 0
+    assert (folder / "budget.png").read_bytes().startswith(b"\x89PNG")
+    assert main(["ledger", "zcdp.db", "--picture", "-o", "left.svg"]) == 0
+    assert "<svg" in (folder / "left.svg").read_text()
+    # Neither a picture nor a budget is written over, and nothing is spent.
+    assert main(["ledger", "zcdp.db", "--picture"]) == 2 and len(budget) == 20
+    PrivacyAccountant(np.inf, path="counts.db")
+    capsys.readouterr()
+    assert main(["ledger", "counts.db", "--picture", "-o", "no.png"]) == 2
+    assert "no limit" in capsys.readouterr().err and not (folder / "no.png").exists()
+
+
 @pytest.mark.slow
 def test_the_page_of_the_command_line_runs(folder, capsys):
     page = Path(sklearn_dptda.__file__).parent.parent / "doc" / "guide" / "command_line.md"

@@ -426,14 +426,15 @@ def test_a_row_however_far_moves_the_function_by_the_sensitivity_at_most(value):
 
 def test_what_the_model_draws_is_covered():
     private = PrivateLandmarks(20, 5.0, bounds=(-2, 2), random_state=0).fit(X)
-    distances = np.linalg.norm(private.sample(2000)[:, None] - private.landmarks_, axis=2)
+    distances = np.linalg.norm(
+        private.sample(2000, random_state=1)[:, None] - private.landmarks_, axis=2
+    )
     nearest = distances.min(axis=1)
     assert nearest.max() < 1.3 * private.reach_ and private.reach_ < 1.5 * nearest.max()
     of_sample = DPMoG(3, 5.0, bounds=(-2, 2), adjacency="replace-one", random_state=0).fit(X)
     complex = DTMFiltration(landmarks=FrozenEstimator(of_sample)).fit([X]).complex_
-    nearest = np.linalg.norm(of_sample.sample(2000)[:, None] - complex.landmarks, axis=2).min(
-        axis=1
-    )
+    drawn = of_sample.sample(2000, random_state=1)
+    nearest = np.linalg.norm(drawn[:, None] - complex.landmarks, axis=2).min(axis=1)
     assert nearest.max() < 1.3 * complex.reach and complex.reach < 1.5 * nearest.max()
 
 

@@ -35,7 +35,12 @@ from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.graph import EdgeFlip
 from sklearn_dptda.model_selection import IncompleteReleases, release_once, release_replicates
 from sklearn_dptda.preprocessing import PrivateBounds
-from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLedgerError, ReleaseKey
+from sklearn_dptda.privacy import (
+    PrivacyAccountant,
+    PrivacyBudgetExceeded,
+    PrivacyLedgerError,
+    ReleaseKey,
+)
 from sklearn_dptda.utils.discovery import all_estimators
 from sklearn_dptda.utils.estimator_checks import make_instance
 from tests._reach import (
@@ -426,6 +431,23 @@ def test_replicates_go_on_where_they_stopped(tmp_path, n_jobs):
         release_replicates(pipeline(budget), [X], 12, key=key, random_state=0)
     with pytest.raises(ValueError, match="no accountant"):
         release_replicates(pipeline(None), [X], 12, key=key)
+
+
+@NOISE
+def test_more_replicates_than_the_budget_covers_are_those_that_are_stored(tmp_path):
+    budget, key = PrivacyAccountant(5.0, path=tmp_path / "a.db"), ReleaseKey()
+    releases = release_replicates(pipeline(budget), [X], 5, key=key)
+    with pytest.raises(IncompleteReleases, match="2 of 7 releases") as caught:
+        release_replicates(pipeline(budget), [X], 7, key=key)
+    assert isinstance(caught.value.__cause__, PrivacyBudgetExceeded) and len(budget) == 5
+    assert same(caught.value.releases, [*releases, None, None])
+    # Of other records nothing is returned, and nothing is said of the budget.
+    with pytest.raises(PrivacyLedgerError, match="Something else was paid"):
+        release_replicates(pipeline(budget), [X + 0.01], 7, key=key)
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
+        connection.execute("DELETE FROM privacy_release")
+    with pytest.raises(PrivacyBudgetExceeded):
+        release_replicates(pipeline(budget), [X], 7, key=key)
 
 
 def points_after(*steps):
