@@ -1,5 +1,6 @@
 """The protocol of parts on Ray, Spark and SQL, as the guide has it, and workers that are killed."""
 
+import contextlib
 import os
 import signal
 import sys
@@ -53,25 +54,50 @@ def test_ray():
         ray.shutdown()
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-def test_spark(monkeypatch):
+@contextlib.contextmanager
+def spark_frame(table, monkeypatch, tries=1):
+    """A table on Spark, in three parts, each of which is tried so often."""
     pytest.importorskip("pyspark")
     pandas = pytest.importorskip("pandas")
     from pyspark.sql import SparkSession
 
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     spark = (
-        SparkSession.builder.master("local[2]")
+        SparkSession.builder.master(f"local[2,{tries}]")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.execution.arrow.maxRecordsPerBatch", 300)
         .getOrCreate()
     )
     try:
-        frame = spark.createDataFrame(pandas.DataFrame(X, columns=NAMES)).repartition(3)
-        check(guide_code("class OnSpark")["OnSpark"](frame))
+        yield spark.createDataFrame(pandas.DataFrame(table, columns=NAMES)).repartition(3)
     finally:
         spark.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_spark(monkeypatch):
+    with spark_frame(X, monkeypatch) as frame:
+        check(guide_code("class OnSpark")["OnSpark"](frame))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_killed_worker_of_spark_changes_and_costs_nothing(monkeypatch, tmp_path):
+    mark, kill = str(tmp_path / "killed"), signal.SIGKILL
+
+    def first_dies(tables):
+        # Sent by value: workers do not import the tests.
+        for table in tables:
+            with contextlib.suppress(FileExistsError):
+                open(mark, "x").close()
+                os.kill(os.getpid(), kill)
+            yield table
+
+    with spark_frame(X, monkeypatch, tries=4) as frame:
+        dying = frame.mapInPandas(first_dies, frame.schema)
+        check(guide_code("class OnSpark")["OnSpark"](dying))
+    assert os.path.exists(mark)
 
 
 def test_duckdb():
