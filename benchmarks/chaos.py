@@ -39,7 +39,7 @@ FAULTS = ("worker", "main", "interrupt", "disk")
 # Calls of one round that something happens to; the next ones are left alone.
 MOST_FAULTS = 8
 # Seconds after which a call is ended that neither returns nor fails.
-HUNG = 90.0
+HUNG = 180.0
 NOTE = (
     "Each round has a new ledger whose budget covers the payments exactly, and one key. The call "
     "is made again, by a new process, until it returns. After every call the ledger is read: no "
