@@ -1,15 +1,19 @@
 """Rows that lie elsewhere: seconds, processor time, memory, and a worker that is killed."""
 
+import contextlib
 import hashlib
 import multiprocessing
 import os
+import pickle
 import resource
-import signal
+import sys
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor
+from importlib.util import find_spec
 
 import numpy as np
+import psutil
 
 from benchmarks._table import Table
 from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoGMorse, DPToMATo, DPTree
@@ -30,17 +34,22 @@ ESTIMATORS = {
     "PrivatePCA": PrivatePCA(2, bounds=BOX, random_state=0),
     "PrivateMeasure": PrivateMeasure(bounds=BOX, random_state=0),
     "PrivateBounds": PrivateBounds(shape="box", random_state=0),
+    "PrivateBounds, a cube": PrivateBounds(shape="cube", start=BOX, random_state=0),
 }
 # As the guide advises: Dask's own setting returns memory after each step.
 KEEPS_MEMORY = {"MALLOC_TRIM_THRESHOLD_": 1 << 26, "MALLOC_MMAP_THRESHOLD_": 1 << 25}
 ENGINES = ("chunks", "Dask", "Dask, one worker killed")
+OTHER_ENGINES = {"Ray": "ray", "Spark": "pyspark"}
 
 
 def tables(quick):
-    """Yield the table of all estimators, and one of many rows."""
-    yield _table(1_000_000 if quick else 10_000_000, ("DPLloyd",) if quick else ESTIMATORS, ENGINES)
+    """Yield the table of all estimators, one of other engines, and one of many rows."""
+    names = ("DPLloyd",) if quick else ESTIMATORS
+    yield _table(1_000_000 if quick else 10_000_000, names, ENGINES)
+    others = [f"{name}, one worker killed" for name, of in OTHER_ENGINES.items() if find_spec(of)]
+    yield _table(1_000_000 if quick else 10_000_000, names, (ENGINES[0], *others))
     if not quick:
-        yield _table(100_000_000, ("PrivateMeasure", "PrivatePCA"), ENGINES[1:2])
+        yield _table(100_000_000, ("PrivateMeasure", "PrivatePCA"), ENGINES[1:])
 
 
 def _table(n, names, engines):
@@ -69,7 +78,8 @@ def _table(n, names, engines):
             "equal",
         ),
         rows,
-        f"Dask: two worker processes of one thread. Of the CPU, {_making():.0f} ns make the row. "
+        f"Dask, Ray and Spark: two worker processes of one thread. Of the CPU, {_making():.0f} ns "
+        "make the row; that of Ray, of Spark and of workers that are killed is not known here. "
         "Equal: bit for bit to the first.",
     )
 
@@ -116,8 +126,20 @@ def _measure(name, engine, n):
     if engine == "chunks":
         parts, workers = _Counted(_Serial(n_parts)), "-"
         seconds, cpu = _timed(private, parts)
-    else:
+    elif engine.startswith("Dask"):
         seconds, cpu, parts, workers = _on_dask(private, n_parts, "killed" in engine)
+    else:
+        on_engine = {"Ray": _ray, "Spark": _spark}[engine.partition(",")[0]]
+        cpu, workers = None, "-"
+        with on_engine(n_parts) as parts:
+            parts = _Counted(parts)
+            # Workers start and import before the clock does.
+            parts.map_reduce(len)
+            parts.passes = 0
+            killer = threading.Thread(target=_kill_below, args=[accountant])
+            killer.start()
+            seconds, _ = _timed(private, parts)
+            killer.join()
     here = _gigabytes()
     per_row = cpu / (n * parts.passes) * 1e9 if cpu is not None else "-"
     payments = len(accountant.spends())
@@ -156,7 +178,86 @@ def _kill(cluster, accountant):
     while not accountant.spends():
         time.sleep(0.01)
     time.sleep(0.5)
-    os.kill(next(iter(cluster.workers.values())).process.pid, signal.SIGKILL)
+    psutil.Process(next(iter(cluster.workers.values())).process.pid).kill()
+
+
+def _kill_below(accountant):
+    """Kill a worker of Ray or of Spark, once passes that learn from rows have begun."""
+    while not accountant.spends():
+        time.sleep(0.01)
+    killed = False
+    while not killed:
+        time.sleep(0.2)
+        for process in psutil.Process().children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                words = " ".join(process.cmdline())
+                # What Spark calls a daemon is the parent of its workers.
+                of_spark = "pyspark.daemon" in words and "daemon" in " ".join(
+                    process.parent().cmdline()
+                )
+                of_ray = words.startswith("ray::") and "Agent" not in words
+                if of_spark or of_ray:
+                    process.kill()
+                    killed = True
+                    break
+
+
+class _OnRay:
+    def __init__(self, n_parts):
+        self.n_parts = n_parts
+
+    def map_reduce(self, function):
+        import ray
+
+        count = ray.remote(max_retries=3)(lambda seed: function(make_part(seed)))
+        return sum(ray.get([count.remote(seed) for seed in range(self.n_parts)]))
+
+
+@contextlib.contextmanager
+def _ray(n_parts):
+    import ray
+
+    paths = {"PYTHONPATH": os.pathsep.join([os.getcwd(), *sys.path])}
+    ray.init(
+        num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env={"env_vars": paths}
+    )
+    try:
+        yield _OnRay(n_parts)
+    finally:
+        ray.shutdown()
+
+
+class _OnSpark:
+    def __init__(self, frame):
+        self.frame = frame
+
+    def map_reduce(self, function):
+        import pandas
+
+        def count(tables):
+            # One by one: a pass must not hold all parts of a task.
+            for table in tables:
+                total = sum(function(make_part(seed)) for seed in table["id"])
+                yield pandas.DataFrame({"sum": [pickle.dumps(total)]})
+
+        rows = self.frame.mapInPandas(count, "sum binary").collect()
+        return sum(pickle.loads(row["sum"]) for row in rows)
+
+
+@contextlib.contextmanager
+def _spark(n_parts):
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYTHONPATH"] = os.pathsep.join([os.getcwd(), *filter(None, sys.path)])
+    # A task that has failed is tried again up to four times; locally only where that is asked for.
+    builder = SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false")
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    try:
+        yield _OnSpark(spark.range(n_parts).repartition(max(n_parts // 2, 2)))
+    finally:
+        spark.stop()
 
 
 def _processor_time():
