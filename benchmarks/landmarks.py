@@ -46,7 +46,8 @@ def tables(quick):
     yield _real_tables(n_seeds)
 
 
-_CELLS = (3, 6, 10, 20), (0.08, 0.15), (1.0, 2.0, 5.0)
+_EPSILONS = (1.0, 2.0, 5.0)
+_CELLS = (3, 6, 10, 20), (0.08, 0.15), _EPSILONS
 
 
 def _times(numbers, repeats):
@@ -193,11 +194,9 @@ def _beside_grids(columns, n, n_seeds):
     rows = []
     for d in columns:
         for n_loops, name in ((1, "one circle"), (2, "two circles")):
-            for epsilon in (1.0, 2.0, 5.0):
-                errors = Parallel(n_jobs=-1)(
-                    delayed(_errors)(epsilon, n, d, n_loops, seed) for seed in range(n_seeds)
-                )
-                medians = np.median(errors, axis=0)
+            tasks = [(n, d, n_loops, seed) for seed in range(n_seeds)]
+            errors = Parallel(n_jobs=-1)(delayed(_errors)(*task) for task in tasks)
+            for epsilon, medians in zip(_EPSILONS, np.median(errors, axis=0), strict=True):
                 rows.append([name, d, f"{epsilon:g}", *(f"{m:.2f}" for m in medians)])
     return Table(
         f"Error of the longest loop's length, in parts of what it is, {n} points, median of "
@@ -210,24 +209,36 @@ def _beside_grids(columns, n, n_seeds):
     )
 
 
-def _errors(epsilon, n, d, n_loops, seed):
+def _errors(n, d, n_loops, seed):
+    """Errors of the longest loop on a grid and on landmarks, at each epsilon."""
     X = flat_loops(n, d, n_loops, 0.08, seed)
     low, high = X.min(axis=0), X.max(axis=0)
     box = low - 0.1 * (high - low), high + 0.1 * (high - low)
-    landmarks = PrivateLandmarks(epsilon=epsilon / 2, random_state=seed)
     with warnings.catch_warnings(action="ignore"):
         grid = DTMFiltration(_MASS, bounds=box).fit_transform([X])
         uncut = DTMFiltration(_MASS, bounds=box, max_distance=None).fit_transform([X])
-        ours = DTMFiltration(_MASS, landmarks=landmarks).fit_transform([X])
         (loops,) = CubicalPersistence(1).fit_transform(uncut)
         truth = float((loops[:, 1] - loops[:, 0]).max())
-        found = [
-            PersistenceProfile(share, homology_dimensions=1, n_longest=1, random_state=seed)
-            .fit_transform(functions)
-            .item()
-            for functions, share in ((grid, epsilon), (ours, epsilon / 2))
+        return [
+            [
+                abs(_longest(functions, share, seed) - truth) / truth
+                for functions, share in (
+                    (grid, epsilon),
+                    (_on_landmarks(X, epsilon / 2, seed), epsilon / 2),
+                )
+            ]
+            for epsilon in _EPSILONS
         ]
-    return [abs(length - truth) / truth for length in found]
+
+
+def _on_landmarks(X, epsilon, seed):
+    landmarks = PrivateLandmarks(epsilon=epsilon, random_state=seed)
+    return DTMFiltration(_MASS, landmarks=landmarks).fit_transform([X])
+
+
+def _longest(functions, epsilon, seed):
+    profile = PersistenceProfile(epsilon, homology_dimensions=1, n_longest=1, random_state=seed)
+    return profile.fit_transform(functions).item()
 
 
 def _people_of_tables():
