@@ -163,9 +163,10 @@ class PrivateBounds(PrivateRowsEstimator):
     def fit_chunks(self, chunks: Chunks) -> Self:
         """Pay, and release a box around rows that come in chunks.
 
-        Besides a chunk, a number for each cell of the finest lattice that holds
-        rows is in memory: at most some 10,000 for each column with
-        ``shape="box"``, and as many as there are rows in a cube of several.
+        Besides a chunk, the cells of the two finest lattices that hold rows are
+        in memory, with 8 bytes for each column and 8 for the count: at most
+        some 10,000 cells for each column with ``shape="box"``, and at most as
+        many as there are rows in a cube of several columns.
 
         %(chunks_of_rows)s
 
