@@ -1,5 +1,6 @@
 """A step whose worker dies, once, after it has seen a release."""
 
+import contextlib
 import os
 import pickle
 import random
@@ -106,10 +107,13 @@ class Interrupted(TransformerMixin, BaseEstimator):
     def transform(self, X):
         number = len(os.listdir(self.folder))
         # On a busy machine the signal may arrive late.
-        time.sleep(0.02 if number <= self.after else 0.2)
+        time.sleep(0.02 if number < self.after else 0.2)
         open(os.path.join(self.folder, f"{number}-{os.getpid()}"), "x").close()
-        if number == self.after:
-            os.kill(self.target, signal.SIGINT)
+        if number >= self.after:
+            # Two copies may have counted alike: the first that is here sends it.
+            with contextlib.suppress(FileExistsError):
+                open(os.path.join(self.folder, "sent"), "x").close()
+                os.kill(self.target, signal.SIGINT)
         return X
 
 
