@@ -9,6 +9,7 @@ nox.options.sessions = ["oldest", "latest", "types"]
 OLDEST = [
     "gudhi==3.10.*",
     "joblib==1.4.*",
+    "lazy-loader==0.4.*",
     "matplotlib==3.8.*",
     "numpy==1.26.*",
     "opendp==0.16.*",
