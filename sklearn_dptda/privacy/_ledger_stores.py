@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from sklearn_dptda._typing import PathLike
 from sklearn_dptda.privacy._warnings import PrivacyLedgerError
@@ -252,6 +252,7 @@ class ServerStore(Store):
             ) from None
         self.location = location
         self._sqlalchemy = sqlalchemy
+        self._seen_tables: set[str] = set()
         try:
             url = sqlalchemy.engine.make_url(location)
             if url.drivername == "postgresql":
@@ -280,14 +281,7 @@ class ServerStore(Store):
     @contextmanager
     def _begin(self) -> Iterator[Execute]:
         with self._engine.begin() as connection:
-
-            def execute(
-                statement: str, parameters: dict[str, Any] | None = None
-            ) -> list[tuple[Any, ...]]:
-                cursor = connection.execute(self._sqlalchemy.text(statement), parameters or {})
-                return [tuple(row) for row in cursor] if cursor.returns_rows else []
-
-            yield execute
+            yield _ServerStatements(connection, self._sqlalchemy.text)
 
     @contextmanager
     def creation(self) -> Iterator[Execute]:
@@ -303,14 +297,34 @@ class ServerStore(Store):
                 raise
 
     def has_table(self, execute: Execute, name: str) -> bool:
-        """Whether there is a table of that name, seen by another connection."""
-        return bool(self._sqlalchemy.inspect(self._engine).has_table(name))
+        """Whether there is a table of that name."""
+        # To ask costs as much as a payment, and a table that was seen does not go away.
+        if name not in self._seen_tables:
+            connection = cast(_ServerStatements, execute).connection
+            if not self._sqlalchemy.inspect(connection).has_table(name):
+                return False
+            self._seen_tables.add(name)
+        return True
 
     def home(self, execute: Execute) -> str | None:
         """Cluster, database and table of PostgreSQL, which restored dumps do not share."""
         if self._engine.dialect.name != "postgresql":
             return None
         return str(execute(_POSTGRESQL_HOME)[0][0])
+
+
+class _ServerStatements:
+    """Runs statements in a connection to a server, which also knows what tables there are."""
+
+    def __init__(self, connection: Any, text: Callable[[str], Any]) -> None:
+        self.connection = connection
+        self._text = text
+
+    def __call__(
+        self, statement: str, parameters: dict[str, Any] | None = None
+    ) -> list[tuple[Any, ...]]:
+        cursor = self.connection.execute(self._text(statement), parameters or {})
+        return [tuple(row) for row in cursor] if cursor.returns_rows else []
 
 
 def _executor(connection: sqlite3.Connection) -> Execute:
