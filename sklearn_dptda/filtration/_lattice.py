@@ -1,7 +1,7 @@
 """Counts of points on a public lattice: histograms that add up."""
 
-from collections.abc import Sequence
-from typing import Self
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -87,6 +87,112 @@ class LatticeHistogram:
             self.counts += np.bincount(nodes, minlength=self.counts.size).reshape(self.shape)
         return self
 
+    def sql(self, table: str, columns: Sequence[str]) -> str:
+        """Return a query that counts the points of a table where the database holds them.
+
+        The database returns one line for each node that has points, so that no point leaves it.
+        Pass the lines to :meth:`update_counts`. The counts equal those of :meth:`update`, ties
+        included. The query needs ``FLOOR``, ``CASE`` and ``GROUP BY``, and runs on PostgreSQL,
+        DuckDB and SQLite, among others.
+
+        Parameters
+        ----------
+        table : str
+            Name of a table or view, or a subquery in parentheses. It becomes part of the query as
+            it is.
+        columns : sequence of str
+            Names of the columns that hold the coordinates, one for each axis. They are quoted.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        ValueError
+            If the number of columns is not the dimension of the points.
+
+        Notes
+        -----
+        A missing value makes :meth:`update_counts` raise. Where a database takes NaN as the
+        largest number, as PostgreSQL and DuckDB do, a NaN is clipped to the upper bound.
+
+        Examples
+        --------
+        >>> import sqlite3
+        >>> from sklearn_dptda.filtration import LatticeHistogram
+        >>> database = sqlite3.connect(":memory:")
+        >>> _ = database.execute("CREATE TABLE visits (x REAL, y REAL)")
+        >>> _ = database.execute("INSERT INTO visits VALUES (0.1, 0.9), (0.2, 0.9), (3, 0)")
+        >>> histogram = LatticeHistogram((0, 1), (3, 3))
+        >>> lines = database.execute(histogram.sql("visits", ["x", "y"]))
+        >>> histogram.update_counts(lines).counts.tolist()
+        [[0, 0, 2], [0, 0, 0], [1, 0, 0]]
+        >>> database.close()
+        """
+        if len(columns) != self.n_features:
+            raise ValueError(
+                f"columns must name {self.n_features} columns, one for each axis; got "
+                f"{len(columns)}."
+            )
+        names = ['"' + name.replace('"', '""') + '"' for name in columns]
+        steps = (np.array(self.shape) - 1) / (self.high - self.low)
+        axes = list(zip(names, self.low.tolist(), self.high.tolist(), steps.tolist(), strict=True))
+        outside = " OR ".join(
+            f"{x} < {_literal(low)} OR {x} > {_literal(high)}" for x, low, high, _ in axes
+        )
+        # Doubles alone: a literal without an exponent is a decimal number in some databases.
+        scaled = ", ".join(
+            f"(CASE WHEN {x} < {_literal(low)} THEN {_literal(low)} WHEN {x} > {_literal(high)} "
+            f"THEN {_literal(high)} ELSE CAST({x} AS DOUBLE PRECISION) END - {_literal(low)}) "
+            f"* {_literal(step)} AS t{i}"
+            for i, (x, low, high, step) in enumerate(axes)
+        )
+        # ROUND differs between databases where two nodes are equally near; NumPy takes the even.
+        nodes = ", ".join(
+            f"FLOOR(t{i}) + CASE WHEN t{i} - FLOOR(t{i}) > 0.5 OR (t{i} - FLOOR(t{i}) = 0.5 AND "
+            f"FLOOR(FLOOR(t{i}) / 2) * 2 < FLOOR(t{i})) THEN 1 ELSE 0 END AS node{i}"
+            for i in range(len(axes))
+        )
+        each = ", ".join(f"node{i}" for i in range(len(axes)))
+        return (
+            f"SELECT {each}, COUNT(*), SUM(clipped) FROM (SELECT {nodes}, clipped FROM "
+            f"(SELECT {scaled}, CASE WHEN {outside} THEN 1 ELSE 0 END AS clipped "
+            f"FROM {table} AS points) AS scaled) AS nodes GROUP BY {each}"
+        )
+
+    def update_counts(self, lines: Iterable[Sequence[Any]]) -> Self:
+        """Add what a database has counted by the query of :meth:`sql`.
+
+        Parameters
+        ----------
+        lines : iterable of sequences of d + 2 numbers
+            The node along each axis, how many points are nearest to it, and how many of these lie
+            outside the bounds.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a line has no node of the lattice, such as one of points with a missing coordinate.
+            Nothing is added then.
+        """
+        table = np.array([list(line) for line in lines], dtype=float)
+        table = table.reshape(-1, self.n_features + 2)
+        nodes, counts, clipped = table[:, :-2], table[:, -2], table[:, -1]
+        on_lattice = (nodes == np.rint(nodes)) & (nodes >= 0) & (nodes < np.array(self.shape))
+        if not (on_lattice.all() and (counts >= clipped).all() and (clipped >= 0).all()):
+            raise ValueError(
+                "The lines are no counts on this lattice: rows with missing coordinates must be "
+                "left out of the query, such as by a subquery with WHERE ... IS NOT NULL."
+            )
+        np.add.at(self.counts, tuple(nodes.astype(np.int64).T), counts.astype(np.int64))
+        self.n_clipped += int(clipped.sum())
+        return self
+
     def nodes_of(self, points: FloatArray) -> tuple[IntArray, BoolArray]:
         """Number of the node that is nearest to each point, and which points are outside."""
         steps = (np.array(self.shape) - 1) / (self.high - self.low)
@@ -118,3 +224,9 @@ class LatticeHistogram:
 
     def __repr__(self) -> str:
         return f"LatticeHistogram(shape={self.shape}, n_points={self.n_points})"
+
+
+def _literal(value: float) -> str:
+    """A double in SQL, whose exponent says that it is one."""
+    text = repr(value)
+    return f"({text if 'e' in text else text + 'e0'})"
