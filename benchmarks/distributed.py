@@ -13,9 +13,12 @@ from concurrent.futures import ProcessPoolExecutor
 from importlib.util import find_spec
 
 import numpy as np
+import pandas
 import psutil
+from sklearn.base import BaseEstimator
 
 from benchmarks._table import Table
+from sklearn_dptda import DTMFiltration, PrivatePersistence
 from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoGMorse, DPToMATo, DPTree
 from sklearn_dptda.decomposition import PrivatePCA
 from sklearn_dptda.metric_privacy import PrivateMeasure
@@ -25,6 +28,25 @@ from sklearn_dptda.utils._frames import DaskParts
 
 PART, COLUMNS, CLUSTERS = 250_000, 4, 6
 BOX = (-1.0, 12.0)
+# People, whose rows are in all parts.
+PEOPLE = 100_000
+
+
+class _Diagram(BaseEstimator):
+    """The private diagram of a cloud of people in the plane, from a histogram where they are."""
+
+    def __init__(self, accountant=None):
+        self.accountant = accountant
+
+    def fit_chunks(self, parts):
+        filtration = DTMFiltration(
+            m=0.05, bounds=(BOX[0], BOX[1]), groups="person", method="lattice", resolution=65
+        ).fit([make_cloud(0)])
+        released = PrivatePersistence(1.0, accountant=self.accountant, random_state=0)
+        diagrams = released.fit_transform(filtration.transform([filtration.make_histogram(parts)]))
+        self.diagram_ = np.concatenate(diagrams[0])
+
+
 ESTIMATORS = {
     "DPLloyd": DPLloyd(CLUSTERS, bounds=BOX, random_state=0),
     "DPMoGMorse": DPMoGMorse(CLUSTERS, bounds=BOX, random_state=0),
@@ -35,6 +57,9 @@ ESTIMATORS = {
     "PrivateMeasure": PrivateMeasure(bounds=BOX, random_state=0),
     "PrivateBounds": PrivateBounds(shape="box", random_state=0),
     "PrivateBounds, a cube": PrivateBounds(shape="cube", start=BOX, random_state=0),
+    "DPLloyd, people": DPLloyd(CLUSTERS, bounds=BOX, groups="person", random_state=0),
+    "PrivateMeasure, people": PrivateMeasure(bounds=BOX, groups="person", random_state=0),
+    "a diagram, people": _Diagram(),
 }
 # As the guide advises: Dask's own setting returns memory after each step.
 KEEPS_MEMORY = {"MALLOC_TRIM_THRESHOLD_": 1 << 26, "MALLOC_MMAP_THRESHOLD_": 1 << 25}
@@ -43,13 +68,13 @@ OTHER_ENGINES = {"Ray": "ray", "Spark": "pyspark"}
 
 
 def tables(quick):
-    """Yield the table of all estimators, one of other engines, and one of many rows."""
+    """Yield the table of all estimators, one of other engines, and one of many rows; hours."""
     names = ("DPLloyd",) if quick else ESTIMATORS
     yield _table(1_000_000 if quick else 10_000_000, names, ENGINES)
     others = [f"{name}, one worker killed" for name, of in OTHER_ENGINES.items() if find_spec(of)]
     yield _table(1_000_000 if quick else 10_000_000, names, (ENGINES[0], *others))
     if not quick:
-        yield _table(100_000_000, ("PrivateMeasure", "PrivatePCA"), ENGINES[1:])
+        yield _table(100_000_000, ESTIMATORS, ENGINES[1:])
 
 
 def _table(n, names, engines):
@@ -65,7 +90,8 @@ def _table(n, names, engines):
             equal = "yes" if digest == digests[0] else "NO"
             rows.append((name, engine, *measured, equal if len(engines) > 1 else "-"))
     return Table(
-        f"{n:,} rows of {COLUMNS} columns, made anew in each pass where they lie",
+        f"{n:,} rows of {COLUMNS} columns, made anew in each pass where they lie; rows of "
+        f"{PEOPLE:,} people where that is said",
         (
             "estimator",
             "rows",
@@ -93,6 +119,24 @@ def make_part(seed):
     return part
 
 
+def make_people(seed):
+    """The same rows as a frame, with a column that says whose each row is."""
+    frame = pandas.DataFrame(make_part(seed), columns=list("abcd"))
+    frame["person"] = np.random.default_rng([seed, 2]).integers(0, PEOPLE, PART)
+    return frame
+
+
+def make_cloud(seed):
+    """Points of people in the plane."""
+    return make_people(seed)[["a", "b", "person"]]
+
+
+def _maker(name):
+    if "people" not in name:
+        return make_part
+    return make_cloud if "diagram" in name else make_people
+
+
 def _making():
     start = time.process_time()
     for seed in range(4):
@@ -112,31 +156,31 @@ class _Counted:
 
 
 class _Serial:
-    def __init__(self, n_parts):
-        self.n_parts = n_parts
+    def __init__(self, n_parts, make):
+        self.n_parts, self.make = n_parts, make
 
     def map_reduce(self, function):
-        return sum(function(make_part(seed)) for seed in range(self.n_parts))
+        return sum(function(self.make(seed)) for seed in range(self.n_parts))
 
 
 def _measure(name, engine, n):
-    private, accountant = ESTIMATORS[name], PrivacyAccountant(np.inf)
+    private, accountant, make = ESTIMATORS[name], PrivacyAccountant(np.inf), _maker(name)
     private.set_params(accountant=accountant)
     n_parts = n // PART
     if engine == "chunks":
-        parts, workers = _Counted(_Serial(n_parts)), "-"
+        parts, workers = _Counted(_Serial(n_parts, make)), "-"
         seconds, cpu = _timed(private, parts)
     elif engine.startswith("Dask"):
-        seconds, cpu, parts, workers = _on_dask(private, n_parts, "killed" in engine)
+        seconds, cpu, parts, workers = _on_dask(private, n_parts, make, "killed" in engine)
     else:
         on_engine = {"Ray": _ray, "Spark": _spark}[engine.partition(",")[0]]
         cpu, workers = None, "-"
-        with on_engine(n_parts) as parts:
+        with on_engine(n_parts, make) as parts:
             parts = _Counted(parts)
             # Workers start and import before the clock does.
             parts.map_reduce(len)
             parts.passes = 0
-            killer = threading.Thread(target=_kill_below, args=[accountant])
+            killer = threading.Thread(target=_kill_below, args=[_has_begun(private, parts)])
             killer.start()
             seconds, _ = _timed(private, parts)
             killer.join()
@@ -152,7 +196,7 @@ def _timed(private, parts):
     return time.perf_counter() - start, time.process_time() - cpu
 
 
-def _on_dask(private, n_parts, kill):
+def _on_dask(private, n_parts, make, kill):
     import dask
     from dask import delayed
     from distributed import Client, LocalCluster
@@ -162,11 +206,11 @@ def _on_dask(private, n_parts, kill):
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
-        parts = _Counted(DaskParts([delayed(make_part)(seed) for seed in range(n_parts)]))
+        parts = _Counted(DaskParts([delayed(make)(seed) for seed in range(n_parts)]))
         # Workers import what they need before the clock starts.
         before = sum(client.run(_processor_time).values())
         if kill:
-            threading.Thread(target=_kill, args=[cluster, private.accountant]).start()
+            threading.Thread(target=_kill, args=[cluster, _has_begun(private, parts)]).start()
         seconds, cpu = _timed(private, parts)
         after = sum(client.run(_processor_time).values())
         memory = max(client.run(_gigabytes).values())
@@ -174,16 +218,23 @@ def _on_dask(private, n_parts, kill):
     return seconds, None if kill else cpu + after - before, parts, memory
 
 
-def _kill(cluster, accountant):
-    while not accountant.spends():
+def _has_begun(private, parts):
+    """What tells whether to kill; a histogram is made before anything is paid."""
+    if isinstance(private, _Diagram):
+        return lambda: parts.passes > 0
+    return private.accountant.spends
+
+
+def _kill(cluster, has_begun):
+    while not has_begun():
         time.sleep(0.01)
     time.sleep(0.5)
     psutil.Process(next(iter(cluster.workers.values())).process.pid).kill()
 
 
-def _kill_below(accountant):
+def _kill_below(has_begun):
     """Kill a worker of Ray or of Spark, once passes that learn from rows have begun."""
-    while not accountant.spends():
+    while not has_begun():
         time.sleep(0.01)
     killed = False
     while not killed:
@@ -203,41 +254,46 @@ def _kill_below(accountant):
 
 
 class _OnRay:
-    def __init__(self, n_parts):
-        self.n_parts = n_parts
+    def __init__(self, n_parts, make):
+        self.n_parts, self.make = n_parts, make
 
     def map_reduce(self, function):
         import ray
 
-        count = ray.remote(max_retries=3)(lambda seed: function(make_part(seed)))
+        make = self.make
+        count = ray.remote(max_retries=3)(lambda seed: function(make(seed)))
         return sum(ray.get([count.remote(seed) for seed in range(self.n_parts)]))
 
 
 @contextlib.contextmanager
-def _ray(n_parts):
+def _ray(n_parts, make):
     import ray
 
     paths = {"PYTHONPATH": os.pathsep.join([os.getcwd(), *sys.path])}
     ray.init(
-        num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env={"env_vars": paths}
+        address="local",
+        num_cpus=2,
+        include_dashboard=False,
+        log_to_driver=False,
+        runtime_env={"env_vars": paths},
     )
     try:
-        yield _OnRay(n_parts)
+        yield _OnRay(n_parts, make)
     finally:
         ray.shutdown()
 
 
 class _OnSpark:
-    def __init__(self, frame):
-        self.frame = frame
+    def __init__(self, frame, make):
+        self.frame, self.make = frame, make
 
     def map_reduce(self, function):
-        import pandas
+        make = self.make
 
         def count(tables):
             # One by one: a pass must not hold all parts of a task.
             for table in tables:
-                total = sum(function(make_part(seed)) for seed in table["id"])
+                total = sum(function(make(seed)) for seed in table["id"])
                 yield pandas.DataFrame({"sum": [pickle.dumps(total)]})
 
         rows = self.frame.mapInPandas(count, "sum binary").collect()
@@ -245,7 +301,7 @@ class _OnSpark:
 
 
 @contextlib.contextmanager
-def _spark(n_parts):
+def _spark(n_parts, make):
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -255,7 +311,7 @@ def _spark(n_parts):
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     try:
-        yield _OnSpark(spark.range(n_parts).repartition(max(n_parts // 2, 2)))
+        yield _OnSpark(spark.range(n_parts).repartition(max(n_parts // 2, 2)), make)
     finally:
         spark.stop()
 
