@@ -1,4 +1,4 @@
-"""The map from questions to estimators: a picture whose boxes are links."""
+"""The map from questions to estimators: an SVG picture whose boxes are links."""
 
 from html import escape
 
@@ -7,63 +7,63 @@ from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 WIDTH, GAP, BOX, TOP = 226, 14, 24, 86
-# Title and remark of a column; questions, and the estimators that answer them, in order.
+# For each column its title, a remark, and its questions with the estimators that answer them.
 COLUMNS = (
     (
         "Points",
         "one shape, 1 to 4 columns",
         (
             ("Which loops and components?", ("DTMFiltration", "PrivatePersistence")),
-            ("How long do the longest live?", ("PersistenceProfile",)),
-            ("How many are there?", ("PrivateBettiNumbers",)),
-            ("Which mass m shows most?", ("PrivateMassSearch",)),
-            ("In more columns: places", ("PrivateLandmarks",)),
-            ("As features of a classifier", ("DiagramFeatures",)),
+            ("Lifetimes of the longest features", ("PersistenceProfile",)),
+            ("How many features are there?", ("PrivateBettiNumbers",)),
+            ("Which mass m is best?", ("PrivateMassSearch",)),
+            ("Landmarks, for 5 or more columns", ("PrivateLandmarks",)),
+            ("Features for a classifier", ("DiagramFeatures",)),
         ),
     ),
     (
         "A table",
         "one row is one record",
         (
-            ("Groups of any shape", ("DPMoGMorse",)),
-            ("… curved, in many columns", ("DPLandmarkToMATo",)),
-            ("… in 1 to 3 columns, not counted", ("DPToMATo",)),
-            ("Round or stretched groups", ("DPMoG", "DPLloyd")),
-            ("Hundreds of columns: first", ("PrivatePCA",)),
+            ("Clusters of any shape", ("DPMoGMorse",)),
+            ("Curved clusters, many columns", ("DPLandmarkToMATo",)),
+            ("Unknown number, 1 to 3 columns", ("DPToMATo",)),
+            ("Round or elliptical clusters", ("DPMoG", "DPLloyd")),
+            ("First step for wide tables", ("PrivatePCA",)),
             ("Synthetic rows", ("PrivateMeasure",)),
         ),
     ),
     (
         "A network",
-        "one link is one record",
+        "one edge is one record",
         (
-            ("The graph itself, to hand on", ("EdgeFlip",)),
-            ("Where its nodes lie", ("AdjacencySpectralEmbedding",)),
-            ("Groups of nodes: then", ("ToMATo",)),
-            ("What can be seen at all?", ("detection_limit",)),
+            ("A noisy graph to publish", ("EdgeFlip",)),
+            ("Coordinates of the nodes", ("AdjacencySpectralEmbedding",)),
+            ("Communities of nodes", ("ToMATo",)),
+            ("What can be detected?", ("detection_limit",)),
         ),
     ),
     (
-        "Single places",
-        "each person's, roughly",
+        "Locations",
+        "one location of each person",
         (
-            ("Noise in every direction", ("KNormMechanism",)),
-            ("One of some public places", ("MetricExponentialMechanism",)),
-            ("How good can it be?", ("accuracy_bounds",)),
+            ("Noise in all directions", ("KNormMechanism",)),
+            ("One from a list of public places", ("MetricExponentialMechanism",)),
+            ("How accurate can it be?", ("accuracy_bounds",)),
         ),
     ),
 )
-# Questions before and after any of them.
+# Questions that arise with every estimator, drawn above the columns.
 AROUND = (
-    ("What will it take?", "plan_release"),
-    ("No bounds known?", "PrivateBounds"),
+    ("Which epsilon do I need?", "plan_release"),
+    ("Unknown bounds?", "PrivateBounds"),
     ("More than one release?", "PrivacyAccountant"),
-    ("What will a search pay?", "planned_loss"),
+    ("What does a search cost?", "planned_loss"),
 )
 
 
 def names():
-    """All public names that the map leads to."""
+    """List all public names to which the map links."""
     found = [name for _, name in AROUND]
     for _, _, questions in COLUMNS:
         found += [name for _, answers in questions for name in answers]
@@ -71,10 +71,10 @@ def names():
 
 
 class Chooser(SphinxDirective):
-    """``chooser``: the map, with links that are right wherever the page is."""
+    """The directive ``chooser``: the map, with links that are correct on every page."""
 
     def run(self):
-        """Put a node there, to be drawn once all pages are known."""
+        """Insert a placeholder node. The map is drawn once all pages are known."""
         return [nodes.raw("", "", format="html", classes=["chooser-map"])]
 
 
@@ -104,7 +104,7 @@ def _column(x, title, remark, questions, address):
 
 
 def draw(address):
-    """The map as SVG; ``address`` maps names to links."""
+    """Draw the map as SVG; ``address`` maps names to links."""
     total = len(COLUMNS) * (WIDTH + GAP) - GAP
     parts, bottom = [], 0
     for i, (question, name) in enumerate(AROUND):
@@ -122,7 +122,7 @@ def draw(address):
 
 
 def draw_maps(app, doctree, docname):
-    """Draw each map with links relative to its page."""
+    """Draw each map, with links relative to its page."""
     pages = public_pages(app)
 
     def address(name):
