@@ -19,6 +19,7 @@ pytestmark = pytest.mark.skipif(
 PROOF = re.compile(r'doc/theory/(\w+\.md), "([^"]+)"\.')
 POINTERS = re.compile(r"Code: (.+?)\. Test: (.+)\.")
 LINK = re.compile(r"\[`([^`]+)`\]\(([^)]+)\)")
+NAMED = re.compile(r"\[`[^`]+`\]\(([^)]+)\) \(((?:`\w+`(?:, )?)+)\)")
 
 # Sections without a theorem, a sensitivity or a mechanism, and what they have instead.
 STATE_NOTHING = {
@@ -104,6 +105,28 @@ def test_each_statement_names_its_code_and_its_test(page):
                 assert (page.parent / link).resolve() == (ROOT / name).resolve()
                 assert (page.parent / link).is_file(), f"{heading}: {link}"
                 assert "def test_" in (ROOT / name).read_text(encoding="utf-8")
+
+
+def wrong_names(text, folder):
+    """Names in brackets after a link that the linked file does not define."""
+    return [
+        f"{link}: {name}"
+        for link, names in NAMED.findall(text)
+        for name in re.findall(r"\w+", names)
+        if not re.search(
+            rf"^ *(?:def|class) {name}\b", (folder / link).read_text("utf-8"), flags=re.MULTILINE
+        )
+    ]
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_functions_and_tests_that_a_proof_names_exist(page):
+    assert wrong_names(page.read_text(encoding="utf-8"), page.parent) == []
+
+
+def test_wrong_names_are_caught(tmp_path):
+    (tmp_path / "a.py").write_text("def one():\n    pass\n", encoding="utf-8")
+    assert wrong_names("Code: [`a.py`](a.py) (`one`, `two`).", tmp_path) == ["a.py: two"]
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
