@@ -272,9 +272,9 @@ def test_verdicts_of_table_2_follow_from_its_numbers():
         for word in ("above", "below", "unclear")
     )
     assert (
-        f"above the paper in {above[0]}, below in {below[0]} and {unclear[0]} are unclear under "
-        f"replace-one; under add-remove it is above in {above[1]}, below in {below[1]} and "
-        f"{unclear[1]} are unclear" in " ".join(section.split())
+        f"Under replace-one, `DPMoGMorse` beats {above[0]} of the 32 published results, is worse "
+        f"than {below[0]}, and {unclear[0]} are unclear. Under add-remove, it beats {above[1]}, is "
+        f"worse than {below[1]}, and {unclear[1]} are unclear." in " ".join(section.split())
     )
     of_many = [[counts[kind, False, word] for kind in (-2, -1)] for word in ("above", "below")]
     assert [counts[kind, True, "above"] for kind in (-2, -1)] == [5, 5]
