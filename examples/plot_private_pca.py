@@ -35,12 +35,13 @@ if os.environ.get("SKLEARN_DPTDA_QUICK"):
 
 # %%
 # Digits from 256 pixels
-# ----------------------
-# It is public that each pixel is between -1 and 1. It is therefore also public that a projected
-# image of 256 pixels is within 16 of the centre of the box, which is half of its diagonal. If the
+# It is public that each pixel is between -1 and 1. Therefore it is also public that a projected
+# image of 256 pixels is within 16 of the centre of this box: 16 is half of the diagonal. If the
 # 7,291 digits of the postal service are not available, scikit-learn's 1,797 digits of 64 pixels
 # take their place, with more noise because there are fewer. Half of the budget is for the
 # directions, and half is for a mixture whose components share one covariance. We chose the 12
+# components and the two halves by experiments on these digits, which are public. The labels are
+# used for the scores only.
 # components and the two halves by experiments on these digits, which are public. The labels are
 # used for the scores only.
 
