@@ -73,8 +73,8 @@ for alpha in (8.0, 32.0, 128.0):
 
 # %%
 # **Theorem 6.2: probability measures.** Under the Wasserstein distance, the best accuracy is of
-# the order ``alpha^(-1/(d+1))``. The mechanism attains this order. Its own bound is ``sqrt(2 /
-# alpha)``.
+# the order ``alpha^(-1/(d+1))``. The mechanism attains this order. Its own bound is
+# ``sqrt(2 / alpha)``.
 
 
 def distance_to_uniform(private):

@@ -8,7 +8,7 @@ mixtures on the pulsar and MAGIC tables, against the number of components and ep
 compares all 32 numbers of the paper with
 
 * Algorithms 2, 3 and 4 as printed, in 60 variations of the details that the paper does not specify;
-* our method, ``DPMoGMorse``, under replace-one neighbours, for which the paper's sensitivities hold;
+* our method, ``DPMoGMorse``, under replace-one neighbours, as the paper's sensitivities assume;
 * our method under add-remove neighbours.
 
 The paper's numbers are means of five repetitions, without any further information on their spread.
@@ -122,10 +122,11 @@ def printed_mixture(X, k, epsilon, delta, start, floor, empty, sets, rng):
 # %%
 # What varies
 # -----------
-# A component is *empty* if its noisy count is below the noise. Its covariance is then noise divided by
-# the count, or the component is frozen at its previous values. At the end, empty components can be
-# clusters of their own, or can be joined first if their weight is below one twentieth. We test sets
-# that are emptied once, and a delta of one over the number of rows, with one lower limit only.
+# A component is *empty* if its noisy count is below the noise. Its covariance is then noise
+# divided by the count, or the component is frozen at its previous values. At the end, empty
+# components can be clusters of their own, or can be joined first if their weight is below one
+# twentieth. We test sets that are emptied once, and a delta of one over the number of rows, with
+# one lower limit only.
 EPSILONS, COMPONENTS = [10.0, 5.0, 2.0, 1.0], [6, 10, 15, 20]
 # Seeds of our method; repetitions of each variation of the printed one, as many as in the paper.
 N_SEEDS, N_REPEATED = 20, 5
@@ -287,8 +288,8 @@ for choice, what in ((0, "start"), (2, "empty components"), (5, "joined first be
 
 # %%
 # The vertices of Algorithm 3 are centres. If several centres share a mode, all but one of them are
-# left without an edge. In the paper's theory, the vertices are modes. Therefore we repeat the closest
-# variation with merging along ridgelines, where the centres of one mode are one vertex.
+# left without an edge. In the paper's theory, the vertices are modes. Therefore we repeat the
+# closest variation with merging along ridgelines, where the centres of one mode are one vertex.
 for variation, swept in nearest_ones[:1]:
     for name, n_components, epsilon in everything[variation, swept]:
         task = *tables[name], n_components, epsilon, variation

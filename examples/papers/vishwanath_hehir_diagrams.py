@@ -3,11 +3,11 @@ Edge privacy: the pictures behind the theorems
 ==============================================
 
 After S. Vishwanath, J. Hehir, "The shape of edge differential privacy". This example shows the
-diagrams of an embedding before and after edges are flipped. It also shows how fast they approach each
-other if epsilon is public, and if it is not. These are not the figures of the abstract (clusters that
-come closer, and ToMATo against k-means). They follow notebooks in the authors' code for a longer
-version. The latent positions here have products between zero and one, so the theorems apply without
-changes.
+diagrams of an embedding before and after edges are flipped. It also shows how fast they approach
+each other if epsilon is public, and if it is not. These are not the figures of the abstract
+(clusters that come closer, and ToMATo against k-means). They follow notebooks in the authors' code
+for a longer version. The latent positions here have products between zero and one, so the theorems
+apply without changes.
 """
 
 # %%

@@ -4,16 +4,16 @@ Edge privacy: blocks that come closer, and two mechanisms to flip pairs
 
 After Figure 1 of S. Vishwanath, J. Hehir, "The shape of edge differential privacy". The left part
 shows that flips bring clusters closer together, as Corollary 1 states. The right part shows that
-``EdgeFlip`` is more accurate than ``LaplaceFlip``. The text states no settings. Blocks, sizes and the
-lemniscate are those of the authors' code. Where its scripts differ, we show both.
+``EdgeFlip`` is more accurate than ``LaplaceFlip``. The text states no settings. Blocks, sizes and
+the lemniscate are those of the authors' code. Where its scripts differ, we show both.
 """
 
 # %%
-# The left part. Three blocks of equal probability, in the plane of their centres, after the rotation
-# that fits best. Crosses are the images of the true positions. They lie on the circle of Corollary 1,
-# whose radius is ``sqrt(1 - 2 p)`` times the true radius (dotted). The upper row has 100 nodes, which
-# are linked with probability 0.55 within blocks and 0.05 between blocks. The lower row has 600 nodes,
-# with probabilities 0.5 and 0.1.
+# The left part. Three blocks of equal probability, in the plane of their centres, after the
+# rotation that fits best. Crosses are the images of the true positions. They lie on the circle of
+# Corollary 1, whose radius is ``sqrt(1 - 2 p)`` times the true radius (dotted). The upper row has
+# 100 nodes, which are linked with probability 0.55 within blocks and 0.05 between blocks. The
+# lower row has 600 nodes, with probabilities 0.5 and 0.1.
 import matplotlib.pyplot as plt
 import numpy as np
 from gudhi import AlphaComplex
@@ -117,11 +117,11 @@ for ax, (n, within, between) in zip(axes, settings, strict=False):
 axes[0].legend(frameon=False)
 
 # %%
-# The right part, loops of a curve. The nodes are uniform along the length of Gerono's lemniscate. Two
-# nodes are linked with a probability equal to the density of a normal distribution, with a standard
-# deviation of 0.75, at their distance. Each node is its own block. The budget grows with the graph,
-# ``epsilon = log(n)``. The figure shows the bottleneck distance of the loops to those of the
-# embedding of the true graph.
+# The right part, loops of a curve. The nodes are uniform along the length of Gerono's lemniscate.
+# Two nodes are linked with a probability equal to the density of a normal distribution, with a
+# standard deviation of 0.75, at their distance. Each node is its own block. The budget grows with
+# the graph, ``epsilon = log(n)``. The figure shows the bottleneck distance of the loops to those
+# of the embedding of the true graph.
 
 
 def lemniscate(n, seed):

@@ -3,10 +3,10 @@ Edge privacy: clusters of nodes on two circles
 ==============================================
 
 After Figure 2 of S. Vishwanath, J. Hehir, "The shape of edge differential privacy". The figure
-illustrates spectral clustering by ``ToMATo`` instead of ``KMeans``, and the text states no settings
-or numbers. We use those of the authors' code: 900 nodes on a circle of radius 0.9 and 300 on a circle
-of radius 0.5, linked with probability ``|<x, y>|``, and three coordinates. The code does not flip any
-pairs in this script, but we do.
+illustrates spectral clustering by ``ToMATo`` instead of ``KMeans``, and the text states no
+settings or numbers. We use those of the authors' code: 900 nodes on a circle of radius 0.9 and 300
+on a circle of radius 0.5, linked with probability ``|<x, y>|``, and three coordinates. The code
+does not flip any pairs in this script, but we do.
 """
 
 # %%

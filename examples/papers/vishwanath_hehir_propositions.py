@@ -58,12 +58,13 @@ def image(X, p):
 
 
 # %%
-# Proposition 1 states ``d + 1`` coordinates. If the constant vector is a combination of the columns
-# of ``X``, because all positions lie in a hyperplane that does not contain the origin, the image still
-# has rank ``d``, and the last of the ``d + 1`` coordinates is noise. This holds for the first three
-# shapes. A circle in the plane, and three blocks in the plane that are not on a line, do need three
-# coordinates. If the third eigenvalue is below the noise, two coordinates are still more accurate.
-# After debiasing by the public probability of flips, ``d`` coordinates estimate ``X`` itself.
+# Proposition 1 states ``d + 1`` coordinates. If the constant vector is a combination of the
+# columns of ``X``, because all positions lie in a hyperplane that does not contain the origin, the
+# image still has rank ``d``, and the last of the ``d + 1`` coordinates is noise. This holds for
+# the first three shapes. A circle in the plane, and three blocks in the plane that are not on a
+# line, do need three coordinates. If the third eigenvalue is below the noise, two coordinates are
+# still more accurate. After debiasing by the public probability of flips, ``d`` coordinates
+# estimate ``X`` itself.
 print(f"Proposition 1: error of the embedding, n = {N}")
 print(f"{'':14}{'epsilon':>8}{'phi, d':>9}{'phi, d+1':>9}{'X, debiased':>13}{'X, no flips':>13}")
 turn = 2 * np.pi * np.random.default_rng(1).uniform(size=N)
@@ -87,8 +88,8 @@ for shape, X in SHAPES.items():
 
 # %%
 # Corollary 1 (i) and (iii). The diameter of three blocks, which is the largest distance of their
-# centres, shrinks by ``sqrt(1 - 2 p)``, and debiasing corrects this. At epsilon = 0, the image is one
-# point of length ``sqrt(1 / 2)``: the release is an Erdős-Rényi graph of density one half.
+# centres, shrinks by ``sqrt(1 - 2 p)``, and debiasing corrects this. At epsilon = 0, the image is
+# one point of length ``sqrt(1 / 2)``: the release is an Erdős-Rényi graph of density one half.
 A = make_rdpg(np.repeat(PLANE_BLOCKS, N_BLOCK, axis=0), random_state=0)
 
 
@@ -113,10 +114,10 @@ print(
 )
 
 # %%
-# Proposition 2. The loops of the circle, from the alpha complex of all nodes. We compare the diagram
-# of the embedding of the noisy graph with that of the embedding of the true graph. The former is
-# approximately a multiple of the latter. The first lines, without flips, compare two true graphs with
-# the same positions, and show the effect of sampling alone.
+# Proposition 2. The loops of the circle, from the alpha complex of all nodes. We compare the
+# diagram of the embedding of the noisy graph with that of the embedding of the true graph. The
+# former is approximately a multiple of the latter. The first lines, without flips, compare two
+# true graphs with the same positions, and show the effect of sampling alone.
 
 
 def loops(points):
