@@ -3,8 +3,9 @@ Diagrams of three walkers
 =========================
 
 The data are phone accelerations of persons A, B and C, as clouds of 20,000 points in
-space. One record is one row of the table, which is one sample of the acceleration. The
-guarantee is *not* about a person, because each person has many rows.
+space. One record is one row of the table, which is one sample of the acceleration. Each
+person has many rows, and the same row occurs several times because the recorded windows overlap.
+Therefore, the guarantee is *not* about a person.
 
 At ``m = 0.05``, the features of these clouds are small compared with the public box.
 The picture shows which of them remain visible at which epsilon.

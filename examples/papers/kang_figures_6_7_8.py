@@ -6,8 +6,8 @@ After T. Kang, S. Kim, J. Sohn, J. Awan, "Differentially private topological dat
 Section 6 and Appendix C. The data are three persons with 20,000 rows each, with m = 0.05, five
 points for each diagram, and epsilon = 1. The paper runs a Markov chain of 50,000 steps and
 releases its last state. The paper calls the data locations, and their source calls them
-accelerations. One record is a row, and each person has many rows, so the guarantee is not about a
-person.
+accelerations. One record is a row. Each person has many rows, and rows repeat, so the guarantee is
+not about a person.
 
 The paper prints six distances between exact and private diagrams, from 0.009 to 0.011. They depend
 on the sensitivity, of which there are three versions:

@@ -7,8 +7,8 @@ data are three walking persons and their private diagrams. The paper calls the d
 their source calls them accelerations. The paper compares each private diagram with the exact one.
 
 This example asks a question of our own: for releases of each walker, how many are closest to the
-exact diagram of the same walker? Guessing would give one third. One record is a row of the table,
-and each person has many rows, so the guarantee is not about a person.
+exact diagram of the same walker? Guessing would give one third. One record is a row of the table.
+Each person has many rows, and rows repeat, so the guarantee is not about a person.
 """
 
 # %%
