@@ -1,15 +1,16 @@
 """
-Noise that holds, a budget that is kept, and an audit
-=====================================================
+Secure noise, a shared privacy budget, and an audit
+===================================================
 
-Three things that go wrong in practice, and how they look when they do not.
+This example shows three common mistakes, and how the library avoids them.
 
-1. Floating-point noise betrays what it hides: its low bits around 1 differ from
-   those around 0. Noise on a public lattice of integers does not.
-2. A budget that is copied is spent many times. Here clones, a grid search and its
-   workers pay into one ledger, and the last straw is refused.
-3. Claims are cheap. An audit runs a mechanism on two neighbours and bounds from
-   below what it loses; one with half the noise is caught.
+1. Floating-point noise can reveal the value that it hides: its low bits around 1 differ
+   from those around 0. Noise on a public lattice of integers does not have this problem.
+2. If a budget is copied, each copy can be spent. Here, all clones pay into one ledger, and
+   the payment that would exceed the budget is refused.
+3. A claimed epsilon can be wrong. An audit runs a mechanism on two neighbouring data sets
+   and computes a lower bound of its privacy loss. It detects a mechanism with half the
+   noise.
 """
 
 # %%
@@ -29,7 +30,7 @@ from sklearn_dptda.plotting import AuditDisplay
 from sklearn_dptda.privacy import FixedPoint, NoiseSource
 
 # %%
-# The attack asks of each release whether it is a multiple of 2**-53.
+# The attack checks whether each release is a multiple of 2**-53.
 n = 200
 
 
@@ -54,7 +55,7 @@ off = {
 print("share of releases that are no multiple of 2**-53, for the answers 0 and 1:", off)
 
 # %%
-# One ledger, whoever spends.
+# One ledger that all clones share.
 X = DTMFiltration(m=0.2, bounds=(-3, 3.5), resolution=31).fit_transform(
     [make_two_circles(1000, random_state=0)]
 )
@@ -69,7 +70,7 @@ print(budget.spends())
 
 
 # %%
-# A count, with the noise that epsilon = 1 needs, and with half of it.
+# A count with the noise that epsilon = 1 requires, and a count with half of that noise.
 def count(data, random_state=None, scale=1.0):
     return len(data) + NoiseSource(random_state).discrete_laplace(scale, 1)
 

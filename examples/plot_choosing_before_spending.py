@@ -1,18 +1,18 @@
 """
-Choosing before spending
-========================
+Planning before you spend any budget
+====================================
 
-Which epsilon does it take to see a loop? And is it worth that? The answer follows from
-public numbers: how many points there are, in which box, and how large a loop would be
-that one cares about. ``plan_release`` reads no data and pays nothing.
+Which epsilon is needed to detect a loop, and is the loop worth this cost? The answer follows
+from public numbers: the number of points, the box, and the size of the loop that you are
+interested in. ``plan_release`` computes it without reading data and without a payment.
 """
 
 # %%
 # Two plans
 # ---------
-# 800 people around a lake of radius 1, give or take 0.1, on a map of side 3. The plan
-# names the least epsilon at which the loop stands out from the noise, with a mass ``m``
-# and a grid that go with it.
+# The example has 800 people around a lake of radius 1, with a spread of 0.1, on a map of
+# side 3. The plan names the smallest epsilon at which the loop stands out from the noise,
+# together with a suitable mass ``m`` and grid.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -26,14 +26,14 @@ both = plan_release(N, BOX, **lake)
 print(both)
 
 # %%
-# If you ask for loops alone, they cost a third of this epsilon.
+# If you only ask for loops, they need a third of this epsilon.
 loops = plan_release(N, BOX, private=PrivatePersistence(homology_dimensions=1), **lake)
 print(loops)
 
 # %%
-# The curve of each plan: above the line a feature is flagged, and what the wanted loop
-# is sure to have left after the grid and the chances of sampling is the dotted line.
-# Where they meet is the plan.
+# The curve of each plan. A feature above the solid line is flagged. The dotted line is the
+# persistence that the loop is sure to keep after the errors of the grid and of sampling.
+# The plan is the epsilon at which the two lines meet.
 figure, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained", sharey=True)
 for ax, plan, title in zip(
     axes, (both, loops), ("components and loops", "loops alone"), strict=True
@@ -44,12 +44,12 @@ figure.suptitle(f"{N} points on a loop of radius 1")
 plt.show()
 
 # %%
-# Does it hold?
-# -------------
-# Simulated people, half of the time around the lake and half of the time in a crowd
-# without a hole. A loop is flagged if it is the longest and above the noise floor. The
-# promise is 95 of 100, whatever else a diagram looks like; for these, which have
-# nothing else, less than half of the epsilon would have been enough.
+# Does the plan hold?
+# -------------------
+# We simulate people. In half of the runs they are around the lake, and in the other half
+# they form a crowd without a hole. A loop is flagged if it is the longest one and above the
+# noise floor. The plan guarantees 95 of 100, whatever other features a diagram has. These
+# clouds have no other features, and less than half of the epsilon would be enough for them.
 N_CLOUDS = 50
 # sphinx_gallery_start_ignore
 import os
@@ -67,7 +67,7 @@ def around_the_lake():
 
 clouds = [around_the_lake() for _ in range(N_CLOUDS)]
 clouds += [rng.normal(0, 0.5, (N, 2)) for _ in range(N_CLOUDS)]
-# A seed is for study: real releases leave it out.
+# The seed is for study only: leave it out for a real release.
 pipeline = loops.make_pipeline().set_params(privatepersistence__random_state=0)
 lengths = [np.ptp(diagram, axis=1).max(initial=0.0) for diagram in pipeline.fit_transform(clouds)]
 flagged = np.array(lengths) > loops.noise_floor
@@ -75,10 +75,10 @@ print(f"around the lake: a loop in {flagged[:N_CLOUDS].sum()} of {N_CLOUDS} rele
 print(f"crowds:          a loop in {flagged[N_CLOUDS:].sum()} of {N_CLOUDS} releases")
 
 # %%
-# What else would help
-# --------------------
-# The price falls with the number of points and rises with the box, and a smaller or
-# thicker loop is dearer. Each line is a plan; none of them has cost anything.
+# What else helps
+# ---------------
+# The required epsilon decreases with the number of points. It increases with the size of the
+# box, and for smaller or thicker loops. Each line is a plan, and none of them costs any budget.
 alone = {"private": PrivatePersistence(homology_dimensions=1)}
 for change, n, box, loop in (
     ("as above", N, BOX, lake),

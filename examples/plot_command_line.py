@@ -1,9 +1,9 @@
 """
-Your own file, through the command line
-=======================================
+Your own file on the command line
+=================================
 
-``python -m sklearn_dptda diagram`` reads points, releases their diagrams and
-writes them as JSON and as a picture. Nothing else leaves: no exact diagram, no
+``python -m sklearn_dptda diagram`` reads points from a file, releases their private
+diagrams and writes them as JSON and as a picture. It writes no exact diagram and no
 exact function.
 """
 
@@ -28,7 +28,7 @@ np.savetxt(folder / "points.csv", X, delimiter=",", header="x,y", comments="")
 # %%
 # The command
 # -----------
-# The same as ``python -m sklearn_dptda diagram points.csv --bounds -3 3.5
+# This is the same as ``python -m sklearn_dptda diagram points.csv --bounds -3 3.5
 # --epsilon 1 --m 0.2 -o .``.
 command = f"diagram {folder}/points.csv --bounds -3 3.5 --epsilon 1 --m 0.2 -o {folder}"
 assert main(command.split()) == 0
@@ -43,7 +43,7 @@ print(content["diagrams"])
 # %%
 # The picture
 # -----------
-# Coloured points are beyond noise; what lies in the shaded band may be noise.
+# Coloured points are beyond noise. Points in the shaded band may be noise.
 picture = plt.imread(folder / "diagram.png")
 height, width = picture.shape[:2]
 figure = plt.figure(figsize=(8, 8 * height / width))

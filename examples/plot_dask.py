@@ -1,14 +1,14 @@
 """
-One filtration of more points than fit anywhere
-===============================================
+A filtration of more points than fit into memory
+================================================
 
-The distance-to-measure of a cloud needs nothing of it but counts on a lattice, and counts add
-up: in chunks on one machine, or where the data live, with Dask. What travels, and what is
-kept, has the size of the lattice.
+The distance-to-measure of a cloud only needs counts on a lattice, and counts add up. You can
+compute them in chunks on one machine, or with Dask where the data are stored. The data that are
+sent and kept have the size of the lattice.
 """
 
 # %%
-# A stream of chunks, made as it is read: memory stays that of one chunk.
+# A stream of chunks, which are generated as they are read. The memory is that of one chunk.
 import os
 import sys
 import time
@@ -29,7 +29,7 @@ def chunk(seed):
 
 
 def peak_gigabytes():
-    """Largest memory of this process so far, which Windows does not tell."""
+    """Peak memory of this process so far; NaN on Windows, which does not report it."""
     try:
         import resource
     except ImportError:
@@ -51,7 +51,7 @@ print(
 print(f"in all; largest memory of this process {peak:.2f} GB")
 
 # %%
-# The diagram of so many points hardly needs noise.
+# The diagram of so many points needs hardly any noise.
 private = PrivatePersistence(0.1, max_points=5, random_state=0).fit(function)
 diagrams = private.transform(function)[0]
 figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
@@ -60,8 +60,8 @@ axes[0].set_title(f"{histogram.n_points:,} points", fontsize=10)
 _ = PersistenceDiagramDisplay(diagrams, upper=3.0).plot(axes[1], title="private, epsilon = 0.1")
 
 # %%
-# The same with Dask: each worker counts the parts that it holds. Two threads stand for the
-# machines of a cluster here; with a ``Client`` of a real one nothing else changes.
+# The same with Dask: each worker counts the parts that it holds. Here, two threads represent the
+# machines of a cluster. With the ``Client`` of a real cluster, the rest of the code is the same.
 try:
     import dask.array as da
     from dask import delayed

@@ -2,21 +2,22 @@
 Clusters of real tables at five epsilons
 ========================================
 
-How well do private clusters find pulsars among radio signals, and gamma rays among
-telescope images? Adjusted Rand index (ARI) against epsilon for ``DPMoGMorse`` and three
-private k-means, on tables of 9,273 rows in 8 columns and of 19,020 rows in 10.
+This example measures how well private clusters separate pulsars from other radio signals,
+and gamma rays from other telescope images. It compares ``DPMoGMorse`` with three private
+k-means, by the adjusted Rand index (ARI) at five values of epsilon, on tables of 9,273 rows
+in 8 columns and of 19,020 rows in 10 columns.
 
-Labels are used to score, and for nothing else. A score of clusters on private rows is
-itself *not* private: each number below is a function of the rows without noise. These
-tables are published, so that it may be shown. On sensitive data do not print it, nor
-choose a method or a parameter by it.
+The labels are used for the scores only. A score of clusters on private rows is itself *not*
+private: each number below is a function of the rows without noise. We can show the scores
+because these tables are published. On sensitive data, do not print them, and do not use
+them to choose a method or a parameter.
 """
 
 # %%
 # Data and methods
 # ----------------
-# The tables come with bounds from the meaning of their columns. Dividing by them is a
-# public change of units. It matters to k-means, whose distances add up columns.
+# The bounds of the columns follow from the meaning of the columns. Dividing by them is a
+# public change of units. It matters to k-means, whose distances add up over the columns.
 import matplotlib.pyplot as plt
 import numpy as np
 from joblib import Parallel, delayed
@@ -41,7 +42,7 @@ DELTA = 1e-5
 
 
 def made_up_table(n, n_columns):
-    """Two groups that lean and have tails, where the published tables are not at hand."""
+    """Two groups that are oblique and have tails; used if the published tables are missing."""
     rng = np.random.default_rng(n)
     target = (rng.random(n) < 0.3).astype(int)
     lean = rng.normal(size=(n_columns, n_columns)) / n_columns
@@ -60,7 +61,7 @@ for name, shape in (("pulsar", (9273, 8)), ("MAGIC", (19_020, 10))):
 
 
 def private_estimators(epsilon, seed):
-    """All at the same price. Seeds are for study: a real release leaves them out."""
+    """All with the same budget. The seeds are for study: leave them out for a real release."""
     common = {"epsilon": epsilon, "delta": DELTA, "bounds": (0, 1), "random_state": seed}
     return {
         "DPMoGMorse(2, 6)": DPMoGMorse(n_clusters=2, n_components=6, **common),
@@ -71,10 +72,10 @@ def private_estimators(epsilon, seed):
 
 
 def references(seed):
-    """What they would be without privacy: a mixture and its merging, and k-means.
+    """The same methods without privacy: a mixture with its merging, and k-means.
 
-    Without privacy nothing speaks against standardising by the rows, as usual for
-    mixtures. K-means gets the units that the private k-means have.
+    Without privacy, the rows can be standardised by their own scale, as is usual for
+    mixtures. K-means uses the same units as the private k-means.
     """
     mixture = GaussianMixture(6, random_state=seed)
     return {
@@ -97,7 +98,7 @@ def run(rows, labels, epsilon, seed):
 # %%
 # Scores
 # ------
-# Means and extremes of several fits: one private fit is one draw of its noise.
+# Means and extremes of several fits. Each private fit is one draw of its noise.
 scores, ceilings = {}, {}
 for name, table in tables.items():
     low, high = table.bounds
@@ -122,12 +123,12 @@ for name, table in tables.items():
 # %%
 # The picture
 # -----------
-# Every fit is a dot, means are joined. Methods are moved sideways a little, so that
-# their dots stay apart. On the pulsars the merged mixture mostly ends near 0.55 or near
-# 0.78, and its mean lies between.
+# Each dot is one fit, and lines connect the means. The methods are shifted sideways a little,
+# so that their dots do not overlap. On the pulsars, the ARI of the merged mixture is mostly
+# close to 0.55 or close to 0.78, and its mean is in between.
 #
-# The lines without privacy are means too, and no upper limits: a mixture is fitted to the
-# density and not to the labels, so that EM run to its end need not have the larger ARI.
+# The lines without privacy are means as well, and no upper limits. A mixture is fitted to
+# the density and not to the labels, so a full run of EM need not have the larger ARI.
 LOOKS = {
     "DPMoGMorse(2, 6)": {"color": "#0072b2", "marker": "o", "ls": "-", "lw": 2.4},
     "DPLloyd(2)": {"color": "#d55e00", "marker": "^", "ls": "--", "lw": 1.6},

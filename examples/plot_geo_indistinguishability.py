@@ -1,14 +1,14 @@
 """
-Hiding where somebody is: geo-indistinguishability
-==================================================
+Hiding a person's location: geo-indistinguishability
+====================================================
 
-Places of a city, in a public bounding box. Under metric privacy a release hardly tells apart
-places a few hundred metres from each other, and says roughly which part of the city it was:
-``alpha`` is the privacy loss per kilometre.
+The records are places of people in a city, in a public bounding box. Under metric privacy, a
+release makes it hard to distinguish places that are a few hundred metres apart, but reveals
+roughly which part of the city a place is in. ``alpha`` is the privacy loss per kilometre.
 """
 
 # %%
-# People near the stations of a made-up city of 8 by 6 kilometres.
+# Simulated people near the stations of a city of 8 by 6 kilometres.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -25,8 +25,9 @@ people = stations[rng.integers(9, size=400)] + rng.normal(scale=0.25, size=(400,
 people = np.clip(people, LOW, HIGH)
 
 # %%
-# Noise that falls with the distance (the planar Laplace mechanism), and a choice among the
-# corners of a public grid of streets: the released place is always one where somebody can be.
+# Two mechanisms: noise that decreases with the distance (the planar Laplace mechanism), and a
+# choice among the corners of a public grid of streets. The second one always releases a place
+# where a person can be.
 streets = np.stack(np.meshgrid(np.arange(0, 8.01, 0.25), np.arange(0, 6.01, 0.25)), axis=-1)
 streets = streets.reshape(-1, 2)
 ALPHAS = (1.0, 4.0, 16.0)
@@ -42,8 +43,8 @@ for alpha in ALPHAS:
 print(noise.privacy_guarantee_)
 
 # %%
-# To draw a map of where people are, it is not each of them that has to be released: a private
-# measure of all of them, under the ordinary privacy of persons, is far sharper.
+# A map of where people are does not require a release of each person. A private measure of all
+# people, under ordinary differential privacy for persons, is far sharper.
 measure = PrivateMeasure(1.0, (LOW, HIGH), random_state=0).fit(people)
 synthetic = measure.sample(400, random_state=0)
 

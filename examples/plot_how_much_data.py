@@ -2,23 +2,24 @@
 How much data do I need?
 ========================
 
-What can be seen depends on the number of records and on epsilon, mostly on their product.
-This page makes the table of the user guide: the least epsilon at which each question gets
-its answer, for five sizes of data.
+The number of records and epsilon, mainly through their product, determine what a release
+can show. This page computes the table of the user guide: the smallest epsilon at which each
+question has an answer, for five sizes of data.
 
-The first three rows are computed from public numbers and hold whatever the data are. The
-others are simulated: the least epsilon of a list at which four of five seeded fits come
-out well.
+The first three rows are computed from public numbers and hold for all data. The other rows
+are simulated: they show the smallest epsilon of a list at which four of five seeded fits
+succeed.
 """
 
 # %%
-# Shapes, by plans
-# ----------------
-# A loop of radius 1, give or take 0.1, in a box of side 3. ``plan_release`` names the least
-# epsilon at which a private diagram flags it, with a probability of 95 %. For a count the
-# bound on wrong answers is solved for epsilon: let ``P`` be what sampling and the grid leave
-# of the persistence, and ``D`` the sensitivity. With a threshold at half of ``P`` a count is
-# wrong with a probability of at most :math:`\tfrac12 e^{-\varepsilon P / 4D}`.
+# Shapes, from plans
+# ------------------
+# The shape is a loop of radius 1, with a spread of 0.1, in a box of side 3. ``plan_release``
+# names the smallest epsilon at which a private diagram flags the loop, with a probability of
+# 95 %. For a count, we solve the bound on wrong answers for epsilon. Let ``P`` be the
+# persistence that remains after the errors of sampling and of the grid, and ``D`` the
+# sensitivity. With a threshold at half of ``P``, a count is wrong with a probability of at
+# most :math:`\tfrac12 e^{-\varepsilon P / 4D}`.
 import math
 
 import matplotlib.pyplot as plt
@@ -45,7 +46,7 @@ LOOPS = PrivatePersistence(homology_dimensions=1)
 
 
 def count_plan(n):
-    """Plan of the function, and epsilon of a count of one loop or none."""
+    """Plan of the function, and the epsilon of a count that separates one loop from none."""
     plan = plan_release(n, BOX, **LAKE, private=LOOPS)
     return plan, 4 * plan.sensitivity / plan.visible_persistence * math.log(0.5 / WRONG)
 
@@ -63,7 +64,7 @@ def epsilon_of_diagram(n):
 
 
 # %%
-# Does the count hold? Simulated points around the loop, and in a crowd that has none.
+# Does the count hold? Simulated points around the loop, and in a crowd without a loop.
 def around(n, rng):
     angle, radius = rng.uniform(0, 2 * np.pi, n), rng.normal(1, LAKE["spread"], n)
     return np.c_[radius * np.cos(angle), radius * np.sin(angle)]
@@ -85,10 +86,10 @@ for make, truth in ((around, 1), (crowd, 0)):
     )
 
 # %%
-# Clusters and synthetic rows, by trying
-# --------------------------------------
-# Scores are those of fresh rows. The measure is good where its own error bound is below a
-# tenth of the width of the box.
+# Clusters and synthetic rows, by simulation
+# ------------------------------------------
+# The scores are computed on new rows. A measure is accurate enough if its own error bound is
+# below a tenth of the width of the box.
 EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 
 
@@ -127,7 +128,7 @@ def measure(n, epsilon, seed):
 
 
 def least_epsilon(comes_out, n):
-    """The first of the list at which at least four fits of five come out."""
+    """The first epsilon of the list at which at least four of five fits succeed."""
     for epsilon in EPSILONS:
         if sum(comes_out(n, epsilon, seed) for seed in range(N_SEEDS)) >= 0.8 * N_SEEDS:
             return epsilon
@@ -137,12 +138,13 @@ def least_epsilon(comes_out, n):
 # %%
 # Groups of a network
 # -------------------
-# A quarter of the nodes who link more often among themselves, by 0.2, where one in ten
-# links exists. ``detection_limit`` is an estimate, for a group that nobody has named.
+# The group contains a quarter of the nodes. They link among themselves more often, by 0.2,
+# in a graph in which one in ten links exists. ``detection_limit`` is an estimate for a group
+# that is not known in advance.
 
 
 def epsilon_of_group(n):
-    """From here on the group is seen at every epsilon."""
+    """The epsilon from which on the group is detected at every larger epsilon."""
     least = np.inf
     for epsilon in np.geomspace(20, 0.05, 200):
         if detection_limit(n, n // 4, epsilon, density=0.1).spectral > 0.2:
@@ -154,7 +156,7 @@ def epsilon_of_group(n):
 # %%
 # The table
 # ---------
-# Above epsilon 20 nothing is said: too few records. 0.05 is the least that was tried.
+# If more than epsilon 20 is needed, there are too few records. The smallest tested value is 0.05.
 QUESTIONS = {
     "is there a loop? (count)": epsilon_of_count,
     "loops: a diagram": epsilon_of_loops,
@@ -174,8 +176,8 @@ for question, solve in QUESTIONS.items():
     print(f"{question:44s}" + "".join(f"{cell:>10}" for cell in cells))
 
 # %%
-# The lines fall like ``1 / n``: twice the records, half the epsilon. The exception is a
-# network, whose pairs are flipped one by one: it gains with the root of its nodes.
+# The lines decrease like ``1 / n``: twice the records need half the epsilon. The exception is
+# the network, whose pairs are flipped separately: it gains with the root of the number of nodes.
 figure, ax = plt.subplots(figsize=(8, 4.4), layout="constrained")
 colors = ["#0072B2", "#56B4E9", "#000000", "#E69F00", "#D55E00", "#CC79A7", "#009E73", "#777777"]
 for (question, values), color, marker in zip(needed.items(), colors, "os^Dv<Px", strict=True):

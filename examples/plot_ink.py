@@ -2,17 +2,17 @@
 How much ink does a loop need?
 ==============================
 
-A handwritten zero has a hole, a one has none. Ink is made of dots, and one dot is one
-record: from how many dots on does a private release tell the two apart, and at which
-epsilon? One image of 8 by 8 pixels has about 300 dots; all 178 zeros together have 56,415.
-The digits ship with scikit-learn.
+A handwritten zero has a hole, and a one has none. In this example, ink consists of dots, and
+one dot is one record. How many dots does a private release need to distinguish the two digits,
+and at which epsilon? One image of 8 by 8 pixels has about 300 dots. All 178 zeros together
+have 56,415 dots. The digits are included in scikit-learn.
 
-Protecting a *dot* is a weak promise on purpose: it says how much data a loop needs. To
-protect whoever wrote a digit, an image would have to be the record.
+Protecting a *dot* is a weak guarantee. We use it on purpose, because it shows how much data a
+loop needs. To protect the person who wrote a digit, the record would have to be an image.
 """
 
 # %%
-# Images are pooled, 1 to 30 at a time, and each pool is a cloud of dots.
+# We pool 1 to 30 images at a time. Each pool is a cloud of dots.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
@@ -31,7 +31,7 @@ digits = load_digits()
 
 
 def ink(images):
-    """A pixel of grey level v holds v dots."""
+    """A pixel with grey level v contains v dots."""
     dots = []
     for image in images.astype(int):
         row, column = np.nonzero(image)
@@ -45,9 +45,10 @@ def pools(digit, size):
 
 
 # %%
-# Two releases are compared, at the same epsilon. A count of the loops that live for
-# more than half a pixel: public knowledge of what a hole is. And a diagram of the loops, which
-# says more, and is asked here only whether it is above the noise floor of an empty diagram.
+# We compare two releases at the same epsilon. The first one is a count of the loops whose
+# persistence is more than half a pixel, a threshold that follows from public knowledge of a
+# hole. The second one is a diagram of the loops. A diagram contains more information. Here we
+# only check whether it has a loop above the noise floor of an empty diagram.
 THRESHOLD = 0.5
 right = {"count": [], "diagram": []}
 for size in POOLS:
@@ -79,8 +80,8 @@ for size in POOLS:
     print(f"{size:3d} images, about {dots:6,d} dots, right by count, by diagram:  {cells}")
 
 # %%
-# Ten images are enough for anything here. With one image a diagram needs a large epsilon, and
-# the count, which is asked less, gets along with a fifth of it.
+# Ten images are enough for both releases. With one image, a diagram needs a large epsilon. The
+# count answers a simpler question, and needs a fifth of that epsilon.
 figure, (left, *axes) = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
 left.imshow(digits.images[digits.target == 0][0], cmap="gray_r")
 left.set(xticks=[], yticks=[], title="one zero: about 300 dots of ink")

@@ -1,14 +1,14 @@
 """
-A private diagram to point at
-=============================
+An interactive private diagram
+==============================
 
-``PersistenceDiagramDisplay.to_plotly`` makes a figure that tells birth, death and
-persistence of each point, in notebooks and on pages such as this one. It needs plotly:
-``pip install 'sklearn-dptda[interactive]'``.
+``PersistenceDiagramDisplay.to_plotly`` makes a figure that shows the birth, the death and
+the persistence of each point when you hover over it. It works in notebooks and on pages
+such as this one, and needs plotly: ``pip install 'sklearn-dptda[interactive]'``.
 """
 
 # %%
-# What is drawn is the release, and nothing else: the figure may be handed on.
+# The figure contains only the release, so you can share it.
 import matplotlib.pyplot as plt
 
 from sklearn_dptda import DTMFiltration, PrivatePersistence
@@ -26,10 +26,10 @@ _ = display.plot(title="private, epsilon = 2")
 plt.show()
 
 # %%
-# The same, to point at.
+# The same diagram as an interactive figure.
 display.to_plotly(title="private, epsilon = 2")
 
 # %%
-# A fitted estimator that ends a cell of a notebook shows its parameters, and below them its
-# promise, what its release can show, and what is left of its budget.
+# A fitted estimator in the last line of a notebook cell shows its parameters. Below them it
+# shows its guarantee, what its release can show, and the remaining budget.
 private

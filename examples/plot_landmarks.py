@@ -2,16 +2,15 @@
 Topology in nine columns: the circle of edges in a photograph
 =============================================================
 
-Patches of 3 x 3 pixels with much contrast lie near a circle in nine columns:
-most of them show an edge, and edges have a direction. A. Carlsson, T.
-Ishkhanov, V. de Silva and A. Zomorodian found it without privacy ("On the
-local behavior of spaces of natural images", 2008). No grid has nine
-coordinates. :class:`~sklearn_dptda.cluster.PrivateLandmarks` are places near
-the patches that a private mixture knows, and the distance-to-measure is
-computed on the triangles between them.
+Patches of 3 x 3 pixels with high contrast lie near a circle in nine columns, because
+most of them show an edge, and edges have a direction. G. Carlsson, T. Ishkhanov,
+V. de Silva and A. Zomorodian found this circle without privacy ("On the local behavior
+of spaces of natural images", 2008). A grid in nine columns is too large.
+:class:`~sklearn_dptda.cluster.PrivateLandmarks` are places near the patches, which follow
+from a private mixture. The distance-to-measure is computed on the triangles between them.
 
-One record is one patch. A patch is as good as public, but a row of nine
-measurements of a patient would not be.
+One record is one patch. A patch hardly needs protection, but nine measurements of a
+patient would.
 """
 
 # %%
@@ -29,7 +28,7 @@ from sklearn_dptda.plotting import FiltrationDisplay
 
 
 def patches_of(name, n=8000):
-    """Patches of much contrast, as vectors of length one without a mean."""
+    """Patches with high contrast, as vectors of length one with mean zero."""
     pixels = np.log1p(load_sample_image(name).mean(axis=2))
     patches = sliding_window_view(pixels, (3, 3)).reshape(-1, 9)
     patches = patches - patches.mean(axis=1, keepdims=True)
@@ -43,10 +42,10 @@ X = patches_of("flower.jpg")
 X.shape
 
 # %%
-# Half of the budget goes to the mixture that the landmarks follow from, half to
-# the number of loops. The bounds are public: no coordinate of a vector of
-# length one is beyond one. The seed makes this page repeatable; without one the
-# draws are private.
+# Half of the budget is for the mixture that the landmarks follow from, and half is for
+# the number of loops. The bounds are public, because no coordinate of a vector of length
+# one exceeds one. The seed makes this page repeatable. Without a seed, the draws are
+# private.
 with PrivacyAccountant(epsilon=1.0, delta=1e-5):
     pipeline = make_pipeline(
         DTMFiltration(
@@ -59,9 +58,9 @@ print("loops:", int(loops[0, 0]))
 print(pipeline_guarantee(pipeline))
 
 # %%
-# Landmarks are private output, and so are pictures of them. Here they are drawn
-# as the patches that they are, in their own principal plane: along the circle
-# the direction of the edge turns once.
+# The landmarks are private output, and so are pictures of them. Here we draw them as
+# patches, in their own principal plane. Along the circle, the direction of the edge makes
+# one full turn.
 landmarks = pipeline[0].complex_.landmarks
 plane = PCA(2).fit(landmarks)
 _, (left, right) = plt.subplots(1, 2, figsize=(11, 4.8), layout="constrained")
@@ -71,14 +70,15 @@ for patch, (x, y) in zip(landmarks, plane.transform(landmarks), strict=True):
 _ = left.set(xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), title="Private: the landmarks")
 
 # %%
-# The function on them is exact, so that its picture is *not* private: landmarks
-# by their value, and a cycle of the loop that lives longest.
+# The function on the landmarks is exact, so its picture is *not* private. It shows the
+# landmarks with their values, and a cycle of the loop with the largest persistence.
 (filtration,) = pipeline[0].transform([X])
 FiltrationDisplay(filtration, points=X[:1000]).plot(right, title="Not private: function and loop")
 plt.show()
 
 # %%
-# What the landmarks do not cover is not seen. The share of such patches can be
-# released with a diagram, by ``PrivatePersistence(clipped_share=True)``; here
-# is its exact value, which is *not* private.
+# The result cannot show patches that are far from all landmarks. You can release the
+# share of such patches together with a diagram, by
+# ``PrivatePersistence(clipped_share=True)``. Here we print its exact value, which is *not*
+# private.
 print("beyond the reach of the landmarks:", filtration.n_clipped)

@@ -2,11 +2,11 @@
 Loops in six columns: one record is a person
 ============================================
 
-A delay embedding turns a time series into points, and a period into a loop. In
-six columns no grid holds it. Here the series of many people are embedded
-together, and everything of one person is one record: all of her points, however
-many there are. :class:`~sklearn_dptda.cluster.PrivateLandmarks` and
-:class:`~sklearn_dptda.DTMFiltration` both take people, and both pay.
+A delay embedding turns a time series into points, and a period into a loop. Here, the
+embedding has six columns, which is too many for a grid. The series of many people are
+embedded together. One record is everything that belongs to one person: all of her points,
+regardless of their number. :class:`~sklearn_dptda.cluster.PrivateLandmarks` and
+:class:`~sklearn_dptda.DTMFiltration` both accept people as records, and both pay.
 """
 
 # %%
@@ -29,8 +29,8 @@ if os.environ.get("SKLEARN_DPTDA_QUICK"):
 # sphinx_gallery_end_ignore
 
 # %%
-# Simulated series, with a period or without one. Each becomes 17 points in six
-# columns: six values that are two steps apart, at every 18th step.
+# Simulated series, with or without a period. Each series becomes 17 points in six
+# columns: six values with a distance of two steps, at every 18th step.
 X, y = make_series(3 * N_PEOPLE, random_state=0)
 
 
@@ -46,11 +46,11 @@ populations = {
 populations["a period"][0].shape
 
 # %%
-# With ``groups=True`` each cloud is a list of arrays, one for each person. She
-# has the mass of one point, in the landmarks and in the function on them. Two
-# thirds of the budget go to the landmarks, one third to the length of the longest
-# loop. The bounds are public: what is beyond them is clipped. The seeds make this
-# page repeatable; without them the draws are private.
+# With ``groups=True``, each cloud is a list of arrays, one for each person. Each person
+# has the mass of one point, in the landmarks and in the function on them. Two thirds of
+# the budget go to the landmarks, and one third to the length of the longest loop. The
+# bounds are public, and points outside them are clipped. The seeds make this page
+# repeatable. Without seeds, the draws are private.
 pipelines, lengths = {}, {}
 for name, people in populations.items():
     with PrivacyAccountant(epsilon=3.0, delta=1e-5):
@@ -69,9 +69,9 @@ for name, pipeline in pipelines.items():
     print(f"{name}: the longest loop lives {lengths[name]:.2f}, give or take {error:.2f}")
 
 # %%
-# Landmarks are private output. The function on them is exact, so that its colours
-# and the loop are *not* private. Both are drawn in the plane in which the
-# landmarks spread most.
+# The landmarks are private output. The function on them is exact, so its colours and
+# the loop are *not* private. Both are drawn in the plane in which the landmarks have
+# the largest variance.
 _, axes = plt.subplots(1, 2, figsize=(11, 4.8), layout="constrained")
 for ax, (name, pipeline) in zip(axes, pipelines.items(), strict=True):
     (function,) = pipeline[0].transform([populations[name]])

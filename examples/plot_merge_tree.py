@@ -2,28 +2,30 @@
 The merge tree of a mixture
 ===========================
 
-How ``MorseMerging`` makes clusters of a mixture that has more components than there
-are clusters, and how ``DPMoGMorse`` does the same to a private one.
+This example shows how ``MorseMerging`` makes clusters from a mixture that has more
+components than there are clusters, and how ``DPMoGMorse`` does the same with a private
+mixture.
 
-* A *mode* is a top of the density. Most components have one of their own.
-* A *saddle* is the highest point of the best path between two modes. Its height is
-  minus the log density, above the highest mode, in nats: at 1 nat the density is
-  ``1 / e`` of its largest value, at 7 nats less than a thousandth.
-* Modes are joined in the order of their saddles, the lowest height first. That is a
-  tree. The *persistence* of a mode is how far it stands out: from its own height to
-  that of the saddle where it meets a higher mode.
-* A cut of the tree makes the clusters.
+* A *mode* is a local maximum of the density. Most components have a mode of their own.
+* The *height* of a point is minus the log density, measured from the highest mode, in nats.
+  At 1 nat the density is ``1 / e`` of its largest value, and at 7 nats it is less than a
+  thousandth.
+* A *saddle* is the highest point on the best path between two modes.
+* Modes are joined in the order of their saddles, the lowest height first. The joins form a
+  tree. The *persistence* of a mode is the height difference between the mode and the
+  saddle where it meets a mode with a larger density.
+* A cut of the tree determines the clusters.
 
-The tree is a function of the mixture's parameters and of no row. Where the mixture is
-private, so is the tree, and one may cut it as often as one likes.
+The tree is a function of the parameters of the mixture, and of no row. If the mixture is
+private, so is the tree, and you may cut it any number of times.
 """
 
 # %%
 # Two mixtures of the same rows
 # -----------------------------
-# Two moons and two blobs. One mixture is fitted by EM, without privacy; the other one is
-# private. They have the same number of components and the same seed. Clusters are
-# numbered by their highest modes, so that a shape may have another colour in each.
+# The rows form two moons and two blobs. One mixture is fitted by EM, without privacy, and the
+# other one is private. They have the same number of components and the same seed. Clusters
+# are numbered by their highest modes, so a shape may have different colours in the two.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import make_blobs, make_moons
@@ -38,7 +40,7 @@ BOUNDS = ([-1.8, -1.2], [2.8, 1.7])
 
 
 def scene(n, seed):
-    """Two moons and two blobs of 1/3, 1/3, 1/6 and 1/6 of the rows."""
+    """Two moons and two blobs, with 1/3, 1/3, 1/6 and 1/6 of the rows."""
     rng = np.random.RandomState(seed)
     moons, y_moons = make_moons(2 * n // 3, noise=0.06, random_state=rng)
     centers = [[-0.9, -0.6], [1.9, 1.1]]
@@ -49,9 +51,9 @@ def scene(n, seed):
 X, _ = scene(5000, 0)
 fresh, truth = scene(3000, 10_000)
 
-# With n_clusters=None both join what stands out from its saddle by less than 1.25 nats.
+# With n_clusters=None, both join modes that stand out from their saddle by less than 1.25 nats.
 exact = MorseMerging(GaussianMixture(12, random_state=0)).fit(X)
-# The seed is for study: a real release leaves it out.
+# The seed is for study only: leave it out for a real release.
 private = DPMoGMorse(n_components=12, epsilon=2.0, bounds=BOUNDS, random_state=0).fit(X)
 print(private.privacy_guarantee_)
 both = {"no privacy: EM": exact, "private: ε = 2, δ = 10⁻⁶": private}
@@ -64,12 +66,13 @@ for name, one in both.items():
 # %%
 # Density, tree and cut
 # ---------------------
-# On the right the number of clusters against the threshold: ``merge_threshold=t`` joins
-# across all saddles up to ``t``. The largest gap between saddles is the longest step of
-# that staircase, shaded. The noise moves the saddles; the long step stays. With
-# ``n_clusters=None`` no single threshold cuts the tree: clusters are kept that stand out from
-# their own saddle by 1.25 nats, dense ones and sparse ones alike. In the private mixture that is
-# also one end of a moon, a fifth cluster. ``n_clusters=4`` joins it.
+# The right column shows the number of clusters against the threshold: ``merge_threshold=t``
+# joins across all saddles up to ``t``. The largest gap between saddles is the longest step
+# of this staircase, which is shaded. The noise moves the saddles, but the long step remains.
+# With ``n_clusters=None``, the tree is not cut at a single threshold. Instead, it keeps the
+# clusters that stand out from their own saddle by 1.25 nats, whether they are dense or sparse.
+# In the private mixture, one end of a moon is such a cluster as well, which makes five.
+# ``n_clusters=4`` joins it.
 figure, axes = plt.subplots(
     2, 3, figsize=(15, 9), layout="constrained", width_ratios=(1.35, 1.2, 1)
 )
@@ -103,9 +106,9 @@ for row, (name, one) in zip(axes, both.items(), strict=True):
 # %%
 # Other cuts
 # ----------
-# They take the tree alone: no row, no budget. A threshold in nats can be fixed before
-# one sees any tree, and has no units of the columns: "between two clusters the density
-# falls below ``exp(-t)`` of its largest value".
+# Other cuts need only the tree: no rows and no budget. You can fix a threshold in nats before
+# you see any tree. It does not depend on the units of the columns, and means: "between two
+# clusters, the density falls below ``exp(-t)`` of its largest value".
 tree = morse_linkage(private.weights_, private.means_, private.covariances_)
 for cut in ({"n_clusters": 2}, {"n_clusters": 4}, {"threshold": 1.0}, {"threshold": 4.0}):
     labels = tree.cut(**cut)
@@ -115,13 +118,14 @@ for cut in ({"n_clusters": 2}, {"n_clusters": 4}, {"threshold": 1.0}, {"threshol
 # %%
 # Splinters
 # ---------
-# With many components and little budget, noise can break a splinter off a shape, behind
-# a saddle as high as those between shapes. The cut then takes the splinter for a cluster
-# and joins two true ones instead. ``min_cluster_weight`` is a least share of the rows of
-# a cluster, known beforehand: lighter ones are merged first, across their lowest saddles.
+# With many components and a small budget, noise can split a small part off a shape. If the
+# saddle between them is as high as the saddles between shapes, the cut takes the part for a
+# cluster and joins two true clusters instead. ``min_cluster_weight`` is a public lower limit for
+# the share of the rows of a cluster. Lighter clusters are merged first, across their lowest
+# saddles.
 #
-# ``FrozenEstimator`` keeps the private mixture as it is, so that merging it again costs
-# nothing and looks at no row: ``fit`` checks the number of columns only.
+# ``FrozenEstimator`` keeps the private mixture unchanged, so merging it again costs nothing
+# and reads no rows: ``fit`` only checks the number of columns.
 figure, axes = plt.subplots(1, 2, figsize=(11, 4.7), layout="constrained")
 n_fits, shown = 15, 8
 scores = np.empty((n_fits, 2))

@@ -2,18 +2,18 @@
 How many components does a private mixture need?
 ================================================
 
-``DPMoGMorse`` covers clusters with components and joins those without a valley between
-them. With too few, a chain of them cannot bend along a curved cluster. With too many,
-each one has few rows, and drowns in noise.
+``DPMoGMorse`` covers clusters with components, and joins components without a valley between
+them. With too few components, a chain of them cannot follow a curved cluster. With too many,
+each component has few rows, and noise dominates it.
 
-As a rule: 1.5 to 3 times as many components as clusters where clusters are compact; for
-curved ones, enough that between its bends each piece is about straight, some 4 for a
-half-circle and 8 for a circle. The smaller epsilon is, the narrower the range.
+As a rule, use 1.5 to 3 times as many components as clusters if the clusters are compact. For
+curved clusters, use enough components that each piece is approximately straight: about 4 for a
+half-circle and 8 for a circle. The smaller epsilon is, the narrower the suitable range.
 
-Tuning on private rows costs budget with every fit, and a score on them leaks besides.
-Here all is done on *simulated* rows: as many as there are private ones, of a shape
-that one expects. That costs nothing. Only the last fit, with the number that was found,
-meets private rows.
+Tuning on private rows costs budget in every fit, and a score on private rows is not private.
+Here we tune on *simulated* rows of the expected shape, as many as there are private rows.
+This costs nothing. Only the last fit, with the number of components that was found, uses
+private rows.
 """
 
 # %%
@@ -51,7 +51,7 @@ def circles(n, seed):
     return make_circles(n, noise=0.06, factor=0.5, random_state=seed)
 
 
-# Generator, clusters, bounds.
+# Generator, number of clusters, and bounds of each shape.
 SHAPES = {
     "five blobs": (blobs, 5, (-6, 6)),
     "two moons": (moons, 2, ([-1.5, -1], [2.5, 1.5])),
@@ -61,8 +61,8 @@ SHAPES = {
 # %%
 # Fits
 # ----
-# Scored on a fresh sample, so that the score is that of the fitted function. All rows
-# are simulated: seeds and scores may be shown.
+# The scores are computed on a new sample, so they describe the fitted function. All rows are
+# simulated, so we can show seeds and scores.
 
 
 def run(name, epsilon, n_components, seed):
@@ -100,9 +100,9 @@ for name, by_epsilon in zip(SHAPES, fits, strict=True):
 # %%
 # The picture
 # -----------
-# Means, and the band from the worst fit to the best. Below, the number of modes: where it
-# leaves the diagonal, components share a mode, or are dropped since they hardly stand
-# out of the noise.
+# The lines are means, and the bands go from the worst to the best fit. The lower row shows the
+# number of modes. Where it leaves the diagonal, components share a mode, or are dropped
+# because they hardly stand out from the noise.
 LOOKS = {
     1.0: {"color": "#d55e00", "marker": "^", "ls": "--"},
     5.0: {"color": "#0072b2", "marker": "o", "ls": "-"},

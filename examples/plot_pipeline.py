@@ -2,17 +2,17 @@
 A private classifier of shapes, and a grid search
 =================================================
 
-Clouds with one loop or with two, through ``DTMFiltration`` and
-``PrivatePersistence`` into features and a linear classifier. ``GridSearchCV``
-chooses the mass and shows what epsilon costs.
+This example classifies clouds with one loop or with two loops. ``DTMFiltration`` and
+``PrivatePersistence`` turn them into private diagrams, then into features for a linear
+classifier. ``GridSearchCV`` chooses the mass and shows how the accuracy depends on epsilon.
 
-The points of the clouds are protected, one by one. The labels are not: the
-classifier learns them as they are, and so does its accuracy.
+Each point of a cloud is protected. The labels are not: the classifier learns them
+without noise, and its accuracy depends on them.
 
-Every cloud is one sample of the search, and a group of its own, so none is in
-train and test at once. Tuning on private data is not free: each candidate and
-each fold releases diagrams anew. Here the search runs on simulated clouds that
-resemble the private ones, and only the winner meets the latter.
+Every cloud is one sample of the search and its own group, so no cloud is in the training
+set and in the test set at once. Tuning on private data has a privacy cost, because each
+candidate and each fold releases new diagrams. Here, the search runs on simulated clouds
+that resemble the private ones. Only the best candidate is used on the private clouds.
 """
 
 # %%
@@ -63,11 +63,11 @@ ax.set(xlabel="epsilon per cloud", ylabel="cross-validated accuracy", ylim=(0.3,
 _ = ax.legend(frameon=False)
 
 # %%
-# The winner on the private clouds
-# --------------------------------
-# One release per private cloud, with the operating system's entropy. Coefficients of the
-# classifier and its accuracy are exact statistics of the labels: publish them only where
-# labels are public.
+# The best candidate on the private clouds
+# ----------------------------------------
+# One release for each private cloud, with random bits from the operating system. The
+# coefficients of the classifier and its accuracy are exact statistics of the labels.
+# Publish them only if the labels are public.
 private, truth = make_loops(n_clouds, n_points, random_state=1)
 best = search.best_params_
 winner = pipeline.set_params(**best, privatepersistence__random_state=None)

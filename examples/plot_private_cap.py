@@ -1,14 +1,15 @@
 """
-A cap that you need not know
-============================
+A private cap of distances
+==========================
 
-Distances count up to a cap. Noise is proportional to it, so that a box that is three times too
-wide makes three times the error; a cap below the features hides them. Which cap is right depends
-on the data.
+``DTMFiltration`` caps distances: longer distances count as the cap. The noise is proportional to
+the cap. If the cap is half the longest side of the box, a box that is three times too wide makes
+the error three times as large. A cap that is smaller than the features hides them. The best cap
+depends on the data.
 
-:class:`~sklearn_dptda.PrivatePersistence` draws the cap together with the diagrams: one draw, for
-the epsilon of one draw. ``max_distance=None`` keeps the default cap, half the longest side of the
-box, and a number is a public cap of your own.
+:class:`~sklearn_dptda.PrivatePersistence` therefore draws the cap together with the diagrams, in
+one draw and for the epsilon of one draw. With ``max_distance=None`` you get a fixed cap of half
+the longest side of the box, and a number is a public cap of your own.
 """
 
 # %%
@@ -40,7 +41,7 @@ X = make_two_circles(4000, random_state=101)
 
 
 def functions(width, max_distance):
-    """The function of the cloud in a box so many times too wide."""
+    """The function of the cloud, in a box that is ``width`` times as wide as needed."""
     box = 0.25 - 2.75 * width, 0.25 + 2.75 * width
     return DTMFiltration(0.2, bounds=box, max_distance=max_distance).fit_transform([X])
 
@@ -48,8 +49,9 @@ def functions(width, max_distance):
 # %%
 # Errors
 # ------
-# The loops of two circles of 4,000 points, released at epsilon 1 in wider and wider boxes.
-# Distances to the exact diagram, half of all releases between the lower and the upper line.
+# The figure shows the errors of the loops of two circles of 4,000 points, released at epsilon 1
+# in boxes of increasing width. The errors are distances to the exact diagram. Half of all
+# releases are between the lower and the upper line.
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
 for max_distance, colour, name in ((None, "C1", "default cap"), ("private", "C0", "private cap")):
     quartiles, caps = [], []
@@ -70,10 +72,10 @@ left.set(xlabel="width of the box (1: tight)", ylabel="error of loops", ylim=(0,
 _ = left.legend(frameon=False)
 
 # %%
-# What is seen
-# ------------
-# In a box that is three times too wide. The cap is part of what is released, and the diagrams are
-# those of the function with this cap: deaths cannot be beyond it.
+# The released diagrams
+# ---------------------
+# Here, the box is three times too wide. The cap is a part of the release, and the diagrams are
+# those of the function with this cap, so no death exceeds it.
 F = functions(3, "private")
 private = PrivatePersistence(EPSILON, homology_dimensions=1, random_state=0)
 (loops,) = private.fit_transform(F)
@@ -94,11 +96,11 @@ right.legend(frameon=False, loc="lower right")
 plt.show()
 
 # %%
-# A cap that you know
-# -------------------
-# If you look for a loop of a known radius, that is a public cap: points farther away than it tell
-# nothing about the loop. :func:`~sklearn_dptda.model_selection.plan_release` takes it, and
-# says what it gains.
+# A public cap
+# ------------
+# If you look for a loop of a known radius, use this radius as a public cap, because points that
+# are farther away carry no information about the loop.
+# :func:`~sklearn_dptda.model_selection.plan_release` accepts it, and reports the gain.
 from sklearn_dptda.model_selection import plan_release
 
 print(plan_release(4000, bounds=(-8, 8.5), loop_radius=1.0, share=0.5, spread=0.1))

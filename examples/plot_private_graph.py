@@ -2,16 +2,17 @@
 The shape of a graph under edge privacy
 =======================================
 
-Who links to whom is hidden by flipping pairs of nodes; where the nodes lie relative to
-each other survives. First a circle: the latent positions of a random dot product graph,
-recovered from the noisy graph. Then groups of nodes, which lie on rays, and the political
-blogs of 2004: two camps, found with every link protected.
+``EdgeFlip`` hides which nodes are linked by flipping pairs of nodes at random. The relative
+positions of the nodes can still be estimated. The first example is a circle: the latent
+positions of a random dot product graph, estimated from the noisy graph. The second one has
+groups of nodes, which lie on rays. The third one is the network of political blogs of 2004: it
+has two camps, which we find while every link is protected.
 """
 
 # %%
-# A circle of latent positions. The embedding of the noisy graph is that of the true one
-# shrunk by ``sqrt(1 - 2 p)``, with ``p`` the public probability of a flip, which travels
-# with the graph: the embedding takes it off.
+# A circle of latent positions. The embedding of the noisy graph equals that of the true graph,
+# shrunk by ``sqrt(1 - 2 p)``. Here ``p`` is the public probability of a flip. The graph carries
+# it, and the embedding corrects for it.
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy.linalg import orthogonal_procrustes
@@ -32,7 +33,7 @@ angle = np.arctan2(X[:, 1], X[:, 0])
 for ax, epsilon in zip(axes, (np.inf, 4.0, 2.0, 1.0), strict=True):
     noisy = EdgeFlip(epsilon, random_state=0).fit_transform(A)
     Z = AdjacencySpectralEmbedding(3, normalize=False).fit_transform(noisy)
-    # Embeddings are known up to a rotation: the one that fits best.
+    # Embeddings are known up to a rotation. Use the rotation that fits best.
     Z = Z @ orthogonal_procrustes(Z, X)[0]
     error = np.sqrt(((Z - X) ** 2).sum(axis=1).mean())
     ax.scatter(Z[:, 0], Z[:, 1], c=angle, cmap="twilight", s=4, linewidths=0)
@@ -44,10 +45,11 @@ for ax, epsilon in zip(axes, (np.inf, 4.0, 2.0, 1.0), strict=True):
 figure.suptitle(f"latent positions of {n:,} nodes, from the graph with flipped pairs")
 
 # %%
-# Twelve groups of nodes, some with seven times as many links as others of their group. A group is
-# a ray from the origin, along which activity moves its nodes; coordinates of length one make it a
-# point. That is a function of the noisy graph, and costs no privacy. ``KMeans`` is told that there
-# are twelve groups; ``ToMATo``, which is not, finds one on positions and eleven when normalized.
+# Twelve groups of nodes. Some nodes have seven times as many links as others of their group, so
+# each group is a ray from the origin. Coordinates of length one turn each ray into a compact
+# cluster. They are a function of the noisy graph and have no privacy cost. ``KMeans`` is given
+# the number of twelve groups. ``ToMATo`` is not: it finds one group on positions, and eleven on
+# normalised coordinates.
 rng = np.random.default_rng(0)
 groups = np.repeat(np.arange(12), np.linspace(160, 40, 12).astype(int))
 activity = np.exp(rng.uniform(-2, 0, (len(groups), 1)))
@@ -72,11 +74,12 @@ ax.set(xlabel="epsilon", ylabel="adjusted Rand index", title="twelve groups of n
 _ = ax.legend(frameon=False, fontsize=8)
 
 # %%
-# The political blogs: 16,715 links, and which camp each blog is in. Of 1,490 blogs 268 are not
-# linked to the others. To leave them out is a choice made of the links, which **no guarantee
-# covers**: the scores of the other 1,222 are better than a private analysis of all could have.
-# Both are shown, as adjusted Rand indices over five releases. On positions ``KMeans`` separates
-# busy blogs from quiet ones. Where the file is not at hand, two made-up camps take its place.
+# The political blogs have 16,715 links, and the camp of each blog is known. Of the 1,490 blogs,
+# 268 are not linked to the others. Leaving them out is a choice that depends on the links, and
+# **no guarantee covers it**: the scores of the other 1,222 blogs are better than a private
+# analysis of all blogs could achieve. We show both, as adjusted Rand indices over five releases.
+# On positions, ``KMeans`` separates blogs with many links from blogs with few links. If the file
+# is not available, two simulated camps take its place.
 
 
 def made_up_blogs(largest_component):
@@ -143,6 +146,7 @@ figure.suptitle("two camps: ARI of KMeans, of ToMATo")
 plt.show()
 
 # %%
-# Of the published blogs, normalized, ``KMeans`` at epsilon 4 has .54 to .59 on the largest
-# component, and .37 to .41 on all nodes. The difference is what a secret choice of nodes seems to
-# be worth, and it is not there for whoever must protect every link.
+# On the published blogs with normalised coordinates at epsilon 4, ``KMeans`` has an index of 0.54
+# to 0.59 on the largest component, and of 0.37 to 0.41 on all nodes. The difference
+# seems to come from the secret choice of nodes, so it is not available to an analysis that protects
+# every link.

@@ -2,9 +2,10 @@
 Private principal components: digits from pixels, muscles from eight channels
 =============================================================================
 
-Clusters and diagrams live in few dimensions. ``PrivatePCA`` releases the directions of
-a wide table under differential privacy; rows projected on them are as sensitive as they were, so
-that what follows pays as well. One accountant holds both to one budget.
+Clusters and diagrams need tables with few columns. ``PrivatePCA`` releases the principal
+directions of a wide table under differential privacy. The rows that are projected on these
+directions are still private data, so the next step has to pay as well. One accountant limits
+both steps to one budget.
 """
 
 # %%
@@ -34,13 +35,15 @@ if os.environ.get("SKLEARN_DPTDA_QUICK"):
 
 # %%
 # Digits from 256 pixels
-# ----------------------
-# A pixel is between -1 and 1: that is public. So is that a projected image of 256 pixels is within
-# 16, half the diagonal of that box, of another one halfway. (Where the 7,291 digits of the postal
-# service are not at hand, scikit-learn's 1,797 digits of 64 pixels take their place: fewer, and so
-# with more noise.) Half of the budget goes to the directions, half to
-# a mixture whose components share one covariance; their number, 12, and the halves were
-# tried out on these digits, which are public. Labels are for the scores alone.
+# It is public that each pixel is between -1 and 1. Therefore it is also public that a projected
+# image of 256 pixels is within 16 of the centre of this box: 16 is half of the diagonal. If the
+# 7,291 digits of the postal service are not available, scikit-learn's 1,797 digits of 64 pixels
+# take their place, with more noise because there are fewer. Half of the budget is for the
+# directions, and half is for a mixture whose components share one covariance. We chose the 12
+# components and the two halves by experiments on these digits, which are public. The labels are
+# used for the scores only.
+# components and the two halves by experiments on these digits, which are public. The labels are
+# used for the scores only.
 
 
 def load_images():
@@ -53,7 +56,7 @@ def load_images():
 
 
 def private_clusters(epsilon, reach, seed):
-    """Seeds are for study: a real release leaves them out."""
+    """The seeds are for study only: leave them out for a real release."""
     return make_pipeline(
         PrivatePCA(12, epsilon / 2, DELTA / 2, (-1, 1), random_state=seed),
         DPMoG(
@@ -78,7 +81,7 @@ def draw_digits(X, y):
     for epsilon in EPSILONS:
         scores = []
         for seed in range(N_FITS):
-            # What both steps spend fits the budget exactly; a third release would be refused.
+            # The two steps spend the budget exactly. A third release would be refused.
             with PrivacyAccountant(epsilon, DELTA) as accountant:
                 model = private_clusters(epsilon, np.sqrt(X.shape[1]), seed).fit(X)
             assert accountant.remaining().epsilon < 1e-9
@@ -95,7 +98,7 @@ def draw_digits(X, y):
         strict=True,
     ):
         images(ax_row[:1], [pca.mean_], names[:1], cmap="gray_r", vmin=-1, vmax=1)
-        # Signs mean nothing: those of the exact ones.
+        # The signs of components are arbitrary: use those of the exact components.
         signs = np.sign((pca.components_[:7] * exact[0].components_[:7]).sum(axis=1))
         rows = pca.components_[:7] * signs[:, None]
         images(ax_row[1:], rows, names[1:], cmap="PuOr", vmin=-0.2, vmax=0.2)
@@ -122,17 +125,18 @@ def draw_digits(X, y):
 draw_digits(*load_images())
 
 # %%
-# The strongest strokes are there at epsilon = 1 already, and the weaker ones come with the budget.
-# Centres are points of the space of private directions: to draw them is post-processing.
+# The directions with the largest variance are accurate already at epsilon = 1. The others improve
+# with a larger budget. The centres are points in the space of the private directions, so drawing
+# them is post-processing.
 
 # %%
-# Muscles at work
+# Muscle activity
 # ---------------
-# Eight channels of an electromyogram, 10,000 rows for each action. Its two strongest directions are
-# released once; rows of each action are then a cloud in the plane, with a private box and a
-# private diagram. Which action a row is of is public, and it is in one cloud only, so that all
-# clouds together cost what one costs. The range of the instrument, 4,000, is public, and so is that
-# eight channels are within 4,000 √8 of zero.
+# The table is an electromyogram of eight channels, with 10,000 rows for each action. Its first two
+# principal directions are released once. The rows of each action then form a cloud in the plane,
+# with a private box and a private diagram. The action of each row is public, and each row is in
+# one cloud only, so all clouds together cost as much as one. The range of the instrument, 4,000,
+# is public. It is therefore also public that eight channels are within 4,000 √8 of zero.
 RANGE, ACTIONS = 4000.0, ["Clapping", "Running", "Jumping"]
 
 
@@ -165,7 +169,7 @@ def draw_muscles(X, target, names):
 
 
 def made_up_muscles(n=10_000):
-    """A line for clapping, full squares for running, their rims for jumping."""
+    """Simulated data: a line for clapping, full squares for running, their rims for jumping."""
     rng = np.random.default_rng(0)
     beats = [np.sign(rng.normal(size=(n, 2))) * rng.beta(6, 1, (n, 2)) for _ in ACTIONS]
     beats[0] = rng.normal(0, 0.15, (n, 1)) * [1.0, 0.4]
@@ -186,7 +190,7 @@ except FileNotFoundError:
 draw_muscles(data.data, data.target, data.target_names)
 
 # %%
-# Running and jumping drive two muscles to the ends of the instrument's range: a square, whose four
-# corners and whose loop stand out, the loop more so in running. Clapping goes to and fro along a
-# line, and has neither.
+# Running and jumping drive two muscles to the limits of the instrument. Their clouds are squares,
+# whose four corners and whose loop stand out, the loop more clearly for running. Clapping moves
+# along a line, and has neither corners nor a loop.
 plt.show()

@@ -1,15 +1,15 @@
 """
-Clusters that a private histogram shows
-=======================================
+Clusters from a private histogram
+=================================
 
-``DPToMATo`` releases one noisy histogram, and finds clusters of any shape, and how many
-there are, as post-processing: counts are smoothed and brought to unit variance, so that what
-the sides of a saddle stand out by is a z-score against the noise of sampling and of privacy.
-Where both stand out there are two clusters.
+``DPToMATo`` releases one noisy histogram. It then finds clusters of any shape, and their number,
+as post-processing. The counts are smoothed and scaled to unit variance, so the prominence of
+each side of a saddle is a z-score against the noise of sampling and of privacy. If both sides of
+a saddle are prominent, it separates two clusters.
 """
 
 # %%
-# Four shapes of 10,000 points. The bounds are public: nothing is read off the points.
+# Four shapes of 10,000 points. The bounds are public and do not depend on the points.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.cluster import KMeans
@@ -36,13 +36,13 @@ SCENES = {
 
 
 def fit(bounds, seed):
-    """The number of clusters is not given."""
+    """A private clustering whose number of clusters is not given."""
     return DPToMATo(epsilon=EPSILON, bounds=bounds, random_state=seed)
 
 
 # %%
-# Scores are taken on fresh points: scores of the private points themselves would not be
-# private. Private and ordinary k-means are told the number of clusters.
+# The scores are computed on new points, because scores of the private points would not be
+# private. Private k-means and ordinary k-means are given the number of clusters.
 fitted = {}
 for name, (make, bounds) in SCENES.items():
     X, y = make(n, 0)
@@ -66,8 +66,9 @@ for name, (make, bounds) in SCENES.items():
 print(fitted["moons"][0].privacy_guarantee_)
 
 # %%
-# The private histogram, the clusters of its cells with fresh points on top, and how far the
-# sides of each saddle stand out: the clusters in colour, what noise alone does in grey.
+# The rows of the figure show the private histogram, the clusters of its cells with new points on
+# top, and the prominence of the two sides of each saddle. Clusters are coloured, and saddles that
+# noise alone can produce are grey.
 figure, axes = plt.subplots(3, 4, figsize=(13, 9.6), layout="constrained")
 for column, (name, (private, fresh, ours)) in zip(axes.T, fitted.items(), strict=True):
     (x0, x1), (y0, y1) = ((edges[0], edges[-1]) for edges in private.edges_)
@@ -113,8 +114,8 @@ for ax, label in zip(
 figure.suptitle(f"epsilon = {EPSILON:g}, {n:,} points, number of clusters not given")
 
 # %%
-# The same as a persistence diagram, beside those of the points themselves: far
-# from the diagonal are the clusters, and there are five of them.
+# The prominences as a persistence diagram, beside diagrams of the points themselves. The points
+# far from the diagonal are the clusters: there are five of them.
 private, fresh, _ = fitted["five shapes"]
 figure, axes = plt.subplots(1, 2, figsize=(9, 4.6), layout="constrained")
 PersistenceDiagramDisplay.from_estimator(private, ax=axes[0])

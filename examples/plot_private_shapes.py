@@ -1,19 +1,19 @@
 """
-Private clusters of shapes that k-means cannot see
-==================================================
+Private clusters of shapes that k-means cannot separate
+=======================================================
 
-K-means cuts the plane with straight lines. ``DPMoGMorse`` covers each shape with a
-chain of Gaussians and joins those that no valley of the density divides. Both are
-differentially private here, at the same epsilon and delta and with the same public
-bounds.
+K-means divides the plane by straight lines. ``DPMoGMorse`` covers each shape with a
+chain of Gaussian components, and joins components that are not separated by a valley of
+the density. Both are differentially private here, with the same epsilon, delta and
+public bounds.
 """
 
 # %%
 # Four scenes
 # -----------
-# Bounds are public: what one knows of the columns before one sees a row. So is a least
-# share of a cluster: no shape here has less than a tenth of the rows.
-# Numbers of components were tried out on simulated data, which costs nothing: see
+# The bounds are public: they follow from the meaning of the columns and not from the rows.
+# The minimum share of a cluster is public as well: no shape here has less than a tenth of
+# the rows. We chose the numbers of components on simulated data, which costs nothing: see
 # ``plot_number_of_components.py``.
 import matplotlib.pyplot as plt
 import numpy as np
@@ -52,7 +52,7 @@ def shapes(n, seed):
     return make_shapes(n, noise=0.08, random_state=seed)
 
 
-# Generator, clusters, components, bounds.
+# Generator, number of clusters, number of components, and bounds of each scene.
 SCENES = {
     "moons": (moons, 2, 8, ([-1.5, -1], [2.5, 1.5])),
     "circles": (circles, 2, 16, (-1.4, 1.4)),
@@ -62,7 +62,7 @@ SCENES = {
 
 
 def estimators(n_clusters, n_components, bounds, seed):
-    """Both at the same price. Seeds are for study: a real release leaves them out."""
+    """Both with the same budget. The seeds are for study: leave them out for a real release."""
     common = {"epsilon": EPSILON, "delta": DELTA, "bounds": bounds, "random_state": seed}
     return (
         DPLloyd(n_clusters, **common),
@@ -71,14 +71,14 @@ def estimators(n_clusters, n_components, bounds, seed):
 
 
 # %%
-# Fresh rows
-# ----------
-# Rows in the pictures are not those that were fitted. A fitted estimator is private:
-# to apply it to rows of one's own tells nothing about the training rows. Labels *of
-# training rows* are a function of each row itself, and no guarantee covers them. So
-# labels and scores are those of a fresh sample of the same generator.
+# New rows
+# --------
+# The rows in the pictures are not the rows that the estimators were fitted to. A fitted
+# estimator is private, so applying it to other rows reveals nothing more about the training
+# rows. Labels *of training rows* depend on each row itself, and no guarantee covers them.
+# Therefore, the labels and scores are those of a new sample from the same generator.
 def match(truth, labels):
-    """Number predicted clusters like the true ones that they overlap with most."""
+    """Give each predicted cluster the number of the true cluster that it overlaps with most."""
     overlap = contingency_matrix(truth, labels)
     rows, columns = linear_sum_assignment(-overlap)
     number = np.full(overlap.shape[1], -1)
@@ -108,8 +108,8 @@ print(pair[1].privacy_guarantee_)
 # %%
 # The picture
 # -----------
-# Colours differ in lightness, for greyscale, and markers differ too.
-# The tint is the private partition of the plane.
+# The colours differ in lightness, so that they can be distinguished in greyscale, and the
+# markers differ as well. The tint shows the private partition of the plane.
 COLOURS = np.array(["#16325c", "#f0a92b", "#a3325f", "#4fa8e0", "#e0703a"])
 MARKERS = "o^sDv"
 
@@ -121,7 +121,7 @@ def scatter(ax, rows, numbers):
 
 
 def tint(ax, estimator, number, bounds):
-    """Colour the plane by the cluster that the private estimator gives to each place."""
+    """Colour each place of the plane by the cluster that the private estimator assigns to it."""
     low, high = (np.broadcast_to(end, 2) for end in bounds)
     x, y = (np.linspace(*ends, 300) for ends in zip(low, high, strict=True))
     nodes = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
@@ -146,7 +146,7 @@ for column, (name, (make, _, _, bounds)) in zip(axes.T, SCENES.items(), strict=T
         one, ax=column[3], cmap="Blues", colorbar=False, show_components=False
     )
     column[3].get_legend().remove()
-    # Modes in the colours of the rows above them, and no longer in the display's own.
+    # Draw the modes in the colours of the rows above, in place of the colours of the display.
     for line in list(column[3].lines):
         if line.get_label().startswith("cluster"):
             line.remove()

@@ -2,13 +2,13 @@
 A diagram, a profile or a count?
 ================================
 
-Three questions about one cloud of points, each at the same epsilon. A private
-diagram says when features are born and die. A profile says only how long the
-longest live, with intervals that hold for every data set. A count says only
-how many live long. The less is asked for, the better the answer.
+This example asks three questions about one cloud of points, each at the same epsilon. A
+private diagram contains the births and deaths of features. A profile contains only the
+persistences of the longest features, with intervals that hold for every data set. A count
+contains only the number of features with a long persistence. The less you ask for, the more
+accurate the answer.
 
-The points are simulated, so that exact numbers may be shown next to private
-ones.
+The points are simulated, so we can show exact numbers beside private ones.
 """
 
 # %%
@@ -41,8 +41,8 @@ filtrations = DTMFiltration(m=0.2, bounds=(-2.5, 3)).fit_transform([X])
 # %%
 # One release of each
 # -------------------
-# All three at an epsilon of one half. In practice one would ask one question,
-# or pay for each.
+# All three have an epsilon of 0.5. In practice, you would ask one question, or pay for each
+# of them.
 EPSILON, THRESHOLD = 0.5, 0.2
 
 diagram = PrivatePersistence(EPSILON, homology_dimensions=1).fit_transform(filtrations)[0]
@@ -62,8 +62,8 @@ print(*counter.statements(counts))
 # %%
 # Many releases
 # -------------
-# On simulated points one may look at the law of the answers, and how often they
-# are right.
+# The points are simulated, so we can look at the distribution of the answers, and count how
+# often they are right.
 
 
 def two_longest(diagram):
@@ -162,9 +162,8 @@ for ax in figure.axes:
 # %%
 # Which mass?
 # -----------
-# The mass of the filtration can be chosen by private points as well, for
-# little: here a fifth of epsilon. The losses of the choice and of the profile
-# add up.
+# You can also choose the mass of the filtration from the private points, at a low cost: here
+# a fifth of epsilon. The losses of the choice and of the profile add up.
 search = PrivateMassSearch(DTMFiltration(bounds=(-2.5, 3)), epsilon=0.1).fit([X])
 after = PersistenceProfile(0.4, homology_dimensions=1)
 chosen = after.fit_transform(search.filtration_.fit_transform([X]))

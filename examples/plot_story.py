@@ -1,24 +1,25 @@
 """
-A ward's vital signs, from raw table to report
-==============================================
+Vital signs of a hospital ward: from the raw table to the report
+================================================================
 
-A hospital has one reading of temperature and pulse from each of 20,000 patients. It wants
-to publish what the table looks like: is there a daily cycle, are there groups, and a
-synthetic table to work with. No patient may be recognised by it. This page goes the whole
-way, and says at each step what it costs and how far its result can be trusted.
+A hospital has one reading of temperature and pulse from each of 20,000 patients. It wants to
+publish the shape of this table: whether there is a daily cycle, which groups there are, and a
+synthetic table for further work. The publication must not make any patient recognisable. This
+page shows the complete analysis. At each step, it states the privacy cost and the accuracy of
+the result.
 
-The ward is made up, so that the truth may be shown beside what is released: most patients
-follow a daily cycle, some have a fever, some are sedated. Real cycles are less clean.
+The ward is simulated, so we can show the exact data beside the releases. Most patients follow a
+daily cycle, some have a fever, and some are sedated. Real cycles are less regular.
 
-Seeds keep this page as it is. They also undo the privacy of whatever they draw, and each
-guarantee below says so. For a real release leave ``random_state`` out: then all noise comes from
-the operating system, and is drawn in integers.
+The seeds make this page reproducible. They also undo the privacy of everything that they draw,
+and each guarantee below says so. For a real release, leave ``random_state`` out. All noise then
+comes from the operating system and is drawn in integers.
 """
 
 # %%
 # The table
 # ---------
-# One record is one row, and one row is one patient. How many there are is public.
+# One record is one row, and one row is one patient. The number of patients is public.
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -35,7 +36,7 @@ N = 20_000
 
 
 def make_ward(n, rng):
-    """Patients in a daily cycle, with fever, and sedated."""
+    """Patients who follow a daily cycle, who have a fever, or who are sedated."""
     state = rng.choice(3, n, p=[0.7, 0.2, 0.1])
     angle = rng.uniform(0, 2 * np.pi, n)
     cycle = np.c_[36.8 + 0.7 * np.cos(angle), 72 + 14 * np.sin(angle)]
@@ -49,19 +50,20 @@ def make_ward(n, rng):
 ward = make_ward(N, np.random.default_rng(2026))
 
 # %%
-# A budget first
-# --------------
-# All releases together may cost ``epsilon = 2``. The accountant is a ledger: whatever is
-# fitted in its ``with`` block pays into it before anything is computed, and the payment
-# that would be too much is refused. ``path="budget.db"`` would keep it in a file.
+# The privacy budget
+# ------------------
+# All releases together may cost ``epsilon = 2``. The accountant is a ledger: each estimator that
+# you fit in its ``with`` block pays before anything is computed. A payment that would exceed the
+# budget is refused. With ``path="budget.db"``, the ledger would be kept in a file.
 budget = PrivacyAccountant(epsilon=2.0, delta=1e-6)
 
 # %%
-# Bounds, found privately
-# -----------------------
-# Noise is relative to a box around the data. Its ends must not be read off the table. Where
-# the columns say what they can be, write that down, at no cost. Here we pretend to know
-# nothing at all, and pay a twentieth of the budget for a private box.
+# Private bounds
+# --------------
+# The noise is proportional to a box around the data. You must not read the ends of this box from
+# the table. If the meaning of the columns limits their values, use these limits, which costs
+# nothing. Here we assume that no limits are known, and spend a twentieth of the budget on a
+# private box.
 with budget:
     finder = PrivateBounds(0.1, shape="box", random_state=0).fit(ward)
 low, high = finder.bounds_
@@ -71,23 +73,23 @@ print(f"share of the patients beyond it, privately: {finder.clipped_share_:.3f}"
 print(finder.privacy_guarantee_)
 
 # %%
-# From here on the box is public. Degrees and beats per minute get the same unit by it,
-# each row by itself.
+# From here on, the box is public. It gives degrees and beats per minute the same unit, separately
+# for each row.
 rows = ((ward - low) / (high - low)).to_numpy()
 UNIT = (0.0, 1.0)
 
 # %%
-# What will it take to see a cycle?
-# ---------------------------------
-# A daily cycle is a loop in the plane of two signs. We care about one that swings by an
-# eighth of the box or more, that two patients in three follow, give or take a fortieth.
-# These are public numbers, and so is the answer. The plan reads no record.
+# Which epsilon does a cycle need?
+# --------------------------------
+# A daily cycle is a loop in the plane of the two signs. We are interested in a cycle whose radius
+# is an eighth of the box or more, that two thirds of the patients follow, with a spread of a
+# fortieth. These numbers are public, and so is the answer. The plan reads no record.
 loops_only = PrivatePersistence(homology_dimensions=1)
 plan = plan_release(N, UNIT, loop_radius=0.125, share=0.66, spread=0.025, private=loops_only)
 print(plan)
 
 # %%
-# The other two questions get what is left. What the three cost together is known before
+# The other two questions get the rest of the budget. The total cost of the three is known before
 # any of them is asked.
 shape = PrivatePersistence(plan.epsilon, homology_dimensions=1, random_state=0)
 groups = DPMoGMorse(
@@ -100,8 +102,8 @@ print("left of the budget:", budget.remaining())
 # %%
 # The shape
 # ---------
-# The distance-to-measure says how far each place is from a share ``m`` of the patients. Its
-# loops are what is released. Before it releases, the estimator says what it can show.
+# The distance-to-measure is the distance from each place to a share ``m`` of the patients. We
+# release its loops. Before the release, the estimator states what it can show.
 public = {"bounds": UNIT, "resolution": plan.resolution, "max_distance": plan.max_distance}
 functions = DTMFiltration(plan.m, **public).fit_transform([rows])
 shape.fit(functions)
@@ -115,13 +117,14 @@ print("loops live for:", np.sort(lives)[::-1].round(3), "of which", sure.sum(), 
 print(f"noise floor, for nothing at all: {shape.noise_floor_[0]:.4f}")
 
 # %%
-# There is a cycle. That is certain for *these* patients, up to the 5 % in the statement;
-# whether another ward has one is a question of sampling.
+# There is a cycle. This is certain for *these* patients, up to the 5 % in the statement. Whether
+# another ward has a cycle is a question of sampling.
 #
 # The groups
 # ----------
-# A private mixture of eight Gaussians, merged along the saddles of its density. The number
-# of groups is not given. Weights come with the standard deviation of their noise.
+# The groups come from a private mixture of eight Gaussian components, which are merged along the
+# saddles of the density. The number of groups is not given. The weights are printed with the
+# standard deviation of their noise.
 with budget:
     groups.fit(rows)
 again = groups.n_clusters_stability_
@@ -139,9 +142,9 @@ for k in range(groups.n_clusters_):
 # %%
 # A synthetic table
 # -----------------
-# A private measure answers questions that nobody has asked yet. Its error bound is in
-# Wasserstein distance, in widths of the box: how far mass must be moved at most to get
-# from the table to the release, with a probability of 95 %.
+# A private measure answers further questions that are not known yet. Its error bound is a
+# Wasserstein distance, in widths of the box. It bounds how far mass must be moved to get from the
+# table to the release, with a probability of 95 %.
 with budget:
     table.fit(rows)
 synthetic = pd.DataFrame(table.sample(N, random_state=0) * (high - low) + low, columns=ward.columns)
@@ -150,21 +153,21 @@ print("means of the synthetic table:", synthetic.mean().round(2).to_dict())
 print(f"above 38 °C: {(synthetic.temperature > 38).mean():.3f} of the synthetic table")
 
 # %%
-# Means of the ward itself would be exact statistics of its patients. Nobody has paid for
-# them, and they are not printed.
+# The means of the ward itself would be exact statistics of its patients. They were not paid for,
+# so we do not print them.
 
 # %%
 # The report
 # ----------
-# What was paid, and for what. This table, what is printed above, and all pictures below but
-# the first may leave the hospital, when they come from a run without seeds.
+# The report states each payment and its purpose. If the results come from a run without seeds,
+# the hospital may publish this table, the output above, and all pictures below except the first.
 for spend in budget.spends():
     print(f"epsilon {spend.epsilon:<6g} delta {spend.delta:<6g} {spend.estimator}")
 print("left:", budget.remaining())
 
 # %%
-# In order: the ward, shown because it is made up; its loops, one of which is beyond noise;
-# the density of the private mixture and its groups; the synthetic table.
+# The panels show the ward, which we can show because it is simulated; its loops, one of which is
+# beyond noise; the density of the private mixture and its groups; and the synthetic table.
 figure, axes = plt.subplots(2, 2, figsize=(9.6, 8), layout="constrained")
 axes = axes.ravel()
 few = np.random.default_rng(0).permutation(N)[:4000]
@@ -186,10 +189,10 @@ axes[2].set(title=f"groups, ε = {groups.epsilon:g}", xlabel="in units of the bo
 plt.show()
 
 # %%
-# What is not promised
-# --------------------
-# - Each patient gave one row. With several rows of a patient the loss of the patient is as
-#   many times larger: see ``groups="patient_id"``.
-# - How ``n_components=8``, the radius of the loop and the shares of the budget were chosen
-#   is not covered. They were chosen without the table; try yours on simulated rows.
-# - The reading of a diagram is about these rows, not about all patients there are.
+# What is not guaranteed
+# ----------------------
+# - Each patient contributed one row. If a patient has several rows, the loss of this patient is
+#   multiplied by their number: see ``groups="patient_id"``.
+# - The guarantee does not cover the choice of ``n_components=8``, of the radius of the loop and
+#   of the shares of the budget. We chose them without the table. Choose yours on simulated rows.
+# - The statement about the diagram concerns these rows, and not all patients in general.

@@ -2,15 +2,16 @@
 Synthetic points or a private diagram?
 ======================================
 
-Two roads to private topology at the same epsilon. Release a private *measure*, draw synthetic
-points from it, and compute whatever is wanted: one payment for everything. Or release the
-*diagram* alone: ``PrivatePersistence`` spends all on what is asked. Which is closer?
+This example compares two methods of private topology at the same epsilon. The first method releases
+a private *measure*, draws synthetic points from it, and computes any number of results from these
+points, all for one payment. The second method releases only the *diagram*: ``PrivatePersistence``
+spends the whole budget on this result. Which one is more accurate?
 """
 
 # %%
-# Two circles, the main loops of the distance-to-measure, and the bottleneck distance from the
-# exact diagrams, which is what each road gets wrong. Replace-one neighbours on both roads; the
-# number of points is public.
+# The data are two circles. The error of each method is the bottleneck distance from the exact
+# diagrams, for the main loops of the distance-to-measure. Both methods use replace-one
+# neighbours, and the number of points is public.
 import matplotlib.pyplot as plt
 import numpy as np
 from joblib import Parallel, delayed
@@ -49,7 +50,7 @@ def diagram_road(X, epsilon, seed):
 
 
 def nothing(X, epsilon, seed):
-    """No release at all: what distance says that nothing was learnt."""
+    """No release at all: the error of an answer that does not use the data."""
     return [np.array([[0.0, np.inf]]), np.empty((0, 2))]
 
 
@@ -61,10 +62,11 @@ def loops_error(X, exact, road, epsilon, seed):
 
 
 # %%
-# The error of a diagram goes with its sensitivity over epsilon, about ``1 / (epsilon n)``. That of
-# synthetic points is about ``1 / sqrt(epsilon n)`` in the plane, and the distance-to-measure
-# follows it. So few points speak for synthetic ones, and many for the diagram; who wants to
-# look at the data in more than one way has paid for it with the former.
+# The error of a diagram is proportional to its sensitivity over epsilon, about
+# ``1 / (epsilon n)``. The error of synthetic points is about ``1 / sqrt(epsilon n)`` in the plane,
+# and the error of the distance-to-measure follows it. Synthetic points are therefore better with
+# few points, and the diagram is better with many. Synthetic points also allow you to analyse the
+# data in more than one way without a further payment.
 exact, errors = {}, {}
 print(f"{'n':>8}{'epsilon':>9}" + "".join(f"{road:>18}" for road in ROADS))
 for n in SIZES:
@@ -79,7 +81,7 @@ for n in SIZES:
         print(f"{n:8d}{epsilon:9g}{shown}", flush=True)
 
 # %%
-# Both roads in one picture.
+# Both methods in one picture.
 figure, axes = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained")
 for road, marker, color in zip(list(ROADS)[:2], "o^", ("#0072B2", "#D55E00"), strict=True):
     for epsilon, style in zip(EPSILONS, ((0, (1, 1)), "--", "-"), strict=True):

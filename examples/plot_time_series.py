@@ -2,15 +2,15 @@
 Time series: one person, one series
 ===================================
 
-Each person has a time series, and half of them have a period. A delay
-embedding turns a series into a cloud, a period into a loop. Here is what it
-takes to tell both kinds apart when all of a person is protected: her series
-and her label.
+Each person has a time series, and half of the people have a series with a period. A delay
+embedding turns a series into a cloud, and a period into a loop. This example shows how
+many people are needed to distinguish the two kinds if everything that belongs to a person
+is protected: her series and her label.
 
-A series is *one record*: its lifetimes are a row, and the classifier protects
-rows with their labels. For comparison, the same epsilon spent on single points
-of the clouds: a person has nearly 300 of them, which leaves a 300th of epsilon
-for each, and her label is not protected at all.
+A series is *one record*: its lifetimes form a row, and the classifier protects rows
+together with their labels. For comparison, the same epsilon is spent on the single points
+of the clouds. A person has nearly 300 points, which leaves a 300th of epsilon for each
+point, and her label is not protected at all.
 """
 
 # %%
@@ -43,13 +43,13 @@ X, y = make_series(N_TEST + max(SIZES), random_state=0)
 
 
 def standard(clouds):
-    """Each cloud within about the unit ball, by its own mean and spread."""
+    """Scale each cloud to about the unit ball, by its own mean and standard deviation."""
     return [(cloud - cloud.mean(axis=0)) / (3 * cloud.std()) for cloud in clouds]
 
 
 # %%
-# Every step before the classifier treats each series by itself, with public
-# parameters: what the guarantee says of rows holds for whole series.
+# Every step before the classifier treats each series separately, with public parameters.
+# Therefore, the guarantee for rows also holds for whole series.
 embedding = TimeDelayEmbedding(dim=2, delay=3, skip=1)
 topology = make_pipeline(
     embedding,
@@ -65,8 +65,8 @@ print(pipeline_guarantee(model))
 print(f"accuracy of {max(SIZES)} people: {model.score(X[:N_TEST], y[:N_TEST]):.3f}")
 
 # %%
-# How many people does it take? Lifetimes are computed once; each private fit is
-# of other people and of other noise.
+# How many people are needed? The lifetimes are computed once. Each private fit uses other
+# people and other noise.
 lifetimes = topology.fit_transform(X)
 test = lifetimes[:N_TEST]
 
@@ -81,14 +81,14 @@ def accuracies(make, n):
 
 
 def private_fit(epsilon):
-    """Make private classifiers by seed."""
+    """Return a function that makes a private classifier from a seed."""
     return lambda seed: DPLinearDiscriminantAnalysis(
         [0, 1], epsilon=epsilon, bounds=(0, 1), unit="one series", random_state=seed
     )
 
 
 with warnings.catch_warnings():
-    # With few people the noise hides much, as the fits say.
+    # With few people the noise is large, and the fits warn about it.
     warnings.simplefilter("ignore")
     curves = {
         f"private, epsilon = {epsilon:g}": [accuracies(private_fit(epsilon), n) for n in SIZES]
@@ -100,8 +100,8 @@ for name, scores in curves.items():
     print(f"{name}: {medians}")
 
 # %%
-# The same price for a person, paid for her points one by one: epsilon is divided
-# by their number, and the labels are as public as before.
+# The same budget for a person, spent on her points one by one: epsilon is divided by their
+# number, and the labels are not protected.
 n_points = len(embedding.transform([X[0]])[0])
 by_points = make_pipeline(
     embedding,
@@ -119,7 +119,8 @@ with warnings.catch_warnings():
 print(f"{n_points} points a person, epsilon = 1 for a person: accuracy {chance:.3f}")
 
 # %%
-# Do the two kinds differ at all? Yes or no, for all of a person.
+# Do the two kinds differ at all? This release is a yes or no, and protects everything that
+# belongs to a person.
 rows, kinds = lifetimes[N_TEST : N_TEST + 120], y[N_TEST : N_TEST + 120]
 answer = private_two_sample_test(
     rows[kinds == 0], rows[kinds == 1], bounds=(0, 1), unit="one series", random_state=0

@@ -2,12 +2,12 @@
 Two circles under differential privacy
 ======================================
 
-Four thousand points on two circles: two components, two loops. How close do
-private persistence diagrams come, and how does the error depend on epsilon
-and on the number of points? The errors fall like ``1 / (epsilon n)`` once the
-features stand out from the noise.
+This example compares private persistence diagrams with exact ones, on 4,000 points
+on two circles, which have two components and two loops. It also shows how the error
+depends on epsilon and on the number of points. The errors decrease like
+``1 / (epsilon n)`` once the features stand out from the noise.
 
-The data are simulated, so exact diagrams may be shown next to private ones.
+The data are simulated, so we can show exact diagrams beside private ones.
 """
 
 # %%
@@ -51,8 +51,8 @@ _ = PersistenceDiagramDisplay(release, reference=exact, upper=2.2).plot(
 # %%
 # Many releases
 # -------------
-# Fifty independent releases show the law of the mechanism. On sensitive data
-# each of them would be paid for.
+# Fifty independent releases show the distribution of the mechanism. On sensitive
+# data, you would have to pay for each of them.
 releases = release_replicates(private, filtration, N_RELEASES, random_state=0)
 clouds = [np.concatenate([r[0][q] for r in releases]) for q in (0, 1)]
 _ = PersistenceDiagramDisplay(clouds, reference=exact, upper=2.2).plot(

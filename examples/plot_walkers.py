@@ -1,13 +1,14 @@
 """
-Three walking persons
-=====================
+Diagrams of three walkers
+=========================
 
-Phone accelerations of persons A, B and C: clouds of 20,000 points in space.
-One record is one row of the table, a sample of the acceleration; rows repeat,
-so this is *not* a statement about a person.
+The data are phone accelerations of persons A, B and C, as clouds of 20,000 points in
+space. One record is one row of the table, which is one sample of the acceleration. Each
+person has many rows, and the same row occurs several times because the recorded windows overlap.
+Therefore, the guarantee is *not* about a person.
 
-At ``m = 0.05`` the features of these clouds are small against the public box:
-the picture shows honestly which of them survive at which epsilon.
+At ``m = 0.05``, the features of these clouds are small compared with the public box.
+The picture shows which of them remain visible at which epsilon.
 """
 
 # %%
@@ -30,9 +31,9 @@ if os.environ.get("SKLEARN_DPTDA_QUICK"):
 
 
 def main(walkers):
-    """Release diagrams of each walker and measure the errors."""
-    # A phone's sensor has a public range; three times gravity holds every walk. Distances
-    # beyond 1.5 carry nothing at this mass, and the cap shrinks the noise.
+    """Release the diagrams of each walker and measure their errors."""
+    # The sensor of a phone has a public range, and three times gravity covers every walk.
+    # Distances beyond 1.5 carry no information at this mass, and the cap reduces the noise.
     dtm = DTMFiltration(
         m=0.05,
         bounds=(-3, 3),
@@ -62,8 +63,8 @@ def main(walkers):
 
 
 # %%
-# Where the published walks are not at hand, made-up ones take their place: a closed curve in
-# space for each walker, with noise.
+# If the published walks are not available, simulated ones take their place: for each walker, a
+# closed curve in space, with noise.
 def made_up_walks(n=20_000):
     rng = np.random.default_rng(0)
     clouds = []

@@ -1,15 +1,15 @@
 """
-What a wrong box costs
-======================
+The cost of a box that is too wide
+==================================
 
-Bounds are public: nobody may look at the data to set them. So they are too wide, and noise is
-relative to the box, though a cap of distances that is drawn with the diagrams makes up for a box
-that is a few times too wide. How much is lost, and what finds the data in it again?
+Bounds are public, and you may not look at the data to set them. They are therefore often too wide.
+The noise is proportional to the box, but a private cap of distances compensates for a box that is a
+few times too wide. How much accuracy is lost, and which methods find the data in a wide box?
 
-Two circles: diagrams in a box that is too wide, and in one that
-:class:`~sklearn_dptda.preprocessing.PrivateBounds` finds inside of it for a tenth of epsilon. Two
-moons: peaks of a histogram, and a mixture, which both look for their rows, each from a share of
-epsilon, before they count or measure them.
+For two circles, this example compares diagrams in a box that is too wide with diagrams in a box
+that :class:`~sklearn_dptda.preprocessing.PrivateBounds` finds inside it, for a tenth of epsilon.
+For two moons, it compares peaks of a histogram and a mixture. Both spend a share of epsilon on
+locating their rows, before they count or measure them.
 """
 
 # %%
@@ -41,14 +41,14 @@ EPSILON = 1.0
 
 
 def box(width):
-    """A box that many times as wide as the data, and not in their middle."""
+    """A box that is ``width`` times as wide as the data, and not centred on them."""
     side = 5.5
     low = -2.5 - 0.37 * side * (width - 1)
     return low, low + side * width
 
 
 def finite(diagrams, upper):
-    """Without the class that never dies, whose death is the bound of the values."""
+    """The diagrams without the essential class, whose death is the bound of the values."""
     return [diagram[diagram[:, 1] < upper - 1e-9] for diagram in diagrams]
 
 
@@ -59,7 +59,7 @@ empty = sum(bottleneck_distance(diagram, []) for diagram in exact)
 
 
 def mean_error(bounds, epsilon):
-    """Mean distance from the exact diagrams, of all releases in all boxes."""
+    """Mean distance to the exact diagrams, over all releases in all boxes."""
     errors = []
     for seed in range(N_BOXES):
         if isinstance(bounds, PrivateBounds):
@@ -82,13 +82,13 @@ print("error in the box", *np.round(given, 3))
 print("error in a private box", *np.round(found, 3), "; without any start", round(without, 3))
 
 # %%
-# Diagrams of both kinds lose the same epsilon in all: what the box costs is taken off their own.
-# Neither of the two clusterings feels the box.
+# Both kinds of diagrams have the same total loss: the cost of the private box is subtracted from
+# the epsilon of its diagrams. The two clusterings do not depend noticeably on the width of the box.
 moons, y = make_moons(5000, noise=0.08, random_state=0)
 
 
 def mean_score(model, width):
-    """Mean adjusted Rand index over seeds."""
+    """Mean adjusted Rand index over the seeds."""
     model.set_params(bounds=(-1.3 * width, 2.3 * width))
     fits = [model.set_params(random_state=seed).fit_predict(moons) for seed in range(N_BOXES)]
     return np.mean([adjusted_rand_score(y, labels) for labels in fits])

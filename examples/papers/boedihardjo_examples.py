@@ -2,11 +2,12 @@
 Metric privacy: worked examples and open problems, in numbers
 =============================================================
 
-M. Boedihardjo, T. Strohmer, R. Vershynin, "Metric geometry of the privacy-utility tradeoff",
-Theorems 6.1 to 6.4: points of a normed space, probability measures, Lipschitz functions and words.
-Scales of spaces in closed form beside those of finite parts of them, and what mechanisms attain;
-the nets of Lemma 4.1 and the classes of Theorem 5.1 where they matter; and a search for spaces on
-which accuracy is far above what the open problems conjecture.
+After M. Boedihardjo, T. Strohmer, R. Vershynin, "Metric geometry of the privacy-utility tradeoff".
+This example evaluates Theorems 6.1 to 6.4, for points of a normed space, probability measures,
+Lipschitz functions and words. It compares the scales of these spaces in closed form with the
+scales of finite parts of them, and with the accuracy that mechanisms attain. It also shows where
+the nets of Lemma 4.1 and the classes of Theorem 5.1 matter, and searches for spaces on which the
+accuracy is far above the value that the open problems conjecture.
 """
 
 # %%
@@ -47,8 +48,8 @@ def maximum_distances(X):
 
 # %%
 # **Theorem 6.1: balls of normed spaces.** The entropic scale of the cube ``[0, 1]^d`` with the
-# maximum norm is the smaller of ``2 log(2) d / alpha`` and one; that of the Euclidean unit ball is
-# known up to a factor.
+# maximum norm is the smaller of ``2 log(2) d / alpha`` and one. The scale of the Euclidean unit
+# ball is known up to a factor.
 line = np.linspace(0, 1, N_GRID)[:, None]
 print("Theorem 6.1: interval; entropic scale in closed form and of a grid")
 print(f"{'alpha':>8}{'closed form':>13}{f'grid of {N_GRID}':>14}")
@@ -71,12 +72,13 @@ for alpha in (8.0, 32.0, 128.0):
     print(f"{alpha:8g}{square!s:>10}{certified!s:>22}{disc!s:>20}{mean:10.4f} / {2 / alpha:.4f}")
 
 # %%
-# **Theorem 6.2: probability measures.** Under the Wasserstein distance the best accuracy is of the
-# order ``alpha^(-1/(d+1))``. The mechanism attains it; its own bound is ``sqrt(2 / alpha)``.
+# **Theorem 6.2: probability measures.** Under the Wasserstein distance, the best accuracy is of
+# the order ``alpha^(-1/(d+1))``. The mechanism attains this order. Its own bound is
+# ``sqrt(2 / alpha)``.
 
 
 def distance_to_uniform(private):
-    """Wasserstein distance from uniform points on a line, by distribution functions."""
+    """Wasserstein distance to uniform points on a line, from the distribution functions."""
     grid = np.linspace(0, 1, 2001)
     F = np.array([private.weights_[private.support_[:, 0] <= x].sum() for x in grid])
     return np.abs(F - grid).mean()
@@ -102,17 +104,18 @@ slope = np.polyfit(*np.log(np.array(attained)).T, 1)[0]
 print(f"exponent of alpha: {slope:.2f}; theory -1/2")
 
 # %%
-# **Theorem 6.3: Lipschitz functions** that are zero at 0. The same order, by bumps and by codes.
+# **Theorem 6.3: Lipschitz functions** that are zero at 0. The order is the same. The bounds come
+# from bumps and from codes.
 print("\nTheorem 6.3: 1-Lipschitz functions on [0, 1]^d; entropic scale between")
 print(f"{'alpha':>8}" + "".join(f"{f'd = {d}':>22}" for d in (1, 2, 3)))
 for alpha in (0.5, 1e2, 1e4, 1e6):
     print(f"{alpha:8g}" + "".join(f"{lipschitz_scale(d, alpha=alpha)!s:>22}" for d in (1, 2, 3)))
 
 # %%
-# **Theorem 6.4: words.** The distance of two words falls with their common prefix: an ultrametric,
-# on which both scales are known exactly, formula (6.4), and mechanisms need no factor of two. The
-# order ``min(1 / alpha, 1)`` of Remark 6.5 is that of words without end: of four letters, accuracy
-# falls faster in the end.
+# **Theorem 6.4: words.** The distance of two words decreases with the length of their common
+# prefix. It is an ultrametric, on which both scales are known exactly by formula (6.4), and
+# mechanisms do not need a factor of two. The order ``min(1 / alpha, 1)`` of Remark 6.5 holds for
+# infinite words. For words of four letters, the accuracy eventually decreases faster.
 print("\nTheorem 6.4: words of four letters 0 and 1, distance 2^-k at the first different place k")
 columns = ("s, (6.4)", "s", "s_o, (6.4)", "s_o", "best (LP)", "ultrametric", "min(1/a, 1)")
 print(f"{'alpha':>8}" + "".join(f"{name:>13}" for name in columns))
@@ -134,9 +137,10 @@ for alpha in (1.0, 4.0, 16.0, 64.0):
     print(f"{alpha:8g}" + "".join(f"{value:13.4f}" for value in values))
 
 # %%
-# **Lemma 4.1 and Theorem 5.1: what crowds at a distance.** One candidate at a distance of one from
-# ``m`` others .01 apart: all of them as candidates, or a net. Then ``m`` points in [1, 1.05] on a
-# line of privacy, and one at 0, of which accuracy tells the ``m`` apart by .001 only.
+# **Lemma 4.1 and Theorem 5.1: many points at the same distance.** The first space has one candidate
+# at a distance of one from ``m`` others, which are 0.01 apart. We use either all of them as
+# candidates, or a net. The second space has ``m`` points in [1, 1.05] on a line of privacy, and one
+# point at 0, and the accuracy separates the ``m`` points by 0.001 only.
 print("\nwhat crowds at a distance, alpha = 8; mean error for the worst input")
 print(f"{'m':>6}{'all':>10}{'net':>10} |{'plain':>10}{'Theorem 5.1':>13}{'raised':>10}")
 for m in (10, 30, 100, 300):
@@ -159,7 +163,7 @@ for m in (10, 30, 100, 300):
     print("{:6d}{:10.4f}{:10.4f} |{:10.4f}{:13.4f}{:10.4f}".format(m, *errors))
 
 # %%
-# **How far from the best mechanism?** In one table, for the interval of 21 points.
+# **How far from the best mechanism?** All of them in one table, for an interval of 21 points.
 start = time.perf_counter()
 print()
 interval = maximum_distances(np.linspace(0, 1, 21)[:, None])
@@ -169,14 +173,15 @@ print(f"in {time.perf_counter() - start:.1f} s")
 
 # %%
 # **Open problems.** Is the accuracy of any space at most a constant times ``s(alpha / 3) +
-# s_o(alpha / 7)``? For one metric (ii) it is, with a proof of our own, and for two (iii) up to a
-# logarithm: see the theory. The constant is at least one, to which the ratio of very many points at
-# equal distances tends. A hill climb over spaces of 3 to 8 points, which are too few for that,
-# looks for large ratios, also at the rate itself, which no theorem speaks of.
+# s_o(alpha / 7)``? For one metric (ii) this is true, by a proof of our own. For two metrics (iii)
+# it is true up to a logarithm: see the theory. The constant is at least one, which is the limit of
+# the ratio for a large number of points at equal distances. A hill climb over spaces of 3 to 8
+# points, which are too few for this limit, searches for large ratios. It also uses the rate
+# itself, for which there is no theorem.
 
 
 def shortest_ways(lengths):
-    """Distances by way of any points, from lengths of all pairs."""
+    """Shortest distances through any points, from the lengths of all pairs."""
     ways = np.triu(lengths, 1) + np.triu(lengths, 1).T
     for middle in range(len(ways)):
         ways = np.minimum(ways, ways[:, [middle]] + ways[middle])
@@ -184,7 +189,7 @@ def shortest_ways(lengths):
 
 
 def ratio(lengths, alpha, parts):
-    """Accuracy of the best mechanism in units of the sum of both scales."""
+    """Accuracy of the best mechanism, in units of the sum of both scales."""
     spaces = [shortest_ways(one) for one in lengths]
     D1, D2 = spaces[0], spaces[-1]
     scales = entropic_scale(D1, D2, alpha=alpha / parts[0]).lower
@@ -195,7 +200,7 @@ def ratio(lengths, alpha, parts):
 
 
 def climb(n_metrics, parts, rng):
-    """Largest ratio found from one random start."""
+    """Largest ratio that is found from one random start."""
     n, alpha = int(rng.integers(3, 9)), np.exp(rng.uniform(np.log(0.5), np.log(30)))
     lengths = np.exp(rng.choice([0.3, 1, 2]) * rng.standard_normal((n_metrics, n, n)))
     best = ratio(lengths, alpha, parts)

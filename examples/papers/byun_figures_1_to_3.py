@@ -1,20 +1,20 @@
 """
-Passes of a mixture, and how quadratic strings find them
-========================================================
+Saddles of a mixture, and how quadratic strings find them
+=========================================================
 
 After J. Byun, Y. Choi, J. Lee, "Improving the utility of differentially private clustering
 through dynamical processing", Figures 1 to 3. The paper does not give the densities of its
-pictures: these are our own. Heights are f = -log p of a mixture of normal laws.
+pictures, so we use our own. Heights are f = -log p of a mixture of normal distributions.
 """
 
 # %%
 # Figure 1: critical points by index
 # ----------------------------------
-# Three hills around a dip. Every two hills have a saddle of index one between them (crosses), and
-# the dip is of index two (triangle). Two saddles join components of sublevel sets; the third one,
-# the highest, is met when all hills are joined already. It is no transition point, although
-# its two descents end at different hills: Algorithm 3 keeps it all the same, and single linkage
-# never uses it.
+# Three hills around a dip. Each pair of hills has a saddle of index one between them (crosses), and
+# the dip has index two (triangle). Two of the saddles join components of sublevel sets. At the
+# third and highest saddle, all hills are joined already. It is therefore not a transition point,
+# although its two descents end at different hills. Algorithm 3 keeps it, but single linkage never
+# uses it.
 import itertools
 
 import matplotlib.pyplot as plt
@@ -31,7 +31,7 @@ COVARIANCES = np.array([[[0.1, 0.02], [0.02, 0.06]], [[0.08, 0.0], [0.0, 0.1]], 
 
 
 def parts(points):
-    """Log joint densities and pulls to the centres, of each point and component."""
+    """Log joint densities, and pulls to the centres, for each point and component."""
     away = points[:, None] - MEANS
     precisions = np.linalg.inv(COVARIANCES)
     pulls = np.einsum("kij,nkj->nki", precisions, away)
@@ -52,7 +52,7 @@ def slope_and_curvature(point):
 
 
 def critical_points(reach):
-    """All that root finding meets from a lattice of starts, and the index of each."""
+    """Critical points that root finding reaches from a lattice of starts, and their indices."""
     lattice = np.linspace(-reach, reach, 25)
     found = []
     for start in itertools.product(lattice, lattice):
@@ -89,7 +89,8 @@ ax.legend(loc="lower right")
 # %%
 # Figure 2: saddles between centres, and the tree
 # -----------------------------------------------
-# By Algorithms 3 and 4. Heights in the tree are above the densest centre.
+# The saddles follow from Algorithms 3 and 4. Heights in the tree are measured from the densest
+# centre.
 tree = morse_linkage(WEIGHTS, MEANS, COVARIANCES, saddle_search="quadratic_strings")
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.5), layout="constrained")
 left.contour(axis, axis, heights.T, levels=np.linspace(heights.min(), 3.5, 25), linewidths=0.6)
@@ -107,10 +108,10 @@ right.set_xlabel("centre")
 # %%
 # Figure 3: one pair of centres
 # -----------------------------
-# Points of least density on each string (red), and where the flow leads from there (numbers). Each
-# string is the parabola through both centres whose vertex is the last number. The flow is longer
-# here than in the library, so that the points can be told apart. Newton steps from the last one
-# end at the saddle.
+# The points of least density on each string (red), and the points to which the flow leads from
+# there (numbers). Each string is the parabola through both centres whose vertex is the last
+# number. The flow is longer here than in the library, so that you can distinguish the points.
+# Newton steps from the last point end at the saddle.
 WEIGHTS, MEANS = np.array([0.5, 0.5]), np.array([[-0.6, -0.2], [0.6, -0.1]])
 COVARIANCES = np.array([[[0.09, 0.06], [0.06, 0.07]], [[0.08, -0.06], [-0.06, 0.09]]])
 N_POINTS, N_STRINGS, FLOW = 20, 5, 0.2

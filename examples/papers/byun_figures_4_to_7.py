@@ -3,17 +3,18 @@ Private clusterings before and after merging
 ============================================
 
 After J. Byun, Y. Choi, J. Lee, "Improving the utility of differentially private clustering
-through dynamical processing", Figures 4 to 7: the adjusted Rand index against epsilon on six
-tables, for four private clusterings with as many components as classes, and with more components
-that are merged along saddles of the density. Merged twice: along ridgelines, our default, and by
-the paper's own Algorithms 3 and 4 (``saddle_search="quadratic_strings"``).
+through dynamical processing", Figures 4 to 7. The figures show the adjusted Rand index against
+epsilon on six tables, for four private clusterings. Each clustering has either as many components
+as classes, or more components, which are then merged along saddles of the density. We merge them
+in two ways: along ridgelines, our default, and by the paper's own Algorithms 3 and 4
+(``saddle_search="quadratic_strings"``).
 
-Numbers of clusters and components, values of epsilon, and five repetitions are the paper's; its
-figures have no numbers to compare with. Records are replaced, one at a time, and delta is 1e-5:
-the paper says neither. Tables are scaled to ``[-1, 1]`` by their own extremes, as there, and the
-digits embedded by t-SNE: for tables that are not public, neither is private. Which six actions of
-the EMG table were meant is not known. The four clusterings are this library's, not the programs
-that the paper ran.
+The numbers of clusters and components, the values of epsilon, and the five repetitions are those
+of the paper. Its figures contain no numbers to compare with. The neighbours are replace-one and
+delta is 1e-5; the paper states neither. As in the paper, the tables are scaled to ``[-1, 1]`` by
+their own extremes, and the digits are embedded by t-SNE. For tables that are not public, neither
+step is private. It is not known which six actions of the EMG table the paper used. The four
+clusterings are those of this library, and not the programs that the paper ran.
 """
 
 # %%
@@ -39,7 +40,7 @@ from sklearn_dptda.datasets import load_table
 
 
 def embedded_digits():
-    """Digits in three dimensions, kept for the next time."""
+    """Digits in three dimensions, stored for the next run."""
     data, path = load_table("usps"), Path(get_data_home()) / "usps_tsne_3d.npy"
     if not path.is_file():
         tsne = TSNE(3, init="pca", random_state=0)
@@ -48,7 +49,7 @@ def embedded_digits():
     return data
 
 
-# Classes and components.
+# Numbers of classes and of components.
 TABLES = {
     "shuttle": (lambda: load_table("shuttle"), 7, 12),
     "EMG": (lambda: load_table("emg"), 6, 10),
@@ -65,7 +66,7 @@ if os.environ.get("SKLEARN_DPTDA_QUICK"):
 
 
 def tables():
-    """Yield name, scaled rows, classes, and numbers of clusters and components."""
+    """Yield name, scaled rows, classes, and the numbers of clusters and components."""
     for name, (load, n_clusters, n_components) in TABLES.items():
         try:
             data = load()
@@ -84,20 +85,20 @@ if not chosen:
 
 
 # %%
-# What the covariances of k-means get
-# -----------------------------------
-# For DPLloyd the paper shares rho in proportion to the numbers that take noise: count and centre
-# of a cluster in each step, and once count, centre and second moments. For DPCube and DPTree it
-# searches along a line, for what is not said: here three shares stand side by side, and the one
-# that is drawn is a half.
+# The budget for the covariances of k-means
+# -----------------------------------------
+# For DPLloyd, the paper divides rho in proportion to the numbers that receive noise: the count and
+# the centre of a cluster in each step, and once the count, the centre and the second moments. For
+# DPCube and DPTree, it searches along a line, for an unstated objective. For these two we
+# compare three shares, and the figures show a share of one half.
 def proportional_share(n_features, n_steps=8):
-    """Share of the release of covariances, by numbers that take noise."""
+    """Share of the release of covariances, in proportion to the numbers that receive noise."""
     last = 1 + n_features + n_features * (n_features + 1) // 2
     return last / (last + n_steps * (1 + n_features))
 
 
 def shares(kind, n_features):
-    """Shares of the covariances to look at; the first one is drawn."""
+    """Shares of the covariances to compare; the figures show the first one."""
     if kind is DPLloyd:
         return {"proportional": proportional_share(n_features), "half": 0.5}
     return {"half": 0.5, "quarter": 0.25, "three quarters": 0.75}
@@ -107,7 +108,7 @@ def shares(kind, n_features):
 # Scores
 # ------
 def merged_scores(fitted, X, y, n_clusters):
-    """Indices of the components of a mixture, merged along ridgelines and quadratic strings."""
+    """Indices of a mixture whose components are merged along ridgelines and quadratic strings."""
     return {
         search: adjusted_rand_score(
             y,
@@ -120,7 +121,7 @@ def merged_scores(fitted, X, y, n_clusters):
 
 
 def private_scores(kind, X, y, n_clusters, n_components, epsilon, seed):
-    """Indices of one private clustering, plain and merged, by what is compared."""
+    """Indices of one private clustering, without and with merging, by kind of merging."""
     public = {
         "epsilon": epsilon,
         "delta": DELTA,
@@ -156,7 +157,7 @@ def as_mixture(kmeans, X):
 
 
 def exact_scores(kind, X, y, n_clusters, n_components, seed):
-    """Indices without privacy: of EM for Figure 4, of k-means for Figure 5."""
+    """Indices without privacy: with EM for Figure 4, with k-means for Figure 5."""
     if kind is DPMoG:
         plain, fine = (
             GaussianMixture(k, reg_covar=1e-5, random_state=seed).fit(X)
@@ -170,7 +171,7 @@ def exact_scores(kind, X, y, n_clusters, n_components, seed):
 
 
 def over_seeds(function, *args):
-    """Mean indices, by what is compared."""
+    """Mean indices over the seeds, by kind of merging."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         runs = Parallel(n_jobs=1)(delayed(function)(*args, seed) for seed in range(N_SEEDS))
@@ -180,7 +181,7 @@ def over_seeds(function, *args):
 # %%
 # Figures
 # -------
-# Dotted, thin: the same three without privacy.
+# Thin dotted lines: the same three without privacy.
 LOOKS = {
     "plain": ("as many components as classes", "#16325c", "-", "o"),
     "ridgeline": ("more, merged along ridgelines", "#a3325f", "--", "s"),

@@ -1,34 +1,36 @@
 """
-How many sub-clusters: a published table, again
-===============================================
+How many sub-clusters: reproducing a published table
+====================================================
 
 After J. Byun, Y. Choi, J. Lee, "Improving the utility of differentially private clustering
-through dynamical processing", Table 2: the adjusted Rand index of merged private mixtures on the
-pulsar and MAGIC tables, against the number of components and epsilon. All 32 numbers of the paper
-stand beside
+through dynamical processing", Table 2. The table contains the adjusted Rand index of merged private
+mixtures on the pulsar and MAGIC tables, against the number of components and epsilon. This example
+compares all 32 numbers of the paper with
 
-* Algorithms 2, 3 and 4 as they are printed, in 60 variations of what the paper leaves open;
-* our method, ``DPMoGMorse``, under replacement of one row, which the paper's sensitivities are for;
-* the same under adding or removing one row.
+* Algorithms 2, 3 and 4 as printed, in 60 variations of the details that the paper does not specify;
+* our method, ``DPMoGMorse``, under replace-one neighbours, as the paper's sensitivities assume;
+* our method under add-remove neighbours.
 
-The paper's numbers are means of five repetitions, of which it says no more. Ours are means of
-twenty with standard errors, since runs with many components differ widely, and are called above or
-below the paper only where the difference is more than two standard errors of its own.
+The paper's numbers are means of five repetitions, without any further information on their spread.
+Our numbers are means of twenty runs with standard errors, because runs with many components differ
+widely. We call a mean above or below the paper only if the difference is more than two standard
+errors of this difference.
 
-The paper does not say its delta, its start, how it repairs covariances that are not positive
-definite and counts that are not positive, and what becomes of empty components. Its Algorithm 2
-empties the sets of rows once, before all steps, where its proof needs them disjoint in each step.
-So these vary here. Algorithm 2 is an experiment and no estimator: its noise is too small for the
-covariances about noisy means that it releases. Where it starts from rows it is not private at all.
+The paper does not specify its delta, its start, how it repairs covariances that are not positive
+definite and counts that are not positive, and how it treats empty components. Its Algorithm 2
+empties the sets of rows once, before all steps, but its proof needs sets that are disjoint in each
+step. These details vary here. Algorithm 2 is an experiment and not an estimator, because its noise
+is too small for the covariances about noisy means that it releases. If it starts from rows, it is
+not private at all.
 
-The best variation of each cell is chosen with the classes in view, which the median is not.
+The best variation of each cell is chosen by means of the true classes. The median is not.
 """
 
 # %%
 # Algorithm 2 as printed
 # ----------------------
-# The noise is the paper's (9), in floats. Means are clipped to the cube that rows are scaled to;
-# first covariances have a standard deviation of .3.
+# The noise is that of the paper's equation (9), in floats. Means are clipped to the cube that the
+# rows are scaled to. The first covariances have a standard deviation of 0.3.
 import itertools
 import os
 
@@ -51,7 +53,7 @@ def noise_scale(d, epsilon, delta):
 
 
 def far_apart(X, k, rng):
-    """Each of 1,000 uniform points of the cube that is farthest from those before: public."""
+    """Of 1,000 uniform points of the cube, repeatedly the farthest from those chosen: public."""
     points = rng.uniform(-1, 1, (1000, X.shape[1]))
     chosen = [0]
     for _ in range(k - 1):
@@ -68,7 +70,7 @@ STARTS = {
 
 
 def log_joint(X, weights, means, covariances):
-    """Log of weight times density of each component."""
+    """Log of the weight times the density of each component."""
     out = np.empty((len(X), len(weights)))
     for k, (weight, mean, factor) in enumerate(
         zip(weights, means, np.linalg.cholesky(covariances), strict=True)
@@ -79,7 +81,7 @@ def log_joint(X, weights, means, covariances):
 
 
 def floored(matrix, floor):
-    """The covariance with its eigenvalues raised to a floor."""
+    """The covariance with its eigenvalues raised to a lower limit."""
     values, vectors = np.linalg.eigh(matrix)
     return (vectors * np.maximum(values, floor)) @ vectors.T
 
@@ -120,12 +122,13 @@ def printed_mixture(X, k, epsilon, delta, start, floor, empty, sets, rng):
 # %%
 # What varies
 # -----------
-# *Empty* components, of a noisy count below the noise: their covariance is noise over the count,
-# or they are frozen, where they were before. At the end they can be a cluster of their own, or be
-# joined first where they weigh less than a twentieth. Sets emptied once, and the delta of one over
-# the number of rows, are looked at with one floor.
+# A component is *empty* if its noisy count is below the noise. Its covariance is then noise
+# divided by the count, or the component is frozen at its previous values. At the end, empty
+# components can be clusters of their own, or can be joined first if their weight is below one
+# twentieth. We test sets that are emptied once, and a delta of one over the number of rows, with
+# one lower limit only.
 EPSILONS, COMPONENTS = [10.0, 5.0, 2.0, 1.0], [6, 10, 15, 20]
-# Of our method, and of each variation of the printed one, as many as the paper repeats.
+# Seeds of our method; repetitions of each variation of the printed one, as many as in the paper.
 N_SEEDS, N_REPEATED = 20, 5
 VARIATIONS = [
     *itertools.product(STARTS, (0.001, 0.01, 0.03), ("noise", "frozen"), ("each step",), ("1e-5",)),
@@ -133,7 +136,7 @@ VARIATIONS = [
     *itertools.product(STARTS, (0.01,), ("noise", "frozen"), ("once",), ("1e-5",)),
 ]
 SWEPT = (0.0, 0.05)
-# Runs of an index below it found nothing: the second cluster is a component in the tails.
+# Runs with an index below this value failed: their second cluster is a component in the tails.
 COLLAPSED = 0.05
 # sphinx_gallery_start_ignore
 if os.environ.get("SKLEARN_DPTDA_QUICK"):
@@ -159,7 +162,7 @@ def paper(name, epsilon, n_components):
 
 
 def printed_scores(X, y, n_components, epsilon, variation, seed, search="quadratic_strings"):
-    """Indices of one run of Algorithms 2, 3 and 4, not swept and swept."""
+    """Indices of one run of Algorithms 2, 3 and 4, without and with sweeping."""
     start, floor, empty, sets, delta = variation
     rng = np.random.default_rng(seed)
     delta = 1e-5 if delta == "1e-5" else 1 / len(X)
@@ -171,7 +174,7 @@ def printed_scores(X, y, n_components, epsilon, variation, seed, search="quadrat
 
 
 def our_score(X, y, n_components, epsilon, adjacency, seed):
-    """Index of our method; the cube is public, as for the paper."""
+    """Index of our method. The cube is public, as in the paper."""
     model = DPMoGMorse(
         2, n_components, epsilon, 1e-5, (-1, 1), adjacency=adjacency, random_state=seed
     )
@@ -179,15 +182,15 @@ def our_score(X, y, n_components, epsilon, adjacency, seed):
 
 
 def over_seeds(n_seeds, function, *args, **options):
-    """What each seed gives."""
+    """Results for each seed."""
     run = delayed(function)
     return np.array(Parallel(n_jobs=2)(run(*args, seed, **options) for seed in range(n_seeds)))
 
 
 def verdict(runs, published):
-    """Whether our mean is above or below the published one, beyond two standard errors.
+    """Whether our mean is above or below the published one by more than two standard errors.
 
-    The paper's runs are taken to spread as ours.
+    The spread of the paper's runs is assumed to equal ours.
     """
     error = runs.std(ddof=1) * np.sqrt(1 / len(runs) + 1 / N_REPEATED)
     apart = (runs.mean() - published) / max(error, 1e-9)
@@ -264,8 +267,8 @@ if curves:
     plt.show()
 
 # %%
-# Is there one variation that gives the whole table? The nearest ones, by the root of the mean
-# squared difference over all cells.
+# Is there one variation that reproduces the whole table? The closest variations, by the root of the
+# mean squared difference over all cells.
 distances = {
     key: np.sqrt(np.mean([(v - paper(c[0], c[2], c[1])) ** 2 for c, v in cells.items()]))
     for key, cells in everything.items()
@@ -276,7 +279,7 @@ for key in nearest_ones:
     print(f"off by {distances[key]:.3f}: {key}")
     for (name, n_components, epsilon), value in everything[key].items():
         print(f"    {name} {n_components} {epsilon:g}: {value:z.3f}")
-# Starts, empty components and sweeping are combined with all else that varies.
+# Starts, empty components and sweeping are combined with all other variations.
 flat = {(*variation, swept): cells for (variation, swept), cells in everything.items() if cells}
 for choice, what in ((0, "start"), (2, "empty components"), (5, "joined first below")):
     for value in dict.fromkeys(key[choice] for key in flat):
@@ -284,9 +287,9 @@ for choice, what in ((0, "start"), (2, "empty components"), (5, "joined first be
         print(f"{what}: {value!s:18s} mean index {np.mean(means):z.3f}")
 
 # %%
-# The vertices of Algorithm 3 are centres, and of those that share a mode all but one are left
-# without an edge. In the paper's theory the vertices are modes. So the nearest variation once more,
-# merged along ridgelines, where centres of one mode are one vertex.
+# The vertices of Algorithm 3 are centres. If several centres share a mode, all but one of them are
+# left without an edge. In the paper's theory, the vertices are modes. Therefore we repeat the
+# closest variation with merging along ridgelines, where the centres of one mode are one vertex.
 for variation, swept in nearest_ones[:1]:
     for name, n_components, epsilon in everything[variation, swept]:
         task = *tables[name], n_components, epsilon, variation

@@ -3,10 +3,10 @@ How accurate a private diagram can be, and must be
 ==================================================
 
 After T. Kang, S. Kim, J. Sohn, J. Awan, "Differentially private topological data analysis",
-Section 4: errors of the published law between a bound from above (Proposition 15, its proof
-mended) and a floor below which no private mechanism stays (Theorem 18, with constants of ours).
-Beside them sharper ones of our own, and the errors of real draws: see
-:doc:`the theory </theory/accuracy>`.
+Section 4. This example compares the errors of the published mechanism with an upper bound
+(Proposition 15, with its proof fixed) and with a lower bound that holds for every private mechanism
+(Theorem 18, with constants of ours). It also shows sharper bounds of our own, and the errors of
+real draws: see :doc:`the theory </theory/accuracy>`.
 """
 
 # %%
@@ -50,7 +50,7 @@ def filtered(n, **options):
 
 
 def drawn(X, epsilons, **parameters):
-    """Error that 95 % of the draws keep to, both dimensions together, by epsilon."""
+    """Error that 95 % of the draws do not exceed, both dimensions together, for each epsilon."""
     curve = privacy_utility_curve(
         PrivatePersistence(**parameters),
         X,
@@ -63,7 +63,7 @@ def drawn(X, epsilons, **parameters):
 
 
 def known_before(n, epsilon):
-    """What is known at 95 % before any draw: bounds for both dimensions, and floors."""
+    """Bounds for both dimensions, and floors, at 95 %: computed before any draw."""
     items = {name: filtered(n, **options)[0] for name, (options, _) in LAWS.items()}
     bounds = {
         f"bound of the {name}, ours": 2
@@ -86,13 +86,14 @@ def known_before(n, epsilon):
 
 
 # %%
-# Between bound and floor
-# -----------------------
-# All at 95 %. Bounds and draws are sums over components and loops; floors are of components, and
-# for the cloud that is worst, of the distance-to-measure without a cap. The default caps distances:
-# its floor is .35 of the one drawn. No floor at 95 % is left where one point can be told, from
-# epsilon = log 39 = 3.7 on; that of Theorem 18 ends at log 19.
-# Above the diameter a bound says nothing.
+# Between upper and lower bound
+# -----------------------------
+# All values hold with a probability of 95 %. The upper bounds and the draws are sums over
+# components and loops. The lower bounds, called floors, are for components only. They hold for the
+# least favourable cloud, and for the distance-to-measure without a cap. The default caps
+# distances, and its floor is 0.35 times the floor in the figure. From epsilon = log 39 = 3.7 on, a
+# release can reveal one point, and there is no floor at 95 %. The floor of Theorem 18 ends at log
+# 19. An upper bound above the diameter contains no information.
 STYLES = {
     "Proposition 15, mended": "k-",
     "bound of the published law, ours": "C0--",
@@ -110,7 +111,7 @@ for ax, values, settings in sides:
     for name, style in STYLES.items():
         heights = np.array([row[name] for row in known])
         print(f"{name}: {' '.join(f'{height:.4f}' for height in heights)}")
-        # What is no bound, or no floor, is not drawn.
+        # Draw only values that are a bound or a floor.
         shown = np.where(np.isfinite(heights) & (heights > 0), heights, np.nan)
         ax.loglog(values, shown, style, label=name)
     for (name, (options, release)), marker in zip(LAWS.items(), ("C0o", "C1s"), strict=True):
@@ -130,9 +131,9 @@ handles, labels = axes[0].get_legend_handles_labels()
 figure.legend(handles, labels, loc="outside right center", fontsize="small")
 
 # %%
-# Theorem 17: as many points as log n, as many places as n squared
-# ----------------------------------------------------------------
-# And what sampling adds, by an inequality that knows no dimension of space.
+# Theorem 17: log n points and n squared places
+# ---------------------------------------------
+# The table also shows the error of sampling, by an inequality that holds in every dimension.
 print("      n    points   noise, at most   sampling, at most")
 for n in SIZES:
     noise = published_error_bound(EPSILON, n, MASS, DIAMETER)
@@ -143,8 +144,8 @@ for n in SIZES:
 # %%
 # Pairs of clouds, and the rate of the L2 distance-to-measure
 # -----------------------------------------------------------
-# Remark 12 leaves open whether ``n ** (-1 / 2)`` is needed for p = 2. In the situation of Figure 3
-# it is not: one point of two circles moves between them. For the worst pair it is.
+# Remark 12 leaves open whether ``n ** (-1 / 2)`` is needed for p = 2. In the situation of Figure 3,
+# where one point of two circles moves between them, it is not needed. For the worst pair, it is.
 def moved(pair, p):
     """How far the components move, on the line between two corners or in the plane."""
     d, n = pair[0].shape[1], len(pair[0])
@@ -158,7 +159,7 @@ def moved(pair, p):
 
 
 def figure_3(n):
-    """Two circles, and one point between them."""
+    """Two circles, and the same with one point moved between them."""
     first = make_two_circles(n, random_state=0)
     second = first.copy()
     second[0] = (-0.1, -0.1)

@@ -1,19 +1,20 @@
 """
-Figure 3: what one point does to a diagram
-==========================================
+Figure 3: the effect of one point on a diagram
+==============================================
 
 After T. Kang, S. Kim, J. Sohn, J. Awan, "Differentially private topological data analysis",
-Section 3: a data set D of two circles and D', which has one more point in the middle. The text has
-two numbers for the components: the diagrams of the L1 distance-to-measure are .042 apart, those of
-Vietoris and Rips .762.
+Section 3. The figure compares a data set D of two circles with a data set D' that has one more
+point in the middle. The text contains two numbers for the components: the distance between the
+diagrams is 0.042 for the L1 distance-to-measure, and 0.762 for Vietoris-Rips.
 
-It has neither the mass nor the place of the point. With 200 points on each circle, as its Section
-5 says, .762 is the distance for a point at (-.1, -.1), while .042 asks for about 18 neighbours;
-with 50 points on each, m = 0.2, the mass of Section 5, gives .042 too. Both readings are below.
-D and D' are no neighbours in the sense of the paper's Definition 1, which replaces a point.
+The text does not state the mass or the location of the point. With 200 points on each circle, as
+in its Section 5, the distance of 0.762 follows for a point at (-0.1, -0.1), and 0.042 requires
+about 18 neighbours. With 50 points on each circle and m = 0.2, the mass of Section 5, the second
+distance is 0.042 as well. We show both readings. D and D' are not neighbours in the sense of the
+paper's Definition 1, which replaces a point.
 
-The second half moves one point of a circle to its centre, and lets n grow. That circle, of radius
-.7, is in the authors' script and not in the paper.
+The second half moves one point of a circle to the centre of the circle, and increases n. The radius
+of this circle, 0.7, is in the authors' script and not in the paper.
 """
 
 # %%
@@ -26,7 +27,7 @@ from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.theory import dtm_worst_case
 
 POINT, BOX, LARGEST_SCALE = (-0.1, -0.1), (-2.5, 3.0), 3.0
-# Of each reading: the number of points on both circles, and the mass.
+# For each reading: the number of points on both circles, and the mass.
 READINGS = {"200 + 200 points, m = .0435": (400, 0.0435), "50 + 50 points, m = .2": (100, 0.2)}
 RESOLUTION, N_DATA_SETS = 111, 20
 SIZES = [250, 500, 1000, 2000, 4000, 8000]
@@ -41,9 +42,9 @@ COLORS, MARKERS, NAMES = ("#D55E00", "#009E73"), "o^", ("components (H0)", "loop
 
 
 def rips(points):
-    """Diagrams of Vietoris and Rips up to the largest scale, components and loops."""
+    """Vietoris-Rips diagrams up to the largest scale, for components and loops."""
     tree = RipsComplex(points=points, max_edge_length=LARGEST_SCALE).create_simplex_tree(1)
-    # Fewer edges, the same diagrams.
+    # This removes edges and does not change the diagrams.
     tree.collapse_edges()
     tree.expansion(2)
     tree.compute_persistence()
@@ -58,7 +59,7 @@ def measured(clouds, mass, box=BOX, resolution=RESOLUTION):
 
 
 def pair(n, seed):
-    """D, and D' with one point more."""
+    """D, and D' with one more point."""
     D = make_two_circles(n, random_state=seed)
     return D, np.vstack([D, [POINT]])
 
@@ -85,7 +86,7 @@ for name, (n, mass) in READINGS.items():
 # The panels
 # ----------
 def draw(ax, diagrams, end, title):
-    """Draw components and loops; what never dies ends at the upper bound."""
+    """Draw components and loops; essential classes end at the upper bound."""
     ax.plot([0, end], [0, end], color="0.6", lw=0.8)
     for points, color, marker, name in zip(diagrams, COLORS, MARKERS, NAMES, strict=True):
         ax.scatter(
@@ -118,8 +119,8 @@ axes[0, 1].legend(loc="lower right", frameon=False, fontsize="small")
 # %%
 # One point of a circle moves to its centre
 # -----------------------------------------
-# The paper proves that Čech diagrams do not settle for components (Theorem 5); the loop is an
-# example of ours. The bound of the L1 distance-to-measure is its Theorem 8.
+# The paper proves that the components of Čech diagrams do not converge (Theorem 5). The loop is our
+# own example. The bound of the L1 distance-to-measure is its Theorem 8.
 def cech_loops(points):
     """Loops of the Čech filtration: the alpha complex has the same diagram."""
     tree = AlphaComplex(points=points).create_simplex_tree()
@@ -146,8 +147,9 @@ print(f"exponents of n: Čech {slopes[0]:.2f} (paper: 0), L1-DTM {slopes[1]:.2f}
 # %%
 # The bound is attained
 # ---------------------
-# Of all neighbours, those that move a point across the whole box do the most: here the oldest
-# component is born later by the full ``diam / k``, where ``k`` is ``m n`` rounded up.
+# Among all neighbours, those that move a point across the whole box have the largest effect. Here,
+# the birth of the oldest component increases by the full ``diam / k``, where ``k`` is ``m n``
+# rounded up.
 filtrations, (a, b) = measured(dtm_worst_case(0.1, 100, [0.0, 0.0], [1.0, 1.0]), 0.1, (0, 1), 21)
 attained = bottleneck_distance(a[0], b[0])
 print(f"worst case: moved by {attained:.4f} of {filtrations[0].sensitivity:.4f}")

@@ -3,12 +3,13 @@ Figures 1 and 2: balls around points, and a function's sublevel sets
 ====================================================================
 
 After T. Kang, S. Kim, J. Sohn, J. Awan, "Differentially private topological data analysis",
-Section 2: two illustrations of how a diagram comes about. Figure 1 has nine points on a circle and
-the Čech complex at 0.4, 0.8 and 1.2. Figure 2 has the L2 distance-to-measure of points on a
-circle: three components are born at .308, .367 and .397, two of them die at .613 and .636.
+Section 2. Two illustrations show how a diagram is computed. Figure 1 has nine points on a circle
+and the Čech complex at 0.4, 0.8 and 1.2. Figure 2 has the L2 distance-to-measure of points on a
+circle: three components are born at 0.308, 0.367 and 0.397, and two of them die at 0.613 and
+0.636.
 
-Neither the points nor, in Figure 2, their number and the mass are in the text. Those here are ours,
-chosen for the same events. Nothing here is private.
+The text does not state the points or, for Figure 2, their number and the mass. We chose points with
+the same births and deaths. Nothing here is private.
 """
 
 # %%
@@ -24,7 +25,7 @@ COLORS, MARKERS, NAMES = ("#D55E00", "#009E73"), "o^", ("components (H0)", "loop
 
 
 def draw_diagram(ax, diagrams, end):
-    """Draw components and loops; what never dies ends on the upper edge."""
+    """Draw components and loops; essential classes end at the upper edge."""
     ax.plot([0, end], [0, end], color="0.6", lw=0.8)
     for points, color, marker, name in zip(diagrams, COLORS, MARKERS, NAMES, strict=True):
         ax.scatter(
@@ -35,7 +36,7 @@ def draw_diagram(ax, diagrams, end):
 
 
 def alive(diagrams, level):
-    """Say how many components and loops live at a level."""
+    """Return a text with the numbers of components and loops that exist at a level."""
     n, loops = (int(((d[:, 0] <= level) & (level < d[:, 1])).sum()) for d in diagrams)
     return f"{n} component{'s' * (n != 1)}, {loops} loop{'s' * (loops != 1)}"
 
@@ -43,13 +44,13 @@ def alive(diagrams, level):
 # %%
 # Figure 1: the Čech complex of nine points
 # -----------------------------------------
-# The union of balls has the homology of the Čech complex, and so has the alpha complex of GUDHI,
+# The union of balls has the same homology as the Čech complex. So does the alpha complex of GUDHI,
 # whose values are squared radii.
 RADII = (0.4, 0.8, 1.2)
 angle = np.radians([0, 20, 45, 100, 130, 165, 220, 280, 310])
 points = np.column_stack([np.cos(angle), np.sin(angle)])
 tree = AlphaComplex(points=points).create_simplex_tree()
-# All points lie on one circle, and rounding makes loops of no length there.
+# All points lie on one circle, where rounding creates loops of zero persistence.
 tree.compute_persistence(min_persistence=1e-9)
 cech = [np.sqrt(tree.persistence_intervals_in_dimension(q)) for q in (0, 1)]
 
@@ -68,8 +69,9 @@ axes[3].set_title("Čech diagram")
 # %%
 # Figure 2: sublevel sets of the L2 distance-to-measure
 # -----------------------------------------------------
-# Of the data sets that were tried, one of the few with three components that last (two more live
-# for .002 at most). The left panel shows the function times -1, as there.
+# This is one of the few data sets, among those that we tried, with three components of long
+# persistence. (Two more have a persistence of at most 0.002.) The left panel shows the function
+# times -1, as in the paper.
 LEVELS = (0.3, 0.4, 0.5, 0.62, 0.7, 1.0)
 X = make_two_circles(60, radii=[1.4], centers=[[0.0, 0.0]], random_state=81)
 dtm = DTMFiltration(0.2, p=2, bounds=(-2.1, 2.1), resolution=101, max_distance=np.inf)

@@ -3,17 +3,17 @@ Figures 4 and 5: private diagrams of 500 data sets
 ==================================================
 
 After T. Kang, S. Kim, J. Sohn, J. Awan, "Differentially private topological data analysis",
-Section 5: two circles of radii 1.5 and 1, m = 0.2, five points to a diagram, n = 4,000 and
-epsilon = 1 where they do not vary. Each data set is simulated anew and released once. Figure 4
-lays the 500 releases on top of each other; Figure 5 is the band that holds 95 % of their bottleneck
-distances to the exact diagrams, against epsilon and n, with lines of slope -1.
+Section 5. The data are two circles of radii 1.5 and 1, with m = 0.2 and five points for each
+diagram. Unless they vary, n = 4,000 and epsilon = 1. Each data set is simulated separately and
+released once. Figure 4 overlays the 500 releases. Figure 5 shows the band that contains 95 % of
+their bottleneck distances to the exact diagrams, against epsilon and n, with lines of slope -1.
 
-The law of Proposition 13 is drawn exactly here, and not by a Markov chain; the default of this
-library is next to it. The data live on the box ``[-2.5, 3]^2``, which is public. Its diameter is
-7.78 and the sensitivity of the paper's utility ``2 * 7.78 / (m n)``, .0194 at n = 4,000. The values
-of epsilon and n stand on the images only, and the grid is not in the paper: here they are ours, but
-for the grid's step of .05, that of the authors' script. The class that never dies, of which the
-paper does not speak, has a place of its own.
+We draw the distribution of Proposition 13 exactly, and not by a Markov chain, and show the default
+of this library beside it. The data are on the public box ``[-2.5, 3]^2``. Its diameter is 7.78,
+and the sensitivity of the paper's utility is ``2 * 7.78 / (m n)``, which is 0.0194 at n = 4,000.
+The values of epsilon and n are given only in the images, and the grid is not in the paper. We
+chose them ourselves, except for the grid step of 0.05, which is that of the authors' script. The
+paper does not mention the essential class. Here it has its own place.
 """
 
 # %%
@@ -40,13 +40,13 @@ if os.environ.get("SKLEARN_DPTDA_QUICK"):
 # sphinx_gallery_end_ignore
 N, EPSILON = 4000, 1.0
 PUBLISHED = {"utility": "sum", "base_measure": "uniform", "max_points": 5}
-# Of each law: parameters of the filtration, parameters of the release.
+# For each law: parameters of the filtration, and parameters of the release.
 LAWS = {"law of Proposition 13": ({"max_distance": np.inf}, PUBLISHED), "default": ({}, {})}
 COLORS, MARKERS = ("#D55E00", "#009E73"), "o^"
 
 
 def filtered(n, n_data_sets=N_DATA_SETS, **parameters):
-    """Filtrations of so many data sets, each simulated anew, and their exact diagrams."""
+    """Filtrations of several data sets, which are simulated separately, and exact diagrams."""
     X = [make_two_circles(n, random_state=seed) for seed in range(n_data_sets)]
     dtm = DTMFiltration(
         MASS, bounds=BOX, resolution=RESOLUTION, method="exact", n_jobs=2, **parameters
@@ -63,10 +63,10 @@ def distances(exact, private):
 
 
 def released(cases, parameters):
-    """Of each case, a filtered collection and an epsilon: one release of each data set."""
+    """For each case, a filtered collection and an epsilon: one release of each data set."""
     results = []
     for seed, ((filtrations, exact), epsilon) in enumerate(cases):
-        # One call, one seed of its own to each data set, whatever the number of workers.
+        # One call, with a separate seed for each data set, regardless of the number of workers.
         private = PrivatePersistence(epsilon, random_state=seed, n_jobs=2, **parameters)
         diagrams = private.fit_transform(filtrations)
         results.append((diagrams, exact, filtrations[0].upper, distances(exact, diagrams)))
@@ -74,7 +74,7 @@ def released(cases, parameters):
 
 
 # %%
-# All data sets are released, at every epsilon from the same filtrations
+# All data sets are released at every epsilon, from the same filtrations
 # ----------------------------------------------------------------------
 runs = {}
 for law, (filtration, release) in LAWS.items():
@@ -87,10 +87,10 @@ for law, (filtration, release) in LAWS.items():
 
 
 # %%
-# Figure 4: releases on top of each other
-# ---------------------------------------
-# Hollow: the exact diagrams of the first data set. The dashed line is the public upper bound, where
-# the component that never dies ends.
+# Figure 4: overlaid releases
+# ---------------------------
+# Hollow markers show the exact diagrams of the first data set. The dashed line is the public upper
+# bound, which is the death of the essential component.
 def overlay(ax, diagrams, exact, upper, _):
     """Draw all releases of one setting."""
     ax.plot([0, upper], [0, upper], color="0.6", lw=0.8)
@@ -136,10 +136,10 @@ for law, parts in runs.items():
 # %%
 # Figure 5: does a line of slope -1 lie in the band?
 # --------------------------------------------------
-# A line ``log y = -log x + c`` lies in the band if some ``c`` does at all values. The red one is in
-# the middle of these ``c``, or as near to the band as a line can be.
+# A line ``log y = -log x + c`` lies in the band if the same ``c`` fits at all values. The red line
+# is in the middle of the possible ``c``, or as close to the band as a line can be.
 def band_and_line(ax, x, errors):
-    """Draw the band, its median and a line of slope -1; tell whether the line fits."""
+    """Draw the band, its median and a line of slope -1; return whether the line fits."""
     low, median, high = np.quantile(errors, [0.025, 0.5, 0.975], axis=1)
     most_low, least_high = (low * x).max(), (high * x).min()
     ax.fill_between(x, low, high, color="0.8", label="95 % of the data sets")
@@ -177,10 +177,11 @@ for ax, name in zip(axes[-1], ("epsilon", "epsilon", "n", "n"), strict=True):
 axes[0, 0].legend(loc="lower left", frameon=False, fontsize="small")
 
 # %%
-# How many points a diagram may have
-# ----------------------------------
-# The paper takes five, by preliminary simulations, and recommends a large constant or ``log n``.
-# With its law a wrong guess costs; with empty slots, the default, the number is a mere upper bound.
+# The number of points of a diagram
+# ---------------------------------
+# The paper uses five points, based on preliminary simulations, and recommends a large constant or
+# ``log n``. With its law, a wrong choice increases the error. With empty slots, which are the
+# default of this library, the number is only an upper bound.
 print("mean of d_B(H0) + d_B(H1); two components, two loops")
 for law, (filtration, release) in LAWS.items():
     sample = filtered(N, N_FOR_POINTS, **filtration)

@@ -3,22 +3,24 @@ Figures 6, 7 and 8: three walkers
 =================================
 
 After T. Kang, S. Kim, J. Sohn, J. Awan, "Differentially private topological data analysis",
-Section 6 and Appendix C: three persons with 20,000 rows each, m = 0.05, five points to a diagram,
-epsilon = 1, and a Markov chain of 50,000 steps whose last state is released. The paper calls the
-data locations, their source accelerations. One record is a row, and rows repeat: this is no
-statement about a person.
+Section 6 and Appendix C. The data are three persons with 20,000 rows each, with m = 0.05, five
+points for each diagram, and epsilon = 1. The paper runs a Markov chain of 50,000 steps and
+releases its last state. The paper calls the data locations, and their source calls them
+accelerations. One record is a row. Each person has many rows, and rows repeat, so the guarantee is
+not about a person.
 
-The paper prints six distances between exact and private diagrams, .009 to .011. They depend on the
-sensitivity, of which there are three:
+The paper prints six distances between exact and private diagrams, from 0.009 to 0.011. They depend
+on the sensitivity, of which there are three versions:
 
-- the theorem's on the public box, ``2 diam / (m n)`` (Proposition 13);
-- Appendix C.1's, ``2 sqrt(2) / (m n)``, that of a box of diameter ``sqrt(2)``;
-- C.1's as the authors' script would use it: without the factor of two for two dimensions, and
-  with each distance counted twice. The script has no code for the walkers: this is a guess of ours.
+- that of the theorem on the public box, ``2 diam / (m n)`` (Proposition 13);
+- that of Appendix C.1, ``2 sqrt(2) / (m n)``, which is the sensitivity for a box of diameter
+  ``sqrt(2)``;
+- that of C.1 as the authors' script would use it: without the factor of two for two dimensions, and
+  with each distance counted twice. The script has no code for the walkers, so this is our guess.
 
-The law depends on epsilon over sensitivity alone. So the second and third are drawn here at the
-epsilon that they truly cost on this box. The box, the grid and the steps of the chain are not in
-the paper; here they are ours.
+The law depends only on epsilon divided by the sensitivity. Therefore, we draw the second and the
+third version at the epsilon that they really cost on this box. The box, the grid and the steps of
+the chain are not in the paper, and we chose them ourselves.
 """
 
 # %%
@@ -43,14 +45,14 @@ if os.environ.get("SKLEARN_DPTDA_QUICK"):
     RESOLUTION, N_RELEASES, N_STEPS = 17, 2, 1000
 # sphinx_gallery_end_ignore
 PUBLISHED = {"utility": "sum", "base_measure": "uniform", "max_points": MAX_POINTS}
-# Of walkers A, B and C: the printed distances of H0 and H1.
+# The printed distances of H0 and H1, for walkers A, B and C.
 PAPER = [(0.010, 0.009), (0.011, 0.009), (0.010, 0.010)]
 COLORS, MARKERS, NAMES = ("#D55E00", "#009E73"), "o^", ("H0", "H1")
 SHOWN, SHORT = 0.8, ("C.1", "C.1 by the script")
 
 
 def sensitivities(n, diameter):
-    """Sensitivities of the sum of two distances, by where they are from."""
+    """Sensitivities of the sum of two distances, by their source."""
     return {
         "the theorem's, on the box": 2 * diameter / (MASS * n),
         "Appendix C.1's": 2 * np.sqrt(2) / (MASS * n),
@@ -82,13 +84,13 @@ def distances(diagrams, exact):
 
 
 def half_persistence(diagram, upper):
-    """Distance of the empty diagram, the class that never dies left out."""
+    """Distance to the empty diagram, without the essential class."""
     finite = diagram[diagram[:, 1] < upper]
     return float((finite[:, 1] - finite[:, 0]).max(initial=0.0)) / 2
 
 
 def print_row(name, pairs):
-    """Print two numbers of each walker."""
+    """Print two numbers for each walker."""
     numbers = [f"{walker} {a:.3f} {b:.3f}" for walker, (a, b) in zip("ABC", pairs, strict=True)]
     print(f"{name:50s}", *numbers, sep="   ")
 
@@ -104,7 +106,7 @@ def report(name, filtrations, exact, private):
 
 
 def table(filtrations, exact, deltas):
-    """Print distances by sensitivity, the paper's and those of an empty diagram."""
+    """Print the distances by sensitivity, beside the paper's and those of an empty diagram."""
     print_row("d_B(H0), d_B(H1): the paper, one release", PAPER)
     shares, upper = list(deltas.values()), filtrations[0].upper
     drawn = []
@@ -119,15 +121,15 @@ def table(filtrations, exact, deltas):
 
 
 # %%
-# Figures 7 and 8: exact, private, trace
-# --------------------------------------
-# Algorithm 1: all points of both diagrams move at once, and both moves are accepted or neither. The
-# paper gives no rule for the edge of the triangle and no size of the steps. Here a move across the
-# edge is refused, and steps have a standard deviation of .02. The start is uniform up to a public
-# bound, where the paper takes the largest value of the function on the data. The trace needs the
-# exact diagram and is *not* private.
+# Figures 7 and 8: exact diagrams, private diagrams and traces
+# ------------------------------------------------------------
+# In Algorithm 1, all points of both diagrams move at once, and either both moves are accepted or
+# neither. The paper does not specify a rule for the edge of the triangle, or the size of the
+# steps. Here, a move across the edge is rejected, and the steps have a standard deviation of 0.02.
+# The start is uniform up to a public bound. The paper uses the largest value of the function on
+# the data instead. The trace needs the exact diagram and is *not* private.
 def algorithm_1(exact, delta, upper, seed):
-    """Run the chain at epsilon = 1: its last state, and both distances at each step."""
+    """Run the chain at epsilon = 1; return its last state, and both distances at each step."""
     rng = np.random.default_rng(seed)
     state = np.sort(rng.uniform(0, upper, (2, MAX_POINTS, 2)), axis=2)
     found, trace = distances(state, exact), np.empty((N_STEPS, 2))
@@ -142,7 +144,7 @@ def algorithm_1(exact, delta, upper, seed):
 
 
 def draw(ax, diagrams, title):
-    """Draw what is born before the end of the axes, longer lives on the upper edge."""
+    """Draw the points that are born within the axes; longer lives end at the upper edge."""
     ax.plot([0, SHOWN], [0, SHOWN], color="0.6", lw=0.8)
     left_out = 0
     for points, color, marker, name in zip(diagrams, COLORS, MARKERS, NAMES, strict=True):
@@ -156,11 +158,11 @@ def draw(ax, diagrams, title):
 
 
 def draw_trace(ax, trace, empty, title):
-    """Draw both distances against the step, some hundred steps of them."""
+    """Draw both distances against the step, for several hundred steps."""
     steps = np.arange(0, N_STEPS, max(1, N_STEPS // 800))
     for q, color in enumerate(COLORS):
         ax.semilogy(steps, trace[steps, q], color=color, lw=0.9, label=f"d_B(H{q})")
-        # An empty diagram may have no distance, and no place on this axis.
+        # An empty diagram may have a distance of zero, which this axis cannot show.
         if empty[q]:
             ax.axhline(empty[q], color=color, lw=1.2, ls="--", label=f"empty diagram, H{q}")
     ax.set(xlabel="step of the chain", ylim=(0.004, 4))
@@ -168,7 +170,7 @@ def draw_trace(ax, trace, empty, title):
 
 
 def pictures(walkers, filtrations, exact, deltas, drawn):
-    """Draw Figure 7 (walker C) and Figure 8 (A and B), and print how the chains end."""
+    """Draw Figure 7 (walker C) and Figure 8 (A and B), and print the last states of the chains."""
     upper, chains = filtrations[0].upper, list(deltas.items())[1:]
     _, axes = plt.subplots(3, 5, figsize=(18, 10.5), layout="constrained")
     for row, i in zip(axes, (2, 0, 1), strict=True):
@@ -189,7 +191,7 @@ def pictures(walkers, filtrations, exact, deltas, drawn):
 def main(walkers):
     """Draw the three figures and print the table."""
     scatter(walkers)
-    # A phone's sensor has a public range; three times gravity holds every walk.
+    # The sensor of a phone has a public range, and three times gravity covers every walk.
     dtm = DTMFiltration(MASS, bounds=BOX, resolution=RESOLUTION, max_distance=np.inf, n_jobs=2)
     filtrations = dtm.fit_transform(walkers.data)
     exact = CubicalPersistence().fit_transform(filtrations)

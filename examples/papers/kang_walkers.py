@@ -1,14 +1,14 @@
 """
-Walkers told apart by their private diagrams
-============================================
+Distinguishing walkers by their private diagrams
+================================================
 
-After T. Kang, S. Kim, J. Sohn, J. Awan, "Differentially private topological data analysis":
-three walking persons and their private diagrams. The paper calls the data locations, their source
-accelerations; it compares each private diagram with the exact one.
+After T. Kang, S. Kim, J. Sohn, J. Awan, "Differentially private topological data analysis". The
+data are three walking persons and their private diagrams. The paper calls the data locations, and
+their source calls them accelerations. The paper compares each private diagram with the exact one.
 
-Here a question of our own is put to them: of releases of each walker, how many are nearest
-to the exact diagram of the same walker? One third would be guessing. One record is a row of the
-table, and rows repeat: this is no statement about a person.
+This example asks a question of our own: for releases of each walker, how many are closest to the
+exact diagram of the same walker? Guessing would give one third. One record is a row of the table.
+Each person has many rows, and rows repeat, so the guarantee is not about a person.
 """
 
 # %%
@@ -35,12 +35,12 @@ if os.environ.get("SKLEARN_DPTDA_QUICK"):
 
 
 def distance(first, second):
-    """Distances of all dimensions, added."""
+    """Sum of the distances over all dimensions."""
     return sum(bottleneck_distance(a, b) for a, b in zip(first, second, strict=True))
 
 
 def told_apart(filtrations, exact, epsilon):
-    """Share of releases that are nearest to their own walker's exact diagram."""
+    """Share of the releases that are closest to the exact diagram of their own walker."""
     private = PrivatePersistence(epsilon)
     releases = release_replicates(private, filtrations, N_REPLICATES, random_state=0, n_jobs=2)
     hits = [
@@ -52,10 +52,10 @@ def told_apart(filtrations, exact, epsilon):
 
 
 def main(walkers):
-    """Ask the question for several masses and epsilon."""
+    """Answer the question for several values of the mass and of epsilon."""
     _, ax = plt.subplots(figsize=(6, 4), layout="constrained")
     for mass, marker in zip(MASSES, "so", strict=False):
-        # A phone's sensor has a public range; three times gravity holds every walk.
+        # The sensor of a phone has a public range, and three times gravity covers every walk.
         dtm = DTMFiltration(mass, bounds=(-3, 3), max_distance=1.5, resolution=RESOLUTION, n_jobs=2)
         filtrations = dtm.fit_transform(walkers.data)
         exact = CubicalPersistence().fit_transform(filtrations)

@@ -2,11 +2,12 @@
 Edge privacy: the pictures behind the theorems
 ==============================================
 
-After S. Vishwanath, J. Hehir, "The shape of edge differential privacy": the diagrams of an
-embedding before and after edges are flipped, and how fast they approach each other when epsilon
-is public and when it is not. These are not the abstract's figures (clusters that come closer, and
-ToMATo against k-means): they follow notebooks of the authors' code for a longer version. The latent
-positions here have products between zero and one, so that the theorems hold as they are.
+After S. Vishwanath, J. Hehir, "The shape of edge differential privacy". This example shows the
+diagrams of an embedding before and after edges are flipped. It also shows how fast they approach
+each other if epsilon is public, and if it is not. These are not the figures of the abstract
+(clusters that come closer, and ToMATo against k-means). They follow notebooks in the authors' code
+for a longer version. The latent positions here have products between zero and one, so the theorems
+apply without changes.
 """
 
 # %%
@@ -37,8 +38,8 @@ def diagrams(points):
 
 
 # %%
-# The embedding of the noisy graph has the shape of the true one at a smaller size, in a diagram
-# that is closer to the origin. Debiased it has the size as well.
+# The embedding of the noisy graph has the shape of the true embedding at a smaller size, so its
+# diagram is closer to the origin. Debiasing also restores the size.
 EPSILON = 2.0
 figure, axes = plt.subplots(4, 3, figsize=(10, 13), layout="constrained")
 for row, shape in zip((0, 2), ("circle", "figure_eight"), strict=True):
@@ -56,7 +57,7 @@ for row, shape in zip((0, 2), ("circle", "figure_eight"), strict=True):
         (("all edges", true), (f"epsilon = {EPSILON:g}, plain", plain), ("debiased", debiased))
     ):
         ax, below = axes[row, column], axes[row + 1, column]
-        # An embedding is known up to a rotation: the one that fits best.
+        # An embedding is known up to a rotation. Use the rotation that fits best.
         Z = Z @ orthogonal_procrustes(Z, X)[0]
         ax.scatter(X[:, 0], X[:, 1], s=1, color="0.75", label="latent")
         ax.scatter(Z[:, 0], Z[:, 1], s=2, color="#0072B2", linewidths=0, label="embedding")
@@ -69,14 +70,14 @@ for row, shape in zip((0, 2), ("circle", "figure_eight"), strict=True):
         print(f"{shape:14}{name:22} bottleneck distance of loops {far:.3f}")
 
 # %%
-# With epsilon public, debias. With epsilon unknown, as to somebody who is only handed the noisy
-# graph, bring all embeddings to unit size first. The loops of the circle, mean and range of some
-# graphs.
+# If epsilon is public, debias. If epsilon is unknown, for example because you only have the noisy
+# graph, first scale all embeddings to unit size. The figure shows the loops of the circle, with the
+# mean and the range over several graphs.
 EPSILONS = (1.0, 2.0, 4.0)
 
 
 def unit(Z):
-    """Centred, of root mean square distance one."""
+    """Centre the points and scale them to a root mean square distance of one."""
     Z = Z - Z.mean(axis=0)
     return Z / np.sqrt((Z**2).sum(axis=1).mean())
 

@@ -1,18 +1,19 @@
 """
-Edge privacy: blocks that come closer, and two ways to flip
-===========================================================
+Edge privacy: blocks that come closer, and two mechanisms to flip pairs
+=======================================================================
 
-After Figure 1 of S. Vishwanath, J. Hehir, "The shape of edge differential privacy". Left, flips
-bring clusters closer together, as Corollary 1 says; right, ``EdgeFlip`` beats ``LaplaceFlip``. The
-text states no settings. Blocks, sizes and the lemniscate are those of the authors' code; where
-its scripts differ, both are shown.
+After Figure 1 of S. Vishwanath, J. Hehir, "The shape of edge differential privacy". The left part
+shows that flips bring clusters closer together, as Corollary 1 states. The right part shows that
+``EdgeFlip`` is more accurate than ``LaplaceFlip``. The text states no settings. Blocks, sizes and
+the lemniscate are those of the authors' code. Where its scripts differ, we show both.
 """
 
 # %%
-# Left. Three blocks as likely as each other, seen in the plane of their centres, after the rotation
-# that fits best. Crosses are the images of the true positions, on the circle of Corollary 1, whose
-# radius is ``sqrt(1 - 2 p)`` times the true one (dotted). Above, 100 nodes, joined with
-# probability .55 within and .05 between blocks; below, 600 nodes, .5 and .1.
+# The left part. Three blocks of equal probability, in the plane of their centres, after the
+# rotation that fits best. Crosses are the images of the true positions. They lie on the circle of
+# Corollary 1, whose radius is ``sqrt(1 - 2 p)`` times the true radius (dotted). The upper row has
+# 100 nodes, which are linked with probability 0.55 within blocks and 0.05 between blocks. The
+# lower row has 600 nodes, with probabilities 0.5 and 0.1.
 import matplotlib.pyplot as plt
 import numpy as np
 from gudhi import AlphaComplex
@@ -50,7 +51,7 @@ def embed(noisy, n_components, **options):
 
 
 def shown(Z, centres, y):
-    """Coordinates and centres in the plane of the centres."""
+    """Coordinates and centres, in the plane of the centres."""
     rotation, _ = orthogonal_procrustes(Z, centres[y])
     plane = null_space(np.linalg.solve(centres, np.ones(3))[None])
     middle = centres.mean(axis=0)
@@ -67,7 +68,7 @@ for row, (n, within, between) in zip(axes, ((100, 0.55, 0.05), (600, 0.5, 0.1)),
     for ax, epsilon in zip(row, EPSILONS, strict=True):
         noisy = EdgeFlip(epsilon, random_state=0).fit_transform(A)
         p = noisy.flip_probability
-        # The image of the centres, whose rank is three: products are p + (1 - 2 p) <x, y>.
+        # The image of the centres has rank three: its products are p + (1 - 2 p) <x, y>.
         image = np.linalg.cholesky(p + (1 - 2 * p) * centres @ centres.T)
         Z, corners = shown(embed(noisy, 3, flip_probability=0.0), image, y)
         radius = np.linalg.norm(corners[0])
@@ -85,9 +86,9 @@ for row, (n, within, between) in zip(axes, ((100, 0.55, 0.05), (600, 0.5, 0.1)),
 figure.suptitle("flips bring blocks closer together: embeddings, not debiased")
 
 # %%
-# Right, the blocks: how well three clusters of ``KMeans`` agree with them, by the Rand index of the
-# authors' code and the adjusted one, mean and standard error. Coordinates are debiased; the
-# code takes those of the standardised graph, which are not.
+# The right part, blocks. The agreement of three clusters of ``KMeans`` with the blocks, by the Rand
+# index of the authors' code and by the adjusted Rand index, with mean and standard error. Our
+# coordinates are debiased. The authors' code uses those of the standardised graph, which are not.
 FLIPS = {"EdgeFlip": (EdgeFlip, "o-", COLORS[0]), "LaplaceFlip": (LaplaceFlip, "s--", COLORS[1])}
 FEW = (0.5, 1.0, 1.5, 2.0)
 
@@ -116,10 +117,11 @@ for ax, (n, within, between) in zip(axes, settings, strict=False):
 axes[0].legend(frameon=False)
 
 # %%
-# Right, the loops of a curve: Gerono's lemniscate, uniform along its length, whose nodes are
-# joined with the density of a normal law of deviation .75 at their distance for a probability, each
-# node being a block of its own. The budget grows with the graph, ``epsilon = log(n)``. Bottleneck
-# distance of the loops from those of the embedding of the true graph.
+# The right part, loops of a curve. The nodes are uniform along the length of Gerono's lemniscate.
+# Two nodes are linked with a probability equal to the density of a normal distribution, with a
+# standard deviation of 0.75, at their distance. Each node is its own block. The budget grows with
+# the graph, ``epsilon = log(n)``. The figure shows the bottleneck distance of the loops to those
+# of the embedding of the true graph.
 
 
 def lemniscate(n, seed):

@@ -2,16 +2,16 @@
 Edge privacy: clusters of nodes on two circles
 ==============================================
 
-After Figure 2 of S. Vishwanath, J. Hehir, "The shape of edge differential privacy": spectral
-clustering by ``ToMATo`` in place of ``KMeans``, which the text illustrates without settings or
-numbers. Here are those of the authors' code: 900 nodes on a circle of radius .9 and 300 on one of
-radius .5, joined with probability ``|<x, y>|``, three coordinates; the code flips no pairs in this
-script, which we do.
+After Figure 2 of S. Vishwanath, J. Hehir, "The shape of edge differential privacy". The figure
+illustrates spectral clustering by ``ToMATo`` instead of ``KMeans``, and the text states no
+settings or numbers. We use those of the authors' code: 900 nodes on a circle of radius 0.9 and 300
+on a circle of radius 0.5, linked with probability ``|<x, y>|``, and three coordinates. The code
+does not flip any pairs in this script, but we do.
 """
 
 # %%
-# Positions ``x`` and ``-x`` have the same probabilities: the embedding winds each circle twice
-# around a cone, and the two are parallel loops, one above the other.
+# Positions ``x`` and ``-x`` have the same probabilities. Therefore, the embedding winds each circle
+# twice around a cone, and the two circles are parallel loops, one above the other.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.cluster import KMeans
@@ -30,7 +30,7 @@ if os.environ.get("SKLEARN_DPTDA_QUICK"):
 
 
 def circles(seed):
-    """Graph of two circles, each node being a block of its own, and the circle of each node."""
+    """Graph of two circles, in which each node is its own block, and the circle of each node."""
     y = np.repeat([0, 1], SIZES)
     angle = np.random.default_rng(seed).uniform(0, 2 * np.pi, len(y))
     x = np.array([0.9, 0.5])[y, None] * np.column_stack([np.cos(angle), np.sin(angle)])
@@ -38,8 +38,9 @@ def circles(seed):
 
 
 # %%
-# The embedding after flips, debiased, with the clusters of both methods: colours are clusters, and
-# the index is the adjusted Rand index. ``KMeans`` cuts across both circles whatever epsilon is.
+# The debiased embedding after the flips, with the clusters of both methods. The colours are the
+# clusters, and the index is the adjusted Rand index. ``KMeans`` cuts across both circles for every
+# epsilon.
 EPSILONS = (np.inf, 4.0, 2.0, 1.0)
 METHODS = {"KMeans": KMeans(2, n_init=10, random_state=0), "ToMATo": ToMATo(2)}
 COLORS = np.array(["#0072B2", "#D55E00"])
@@ -50,7 +51,7 @@ A, y = circles(0)
 for column, epsilon in zip(axes.T, EPSILONS, strict=True):
     noisy = EdgeFlip(epsilon, random_state=0).fit_transform(A)
     Z = AdjacencySpectralEmbedding(3, normalize=False).fit_transform(noisy)
-    # The axis of the cone upwards.
+    # Turn the axis of the cone upwards.
     Z = np.roll(Z * np.sign(np.median(Z[:, 0])), -1, axis=1)
     for ax, (name, method) in zip(column, METHODS.items(), strict=True):
         labels = method.fit_predict(Z)
@@ -63,7 +64,7 @@ for column, epsilon in zip(axes.T, EPSILONS, strict=True):
 figure.suptitle("two circles of nodes: clusters of the embedding")
 
 # %%
-# The same over many graphs, down to where the circles are lost.
+# The same over many graphs, down to values of epsilon at which the circles can no longer be found.
 ALL = (np.inf, 8.0, 4.0, 2.0, 1.5, 1.0, 0.7, 0.5)
 scores = np.empty((len(ALL), N_REPEATS, len(METHODS)))
 for seed in range(N_REPEATS):

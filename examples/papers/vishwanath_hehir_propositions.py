@@ -2,11 +2,11 @@
 Edge privacy: Propositions 1 and 2 and Corollary 1, in numbers
 ==============================================================
 
-S. Vishwanath, J. Hehir, "The shape of edge differential privacy". Proposition 1: the graph
-with flipped pairs is a random dot product graph again, at ``phi(X)`` instead of ``X``.
-Corollary 1: what that does to the diameter. Proposition 2: the diagrams
-converge in a bottleneck distance that forgives it; the question is which one. The text has no
-numbers: sizes and shapes are ours.
+After S. Vishwanath, J. Hehir, "The shape of edge differential privacy". Proposition 1 says that the
+graph with flipped pairs is a random dot product graph again, at ``phi(X)`` instead of ``X``.
+Corollary 1 describes the effect on the diameter. Proposition 2 says that the diagrams converge in a
+bottleneck distance that ignores this effect, and the question is in which one. The text contains no
+numbers, so the sizes and shapes are ours.
 """
 
 # %%
@@ -45,7 +45,7 @@ def embed(noisy, n_components, **options):
 
 
 def error(Z, X):
-    """Root mean square distance after the rotation that fits best; missing columns are zero."""
+    """Root mean square distance after the best rotation; missing columns count as zero."""
     width = max(Z.shape[1], X.shape[1])
     Z, X = (np.pad(M, ((0, 0), (0, width - M.shape[1]))) for M in (Z, X))
     rotation, _ = orthogonal_procrustes(Z, X)
@@ -58,12 +58,13 @@ def image(X, p):
 
 
 # %%
-# Proposition 1 promises ``d + 1`` coordinates. Where the constant vector is a combination of
-# the columns of ``X``, because all positions lie in a hyperplane off the origin, the image has rank
-# ``d`` still, and the last coordinate of ``d + 1`` is noise: the first three shapes. A circle in
-# the plane, and three blocks there that are on no line, do need three coordinates. Where the third
-# eigenvalue is below the noise, two still do better. Debiased by the public
-# probability of flips, ``d`` coordinates estimate ``X`` itself.
+# Proposition 1 states ``d + 1`` coordinates. If the constant vector is a combination of the
+# columns of ``X``, because all positions lie in a hyperplane that does not contain the origin, the
+# image still has rank ``d``, and the last of the ``d + 1`` coordinates is noise. This holds for
+# the first three shapes. A circle in the plane, and three blocks in the plane that are not on a
+# line, do need three coordinates. If the third eigenvalue is below the noise, two coordinates are
+# still more accurate. After debiasing by the public probability of flips, ``d`` coordinates
+# estimate ``X`` itself.
 print(f"Proposition 1: error of the embedding, n = {N}")
 print(f"{'':14}{'epsilon':>8}{'phi, d':>9}{'phi, d+1':>9}{'X, debiased':>13}{'X, no flips':>13}")
 turn = 2 * np.pi * np.random.default_rng(1).uniform(size=N)
@@ -86,9 +87,9 @@ for shape, X in SHAPES.items():
         )
 
 # %%
-# Corollary 1 (i) and (iii): the diameter of three blocks, the largest distance of their centres,
-# shrinks by ``sqrt(1 - 2 p)``, and debiasing puts it right. At epsilon = 0 the image is one
-# point, of length ``sqrt(1 / 2)``: what is released is an Erdős-Rényi graph of density one half.
+# Corollary 1 (i) and (iii). The diameter of three blocks, which is the largest distance of their
+# centres, shrinks by ``sqrt(1 - 2 p)``, and debiasing corrects this. At epsilon = 0, the image is
+# one point of length ``sqrt(1 / 2)``: the release is an Erdős-Rényi graph of density one half.
 A = make_rdpg(np.repeat(PLANE_BLOCKS, N_BLOCK, axis=0), random_state=0)
 
 
@@ -113,10 +114,10 @@ print(
 )
 
 # %%
-# Proposition 2: loops of the circle, from the alpha complex of all nodes; the diagram of the
-# embedding of the noisy graph against that of the embedding of the true one. The former is
-# about a multiple of the latter. The first lines, without flips, compare two true graphs of the
-# same positions: what sampling alone does.
+# Proposition 2. The loops of the circle, from the alpha complex of all nodes. We compare the
+# diagram of the embedding of the noisy graph with that of the embedding of the true graph. The
+# former is approximately a multiple of the latter. The first lines, without flips, compare two
+# true graphs with the same positions, and show the effect of sampling alone.
 
 
 def loops(points):
@@ -157,7 +158,7 @@ for epsilon in (np.inf, *EPSILONS[::-1]):
         print(f"{epsilon:8g}{n:6d}{shown}{time.perf_counter() - start:9.1f}", flush=True)
 
 # %%
-# What the numbers say: exponents of ``n``, fitted to all sizes.
+# Summary of the numbers: exponents of ``n``, fitted to all sizes.
 print("\nexponent of n " + "".join(f"{name:>11}" for name in NAMES))
 for epsilon, rows in trends.items():
     slopes = np.polyfit(np.log(SIZES), np.log(rows), 1)[0]
