@@ -217,6 +217,11 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         finally:
             del self._labels
 
+    def _records(self, rows: Rows) -> Any:
+        # Rows hold numbers of classes.
+        held = super()._records(rows)
+        return None if held is None else (held, self._labels)
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.classes is not None:

@@ -40,6 +40,7 @@ from sklearn_dptda.privacy import (
 )
 from sklearn_dptda.privacy._estimator import Paid
 from sklearn_dptda.privacy._parameters import comparable, quoted
+from sklearn_dptda.privacy._release import state
 from sklearn_dptda.rows._tables import check_rows
 from sklearn_dptda.utils._clouds import check_collection, refuse_repeated
 from sklearn_dptda.utils._distances import check_diagram
@@ -184,7 +185,8 @@ class MetricMechanism(PrivateEstimatorMixin, TransformerMixin, BaseEstimator):
                 "two records has no limit."
             )
         all_draws = replace(guarantee, epsilon=n_draws * guarantee.epsilon)
-        with self._paid(all_draws, records=records) as seeds:
+        # What a fit has learnt from public input, such as candidates, decides as well.
+        with self._paid(all_draws, records=(records, state(self))) as seeds:
             yield seeds
 
 

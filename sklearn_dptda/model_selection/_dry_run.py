@@ -216,7 +216,8 @@ class _PublicShape(NamedTuple):
         """Shape of a table or a stack of clouds, or of a list of rows or clouds."""
         if isinstance(X, list | tuple) and len(X):
             first: tuple[int, ...] = X[0].shape if hasattr(X[0], "shape") else np.shape(X[0])
-            return cls(len(X), first[-1] if first else None)
+            # Functions of clouds of people say whom they protect.
+            return cls(len(X), first[-1] if first else None, getattr(X[0], "unit", None))
         shape: tuple[int, ...] = getattr(X, "shape", ())
         return cls(shape[0] if shape else None, shape[-1] if len(shape) > 1 else None)
 

@@ -173,9 +173,7 @@ class PrivateMassSearch(ListInputMixin, PrivateEstimatorMixin, BaseEstimator):
         lattices = [[make_lattice(f.sensitivity, f.upper) for f in each] for each in functions]
         # Costs of masses may rise and fall at once, which halves the rate.
         rate = float(self.epsilon) / (2 * _SCORE_SENSITIVITY)
-        with self._paid(
-            guarantee, records=[[f.values for f in each] for each in functions]
-        ) as seeds:
+        with self._paid(guarantee, records=functions) as seeds:
             pairs = zip(functions, lattices, strict=True)
             costs = [-sum(map(self._score, *each)) for each in pairs]
             place = private_choice(costs, rate, NoiseSource(*seeds), bounded_range=False)

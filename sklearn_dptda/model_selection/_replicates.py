@@ -22,7 +22,7 @@ from sklearn_dptda.model_selection._release_once import bound_to
 from sklearn_dptda.privacy import PrivateEstimatorMixin, ReleaseKey, default_accountant
 from sklearn_dptda.privacy._accountant import PrivacyAccountant
 from sklearn_dptda.privacy._estimator import Paid
-from sklearn_dptda.privacy._guarantee import Charge
+from sklearn_dptda.privacy._guarantee import Charge, kind_of_unit
 from sklearn_dptda.privacy._noise import spawn_seeds
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.privacy._release import release, releases_in_transform, seeded_clone
@@ -382,13 +382,15 @@ class PaidAhead:
         self._left = list(guarantees)
         self._lock = threading.RLock()
 
-    def take(self, asked, adjacency):
+    def take(self, asked, adjacency, unit):
         """Take what was paid for such a release; PrivacyLedgerError if nothing is left for it."""
         with self._lock:
             covering = [
                 (_costs(paid.charge), place)
                 for place, paid in enumerate(self._left)
-                if paid.adjacency == adjacency and _covers(paid.charge, asked)
+                if paid.adjacency == adjacency
+                and kind_of_unit(paid.unit) == kind_of_unit(unit)
+                and _covers(paid.charge, asked)
             ]
             if not covering:
                 raise PrivacyLedgerError(
@@ -420,12 +422,21 @@ class Reservation(PrivacyAccountant):
         self.__dict__.update(vars(accountant))
         self._paid = paid
 
-    def spend(self, epsilon, delta=0.0, *, rho=None, adjacency="replace-one", **line: Any) -> None:
+    def spend(
+        self,
+        epsilon,
+        delta=0.0,
+        *,
+        rho=None,
+        adjacency="replace-one",
+        unit="one record",
+        **line: Any,
+    ) -> None:
         """Take what was paid for, or, when the task is over, pay."""
         if self._paid.is_open:
-            self._paid.take(Charge(float(epsilon), float(delta), rho), adjacency)
+            self._paid.take(Charge(float(epsilon), float(delta), rho), adjacency, unit)
         else:
-            super().spend(epsilon, delta, rho=rho, adjacency=adjacency, **line)
+            super().spend(epsilon, delta, rho=rho, adjacency=adjacency, unit=unit, **line)
 
     def store(self, key, release):
         """Store nothing while the task runs: whoever has sent it stores its result."""

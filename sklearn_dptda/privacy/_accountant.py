@@ -654,6 +654,13 @@ class KeyedAccountant(PrivacyAccountant):
         bound = key.child(digest_of((type(estimator), sorted(parameters.items()), records)))
         return Turn(bound, key.name(), bound.name())
 
+    def without_key(self) -> PrivacyAccountant:
+        """The accountant of the same ledger that knows no key."""
+        plain = object.__new__(PrivacyAccountant)
+        own = {"_key", "_n_copies", "_n_turns", "_lock"}
+        vars(plain).update({name: v for name, v in vars(self).items() if name not in own})
+        return plain
+
     def __copy__(self) -> "KeyedAccountant":
         return self.__deepcopy__({})
 

@@ -1,5 +1,6 @@
 """Digests of everything that decides about a release: records, parameters, state and code."""
 
+import copyreg
 import dis
 import pickle
 import sys
@@ -35,7 +36,7 @@ def digest_of(value: object) -> bytes:
         _Describer(sink).dump((_sources(), sys.version, value))
     except _Undescribed as error:
         raise ValueError(str(error)) from None
-    except (pickle.PicklingError, TypeError, AttributeError, ValueError, RecursionError) as error:
+    except Exception as error:
         raise ValueError(
             "X, a parameter, or something that a function reads cannot be described "
             f"({type(error).__name__}): pass what pickles."
@@ -76,7 +77,28 @@ class _Describer(pickle.Pickler):
             raise _Undescribed(f"the module {value.__name__} is of no installed package: name it.")
         if hasattr(value, "get_params"):
             return _described, _of_estimator(value)
-        return NotImplemented
+        return _reduced(value)
+
+
+def _reduced(value: Any) -> Any:
+    """What Python pickles an object as; one that it would pickle by its name is described."""
+    reduce = copyreg.dispatch_table.get(type(value))
+    reduced = value.__reduce_ex__(5) if reduce is None else reduce(value)
+    if not isinstance(reduced, str):
+        return reduced
+    # Some objects, such as NumPy's universal functions, do not say where they are.
+    name = (getattr(value, "__module__", None) or pickle.whichmodule(value, reduced), reduced)
+    release = _release_of_package(str(name[0]).partition(".")[0])
+    if release is not None:
+        return _described, (name, release)
+    # Such as a function of your own in a cache, whose code may change under the same name.
+    inner = getattr(value, "__wrapped__", None)
+    if inner is None:
+        raise _Undescribed(
+            f"an object of type {type(value).__name__} pickles by its name alone, so that what it "
+            "does may change: pass a function."
+        )
+    return _described, (type(value), name, inner)
 
 
 def _described(*parts: object) -> None:

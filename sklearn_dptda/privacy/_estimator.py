@@ -343,6 +343,9 @@ class PrivateEstimatorMixin(BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
+        if "privacy_guarantee_" in state:
+            # With the key of a release its noise can be undone, and what is fitted is published.
+            state = {name: without_keys(value) for name, value in state.items()}
         # A worker process has no ``with`` block around it: the default travels along.
         if self.accountant is None and default_accountant() is not None:
             state["accountant"] = default_accountant()
@@ -366,6 +369,23 @@ class PrivateEstimatorMixin(BaseEstimator):
         twin = object.__new__(type(self))
         twin.__dict__.update(state)
         return twin
+
+
+def without_keys(value: Any) -> Any:
+    """The same, with accountants that know no key, also in estimators and lists of them."""
+    if isinstance(value, KeyedAccountant):
+        return value.without_key()
+    if type(value) in (list, tuple):
+        parts = [without_keys(part) for part in value]
+        same = all(new is old for new, old in zip(parts, value, strict=True))
+        return value if same else type(value)(parts)
+    if isinstance(value, BaseEstimator):
+        inside = {name: without_keys(part) for name, part in vars(value).items()}
+        if any(inside[name] is not part for name, part in vars(value).items()):
+            twin = object.__new__(type(value))
+            vars(twin).update(inside)
+            return twin
+    return value
 
 
 _Fit = TypeVar("_Fit", bound=Callable[..., Any])

@@ -273,7 +273,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         # What is computed within bounds or at places of this release counts it once.
         own = replace(self._guarantee_of(rows), release_id=uuid.uuid4().hex)
         guarantee = self._after_steps(own)
-        with self._paid(guarantee, self._n_seeds, records=rows.in_memory()) as seeds:
+        with self._paid(guarantee, self._n_seeds, records=self._records(rows)) as seeds:
             self._forget()
             try:
                 remarks = self._release(rows, guarantee, *seeds)
@@ -283,6 +283,10 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
             self.privacy_guarantee_ = guarantee
         seeds.keep_fitted(self)
         return remarks
+
+    def _records(self, rows: Rows) -> Any:
+        """Everything that a fit computes from, for accountants under a key; None of rows elsewhere."""
+        return rows.in_memory()
 
     def _forget(self) -> None:
         """Remove what an earlier fit learnt."""
