@@ -13,6 +13,8 @@ from sklearn_dptda.privacy._stored_release import to_bytes
 
 # Days that stand below a picture.
 _MOST_DAYS = 8
+# Stands for no earlier extract; no name of a file holds such a character.
+_ALONE = "\0"
 
 
 def _add_ledger(parser):
@@ -29,7 +31,7 @@ def _add_ledger(parser):
     parser.add_argument(
         "--check",
         nargs="?",
-        const="",
+        const=_ALONE,
         metavar="EARLIER",
         help="PATH is an extract: say what was changed in it, or since an earlier extract",
     )
@@ -44,7 +46,9 @@ def _add_ledger(parser):
 
 def _print_ledger(args):
     if args.check is not None:
-        _check_extract(args.ledger, args.check)
+        if not args.check:
+            raise ValueError("--check: the name of the earlier extract is empty.")
+        _check_extract(args.ledger, None if args.check == _ALONE else args.check)
         return
     accountant = PrivacyAccountant.open(args.ledger)
     if args.extract:
@@ -115,14 +119,29 @@ def _check_extract(path, earlier):
     documents = []
     for name in [path, *([earlier] if earlier else [])]:
         try:
-            documents.append(json.loads(Path(name).read_text(encoding="utf-8")))
-        except ValueError:
+            text = Path(name).read_text(encoding="utf-8")
+            documents.append(json.loads(text, object_pairs_hook=_names_once))
+        except _Twice:
+            raise ValueError(f"{name} is no extract: a name stands twice in it.") from None
+        except (ValueError, RecursionError):
             raise ValueError(f"{name} is no JSON.") from None
     found = PrivacyAccountant.check_extract(*documents)
     if found:
         raise ValueError("; ".join(found))
     payments, seal = documents[0]["payments"], documents[0]["seal"]
     print(f"{len(payments)} payments, nothing was changed\nseal: {seal}")
+
+
+class _Twice(ValueError):
+    """A name stands twice in an object of JSON."""
+
+
+def _names_once(pairs):
+    """An object of JSON; of a name that stands twice readers would see different values."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise _Twice
+    return found
 
 
 LEDGER = Command(

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_dptda._typing import FloatArray
@@ -18,6 +18,7 @@ from sklearn_dptda.filtration._lattice import LatticeHistogram
 from sklearn_dptda.filtration._people import PeopleCloud, PeopleHistogram
 from sklearn_dptda.filtration._place_histogram import PlaceHistogram
 from sklearn_dptda.privacy import NoiseWarning
+from sklearn_dptda.privacy._estimator import HoldsPrivateStepsMixin
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin
 from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.utils._clouds import check_cloud, check_collection, first_places
@@ -32,7 +33,11 @@ Cloud: TypeAlias = FloatArray | LatticeHistogram | PeopleCloud | PeopleHistogram
 
 
 class BaseFiltration(
-    ListInputMixin, ListOutputMixin, QuotedParametersMixin, TransformerMixin, BaseEstimator
+    ListInputMixin,
+    ListOutputMixin,
+    QuotedParametersMixin,
+    TransformerMixin,
+    HoldsPrivateStepsMixin,
 ):
     """Point clouds in, one :class:`Filtration` per cloud out.
 

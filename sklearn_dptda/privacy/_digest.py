@@ -87,7 +87,7 @@ def _reduced(value: Any) -> Any:
     if not isinstance(reduced, str):
         return reduced
     # Some objects, such as NumPy's universal functions, do not say where they are.
-    name = (getattr(value, "__module__", None) or pickle.whichmodule(value, reduced), reduced)
+    name = (getattr(value, "__module__", None) or _module_of(value, reduced), reduced)
     release = _release_of_package(str(name[0]).partition(".")[0])
     if release is not None:
         return _described, (name, release)
@@ -99,6 +99,13 @@ def _reduced(value: Any) -> Any:
             "does may change: pass a function."
         )
     return _described, (type(value), name, inner)
+
+
+def _module_of(value: Any, name: str) -> str | None:
+    """Shortest name of an installed module that has this very object under a name."""
+    found = [key for key, module in [*sys.modules.items()] if vars(module).get(name) is value]
+    installed = [key for key in found if _release_of_package(key.partition(".")[0]) is not None]
+    return min(installed, key=lambda key: (len(key), key), default=None)
 
 
 def _described(*parts: object) -> None:

@@ -371,6 +371,16 @@ class PrivateEstimatorMixin(BaseEstimator):
         return twin
 
 
+class HoldsPrivateStepsMixin(BaseEstimator):
+    """Mixin for estimators that fit private ones inside, and whose pickles hold no key."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        if any(name.endswith("_") for name in state):
+            state = {name: without_keys(value) for name, value in state.items()}
+        return state
+
+
 def without_keys(value: Any) -> Any:
     """The same, with accountants that know no key, also in estimators and lists of them."""
     if isinstance(value, KeyedAccountant):

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from sklearn_dptda.privacy._guarantee import Budget, Charge, Sums
+from sklearn_dptda.privacy._guarantee import Budget, Charge, Sums, kind_of_unit
 from sklearn_dptda.privacy._ledger import Ledger
 
 FORMAT_VERSION = 1
@@ -41,41 +41,87 @@ def extract_of(ledger: Ledger) -> dict[str, Any]:
 
 def changes_in(extract: Mapping[str, Any], earlier: Mapping[str, Any] | None) -> list[str]:
     """What was changed, removed or does not add up, in words; ValueError for no extracts."""
-    for each in (extract, *([] if earlier is None else [earlier])):
-        _check_form(each)
-    found = _broken_chain(extract) + _wrong_sums(extract)
+    found = _changes_within(extract)
+    if earlier is None:
+        return found
+    before = [f"in the earlier extract, {each}" for each in _changes_within(earlier)]
+    return found + before + _changed_since(earlier, extract)
+
+
+def _changes_within(extract: Mapping[str, Any]) -> list[str]:
+    _check_form(extract)
+    found = _broken_chain(extract) + _wrong_sums(extract) + _strange_lines(extract)
     if extract["seal"] != _hash({name: extract[name] for name in _PARTS}):
         found.append("the seal is that of another extract")
-    return found + ([] if earlier is None else _changed_since(earlier, extract))
+    return found
 
 
 def _check_form(extract: Any) -> None:
-    whole = isinstance(extract, Mapping) and {*_PARTS, "seal"} <= {*extract}
+    whole = isinstance(extract, Mapping) and {*_PARTS, "seal"} == {*extract}
     version = extract["format_version"] if whole else None
     if isinstance(version, int) and version > FORMAT_VERSION:
         raise ValueError("The extract was made by a newer version of sklearn-dptda.")
     try:
         _counted(extract)
-    except (TypeError, ValueError, KeyError, AttributeError):
+        # What is nested too deeply, or is no number of JSON, has no hash.
+        _hash(extract)
+    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError):
         whole = False
     if not whole:
-        raise ValueError("This is no extract of a ledger.")
+        raise ValueError(
+            "This is no extract of a ledger: a part is missing, unknown, or no number that a "
+            "ledger can have written."
+        )
 
 
 def _counted(extract: Mapping[str, Any]) -> tuple[Budget, Sums]:
     """Budget, and what the lines add up to."""
     charges = []
     for line in extract["payments"]:
-        rho = line["rho"]
-        own = Charge(float(line["epsilon"]), float(line["delta"]), rho and float(rho))
-        charges.append((own, 1))
-        line["hash"].encode()
+        if not all(isinstance(line[name], str) for name in ("hash", "key", "time", "unit")):
+            raise TypeError("texts are missing")
+        if _is_loss(line):
+            charges.append((_charge(line), 1))
     limits = extract["budget"]
     budget = Budget(float(limits["epsilon"]), float(limits["delta"]), limits["composition"])
     budget.rule()
     if not {"number", *_SUMS} <= {*extract["counted"]} or not isinstance(extract["releases"], dict):
         raise ValueError("numbers or releases are missing")
     return budget, Sums.of(charges)
+
+
+def _charge(line: Mapping[str, Any]) -> Charge:
+    rho = line["rho"]
+    return Charge(float(line["epsilon"]), float(line["delta"]), rho and float(rho))
+
+
+def _is_loss(line: Mapping[str, Any]) -> bool:
+    """Whether a line has numbers that a payment can have."""
+    try:
+        _charge(line)
+    except ValueError:
+        return False
+    return True
+
+
+def _strange_lines(extract: Mapping[str, Any]) -> list[str]:
+    """Lines that no accountant writes, though they fit into the chain."""
+    payments, found = extract["payments"], []
+    for payment in payments:
+        if not _is_loss(payment):
+            found.append(f"payment {payment.get('number')} has a loss that no release has")
+    keys = [payment["key"] for payment in payments]
+    if len({*keys}) < len(keys):
+        found.append("two payments have one key")
+    if not {*extract["releases"]} <= {*keys}:
+        found.append("a stored release has no payment")
+    days = [payment["time"] for payment in payments]
+    if days != sorted(days):
+        found.append("a payment has an earlier day than one before it")
+    kinds = {(kind_of_unit(payment["unit"]), payment.get("adjacency")) for payment in payments}
+    if len(kinds) > 1:
+        found.append("payments are for different units or adjacencies, which cannot be added")
+    return found
 
 
 def _broken_chain(extract: Mapping[str, Any]) -> list[str]:

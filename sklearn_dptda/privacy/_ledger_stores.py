@@ -114,6 +114,11 @@ class Store:
         """Where large releases lie beside the ledger; None where they lie within it."""
         return None
 
+    @property
+    def mode(self) -> int:
+        """Who may read and write what lies beside the ledger, as bits of a file."""
+        return 0o600
+
 
 class MemoryStore(Store):
     """A ledger of this process and its threads; whoever has left the process is refused."""
@@ -220,8 +225,12 @@ class SqliteStore(Store):
 
     @property
     def folder(self) -> str:
-        """Folder beside the file."""
-        return f"{self.location}.releases"
+        """Folder beside the file, also where a symbolic link leads to it."""
+        return f"{os.path.realpath(self.location)}.releases"
+
+    @property
+    def mode(self) -> int:
+        return os.stat(self.location).st_mode & 0o666
 
     def _connect(self) -> sqlite3.Connection:
         # Never makes a file: a ledger that vanished must not come back empty.

@@ -15,6 +15,7 @@ import math
 import os
 import uuid
 import zipfile
+import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
+from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.privacy._ledger_stores import Execute, Store
 from sklearn_dptda.privacy._release import as_arrays
 from sklearn_dptda.privacy._release_key import sync_folder
@@ -101,7 +103,7 @@ def write_release(execute: Execute, store: Store, key: str, content: bytes) -> N
     is_file = store.folder is not None and len(content) > _LARGE
     if is_file and (not rows or rows[0][0] == digest):
         # Again where the file of an earlier one is lost.
-        _write_file(str(store.folder), digest, content)
+        _write_file(str(store.folder), digest, content, store.mode)
     if not rows:
         inside = None if is_file else content
         line = {"id": key, "digest": digest, "size": len(content), "content": inside}
@@ -117,10 +119,18 @@ def _is_stored(execute: Execute, store: Store, key: str, content: bytes) -> bool
         return False
     parts = as_arrays(stored), as_arrays(from_bytes(content))
     shapes = [[part.shape for part in each] for each in parts]
-    return shapes[0] == shapes[1] and all(
-        np.allclose(one, other, _ROUNDING, _ROUNDING, equal_nan=True)
-        for one, other in zip(*parts, strict=True)
-    )
+    return shapes[0] == shapes[1] and all(map(_differ_by_rounding, *parts))
+
+
+def _differ_by_rounding(one: FloatArray, other: FloatArray) -> bool:
+    """Whether arrays are equal but for the last digits of their largest numbers.
+
+    Whole numbers are counts or places, which rounding does not change.
+    """
+    if all(np.array_equal(part, np.rint(part), equal_nan=True) for part in (one, other)):
+        return np.array_equal(one, other, equal_nan=True)
+    largest = np.abs(one[np.isfinite(one)]).max(initial=0.0)
+    return np.allclose(one, other, _ROUNDING, _ROUNDING * largest, equal_nan=True)
 
 
 def read_release(execute: Execute, store: Store, key: str) -> Any:
@@ -142,7 +152,7 @@ def read_release(execute: Execute, store: Store, key: str) -> Any:
         if hashlib.sha256(content).hexdigest() != digest:
             raise ValueError("it is damaged")
         return from_bytes(bytes(content))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, MemoryError) as error:
         reason = getattr(error, "strerror", None) or error
         raise PrivacyLedgerError(
             f"The stored release of {store.place} cannot be read ({reason})."
@@ -168,14 +178,19 @@ def list_digests(execute: Execute, store: Store) -> dict[str, str]:
     return {row[0]: row[1] for row in rows}
 
 
-def _write_file(folder: str, name: str, content: bytes) -> None:
-    """A file that is whole wherever it has its name, also after a power failure."""
-    os.makedirs(folder, exist_ok=True)
+def _write_file(folder: str, name: str, content: bytes, mode: int) -> None:
+    """A file that is whole wherever it has its name, also after a power failure.
+
+    It may be read and written by those who may do so with the ledger.
+    """
+    # Who may read a folder must be able to enter it.
+    os.makedirs(folder, mode=mode | (mode & 0o444) >> 2, exist_ok=True)
     sync_folder(os.path.dirname(folder))
     place = os.path.join(folder, name)
     new = f"{place}.{uuid.uuid4().hex}"
     try:
         with open(new, "xb") as file:
+            os.chmod(new, mode)
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -230,12 +245,28 @@ def from_bytes(content: bytes) -> Any:
     """The release again; ValueError where the bytes are damaged, or of a format not known yet."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
+                raise ValueError("releases are not compressed, so that none grows when it is read")
             document = json.loads(archive.read(_DESCRIPTION))
             if document["format_version"] <= FORMAT_VERSION:
                 return _made(document["release"], archive)
-    except (zipfile.BadZipFile, LookupError, TypeError, ValueError, EOFError):
+    except _DAMAGE:
         raise ValueError("it is damaged") from None
     raise ValueError("a newer version of sklearn-dptda has stored it")
+
+
+# What reading raises where somebody else has written the bytes.
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    LookupError,
+    TypeError,
+    ValueError,
+    EOFError,
+    AttributeError,
+    # A kind of compression that is not known, a password, JSON in JSON without end.
+    RuntimeError,
+)
 
 
 def _described(value: Any, arrays: list[NDArray[Any]]) -> Any:

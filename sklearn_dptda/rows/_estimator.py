@@ -285,7 +285,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         return remarks
 
     def _records(self, rows: Rows) -> Any:
-        """Everything that a fit computes from, for accountants under a key; None of rows elsewhere."""
+        """Everything that a fit computes from, for a digest; None where rows are elsewhere."""
         return rows.in_memory()
 
     def _forget(self) -> None:

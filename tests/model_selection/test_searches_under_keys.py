@@ -1,7 +1,9 @@
 """Searches and cross-validations under a key: folds that run again pay once and draw once."""
 
+import functools
 import os
 import pickle
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -12,15 +14,21 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from sklearn_dptda import DiagramFeatures, DTMFiltration, PrivatePersistence
-from sklearn_dptda.cluster import DPLloyd
+from sklearn_dptda.cluster import DPLloyd, DPMoG, MorseMerging
+from sklearn_dptda.discriminant_analysis import DPLinearDiscriminantAnalysis
+from sklearn_dptda.metric_privacy import MetricExponentialMechanism
+from sklearn_dptda.model_selection import PrivateMassSearch
+from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import (
     PrivacyAccountant,
     PrivacyLedgerError,
     ReleaseKey,
 )
+from sklearn_dptda.privacy._digest import digest_of
 from tests._fragile import Fragile
 
 X = np.random.default_rng(0).uniform(size=(300, 2))
+ON_A_LATTICE = DTMFiltration(m=0.5, bounds=(0, 1), resolution=9)
 PROCESSES = [
     "sequential",
     "threading",
@@ -156,10 +164,74 @@ def test_what_shares_an_accountant_has_keys_of_its_own():
     # One estimator releases twice: two payments, two draws.
     centers = [one.fit(X).cluster_centers_, one.fit(X).cluster_centers_]
     assert len(budget) == 4 and not np.array_equal(*centers)
-    # A pickle goes on where it was.
-    again = pickle.loads(pickle.dumps(one))
-    assert np.array_equal(again.fit(X).cluster_centers_, one.fit(X).cluster_centers_)
+    # A pickle that was never fitted goes on where it was.
+    new = clone(one)
+    again = pickle.loads(pickle.dumps(new))
+    assert np.array_equal(again.fit(X).cluster_centers_, new.fit(X).cluster_centers_)
     assert len(budget) == 5
+
+
+def test_pickles_of_what_was_fitted_hold_no_key():
+    def keyed():
+        return PrivacyAccountant(1e3, 1e-3).under(ReleaseKey())
+
+    search = search_of_rows(keyed()).fit(X)
+    merging = MorseMerging(DPMoG(2, 9.0, bounds=(0, 1), accountant=keyed())).fit(X)
+    pipe = make_pipeline(DPLloyd(2, 9.0, bounds=(0, 1), accountant=keyed())).fit(X)
+    nested = DTMFiltration(m=0.5, bounds=PrivateBounds(9.0, accountant=keyed()))
+    for fitted in (search.best_estimator_, merging, pipe, nested.fit([X])):
+        kept = pickle.dumps(fitted)
+        assert b"_key_of" not in kept and b"KeyedAccountant" not in kept
+        # A clone in this process is for another fit, and keeps it.
+        assert b"_key_of" in pickle.dumps(clone(fitted))
+    # One that was never fitted takes it to workers.
+    assert b"_key_of" in pickle.dumps(search.estimator)
+
+
+def test_a_function_in_a_cache_is_described_by_its_code():
+    def made(factor):
+        @functools.cache
+        def scale():
+            return factor
+
+        return lambda A: A * scale()
+
+    assert digest_of(made(1.0)) == digest_of(made(1.0)) != digest_of(made(0.5))
+    # Of an installed package the name and the version say all.
+    assert digest_of(np.add) == digest_of(np.add) != digest_of(np.multiply)
+    with pytest.raises(ValueError, match="pickles by its name alone"):
+        digest_of(ByName())
+
+
+class ByName:
+    def __reduce__(self):
+        return "anything"
+
+
+@pytest.mark.filterwarnings("ignore:.*was given no c")
+def test_whatever_decides_about_a_release_is_digested():
+    budget, key, n = PrivacyAccountant(1e9, 0.5), ReleaseKey(), len(X)
+    labels = np.arange(n) % 2
+    for names in (("a", "b"), ("c", "d")):
+        private = DPLinearDiscriminantAnalysis(
+            bounds=(0, 1), adjacency="replace-one", accountant=budget.under(key)
+        )
+        refused = pytest.raises(PrivacyLedgerError, match="Something else was paid")
+        with nullcontext() if names[0] == "a" else refused:
+            private.fit(X, np.array(names)[labels])
+    # A ledger of its own for each unit.
+    budgets = [PrivacyAccountant(1e9, 0.5) for _ in range(2)]
+    candidates = np.random.default_rng(0).random((5, 2))
+    other = ReleaseKey()
+    MetricExponentialMechanism(accountant=budgets[0].under(other)).fit(candidates).transform(X[:3])
+    with pytest.raises(PrivacyLedgerError, match="Something else was paid"):
+        mechanism = MetricExponentialMechanism(accountant=budgets[0].under(other))
+        mechanism.fit(candidates + 4).transform(X[:3])
+    # Twice the points have the same functions, whose sensitivity differs.
+    third, search = ReleaseKey(), PrivateMassSearch(ON_A_LATTICE, [0.2, 0.4])
+    search.set_params(accountant=budgets[1].under(third)).fit([X])
+    with pytest.raises(PrivacyLedgerError, match="Something else was paid"):
+        clone(search).set_params(accountant=budgets[1].under(third)).fit([np.repeat(X, 2, axis=0)])
 
 
 def test_what_a_key_cannot_hold_is_refused():

@@ -13,6 +13,7 @@ import pytest
 from sklearn_dptda.__main__ import main
 from sklearn_dptda.cluster import DPLloyd
 from sklearn_dptda.privacy import PrivacyAccountant
+from sklearn_dptda.privacy._ledger_extract import _hash
 
 check_extract = PrivacyAccountant.check_extract
 
@@ -131,6 +132,55 @@ def test_what_is_no_extract_is_refused(value):
         check_extract(value)
 
 
+def resealed(extract):
+    """An extract whose chain and seal fit to its lines, as one who changes it can make it."""
+    changed, last = copy.deepcopy(extract), ""
+    for payment in changed["payments"]:
+        del payment["hash"]
+        last = payment["hash"] = _hash([last, payment])
+    del changed["seal"]
+    return {**changed, "seal": _hash(changed)}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda e: e["payments"][1].update(epsilon=-3.0), "a loss that no release has"),
+        (lambda e: e["payments"][1].update(unit="one person"), "different units or adjacencies"),
+        (lambda e: e["payments"][1].update(adjacency="replace-one"), "different units or adjac"),
+        (lambda e: e["payments"][1].update(key=e["payments"][0]["key"]), "two payments have one"),
+        (lambda e: e["payments"][0].update(time="2999-01-01"), "an earlier day"),
+        (lambda e: e["releases"].update(no="0" * 64), "has no payment"),
+    ],
+)
+def test_lines_that_no_accountant_writes_are_seen_even_in_a_new_chain(change, message, budget):
+    extract = as_read(budget.extract())
+    assert check_extract(resealed(extract)) == []
+    change(extract)
+    assert any(message in each for each in check_extract(resealed(extract)))
+
+
+def test_the_earlier_extract_is_checked_as_well(budget):
+    earlier = as_read(budget.extract())
+    earlier["payments"][0]["hash"] = "0" * 64
+    found = check_extract(budget.extract(), earlier)
+    assert any(each.startswith("in the earlier extract, payment 1 was changed") for each in found)
+
+
+def test_what_no_ledger_can_have_written_is_refused(budget):
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    for part in ({"more": 1}, {"releases": deep}):
+        with pytest.raises(ValueError, match="no extract"):
+            check_extract(budget.extract() | part)
+    for number in (10**400, float("nan")):
+        extract = budget.extract()
+        extract["payments"][0]["epsilon"] = number
+        with pytest.raises(ValueError, match="no extract"):
+            check_extract(extract)
+
+
 def test_newer_extracts_are_refused(budget):
     extract = budget.extract() | {"format_version": 2}
     with pytest.raises(ValueError, match="newer version"):
@@ -151,3 +201,8 @@ def test_from_the_command_line(budget, tmp_path, monkeypatch, capsys):
     (tmp_path / "no.json").write_text("no")
     assert main(["ledger", "no.json", "--check"]) == 2
     assert capsys.readouterr().err == "error: no.json is no JSON.\n"
+    (tmp_path / "twice.json").write_text('{"seal": 1, "seal": 2}')
+    assert main(["ledger", "twice.json", "--check"]) == 2
+    assert "a name stands twice" in capsys.readouterr().err
+    assert main(["ledger", "extract.json", "--check", ""]) == 2
+    assert "name of the earlier extract is empty" in capsys.readouterr().err

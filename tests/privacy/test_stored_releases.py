@@ -106,9 +106,9 @@ def test_a_file_of_the_first_format_is_read():
     assert same(from_bytes(FORMAT_1.read_bytes()), VALUES)
 
 
-def archive(entries):
+def archive(entries, compression=zipfile.ZIP_STORED):
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as made:
+    with zipfile.ZipFile(buffer, "w", compression) as made:
         for name, text in entries.items():
             made.writestr(name, text)
     return buffer.getvalue()
@@ -145,6 +145,9 @@ def pickled_array():
             "damaged",
         ),
         (archive({"release.json": '{"format_version": 2, "release": []}'}), "a newer version"),
+        (archive({"release.json": "[" * 100_000}), "damaged"),
+        # A megabyte that would become a gigabyte.
+        (archive({"release.json": "{}"}, zipfile.ZIP_DEFLATED), "damaged"),
     ],
 )
 def test_what_cannot_be_read_says_so_and_runs_nothing(content, message):
@@ -312,6 +315,55 @@ def test_equal_releases_have_equal_bytes_and_rounding_is_no_second_draw(tmp_path
     for other in (array + 1e-6, array[:-1], {"x": 1}):
         with pytest.raises(PrivacyLedgerError, match="Another release"):
             budget.store("a" * 32, {"x": other})
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ([1e-10, 5e-10], [-7e-10, 2e-10]),
+        (np.array([3_000_000_000]), np.array([3_000_000_002])),
+        ([1e10, 4.0], [1e10, 5.0]),
+    ],
+)
+def test_draws_of_any_size_are_told_apart(first, second, tmp_path):
+    budget = PrivacyAccountant(9.0, path=tmp_path / "a.db")
+    budget.spend(1.0, key="a" * 32)
+    budget.store("a" * 32, np.asarray(first))
+    budget.store("a" * 32, np.asarray(first))
+    with pytest.raises(PrivacyLedgerError, match="Another release"):
+        budget.store("a" * 32, np.asarray(second))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="symbolic links and modes of POSIX")
+def test_files_beside_a_ledger_are_found_by_all_its_names_and_as_private_as_it_is(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("sklearn_dptda.privacy._stored_release._LARGE", 100)
+    path, link = tmp_path / "a.db", tmp_path / "link.db"
+    PrivacyAccountant(9.0, path=path)
+    path.chmod(0o600)
+    link.symlink_to(path)
+    budget = PrivacyAccountant.open(link)
+    budget.spend(1.0, key="a" * 32)
+    budget.store("a" * 32, np.arange(99.0))
+    assert same(PrivacyAccountant.open(path).release("a" * 32), np.arange(99.0))
+    (file,) = (tmp_path / "a.db.releases").iterdir()
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert file.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_replicates_of_people_are_paid_as_people(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=["x", "y"]).assign(person=np.arange(len(X)) % 100)
+    functions = DTMFiltration(0.2, bounds=(0, 1), resolution=6, groups="person").fit_transform(
+        [frame]
+    )
+    budget = PrivacyAccountant(90.0, path=tmp_path / "a.db")
+    private = PrivatePersistence(9.0, accountant=budget)
+    release_replicates(private, functions, 3)
+    private.fit_transform(functions)
+    units = {spend.unit for spend in budget.spends()}
+    assert len(budget) == 4 and len(units) == 1 and "one person" in units.pop()
 
 
 def test_lost_files_are_written_again(tmp_path, monkeypatch):
