@@ -77,9 +77,9 @@ CREATE TABLE IF NOT EXISTS privacy_spend (
     id VARCHAR(32) PRIMARY KEY,
     number INTEGER NOT NULL UNIQUE,
     time VARCHAR(32) NOT NULL,
-    epsilon DOUBLE PRECISION NOT NULL,
-    delta DOUBLE PRECISION NOT NULL,
-    rho DOUBLE PRECISION,
+    epsilon DOUBLE PRECISION NOT NULL CHECK (epsilon >= 0),
+    delta DOUBLE PRECISION NOT NULL CHECK (delta >= 0 AND delta <= 1),
+    rho DOUBLE PRECISION CHECK (rho >= 0),
     adjacency VARCHAR(16) NOT NULL,
     unit TEXT NOT NULL,
     what TEXT NOT NULL,
@@ -185,9 +185,6 @@ def _texts(sums: Sums) -> dict[str, Any]:
 
 READ_STATE = f"SELECT {', '.join(State._fields)} FROM privacy_budget"
 WRITE_STATE = "UPDATE privacy_budget SET " + ", ".join(f"{f} = :{f}" for f in State._fields)
-# What a payment writes: whoever may only pay needs no right to write a budget.
-_SPENT = State._fields[State._fields.index("number") :]
-_WRITE_SPENT = "UPDATE privacy_budget SET " + ", ".join(f"{f} = :{f}" for f in _SPENT)
 CREATE_STATE = (
     f"INSERT INTO privacy_budget (one, {', '.join(State._fields)}) "
     f"VALUES (1, {', '.join(f':{name}' for name in State._fields)})"
@@ -432,8 +429,11 @@ def _write_payments(execute: Execute, state: State, due: Sequence[Payment]) -> N
         identity = payment.key or uuid.uuid4().hex
         line = {"id": identity, "number": number, "time": time, **payment.columns()}
         execute(_INSERT_SPEND, line)
-    after = state.after(sums, len(due), due[0].neighbours)
-    execute(_WRITE_SPENT, {name: getattr(after, name) for name in _SPENT})
+    # What changes and nothing else: a role that may pay needs no right to write a budget, and none
+    # to write whose losses are counted once the first payment has said that.
+    before, after = state._asdict(), state.after(sums, len(due), due[0].neighbours)._asdict()
+    new = {name: value for name, value in after.items() if value != before[name]}
+    execute("UPDATE privacy_budget SET " + ", ".join(f"{name} = :{name}" for name in new), new)
 
 
 def _is_paid(execute: Execute, payment: Payment) -> bool:

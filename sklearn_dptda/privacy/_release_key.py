@@ -36,9 +36,12 @@ class ReleaseKey:
 
     With the key, the noise of its release can be undone. Give it to the
     workers that hold the records, and to nobody who reads releases or the
-    ledger. It is good for one release of one data set, by the same parameters
-    and the same code: the ledger refuses a second one. A new key, like any
-    other noise here, comes from the operating system's entropy.
+    ledger. Estimators that were not fitted hold it under
+    ``accountant.under(key)``, since they take it to workers, and so does a
+    search; pickles of fitted estimators hold none. It is good for one release
+    of one data set, by the same parameters and the same code: the ledger
+    refuses a second one. A new key, like any other noise here, comes from the
+    operating system's entropy.
 
     Examples
     --------

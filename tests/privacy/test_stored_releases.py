@@ -699,8 +699,7 @@ GRANTS = """
 CREATE ROLE looker LOGIN; CREATE ROLE payer LOGIN;
 GRANT SELECT ON privacy_budget, privacy_spend, privacy_release TO looker, payer;
 GRANT INSERT ON privacy_spend, privacy_release TO payer;
-GRANT UPDATE (number, adjacency, unit, spent_epsilon, spent_delta, spent_rho)
-    ON privacy_budget TO payer;
+GRANT UPDATE (number, spent_epsilon, spent_delta, spent_rho) ON privacy_budget TO payer;
 """
 
 
@@ -709,6 +708,8 @@ def test_roles_of_a_team(fresh_database):
     import sqlalchemy
 
     owner = PrivacyAccountant(3.0, 1e-3, path=fresh_database)
+    # Says once and for all whose losses are counted.
+    owner.spend(0.25, adjacency="add-remove", unit="one row")
     url = sqlalchemy.engine.make_url(fresh_database)
 
     def run(statements, role=None):
@@ -723,17 +724,23 @@ def test_roles_of_a_team(fresh_database):
     run(GRANTS)
     try:
         model = DPLloyd(2, bounds=(0, 1), accountant=opened("payer")).fit(X)
-        (release,) = opened("looker").releases()
+        _, release = opened("looker").releases()
         stored = opened("looker").release(release.key)
         assert same(stored["cluster_centers_"], model.cluster_centers_)
-        assert opened("looker").remaining().epsilon == 2.0
+        assert opened("looker").remaining().epsilon == 1.75
         with pytest.raises(PrivacyLedgerError, match="permission denied"):
             opened("looker").spend(0.1, adjacency="add-remove")
-        for column in ("epsilon", "home"):
+        for column in ("epsilon", "home", "unit", "adjacency"):
             with pytest.raises(sqlalchemy.exc.ProgrammingError, match="permission denied"):
                 run(f"UPDATE privacy_budget SET {column} = NULL", "payer")
         with pytest.raises(sqlalchemy.exc.ProgrammingError, match="permission denied"):
             run("DELETE FROM privacy_release", "payer")
-        assert len(owner) == 1
+        with pytest.raises(sqlalchemy.exc.IntegrityError, match="check constraint"):
+            run(
+                "INSERT INTO privacy_spend SELECT 'other', 3, time, -3, delta, rho, adjacency, "
+                "unit, what, estimator, parameters FROM privacy_spend WHERE number = 1",
+                "payer",
+            )
+        assert len(owner) == 2
     finally:
         run("DROP OWNED BY looker, payer; DROP ROLE looker; DROP ROLE payer")
