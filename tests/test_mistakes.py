@@ -175,7 +175,7 @@ def test_missing_bounds_are_said(cloud):
 
 
 def test_more_clusters_than_components_are_said(cloud):
-    with pytest.warns(UserWarning, match="n_clusters=9 is more than n_components=4"):
+    with pytest.warns(UserWarning, match="n_clusters=9 is larger than n_components=4"):
         DPMoGMorse(9, 4, bounds=BOX, random_state=0).fit(cloud)
 
 

@@ -169,27 +169,36 @@ _MOST_AXES = 6
 
 @fill_doc
 class DPCube(PrivateKMeans):
-    """K-means under differential privacy, by candidates from a private partition.
+    """K-means under differential privacy, with candidate centres from a private partition.
 
-    A noisy centre and scale of all rows; a public random projection; a tree of
-    boxes, split where noisy counts are large, whose centres are candidates;
-    swaps of centres for candidates by the exponential mechanism; noisy means
-    of the clusters in the original space.
+    A fit has five steps:
+
+    1. Release a noisy centre and scale of all rows, and standardise the rows.
+    2. Project the rows on public random directions.
+    3. Grow a tree of boxes, and split boxes whose noisy counts are large. The
+       centres of the boxes are the candidates.
+    4. Choose ``n_clusters`` candidates, and swap them for better ones by the
+       exponential mechanism.
+    5. Release noisy means of the resulting clusters in the original space.
 
     Parameters
     ----------
     n_clusters : int, default=8
-        Number of clusters.
+        Number of clusters. It is public: do not choose it by looking at the rows.
+        With more clusters, each has fewer rows, and the noise in its centre is
+        larger.
     %(epsilon)s
     %(pure_or_gaussian_delta)s
     %(row_bounds)s
     %(row_adjacency)s
     %(row_groups)s
     n_projections : int, default=None
-        Dimension of the projection. None: that of the rows, at most six; with
-        the dimension of the rows there is no projection.
+        Dimension of the projection. If it is at least the number of columns, the
+        rows are not projected. None: the number of columns, and at most six.
     n_swaps : int, default=None
-        Number of swaps. None: twice the number of clusters.
+        Number of swaps. The swaps and the final choice among the sets that were
+        met share their part of the budget equally. None: twice the number of
+        clusters.
     %(cluster_covariances)s
     %(fit_accountant_and_random_state)s
 
@@ -203,20 +212,20 @@ class DPCube(PrivateKMeans):
 
     See Also
     --------
-    DPLloyd : By noisy Lloyd steps.
-    DPTree : By a private tree alone.
+    DPLloyd : K-means by noisy Lloyd steps.
+    DPTree : K-means of a private coreset, from a tree alone.
 
     Notes
     -----
     .. rubric:: Privacy
 
-    One fit releases bounds, centres, weights and perhaps covariances, and is
-    (``epsilon``, ``delta``)-differentially private for adding or removing one
-    row, or for replacing one. Noisy sums and choices compose as zCDP, or add
-    up with ``delta=0``. The cost of a row, taken for the centre of its cell of
-    a lattice, is cut off at a public distance, and summed in whole numbers.
-    ``score``, and what ``predict`` and ``transform`` return for private rows,
-    are *not* private.
+    One fit releases bounds, centres, weights and, if you ask for them,
+    covariances. It is (``epsilon``, ``delta``)-differentially private for adding
+    or removing one row, or for replacing one. The losses of noisy sums and of
+    private choices compose as zCDP, or add up with ``delta=0``. For the choices,
+    each row is moved to the centre of its cell of a public lattice, and its cost
+    is clipped at a public distance and summed in whole numbers. ``score``, and
+    what ``predict`` and ``transform`` return for private rows, are *not* private.
     %(privacy_of_groups)s
 
     %(noise_of_clusters)s
@@ -224,10 +233,11 @@ class DPCube(PrivateKMeans):
     References
     ----------
     M.-F. Balcan, T. Dick, Y. Liang, W. Mou, H. Zhang, "Differentially private
-    clustering in high-dimensional Euclidean spaces", ICML 2017. Written from
-    the paper: every box of a level is counted, empty or not; the number of
-    swaps is public; recovery divides by noisy counts. One partition, not many,
-    and costs that are cut off, keep the noise down.
+    clustering in high-dimensional Euclidean spaces", ICML 2017. The
+    implementation follows the paper, with these differences: every box of a level
+    is counted, empty or not; the number of swaps is public; and the recovery of
+    the centres divides by noisy counts. To reduce the noise, there is one
+    partition instead of many, and costs are clipped.
 
     Examples
     --------

@@ -32,21 +32,31 @@ _MAX_POINTS_EXACT_PARAMETER = 500
 
 @dataclass(frozen=True)
 class FiniteMechanism:
-    """A mechanism on a finite public set: inputs and outputs are its points.
+    """A private mechanism on a finite public set, whose points are inputs and outputs.
+
+    :func:`~sklearn_dptda.theory.optimal_mechanism` returns one.
 
     Attributes
     ----------
     log_matrix : ndarray of shape (n_points, n_points)
-        Logarithm of the probability of each output (column) for each input.
+        Logarithm of the probability of each output (column) for each input (row).
     alpha : float
-        Privacy loss per unit of distance that it keeps.
+        Privacy loss per unit of distance that the mechanism guarantees.
     accuracy : float
-        Mean distance of the output, for the input for which it is worst.
+        Mean distance of the output from the input, for the input for which it is
+        worst.
     optimum : float
-        Accuracy of the program before the repair: no private mechanism is
-        better, up to the precision of the solver.
+        Accuracy of the linear program before its solution was repaired. No private
+        mechanism is better, up to the precision of the solver.
     diameter : float
         Largest distance of privacy.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.theory import optimal_mechanism
+    >>> mechanism = optimal_mechanism([[0, 1], [1, 0]], alpha=1.0)
+    >>> mechanism.sample([0, 0, 1], random_state=0).shape
+    (3,)
     """
 
     log_matrix: FloatArray
@@ -56,7 +66,7 @@ class FiniteMechanism:
     diameter: float
 
     def __getstate__(self) -> dict[str, Any]:
-        # A cache that knew it by its pickle would replay old draws for nothing.
+        # A cache that recognised a mechanism by its pickle would return old draws without spending.
         return {**vars(self), FRESH: secrets.token_hex(16)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -69,26 +79,28 @@ class FiniteMechanism:
         accountant: PrivacyAccountant | None = None,
         random_state: RandomStateLike = None,
     ) -> NDArray[np.int64]:
-        """Pay, and draw an output for each input.
+        """Spend the budget and draw an output for each input.
 
         Parameters
         ----------
         inputs : array-like of int of shape (n_samples,)
-            Numbers of points.
+            Numbers of points, from 0.
         accountant : PrivacyAccountant, default=None
-            Charged with ``alpha`` times the diameter. None takes the accountant
-            of the surrounding ``with`` block.
+            Budget that is charged with ``alpha`` times the diameter. None: the
+            accountant of the surrounding ``with`` block, if there is one.
         random_state : int, RandomState instance, Generator or None, default=None
-            None draws from the operating system's entropy.
+            Source of the draw. None: the operating system's entropy, for real
+            releases. With a known seed a release is not private.
 
         Returns
         -------
         ndarray of int of shape (n_samples,)
+            Numbers of the outputs.
 
         Raises
         ------
         ValueError
-            If the inputs are no numbers of points. Nothing is spent.
+            If the inputs are not numbers of points. Nothing is spent.
         """
         inputs = check_places(inputs, len(self.log_matrix))
         (seed,) = spawn_seeds(random_state, 1)
@@ -230,7 +242,10 @@ def lowered_rate(
         if parameter <= alpha:
             return rate, parameter
         rate *= max(0.5, alpha / parameter * (1 - 1e-9))
-    raise ValueError("alpha times the distances of candidates is lost in rounding.")
+    raise ValueError(
+        "alpha times the distances of candidates is so small that it is lost in rounding. Raise "
+        "alpha."
+    )
 
 
 def raised_rate(

@@ -330,7 +330,7 @@ def test_what_is_missing_or_no_category_costs_nothing():
         1.0, BOUNDS, method="metric", adjacency="replace-one", accountant=accountant
     )
     for columns, lists in ((["job"], {"job": JOBS}), (["smokes"], None)):
-        with pytest.raises(ValueError, match="takes numbers alone"):
+        with pytest.raises(ValueError, match="takes only numeric columns"):
             clone(metric).set_params(categories=lists, accountant=accountant).fit(
                 people(9)[columns]
             )
