@@ -290,7 +290,7 @@ def test_ultrametric_bad_input():
     private = UltrametricMechanism(KNOWN["baire"]).fit()
     with pytest.raises(ValueError, match="numbers of points"):
         private.release([16])
-    with pytest.raises(ValueError, match="no points of the space"):
+    with pytest.raises(ValueError, match="not points of the space"):
         private.transform(np.ones((1, 16)))
 
 
@@ -578,7 +578,7 @@ def test_bad_places_cost_nothing_and_are_not_quoted(inputs):
     accountant = PrivacyAccountant(10.0)
     tree.set_params(accountant=accountant)
     for release in (lambda x: best.sample(x, accountant=accountant), tree.release):
-        with pytest.raises(ValueError, match="integers of 0 to 1") as error:
+        with pytest.raises(ValueError, match="integers from 0 to 1") as error:
             release(inputs)
         assert "secret" not in str(error.value) and "1.9" not in str(error.value)
     assert not accountant.spends()
