@@ -19,10 +19,11 @@ from sklearn_dptda.rows._moments import MomentWeights
 from sklearn_dptda.rows._rows import Box
 from sklearn_dptda.utils._sklearn import Interval
 
-# Share for the tree, of what standardising and covariances leave; the leaves have the rest.
+# Share of the tree, of the budget that standardising and covariances leave. The leaves have the
+# rest.
 _TREE_SHARE = 0.4
-# Standard deviations of its noise up to which a count of a leaf may be noise altogether, since
-# leaves are kept for their counts (doc/theory/private_mixtures.md).
+# Number of standard deviations of its noise up to which the count of a leaf may consist of noise
+# altogether, since leaves are kept for their counts (doc/theory/private_mixtures.md).
 _DOUBTFUL = 6.0
 _LEAF_WEIGHTS = MomentWeights(0.5, 0.5)
 
@@ -162,7 +163,7 @@ class DPTree(PrivateKMeans):
         self.coreset_, self.coreset_weights_ = box.points(data.back(points)), weights
         kmeans = KMeans(min(k, len(points)), n_init=10, random_state=0)
         labels = kmeans.fit(points, sample_weight=weights).labels_
-        # Leaves were chosen by their counts: a small one may be one that noise made.
+        # Leaves were chosen by their counts, so noise may have created a small one.
         sd = leaves.moments.sd_count
         sds = np.where(leaves.counts <= _DOUBTFUL * sd, leaves.counts, sd)
         return leaves.pooled(kept, labels, kmeans.cluster_centers_, sds)
@@ -172,7 +173,7 @@ class DPTree(PrivateKMeans):
 
 
 def _coreset(data, tree, budget, share):
-    """Noisy moments of the leaves, and which of these are above the noise."""
+    """Noisy moments of the leaves, and the leaves that are above the noise."""
     leaves = tree.leaves
     centres = tree.centres[leaves] @ tree.directions.T
     sides = tree.high[leaves] - tree.low[leaves]

@@ -128,8 +128,8 @@ def _choices(X, names, categories):
             choices[place] = [False, True]
         elif not _is_numeric(column):
             raise ValueError(
-                f"column {name!r} is not numeric. Pass categories={{{name!r}: [...]}}, a list of its "
-                "values that is public and does not depend on the rows, or convert it to numbers."
+                f"column {name!r} is not numeric. Pass categories={{{name!r}: [...]}}, the list of "
+                "its values, which must not depend on the rows, or convert it to numbers."
             )
     return choices
 
