@@ -428,7 +428,10 @@ MISTAKES = {
     ),
     "chunks once": (lambda: private().fit_chunks(iter([(X, Y)])), "read only once"),
     "chunks of tables": (lambda: private().fit_chunks([X]), "pairs"),
-    "a chunk with few labels": (lambda: private().fit_chunks([(X, Y[1:])]), "as many labels as rows"),
+    "a chunk with few labels": (
+        lambda: private().fit_chunks([(X, Y[1:])]),
+        "as many labels as rows",
+    ),
     "a chunk of another class": (lambda: private().fit_chunks([(X, Y + 1)]), "public list"),
     "two labels of one person": (lambda: private().fit(X, Y, groups=IDS), "two labels of one"),
     "two labels in a column": (
