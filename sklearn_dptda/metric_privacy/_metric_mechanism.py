@@ -140,7 +140,7 @@ class MetricPrivacyGuarantee(PrivacyGuarantee):
         return self.attained is None or self.attained <= self.alpha * (1 + _ATTAINED_TOLERANCE)
 
     def __str__(self) -> str:
-        end = f", {self.epsilon:g} at most" if math.isfinite(self.epsilon) else ""
+        end = f", and never more than {self.epsilon:g}" if math.isfinite(self.epsilon) else ""
         loss = f"alpha * (r + {self.resolution:.2g})" if self.resolution else "alpha * r"
         text = (
             f"Metric privacy at the rate alpha={self.alpha:g}: moving {self.unit} by a "

@@ -193,6 +193,4 @@ def _root(seen, most):
 
 
 def _difference(limit):
-    if math.isinf(limit):
-        return "at no difference of densities"
-    return f"if its density is higher by at least {limit:.2g}"
+    return "at no difference" if math.isinf(limit) else f"if it is denser by at least {limit:.2g}"
