@@ -47,7 +47,8 @@ class DPMoGMorse(DPMoG):
 
     A fit releases a private Gaussian mixture with more components than clusters.
     It then finds the modes of the mixture's density and the saddles between them,
-    and merges modes that no deep saddle separates. The merging is post-processing.
+    and merges modes that no saddle of low density separates. The merging is
+    post-processing.
 
     Parameters
     ----------
@@ -108,9 +109,9 @@ class DPMoGMorse(DPMoG):
         Merge modes across all saddles up to this height, in nats above the highest
         mode. It excludes ``n_clusters``.
     min_cluster_weight : float, default=0.0
-        Clusters with a smaller share of the mixture's weight are merged first, in
-        the range [0, 1). It helps if there are at least three times as many
-        components as clusters, and no small clusters to be found.
+        Least share of the mixture's weight that a cluster should have, in [0, 1).
+        Lighter clusters are merged first. It helps if there are at least three
+        times as many components as clusters, and no small clusters to be found.
     saddle_search : {"ridgeline", "string", "quadratic_strings"}, default="ridgeline"
         How the saddles between modes are searched for.
 

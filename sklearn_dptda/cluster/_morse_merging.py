@@ -194,9 +194,9 @@ class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, Base
         Merge modes across all saddles up to this height, in nats above the highest
         mode. It excludes ``n_clusters``.
     min_cluster_weight : float, default=0.0
-        Clusters with a smaller share of the mixture's weight are merged first, in
-        the range [0, 1). It helps if there are at least three times as many
-        components as clusters, and no small clusters to be found.
+        Least share of the mixture's weight that a cluster should have, in [0, 1).
+        Lighter clusters are merged first. It helps if there are at least three
+        times as many components as clusters, and no small clusters to be found.
     saddle_search : {"ridgeline", "string", "quadratic_strings"}, default="ridgeline"
         How the saddles between modes are searched for.
 

@@ -350,7 +350,7 @@ def test_scikit_learn(estimator, check):
             lambda: MetricExponentialMechanism(metric="sqeuclidean", candidates=line(5)).fit(),
             "metric must be one of",
         ),
-        (lambda: optimal_mechanism(line(61)), "at most 60 points"),
+        (lambda: optimal_mechanism(line(61)), "at most 60 are allowed"),
         (lambda: privacy_parameter([[0.5, 0.4], [0.5, 0.5]], 1 - np.eye(2)), "sum to one"),
         (lambda: privacy_parameter([[0.5, 0.5]], 1 - np.eye(2)), "a row for each point"),
     ],

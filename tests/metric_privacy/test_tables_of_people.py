@@ -299,8 +299,8 @@ def test_columns_one_by_one_are_near():
         ({**CATEGORIES, "job": JOBS[:4]}, "'job' has values that are missing, or not in its list"),
         # What a column of objects would take is only missing from the list: pandas before 3.
         ({**CATEGORIES, "job": [1, 2]}, "'job' (are not of the type|has values that are missing)"),
-        ({**CATEGORIES, "age": [17, 1.5]}, "'age' are of another type"),
-        ({**CATEGORIES, "age": [17, 10**6]}, "'age' are of another type"),
+        ({**CATEGORIES, "age": [17, 1.5]}, "'age' are not of the type"),
+        ({**CATEGORIES, "age": [17, 10**6]}, "'age' are not of the type"),
     ],
 )
 def test_bad_lists_cost_nothing(categories, message):
