@@ -315,7 +315,7 @@ def test_an_empty_table_is_refused_and_the_guarantee_says_so(cloud):
 def test_merging_pays_for_nothing_that_has_no_mixture(cloud, base):
     with (
         PrivacyAccountant(np.inf) as accountant,
-        pytest.raises(ValueError, match="is no mixture"),
+        pytest.raises(ValueError, match="is not a mixture"),
     ):
         MorseMerging(base).fit(cloud)
     assert not accountant.spends()

@@ -333,16 +333,16 @@ class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, Base
         name = type(base).__name__
         if getattr(base, "covariance_share", None) == 0:
             raise ValueError(
-                f"{name} releases no covariances with covariance_share=0, and merging needs them: "
-                "about 0.5 serves well."
+                f"{name} releases no covariances with covariance_share=0, and merging needs them. "
+                "Set covariance_share to about 0.5."
             )
         privacy = getattr(get_tags(base), "privacy", None)
         other = privacy is not None and (privacy.releases != "fit" or privacy.input != "rows")
         other |= isinstance(base, PrivateRowsEstimator) and not base._has_mixture()
         if other or isinstance(base, Pipeline):
             raise ValueError(
-                f"estimator {name} is no mixture: one that learns weights_, means_ and "
-                "covariances_ is needed. Nothing was paid."
+                f"estimator {name} is not a mixture. Pass one that learns weights_, means_ and "
+                "covariances_. Nothing was spent."
             )
 
     fit_predict = fit_predict

@@ -55,7 +55,8 @@ def codes_of(labels: NDArray[Any], classes: NDArray[Any]) -> FloatArray:
     codes = [numbers.get(label, -1) for label in found.tolist()]
     if -1 in codes:
         raise ValueError(
-            "y has a label that is not in classes, the public list of labels. Add it to classes."
+            "y has a label that is not in classes, the public list of labels. It must contain all "
+            "possible labels."
         )
     coded: FloatArray = np.array(codes, dtype=float)[places.ravel()]
     return coded

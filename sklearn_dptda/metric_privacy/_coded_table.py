@@ -172,8 +172,8 @@ def _codes(column, choices, name):
         return np.array([codes[value] for value in column], dtype=np.int64)
     except (KeyError, TypeError):
         raise ValueError(
-            f"column {name!r} has values that are missing, or not in its list of categories. Add "
-            "them to categories, or remove these rows."
+            f"column {name!r} has values that are missing, or not in its list of categories. The "
+            "list must contain all possible values."
         ) from None
 
 

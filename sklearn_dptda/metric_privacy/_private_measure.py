@@ -322,7 +322,7 @@ class PrivateMeasure(PrivateRowsEstimator):
         if unknown or len(table.columns.names) < 2:
             raise ValueError(
                 "target must be a categorical or Boolean column beside others; got "
-                f"{quoted(self.target)}. The table has these such columns: {places!r}."
+                f"{quoted(self.target)}. Such columns of the table: {places!r}."
             )
         return table.columns.names.index(self.target)
 

@@ -34,7 +34,9 @@ _LOST = 2.0**-50
 def check_grid(alpha, d):
     """Refuse too many columns for a grid, and rates to which noise cannot be scaled."""
     if d > 1 and 2**d > MOST_NODES:
-        raise ValueError(f"method='metric' takes at most 12 columns; got {d}.")
+        raise ValueError(
+            f"method='metric' takes at most 12 columns; got {d}. Use method='hierarchical'."
+        )
     if not (_ALPHAS[0] <= alpha <= _ALPHAS[1] or math.isinf(alpha)):
         raise ValueError(
             f"alpha, or epsilon times the number of rows, must be inf or between {_ALPHAS[0]:g} "

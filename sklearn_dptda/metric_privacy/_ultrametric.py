@@ -258,7 +258,7 @@ class UltrametricMechanism(ChoiceMechanism):
         if not kinds:
             raise ValueError(
                 f"law={quoted(self.law)} with radius={quoted(self.radius)} does not fit the "
-                "distances, which are no ultrametric: of some three points, the two longest "
+                "distances, which are not an ultrametric: of some three points, the two longest "
                 'distances differ. law="relaxed" and law="raised" need an ultrametric accuracy. '
                 'law="weighted" needs ultrametric candidates, and excludes radius="entropic". For '
                 "other distances, use MetricExponentialMechanism."

@@ -285,7 +285,7 @@ def test_ultrametric_mechanism(alpha):
 
 
 def test_ultrametric_bad_input():
-    with pytest.raises(ValueError, match="no ultrametric"):
+    with pytest.raises(ValueError, match="not an ultrametric"):
         UltrametricMechanism(KNOWN["interval"]).fit()
     private = UltrametricMechanism(KNOWN["baire"]).fit()
     with pytest.raises(ValueError, match="numbers of points"):
