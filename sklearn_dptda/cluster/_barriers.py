@@ -20,7 +20,7 @@ from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.cluster._mixture_density import MixtureDensity, climb, nearest_mode, polished
 
-# Two modes by their indices, the smaller first.
+# Indices of two modes, the smaller one first.
 Edge = tuple[int, int]
 
 # Number of points on a ridgeline, and number of points of all ridgelines that are computed
@@ -39,7 +39,7 @@ _N_IMAGES, _N_ROUNDS, _STRING_STEP = 17, 10, 0.5
 # ridgeline's length, at which two points are close enough; and the multiple of it at which they are
 # brought together again, since sliding drives them apart.
 _N_BETWEEN, _CLOSE, _APART = 8, 1e-7, 1e3
-# Rounds in which two points slide towards a saddle, and steps in one round.
+# Number of rounds in which two points slide towards a saddle, and number of steps in one round.
 _N_SLIDE_ROUNDS, _N_SLIDE_STEPS = 60, 20
 # Largest number of slides along one ridgeline. Steps of mean shift leap over the basins of very
 # narrow components, so that new basins turn up again and again.

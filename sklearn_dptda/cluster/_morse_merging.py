@@ -304,7 +304,7 @@ class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, Base
             has no weights, means or covariances.
         """
         base = self.estimator
-        # Private mixtures read rows themselves, wherever they are and whoever they belong to.
+        # Private mixtures read the rows themselves, wherever these are, and group them by person.
         private = base is not None and is_private(base)
         if not private:
             X = rows = check_rows(self, X)
@@ -318,7 +318,7 @@ class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, Base
         self.estimator_ = clone(base).fit(X, y, **of_people)
         set_merged(self, *mixture_parameters(self.estimator_))
         if private:
-            # Only the mixture has seen number and names of the columns.
+            # Only the mixture has seen the number and the names of the columns.
             for name in ("n_features_in_", "feature_names_in_"):
                 self.__dict__.pop(name, None)
                 if hasattr(self.estimator_, name):
@@ -351,7 +351,7 @@ class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, Base
 
     def _rows(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
-        # A private mixture clips rows to where no square overflows.
+        # A private mixture clips rows to a range in which no square overflows.
         rows = getattr(self.estimator_, "_rows", None)
         return check_rows(self, X, reset=False) if rows is None else rows(X)
 

@@ -272,7 +272,7 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         low, high = super()._public_bounds(d)
         if n_features == d:
             return low, high
-        # The last column is the class, from 0 on.
+        # The last column is the code of the class, which starts at 0.
         return np.append(low, 0.0), np.append(high, len(self._labels) - 1.0)
 
     def _guarantee(self, finds_bounds: bool, unit: str) -> PrivacyGuarantee:

@@ -219,7 +219,7 @@ def level_shares(axes, sizes):
 
 def level_scales(shares, sensitivity, epsilon):
     """Scales of the Laplace noise of the counts of each level."""
-    # Rounded up: no loss of a last digit.
+    # Rounded up, so that rounding does not reduce the noise.
     return [sensitivity / (share * epsilon) * ROUND_UP for share in shares]
 
 
@@ -322,7 +322,7 @@ class NoisyTrees:
         """Trees, the scale of the noise of the number of rows, and the rest of epsilon."""
         if size_is_public:
             return cls(rows, sizes, noise, max(rows.n_rows, 1), 2.0), 0.0, epsilon
-        # Rounded up: no loss of a last digit.
+        # Rounded up, so that rounding does not reduce the noise.
         scale = 1 / (_SIZE_SHARE * epsilon) * ROUND_UP
         (size,) = np.array([rows.n_rows]) + noise.discrete_laplace(scale, 1)
         return cls(rows, sizes, noise, max(int(size), 1), 1.0), scale, epsilon * (1 - _SIZE_SHARE)

@@ -94,12 +94,12 @@ def _with_noise(values, sensitivity, alpha, noise):
 
 
 def _scale(sensitivity, alpha):
-    # Rounded up, so that the last digit of the noise is not lost.
+    # Rounded up, so that rounding does not reduce the noise.
     return sensitivity / alpha * ROUND_UP
 
 
 def _law(n_cells, factor, alpha):
-    """Law of the noise of integrals."""
+    """Law of the noise of the integrals."""
     if math.isinf(alpha):
         return LineNoise(n_cells, 0.0, 0.0)
     scale = _scale(factor, alpha)
