@@ -321,9 +321,10 @@ def _grid_peaks(
 
 
 def grid_neighbours(shape: tuple[int, ...]) -> IntArray:
-    """Cells that touch each cell, with one row for each cell; the cell itself beyond the boundary.
+    """Cells that touch each cell, with one row for each cell.
 
-    With more than four dimensions, the cells that share a face.
+    At the boundary, the cell itself takes the place of missing neighbours. With more than four
+    dimensions, only cells that share a face are neighbours.
     """
     cells = np.indices(shape, dtype=np.int32).reshape(len(shape), -1)
     steps = list(_steps(shape, 1))
