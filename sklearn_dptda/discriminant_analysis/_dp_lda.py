@@ -253,7 +253,7 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
             return codes_of(labels, classes), classes
         classes = np.unique(labels)
         if len(classes) < 2:
-            raise ValueError("y holds a single class; at least 2 classes are needed.")
+            raise ValueError("y contains only one class; at least 2 classes are needed.")
         warn_caller(
             f"{type(self).__name__} was given no classes. They are taken from y, which the privacy "
             "guarantee does not cover. Pass the public list of all possible labels.",
