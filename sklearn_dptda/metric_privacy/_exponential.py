@@ -66,8 +66,8 @@ class MetricExponentialMechanism(ChoiceMechanism):
     net : {"auto", "entropic", "all"} or float, default="auto"
         Which candidates can be released at the rate ``alpha / 2``. With
         ``rate="weighted"`` the weights decide. A net at a scale is a set of
-        candidates that are farther apart than the scale, and at most as far from
-        any other candidate.
+        candidates that are farther apart than the scale, such that every other
+        candidate is within the scale of one of them.
 
         - A float: the candidates of the net at this scale.
         - ``"entropic"``: the candidates of the net at the entropic scale of
@@ -120,11 +120,11 @@ class MetricExponentialMechanism(ChoiceMechanism):
 
     :meth:`fit` checks the law for every pair of candidates. For a function as
     metric, or for precomputed distances, it checks every triangle, in time that
-    grows with the cube of the number of candidates. Inputs are then placed at the
-    length of the shortest path through candidates. What a function returns for
-    inputs that are not candidates cannot be checked. If it violates the triangle
-    inequality there, the loss is no longer bounded in proportion to the distance,
-    but ``epsilon`` still bounds it.
+    grows with the cube of the number of candidates. The distance of an input from a
+    candidate is then the length of the shortest path through candidates. What a
+    function returns for inputs that are not candidates cannot be checked. If it
+    violates the triangle inequality there, the loss is no longer bounded in
+    proportion to the distance, but ``epsilon`` still bounds it.
 
     No probability is less than ``2**-40`` of the largest. The ``resolution`` of the
     guarantee is what rounding adds to distances and to logarithms of probabilities.
