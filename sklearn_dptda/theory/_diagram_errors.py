@@ -150,7 +150,8 @@ def mean_error_floor(epsilon: float, sensitivity: float, upper: float) -> float:
     # The output of one cloud of a pair is taken for that of the other with at least this
     # probability.
     by_pair = max(K * (math.exp(-epsilon * K) / (1 + math.exp(-epsilon * K))) for K in pairs)
-    # A chain of clouds whose distances add up, up to a width.
+    # A chain of clouds, in which the distances of the diagrams are those of the clouds, up to a
+    # width.
     widest = min(steps // 2, round(min(_MAX_LOSS_OF_WIDTHS / epsilon, _MAX_WIDTHS)))
     widths = (2**i for i in range(widest.bit_length()))
     # In sensitivities: the sum over widths of the probability of missing by half a width.
