@@ -175,7 +175,7 @@ def test_missing_bounds_are_said(cloud):
 
 
 def test_more_clusters_than_components_are_said(cloud):
-    with pytest.warns(UserWarning, match="n_clusters=9 is more than n_components=4"):
+    with pytest.warns(UserWarning, match="n_clusters=9 is larger than n_components=4"):
         DPMoGMorse(9, 4, bounds=BOX, random_state=0).fit(cloud)
 
 
@@ -315,7 +315,7 @@ def test_an_empty_table_is_refused_and_the_guarantee_says_so(cloud):
 def test_merging_pays_for_nothing_that_has_no_mixture(cloud, base):
     with (
         PrivacyAccountant(np.inf) as accountant,
-        pytest.raises(ValueError, match="is no mixture"),
+        pytest.raises(ValueError, match="is not a mixture"),
     ):
         MorseMerging(base).fit(cloud)
     assert not accountant.spends()

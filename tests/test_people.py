@@ -267,7 +267,7 @@ def test_mistakes_cost_nothing_and_quote_nobody(estimator, mistake):
 
 def test_people_have_no_part_in_metric_privacy_or_in_clouds():
     table = visits()
-    with pytest.raises(ValueError, match="groups belongs to method='hierarchical'"):
+    with pytest.raises(ValueError, match="groups requires method='hierarchical'"):
         of_people(PrivateMeasure(bounds=BOX, method="metric", alpha=9.0)).fit(table)
     with pytest.raises(ValueError, match="name of one column"):
         of_people(PURE[-1]).fit([np.zeros((9, 2)), np.ones((9, 2))])

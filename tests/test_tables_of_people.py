@@ -388,7 +388,7 @@ def test_ids_given_twice_or_elsewhere_are_refused():
         DPLloyd(2).fit(array, groups=table["patient_id"])
     with pytest.raises(ValueError, match="rows_per_group needs groups"):
         DPLloyd(2, rows_per_group=1).fit(table[["x", "y"]])
-    with pytest.raises(ValueError, match="belongs to method='hierarchical'"):
+    with pytest.raises(ValueError, match="requires method='hierarchical'"):
         PrivateMeasure(bounds=BOX, method="metric", alpha=1.0).fit(
             table[["x", "y"]], groups=table["patient_id"]
         )

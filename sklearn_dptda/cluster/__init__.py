@@ -1,7 +1,9 @@
-"""Private mixtures, k-means and density peaks; clusters merged along saddles.
+"""Clusters of private rows: k-means, Gaussian mixtures, and clusters of any shape.
 
-Estimators, in view here, learn from private rows through noisy moments, noisy counts and private
-choices; merging along saddles and climbing to peaks are post-processing of what these release.
+The estimators whose names begin with ``DP``, and :class:`PrivateLandmarks`, learn from private rows
+by noisy moments, noisy counts and private choices. Merging components along saddles and climbing to
+peaks are post-processing of these releases. :class:`MorseMerging`, :class:`ToMATo` and
+:func:`morse_linkage` also work without privacy.
 """
 
 from sklearn_dptda.cluster._dp_cube import DPCube

@@ -1,9 +1,9 @@
 """Barriers between the modes of a mixture density.
 
 The barrier between two modes is the least height that a path between them must climb. The top of
-the ridgeline between two components bounds it from above; a saddle of index one whose two descents
-end at the two modes is what it comes down to. Held against fine grids in
-``tests/cluster/test_morse.py``.
+the ridgeline between two components is an upper bound of it. The barrier itself is the height of a
+saddle of index one whose two descents end at the two modes. ``tests/cluster/test_morse.py``
+compares the barriers with those of fine grids.
 
 S. Ray, B. Lindsay, "The topography of multivariate normal mixtures", Annals of Statistics 33, 2005.
 
@@ -20,38 +20,39 @@ from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.cluster._mixture_density import MixtureDensity, climb, nearest_mode, polished
 
-# Two modes by their indices, the smaller first.
+# Indices of two modes, the smaller one first.
 Edge = tuple[int, int]
 
-# Points on a ridgeline, and points of all ridgelines that are computed together, which bounds
-# memory.
+# Number of points on a ridgeline, and number of points of all ridgelines that are computed
+# together, which bounds memory.
 _N_RIDGE_POINTS, _BATCH_POINTS = 48, 1 << 16
-# A ridgeline is looked at again around its top, with as many points: twice among all pairs, and
-# five times, to the last digits of a float, where a saddle is compared to it.
+# Number of times that the surroundings of the top of a ridgeline are sampled again with as many
+# points: twice among all pairs, and five times, to the last digits of a float, when a saddle is
+# compared to it.
 _N_ZOOMS, _MAX_ZOOMS = 2, 5
-# Relative error by which rounding can miss the top of a ridgeline.
+# Relative error of the top of a ridgeline by rounding.
 _ROUNDING = 1e-9
-# Images on a string between two modes, rounds in which they slide, and the part of a step of mean
-# shift by which they move in one, so that they stay in order.
+# Number of images on a string between two modes; number of rounds in which they slide; and the part
+# of a mean-shift step by which they move in one round, so that they remain in order.
 _N_IMAGES, _N_ROUNDS, _STRING_STEP = 17, 10, 0.5
-# Points between two others that are labelled together, until two are as close as this part of the
-# ridgeline's length; sliding drives them apart, and at this many times it they are brought together
-# again.
+# Number of points between two others that are labelled together; the distance, as a share of the
+# ridgeline's length, at which two points are close enough; and the multiple of it at which they are
+# brought together again, since sliding drives them apart.
 _N_BETWEEN, _CLOSE, _APART = 8, 1e-7, 1e3
-# Rounds in which two points slide towards a saddle, and steps in one round.
+# Number of rounds in which two points slide towards a saddle, and number of steps in one round.
 _N_SLIDE_ROUNDS, _N_SLIDE_STEPS = 60, 20
-# Slides along one ridgeline at most: steps of mean shift leap over the basins of very narrow
-# components, so that ever new ones turn up.
+# Largest number of slides along one ridgeline. Steps of mean shift leap over the basins of very
+# narrow components, so that new basins turn up again and again.
 _MAX_SLIDES = 20
-# Modes that no centre climbs to, at most, for each that one does.
+# Largest number of modes that no centre climbs to, for each mode that a centre climbs to.
 _MAX_HIDDEN = 4
 
 
 def ridgeline_barriers(density: MixtureDensity) -> tuple[IntArray, FloatArray, FloatArray]:
     """Pairs of components, and height and place of the highest point of the ridgeline between them.
 
-    The ridgeline contains all critical points of the two components alone; its greatest height
-    bounds the barrier in the whole mixture from above, and is always finite.
+    The ridgeline contains all critical points of the density of the two components alone. Its
+    greatest height is an upper bound of the barrier in the whole mixture, and always finite.
     """
     pairs = np.column_stack(np.triu_indices(density.n_components, 1))
     size = _BATCH_POINTS // _N_RIDGE_POINTS
@@ -65,7 +66,7 @@ def ridgeline_barriers(density: MixtureDensity) -> tuple[IntArray, FloatArray, F
 def _tops(
     density: MixtureDensity, pairs: IntArray, n_zooms: int = _N_ZOOMS
 ) -> tuple[FloatArray, FloatArray]:
-    """Height and place of the highest point of each ridgeline, by zooms."""
+    """Height and place of the highest point of each ridgeline, found by zooming in."""
     rows = np.arange(len(pairs))
     low, high = np.zeros(len(pairs)), np.ones(len(pairs))
     for _ in range(1 + n_zooms):
@@ -81,7 +82,7 @@ def _tops(
 def _ridgelines(density: MixtureDensity, pairs: IntArray, times: FloatArray) -> FloatArray:
     """Points of ridgelines, from the centre of one component at time 0 to the other's at 1."""
     first, second = density.precisions[pairs[:, 0]], density.precisions[pairs[:, 1]]
-    # Even steps of the weights would crowd where the narrower component is.
+    # Even steps of the weights would crowd near the narrower component.
     _, logs = np.linalg.slogdet(density.precisions)
     scales = np.exp((logs - logs.max()) / density.n_features)
     wide, narrow = times * scales[pairs[:, :1]], (1 - times) * scales[pairs[:, 1:]]
@@ -92,20 +93,23 @@ def _ridgelines(density: MixtureDensity, pairs: IntArray, times: FloatArray) -> 
 
 
 def spanning_tree(weights: FloatArray) -> list[Edge]:
-    """Edges of a minimum spanning tree; weights are those above the diagonal, and positive."""
+    """Edges of a minimum spanning tree.
+
+    The weights are the entries above the diagonal, and positive.
+    """
     tree = minimum_spanning_tree(np.triu(weights, 1)).tocoo()
     return sorted((int(i), int(j)) for i, j in zip(tree.row, tree.col, strict=True))
 
 
 class BarrierGraph:
-    """Modes of a mixture density, and the lowest known barrier between each two.
+    """Modes of a mixture density, and the lowest known barrier between each two of them.
 
-    The modes are at first the ``n_known`` that centres climb to, with ``owners`` the mode of each
-    component; others are added as they are met, since a path can lead by way of them. ``heights``
-    is a symmetric matrix, infinite where no barrier is known, with heights of modes on the
-    diagonal; ``places`` has the point of each known barrier. Barriers are at first the tops of
-    ridgelines; ``settled`` ones are saddles of index one whose two descents end at these modes, or
-    stand as they are.
+    At first, the modes are the ``n_known`` ones that centres climb to, and ``owners`` contains the
+    mode of each component. Other modes are added when they are met, since a path can lead through
+    them. ``heights`` is a symmetric matrix. It is infinite where no barrier is known, and has the
+    heights of the modes on its diagonal. ``places`` has the point of each known barrier. At first,
+    barriers are the tops of ridgelines. ``settled`` barriers are saddles of index one whose two
+    descents end at these modes, or barriers that remain as they are.
     """
 
     def __init__(self, density: MixtureDensity, modes: FloatArray, owners: IntArray) -> None:
@@ -115,7 +119,8 @@ class BarrierGraph:
         np.fill_diagonal(self.heights, density.height(self.modes))
         self.places: dict[Edge, FloatArray] = {}
         self.settled: set[Edge] = set()
-        # The two components whose ridgeline bounds a barrier, and barriers known to the last digit.
+        # The two components whose ridgeline bounds a barrier, and the barriers that are known to
+        # the last digit.
         self._components: dict[Edge, IntArray] = {}
         self._sharp: set[Edge] = set()
         for pair, top, point in zip(*ridgeline_barriers(density), strict=True):
@@ -130,14 +135,15 @@ class BarrierGraph:
 
     def edges(self) -> list[Edge]:
         """Edges of the minimum spanning tree of the barriers."""
-        # Zero means no edge to SciPy, and almost zero too: shift all heights above it.
+        # SciPy treats zero, and numbers close to it, as a missing edge. All heights are therefore
+        # shifted above it.
         return spanning_tree(self.heights - self.heights.min() + 1.0)
 
     def add_saddle(self, start: FloatArray, ceiling: float = np.inf) -> Edge | None:
-        """Search a saddle from a point and enter it between the modes of its two descents.
+        """Search for a saddle from a point, and enter it between the modes of its two descents.
 
-        Returns these two: the barrier between them is this saddle, or is lower. None if there is
-        no saddle below ``ceiling``, or both descents end at the same mode.
+        Returns these two modes. The barrier between them is this saddle, or is lower. Returns None
+        if there is no saddle below ``ceiling``, or if both descents end at the same mode.
         """
         found = _find_saddle(self.density, start)
         if found is None:
@@ -157,7 +163,7 @@ class BarrierGraph:
         return edge
 
     def _sharpen(self, edge: Edge) -> None:
-        """Look at the top of a ridgeline to the last digits, before a saddle is compared to it."""
+        """Compute the top of a ridgeline to the last digits, before a saddle is compared to it."""
         pair = self._components.get(edge)
         if pair is not None and edge not in self.settled and edge not in self._sharp:
             self._sharp.add(edge)
@@ -165,7 +171,10 @@ class BarrierGraph:
             self._set(edge, height, place)
 
     def _modes_of(self, points: FloatArray) -> IntArray:
-        """Index of the mode that each point climbs to, or -1 for none; new modes are entered."""
+        """Index of the mode that each point climbs to, or -1 if there is none.
+
+        New modes are entered.
+        """
         labels = np.full(len(points), -1)
         for row, end in enumerate(climb(self.density, points, polish=False)):
             labels[row] = nearest_mode(self.density, end, self.modes)
@@ -174,7 +183,7 @@ class BarrierGraph:
         return labels
 
     def _enter(self, point: FloatArray) -> int:
-        """Index of the mode at a polished point, a new one if need be, or -1."""
+        """Index of the mode at a polished point, which may be a new one, or -1."""
         index = nearest_mode(self.density, point, self.modes)
         n = len(self.modes)
         if index >= 0 or n >= (1 + _MAX_HIDDEN) * self.n_known:
@@ -190,11 +199,11 @@ class BarrierGraph:
         return n
 
     def add_tops_of_strings(self, n_neighbours: int | None) -> None:
-        """Enter the saddle above the string between each two modes, by the string method.
+        """Enter the saddle above the string between two modes, by the string method.
 
         From the highest image of a string that has slid downhill, Newton steps lead to a saddle of
-        index one. There are strings from each mode to ``n_neighbours`` others, those across the
-        lowest barriers known, or to all.
+        index one. There are strings from each mode to ``n_neighbours`` others, across the lowest
+        known barriers, or to all.
         """
         modes = self.modes
         # Each mode is its own first neighbour.
@@ -204,7 +213,7 @@ class BarrierGraph:
             self.add_saddle(_top_of_string(self.density, modes[i], modes[j]))
 
     def refine(self) -> None:
-        """Replace the tops of ridgelines in the tree by the saddles beneath them."""
+        """Replace the tops of ridgelines in the tree by the saddles below them."""
         while edges := [edge for edge in self.edges() if edge not in self.settled]:
             for edge in edges:
                 if edge in self.settled:
@@ -216,13 +225,13 @@ class BarrierGraph:
                 lower = {e for e in self.settled if self.heights[e] <= height + _slack(height)}
                 spared = self._joined(edge, lower) or self._follow(self._components[edge])
                 if spared and edge not in self.settled and self._joined(edge, self.places):
-                    # Other modes are on the way, and what leads by them is no higher.
+                    # There are other modes on the path, and the path through them is no higher.
                     self.heights[edge] = self.heights[edge[::-1]] = np.inf
                     del self.places[edge]
                 self.settled.add(edge)
 
     def _joined(self, edge: Edge, known: Iterable[Edge]) -> bool:
-        """Whether known barriers join two modes without the one between them."""
+        """Whether two modes are joined by known barriers other than the one between them."""
         others = np.zeros(self.heights.shape, dtype=bool)
         for other in known:
             others[other] = other != edge
@@ -230,7 +239,10 @@ class BarrierGraph:
         return bool(groups[edge[0]] == groups[edge[1]])
 
     def _follow(self, pair: IntArray) -> bool:
-        """Enter a saddle for each step of a ridgeline between basins; whether all were there."""
+        """Enter a saddle for each step of a ridgeline between basins.
+
+        Returns whether all saddles were found.
+        """
         path = _ridgelines(self.density, pair[None], np.linspace(0, 1, _N_RIDGE_POINTS)[None])[0]
         labels = self._modes_of(path)
         close = _CLOSE * float(np.linalg.norm(path[-1] - path[0]))
@@ -244,10 +256,10 @@ class BarrierGraph:
     def _slide(
         self, pair: FloatArray, basins: IntArray, close: float, slides: Iterator[int]
     ) -> bool:
-        """Slide from two points in two basins down the ridge between these, to its saddle.
+        """Slide two points in two basins down the ridge between these, to its saddle.
 
-        On the boundary of two basins mean shift leads to a saddle; two points
-        are kept on its two sides.
+        On the boundary of two basins, mean shift leads to a saddle. The two points are kept on its
+        two sides.
         """
         if next(slides) > _MAX_SLIDES:
             return False
@@ -256,13 +268,13 @@ class BarrierGraph:
                 points = np.linspace(pair[0], pair[1], _N_BETWEEN + 2)
                 labels = np.r_[basins[0], self._modes_of(points[1:-1]), basins[1]]
                 if (labels < 0).any():
-                    # A point on the boundary itself: its climb has ended at the saddle.
+                    # The point is on the boundary itself: its climb has ended at the saddle.
                     between = points[labels < 0][:1]
                     ceiling = self.density.height(between)[0]
                     end = climb(self.density, between)[0]
                     return self.add_saddle(end, ceiling) == _edge(basins)
                 step, *more = _last_steps(labels)
-                # Third basins lie between: their other sides are other steps.
+                # There are other basins in between, whose other sides are other steps.
                 for s in more:
                     if not self._slide(points[s : s + 2], labels[s : s + 2], close, slides):
                         return False
@@ -288,7 +300,7 @@ def _slack(height: float) -> float:
 
 
 def _last_steps(labels: IntArray) -> list[int]:
-    """Where a path leaves each basin for the last time."""
+    """Places where a path leaves each basin for the last time."""
     steps, here = [], 0
     while labels[here] != labels[-1]:
         steps.append(int(np.flatnonzero(labels == labels[here])[-1]))
@@ -302,8 +314,8 @@ def _find_saddle(
     """Walk to a saddle of index one by eigenvector following.
 
     Each step climbs along the direction of least curvature and descends along all others. Returns
-    the saddle and the vector, of length one in the curvature's units, along which the height falls
-    to both sides; None if the walk ends elsewhere.
+    the saddle and the vector along which the height falls to both sides. The vector has length one
+    in units of the curvature. Returns None if the walk ends elsewhere.
     """
     point = np.array(start, dtype=float)
     for _ in range(100):
@@ -312,7 +324,7 @@ def _find_saddle(
         signed = np.maximum(np.abs(values), 1e-12 * np.abs(values).max())
         signed[0] = -signed[0]
         along = (vectors.T @ slope) / signed
-        # Length in the curvature's own units: at most one half per step.
+        # Length in units of the curvature, which is at most one half per step.
         length = np.sqrt((along**2 * np.abs(signed)).sum())
         point = point - vectors @ along * min(1.0, 0.5 / max(length, 1e-300))
         if length < 1e-10:
@@ -329,7 +341,7 @@ def _top_of_string(density: MixtureDensity, first: FloatArray, last: FloatArray)
     images = np.linspace(first, last, _N_IMAGES)
     for _ in range(_N_ROUNDS):
         images[1:-1] += _STRING_STEP * (density.mean_shift(images[1:-1]) - images[1:-1])
-        # Spaced evenly again.
+        # Space the images evenly again.
         lengths = np.linalg.norm(np.diff(images, axis=0), axis=1)
         times = np.concatenate([[0.0], np.cumsum(lengths)])
         even = np.linspace(0.0, times[-1], len(images))

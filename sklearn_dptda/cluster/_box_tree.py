@@ -1,4 +1,4 @@
-"""A private tree of boxes, split in halves where the noisy counts are large.
+"""A private tree of boxes, divided into halves where the noisy counts are large.
 
 Proof: doc/theory/private_mixtures.md, "The tree of `DPTree`".
 """
@@ -14,12 +14,13 @@ from sklearn_dptda.rows._moments import FitBudget, MomentWeights
 from sklearn_dptda.rows._rows import Rows
 
 _COUNT_WEIGHTS = MomentWeights(1.0)
-# Boxes are not split below this part of the root: at the rim they hold what lies beyond.
+# Boxes with a side shorter than this share of the root are not split. Boxes at the boundary also
+# contain what lies outside.
 _LEAST_SIDE = 2.0**-12
 # Half width of the root box, in standard deviations of its axes.
 _ROOT_HALF_WIDTH = 2.5
-# Boxes are split if they hold more rows than this many standard deviations of noise, and more than
-# this part of a cluster of average size.
+# A box is split if its count exceeds this number of standard deviations of noise, and this share of
+# a cluster of average size.
 _SPLIT_DEVIATIONS = 6.0
 _SPLIT_PART = 0.1
 
@@ -28,9 +29,10 @@ _SPLIT_PART = 0.1
 class BoxTree:
     """Boxes of a binary tree, in coordinates along the columns of ``directions``.
 
-    ``low`` and ``high``, of shape (n_nodes, n_axes), are the boxes; those at the rim stand for all
-    that lies beyond them. ``axis``, ``cut`` and ``left``, one for each node, say where a node is
-    cut and which is its lower child, the upper one being next to it; the child of a leaf is -1.
+    ``low`` and ``high``, of shape (n_nodes, n_axes), are the boxes. Those at the boundary also
+    represent what lies outside. ``axis``, ``cut`` and ``left`` have one entry for each node: where
+    the node is divided, and which node is its lower child. The upper child is the next node. The
+    child of a leaf is -1.
     """
 
     directions: np.ndarray
@@ -48,7 +50,7 @@ class BoxTree:
 
     @property
     def leaves(self):
-        """Indices of nodes that are not split."""
+        """Indices of the nodes that are not split."""
         return np.flatnonzero(self.left < 0)
 
     @property
@@ -57,7 +59,7 @@ class BoxTree:
         return (self.low + self.high) / 2
 
     def coordinates(self, part):
-        """Coordinates of records, each by itself."""
+        """Coordinates of records, each computed by itself."""
         return row_products(part, self.directions.T[:, None]).T
 
     def leaf_of(self, part):
@@ -99,10 +101,10 @@ def grow(
     budget: FitBudget,
     share: float,
 ) -> BoxTree:
-    """Grow a tree level by level, so many public levels, from noisy counts of its leaves.
+    """Grow a tree level by level from noisy counts of its leaves.
 
-    ``half_widths`` of the root box are in standard deviations of the axes; ``n_clusters`` says how
-    small boxes have to be.
+    The number of levels is public. ``half_widths`` of the root box are in standard deviations of
+    the axes. ``n_clusters`` determines how small the boxes have to be.
     """
     tree = BoxTree.root(directions, _ROOT_HALF_WIDTH * np.asarray(half_widths))
     for _ in range(depth):
@@ -121,10 +123,10 @@ def grow(
 
 
 def _no_residuals(part, cells):
-    """Counts alone are released."""
+    """Residuals of a release of counts alone, which are not used."""
     return part
 
 
 def default_depth(n_clusters):
-    """Levels that make some ten boxes for each cluster, and two to spare."""
+    """Two more levels than are needed for about ten boxes per cluster."""
     return math.ceil(math.log2(n_clusters / _SPLIT_PART)) + 2

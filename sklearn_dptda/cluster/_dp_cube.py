@@ -27,22 +27,24 @@ from sklearn_dptda.rows._moments import MomentWeights, by_cell
 from sklearn_dptda.rows._rows import Box, batch_size, slices
 from sklearn_dptda.utils._sklearn import Interval
 
-# Whole steps of the radius, whose square is the largest cost of one record.
+# Number of whole steps in the radius. Its square is the largest cost of one record.
 _STEPS = 1 << 10
 LARGEST_COST = _STEPS**2
-# Cells of all axes together that rows are counted in, and of each at least: sides of some tenths of
-# a standard deviation, where those of the boxes that candidates are centres of are several.
+# Number of cells, of all axes together, in which rows are counted, and least number along each
+# axis. Their sides are some tenths of a standard deviation; the sides of the boxes whose centres
+# are candidates are several standard deviations.
 _CELLS, _FEWEST_CELLS = 1 << 20, 8
-# Rows of one entry: with as many entries as a piece has, sums of costs stay below 2**53.
+# Largest number of rows of one entry. With as many entries as a batch has, sums of costs stay below
+# 2**53.
 _MOST_ROWS = 1 << 20
 
 
 class Candidates:
-    """Points that centres are chosen from, and what they cost a record.
+    """Points that centres are chosen from, and their cost for a record.
 
-    Beyond ``radius`` costs do not grow. Coordinates are rounded to whole steps first. From there
-    on all numbers are integers below 2**53, which floating-point arithmetic treats exactly, in
-    whatever order: costs of a record depend on no other one.
+    Beyond ``radius``, costs do not grow. Coordinates are first rounded to whole steps. From then
+    on, all numbers are integers below 2**53, for which floating-point arithmetic is exact in any
+    order. The costs of a record therefore do not depend on other records.
     """
 
     def __init__(self, points, radius):
@@ -55,13 +57,13 @@ class Candidates:
         return len(self.points)
 
     def _round(self, points):
-        # Beyond 2**20 steps costs are the largest anyway.
+        # Beyond 2**20 steps, costs are the largest possible anyway.
         return np.clip(np.rint(points * (_STEPS / self.radius)), -(2.0**20), 2.0**20)
 
     def costs(self, part):
         """Squared distances of records of shape (n, n_axes) to all candidates, in squared steps.
 
-        Whole numbers up to the largest cost, of shape (n, n_candidates).
+        They are whole numbers up to the largest cost, of shape (n, n_candidates).
         """
         steps = self._round(part)
         squared_norms = (steps**2).sum(axis=1, keepdims=True)
@@ -72,10 +74,11 @@ class Candidates:
 
 @dataclass(frozen=True)
 class CountedRows:
-    """Numbers of rows in the cells of a public lattice over a box, each row at a cell's centre.
+    """Numbers of rows in the cells of a public lattice over a box.
 
-    One pass counts them, however many swaps there are, and a row moves the costs by those of its
-    own cell, which are at most the largest. ``points`` has shape (n_cells, n_axes).
+    Each row is at the centre of its cell. One pass counts the rows, however many swaps there are. A
+    row changes the costs by those of its own cell, which are at most the largest cost. ``points``
+    has the shape (n_cells, n_axes).
     """
 
     points: np.ndarray
@@ -83,7 +86,7 @@ class CountedRows:
 
     @classmethod
     def of(cls, rows, low, high):
-        """Count rows; those beyond the box are in the cells at its rim."""
+        """Count rows. Rows outside the box are counted in the cells at its boundary."""
         n_axes = len(low)
         n_cells = min(max(int(_CELLS ** (1 / n_axes)), _FEWEST_CELLS), _STEPS)
         side = (high - low) / n_cells
@@ -93,7 +96,7 @@ class CountedRows:
 
     @classmethod
     def in_entries(cls, cells, counts, low, side):
-        """The same from cells and their counts; very full cells have several entries."""
+        """Build the object from cells and their counts. Very full cells have several entries."""
         entries = -(-counts // _MOST_ROWS)
         points = np.repeat(low + (cells + 0.5) * side, entries, axis=0)
         shares = np.full(len(points), _MOST_ROWS)
@@ -101,7 +104,7 @@ class CountedRows:
         return cls(points, shares.astype(float))
 
     def pieces(self, width):
-        """Pieces for computations that need ``width`` numbers for each cell."""
+        """Batches for computations that need ``width`` numbers for each cell."""
         size = batch_size(width)
         return zip(slices(self.points, size), slices(self.counts, size), strict=True)
 
@@ -114,7 +117,8 @@ def _in_cells(part, low, side, n_cells):
 def swap_costs(candidates, rows, chosen):
     """Cost of each set that differs from the ``k`` chosen candidates by one centre.
 
-    Integers of shape (k, n_candidates): entry (o, c) has c in the place of the o-th centre.
+    Integers of shape (k, n_candidates): in entry (o, c), candidate c takes the place of the o-th
+    centre.
     """
     k = len(chosen)
     total = np.zeros((k, len(candidates)), dtype=np.int64)
@@ -123,12 +127,13 @@ def swap_costs(candidates, rows, chosen):
         present = costs[:, chosen]
         nearest = present.argmin(axis=1)
         nearest_cost = present.min(axis=1)
-        # With its centre gone, a record goes to the second, or pays most.
+        # Without its centre, a record belongs to the second nearest one, or has the largest cost.
         present[np.arange(len(points)), nearest] = LARGEST_COST
         second_cost = present.min(axis=1)
         kept = np.minimum(costs, nearest_cost[:, None])
         total += (counts @ kept).astype(np.int64)
-        # What the second adds, where the new centre is farther than the nearest.
+        # Additional cost of the second nearest centre, if the new centre is farther away than the
+        # nearest.
         added = np.minimum(costs, second_cost[:, None], out=costs)
         added -= kept
         total += ((by_cell(nearest, k) * counts) @ added).astype(np.int64)
@@ -145,7 +150,7 @@ def set_costs(candidates, rows, sets):
 
 
 def search(candidates, rows, start, n_swaps, budget, share):
-    """Swap centres privately, and choose the best set met on the way, by a share of the budget."""
+    """Swap centres privately, and choose the best set that was met, with a share of the budget."""
     each = share / (n_swaps + 1)
     sets = [np.array(start)]
     for _ in range(n_swaps):
@@ -158,38 +163,49 @@ def search(candidates, rows, start, n_swaps, budget, share):
     return sets[budget.choose(set_costs(candidates, rows, sets), LARGEST_COST, each)]
 
 
-# Shares for tree, swaps and recovery, of what standardising and covariances leave.
+# Shares of the tree, the swaps and the recovery, of the budget that standardising and covariances
+# leave.
 _SHARES = (0.25 / 0.95, 0.35 / 0.95, 0.35 / 0.95)
 _RECOVERY_WEIGHTS = MomentWeights(0.4, 0.6)
-# Where a record's cost and its residual are cut off, in root mean square radii of the rows.
+# Radii at which the cost of a record and its residual are clipped, in root mean square radii of the
+# rows.
 _COST_RADIUS, _RECOVERY_RADIUS = 1.5, 1.4
-# Axes of the projection by default: boxes of more axes hold too few rows.
+# Default number of axes of the projection. Boxes of more axes contain too few rows.
 _MOST_AXES = 6
 
 
 @fill_doc
 class DPCube(PrivateKMeans):
-    """K-means under differential privacy, by candidates from a private partition.
+    """K-means under differential privacy, with candidate centres from a private partition.
 
-    A noisy centre and scale of all rows; a public random projection; a tree of
-    boxes, split where noisy counts are large, whose centres are candidates;
-    swaps of centres for candidates by the exponential mechanism; noisy means
-    of the clusters in the original space.
+    A fit has five steps:
+
+    1. Release a noisy centre and scale of all rows, and standardise the rows.
+    2. Project the rows on public random directions.
+    3. Grow a tree of boxes, and split boxes whose noisy counts are large. The
+       centres of the boxes are the candidates.
+    4. Choose ``n_clusters`` candidates, and swap them for better ones by the
+       exponential mechanism.
+    5. Release noisy means of the resulting clusters in the original space.
 
     Parameters
     ----------
     n_clusters : int, default=8
-        Number of clusters.
+        Number of clusters. It is public: do not choose it by looking at the rows.
+        With more clusters, each has fewer rows, and the noise in its centre is
+        larger.
     %(epsilon)s
     %(pure_or_gaussian_delta)s
     %(row_bounds)s
     %(row_adjacency)s
     %(row_groups)s
     n_projections : int, default=None
-        Dimension of the projection. None: that of the rows, at most six; with
-        the dimension of the rows there is no projection.
+        Dimension of the projection. If it is at least the number of columns, the
+        rows are not projected. None: the number of columns, and at most six.
     n_swaps : int, default=None
-        Number of swaps. None: twice the number of clusters.
+        Number of swaps. The swaps and the final choice among the sets that were
+        met share their part of the budget equally. None: twice the number of
+        clusters.
     %(cluster_covariances)s
     %(fit_accountant_and_random_state)s
 
@@ -203,20 +219,20 @@ class DPCube(PrivateKMeans):
 
     See Also
     --------
-    DPLloyd : By noisy Lloyd steps.
-    DPTree : By a private tree alone.
+    DPLloyd : K-means by noisy Lloyd steps.
+    DPTree : K-means of a private coreset, from a tree alone.
 
     Notes
     -----
     .. rubric:: Privacy
 
-    One fit releases bounds, centres, weights and perhaps covariances, and is
-    (``epsilon``, ``delta``)-differentially private for adding or removing one
-    row, or for replacing one. Noisy sums and choices compose as zCDP, or add
-    up with ``delta=0``. The cost of a row, taken for the centre of its cell of
-    a lattice, is cut off at a public distance, and summed in whole numbers.
-    ``score``, and what ``predict`` and ``transform`` return for private rows,
-    are *not* private.
+    One fit releases bounds, centres, weights and, if you ask for them,
+    covariances. It is (``epsilon``, ``delta``)-differentially private for adding
+    or removing one row, or for replacing one. The losses of noisy sums and of
+    private choices compose as zCDP, or add up with ``delta=0``. For the choices,
+    each row is moved to the centre of its cell of a public lattice, and its cost
+    is clipped at a public distance and summed in whole numbers. ``score``, and
+    what ``predict`` and ``transform`` return for private rows, are *not* private.
     %(privacy_of_groups)s
 
     %(noise_of_clusters)s
@@ -224,10 +240,11 @@ class DPCube(PrivateKMeans):
     References
     ----------
     M.-F. Balcan, T. Dick, Y. Liang, W. Mou, H. Zhang, "Differentially private
-    clustering in high-dimensional Euclidean spaces", ICML 2017. Written from
-    the paper: every box of a level is counted, empty or not; the number of
-    swaps is public; recovery divides by noisy counts. One partition, not many,
-    and costs that are cut off, keep the noise down.
+    clustering in high-dimensional Euclidean spaces", ICML 2017. The
+    implementation follows the paper, with these differences: every box of a level
+    is counted, empty or not; the number of swaps is public; and the recovery of
+    the centres divides by noisy counts. To reduce the noise, there is one
+    partition instead of many, and costs are clipped.
 
     Examples
     --------
@@ -281,7 +298,7 @@ class DPCube(PrivateKMeans):
 
     @staticmethod
     def _gaussian_loss(epsilon, delta):
-        # Choices are no Gaussian mechanisms: losses add up as zCDP.
+        # Choices are not Gaussian mechanisms, so losses are added up as zCDP.
         rho = zcdp_rho(epsilon, delta)
         return math.sqrt(2 * rho), rho
 
@@ -321,7 +338,7 @@ def _orthogonal(d, n_axes, rng):
 
 
 def _recover(data, tree, projected, budget, share):
-    """Noisy clusters, in the original space, of those in the projection."""
+    """Noisy clusters in the original space, from centres in the projection."""
     base = projected @ tree.directions.T
     radius = in_norm(_RECOVERY_RADIUS * data.n_features**0.5, data.n_features, budget.norm)
     nearest = partial(_nearest_in, tree=tree, nearest=nearest_to(projected, data.limit))

@@ -21,11 +21,12 @@ from sklearn_dptda.rows._moments import FitBudget
 from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.utils._sklearn import Interval
 
-# Part of the budget for the mixture; the rest counts rows between landmarks.
+# Share of the budget for the mixture. The rest is for counting rows between landmarks.
 _MIXTURE_SHARE = 0.5
-# Rows of the mixture that tell between which landmarks there may be rows.
+# Number of rows drawn from the mixture to find the pairs of landmarks between which rows may lie.
 _N_MAYBE = 40_000
-# Ratio of the longest to the shortest side of the box up to which columns have one unit.
+# Largest ratio of the longest to the shortest side of the box at which all columns are taken to
+# have the same unit.
 _UNEQUAL_SIDES = 10.0
 
 
@@ -33,64 +34,81 @@ _UNEQUAL_SIDES = 10.0
 class DPLandmarkToMATo(PrivateLandmarks):
     """Clusters of any shape in many columns, from private counts on landmarks.
 
-    Landmarks lie along the ridges of a private mixture. Rows are counted, with
-    noise, by the two landmarks that are nearest to them: where rows lie between
-    two landmarks, an edge joins these. ToMATo's hierarchy of the counts has a
-    peak for each cluster, and edges without rows between them. Moons, circles
-    and chains are found whole, which mixtures cut into pieces.
+    A fit releases a private mixture and places landmarks along its ridges. It then
+    counts the rows, with noise, by their two nearest landmarks: if rows lie
+    between two landmarks, an edge joins these. ToMATo's hierarchy of the counts
+    has one peak for each cluster, and the edges between clusters have no rows.
+    Moons, circles and chains, which a mixture divides into several components,
+    become one cluster each.
 
     Parameters
     ----------
     n_clusters : int, default=None
-        Number of clusters. None: those that stand out by more than
-        ``threshold``; where noise hides whether there is a gap, none is seen.
+        Number of clusters. None: the clusters that stand out by more than
+        ``threshold``. If the noise hides whether there is a gap between two
+        groups, they count as one cluster.
     %(epsilon)s
     delta : float, default=1e-6
-        Failure probability; positive, since the noise is Gaussian.
+        Probability with which the bound ``epsilon`` may fail. It must be positive,
+        since the noise is Gaussian, and should be far below one over the number of
+        rows.
     %(row_bounds)s
     %(row_adjacency)s
     %(row_groups)s
     n_landmarks : int, default=60
-        Number of landmarks: fewer for few rows, more for fine shapes.
+        Number of landmarks, which is public. Use fewer for few rows, since each
+        then has more rows than noise, and more for fine shapes.
     threshold : float, default=1.5
-        Nats by which the count of a peak must stand out from its saddle, to be
-        a cluster where ``n_clusters`` is None.
+        If ``n_clusters`` is None, a peak is a cluster if the logarithm of its count
+        is more than ``threshold`` above that of its saddle (in nats).
     min_cluster_weight : float, default=0.02
-        Clusters with a smaller part of the rows are merged into others.
+        Clusters with a smaller share of the rows are merged into others.
     %(fit_accountant_and_random_state)s
 
     Attributes
     ----------
     landmarks_ : ndarray of shape (n_landmarks, n_features)
-        Private landmarks, the means of the mixture first.
+        Private landmarks; the means of the mixture come first.
     reach_ : float
-        How far rows are from the nearest landmark, at most, of 4,000 that are
-        drawn from the mixture.
+        Largest distance from the nearest landmark, of 4,000 rows that are drawn
+        from the mixture.
     landmark_labels_ : ndarray of shape (n_landmarks,)
         Cluster of each landmark, numbered by prominence.
     landmark_weights_ : ndarray of shape (n_landmarks,)
-        Private part of the rows about each landmark.
+        Private share of the rows around each landmark.
     diagram_ : ndarray of shape (n_peaks, 2)
-        Birth and death of the peaks in log counts, the most prominent first.
-        Deaths below -900 are those of saddles on which noise may be all there
-        is. Peaks that are joined to no higher one die at the lowest number of
-        all.
+        Birth and death of the peaks in log counts, the most prominent first. A
+        death below -900 marks a saddle that may consist of noise only. Peaks that
+        are joined to no higher peak die at the lowest number of all.
     n_clusters_ : int
         Number of clusters.
     cluster_centers_ : ndarray of shape (`n_clusters_`, n_features)
         Heaviest landmark of each cluster.
     scales_ : ndarray of shape (n_features,)
-        What columns are divided by before distances are measured: one, where
-        no side of the box is more than ten times as long as another, and the
-        sides elsewhere.
-    weights_, means_, covariances_, weights_noise_, means_noise_, within_noise_
-        The private mixture and its noise, as in :class:`DPMoG`.
+        Numbers by which the columns are divided before distances are measured.
+        They are ones if no side of the box is more than ten times as long as
+        another, and the lengths of the sides otherwise.
+    weights_ : ndarray of shape (n_kept,)
+        Private weights of the components that were kept.
+    means_ : ndarray of shape (n_kept, n_features)
+        Private means of these components.
+    covariances_ : ndarray of shape (n_kept, n_features, n_features)
+        Private covariances of these components.
+    weights_noise_ : ndarray of shape (n_kept,)
+        Standard deviations of the privacy noise in ``weights_``.
+    means_noise_ : ndarray of shape (n_kept, n_features)
+        Standard deviations of the privacy noise in ``means_``, in the units of the
+        columns.
+    within_noise_ : ndarray of bool, of shape (n_kept,)
+        Marks components whose number of rows is at most three standard deviations
+        of its noise. Such components are dropped, unless all components are of
+        this kind. In that case the whole mixture may be noise.
     %(bounds_of_rows)s
     %(fit_guarantee_and_columns)s
 
     See Also
     --------
-    DPToMATo : By a histogram, in one to three columns.
+    DPToMATo : Clusters from a histogram, in one to three columns.
     DPMoGMorse : Clusters of a mixture merged along its saddles.
 
     Notes
@@ -98,11 +116,11 @@ class DPLandmarkToMATo(PrivateLandmarks):
     .. rubric:: Privacy
 
     One fit releases bounds, a mixture, and noisy numbers of rows by their two
-    nearest landmarks, and is (``epsilon``, ``delta``)-differentially private
-    for adding or removing one row, or for replacing one; both compose exactly
-    as Gaussian mechanisms. One row is counted once. Labels of private rows are
-    *not* private: each is a function of its row. ``score`` and ``sample`` are
-    those of the mixture.
+    nearest landmarks. It is (``epsilon``, ``delta``)-differentially private for
+    adding or removing one row, or for replacing one. The mixture and the counts
+    compose exactly as Gaussian mechanisms, and each row is counted once. Labels of
+    private rows are *not* private: each is a function of its row. ``score`` and
+    ``sample`` are those of the mixture.
     %(privacy_of_groups)s
 
     References
@@ -132,7 +150,7 @@ class DPLandmarkToMATo(PrivateLandmarks):
         "threshold": [Interval(Real, 0, None, closed="left")],
         "min_cluster_weight": [Interval(Real, 0, 1, closed="left")],
     }
-    # Of landmarks that a filtration takes.
+    # Largest dimension of the simplices if a filtration takes these landmarks.
     dimension = 2
 
     def __init__(
@@ -183,7 +201,8 @@ class DPLandmarkToMATo(PrivateLandmarks):
         sides, n = box.high - box.low, int(self.n_landmarks)
         one_unit = sides.max() <= _UNEQUAL_SIDES * sides.min()
         self.scales_ = np.ones_like(sides) if one_unit else sides
-        # Means first: a small dense cluster is no far point, but has a component.
+        # The means come first: a small dense cluster has a component, but no point far from the
+        # others.
         far = self.scales_ * on_ridges(drawn / self.scales_, n)
         return np.concatenate([self.means_, far])[:n]
 
@@ -209,8 +228,8 @@ class DPLandmarkToMATo(PrivateLandmarks):
         remarks = super()._release(rows, guarantee, seed, public_seed)
         if self.n_clusters is not None and self.n_clusters_ < self.n_clusters:
             remarks.append(
-                f"n_clusters={self.n_clusters}, but the private counts have fewer peaks: there are "
-                f"{self.n_clusters_} clusters. Raise n_landmarks or epsilon, or lower "
+                f"n_clusters={self.n_clusters}, but the private counts have fewer peaks: the "
+                f"result has {self.n_clusters_} clusters. Raise n_landmarks or epsilon, or lower "
                 "min_cluster_weight."
             )
         return remarks
@@ -237,10 +256,12 @@ class DPLandmarkToMATo(PrivateLandmarks):
 
     @property
     def predict_proba(self) -> Any:
-        """Not there: a landmark is in one cluster, whatever components of the mixture it has."""
-        raise AttributeError("DPLandmarkToMATo has no predict_proba: landmarks are in one cluster.")
+        """Not available: a landmark belongs to one cluster, whatever its components."""
+        raise AttributeError(
+            "DPLandmarkToMATo has no predict_proba: each landmark belongs to one cluster."
+        )
 
 
 def _in_units(part: FloatArray, box: Box, scales: FloatArray) -> FloatArray:
-    """Rows of the cube in the units in which distances are measured."""
+    """Rows of the cube, in the units in which distances are measured."""
     return box.points(part) / scales

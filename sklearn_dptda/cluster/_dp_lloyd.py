@@ -21,23 +21,28 @@ from sklearn_dptda.utils._sklearn import Interval
 class DPLloyd(PrivateKMeans):
     """K-means under differential privacy, by noisy Lloyd steps.
 
-    A noisy centre and scale of all rows; cells, whose k-means clusters are
-    initial centres; then ``n_iter`` steps. Each releases count and sum of every
-    cluster jointly, of residuals that are clipped.
+    A fit releases a noisy centre and scale of all rows and standardises the rows.
+    Then it takes ``n_iter`` steps. Each step clips the residuals of the rows about
+    the current centres, and releases the noisy count and the noisy sum of every
+    cluster together.
 
     Parameters
     ----------
     n_clusters : int, default=8
-        Number of clusters.
+        Number of clusters. It is public: do not choose it by looking at the rows.
+        With more clusters, each has fewer rows, and the noise in its centre is
+        larger.
     %(epsilon)s
     %(pure_or_gaussian_delta)s
     %(row_bounds)s
     %(row_adjacency)s
     %(row_groups)s
     n_iter : int, default=8
-        Number of steps. The first three find initial centres, as clusters of
-        many small cells, where noise allows for them, and more steps follow.
-        There is no stopping rule: it would have to look at the data.
+        Number of steps, which share the budget: more steps mean more noise in each
+        of them. If the noise allows it and there are more than three steps, the
+        first three cluster many small cells to find initial centres, and the
+        others refine these. There is no stopping rule, since it would have to look
+        at the rows.
     %(cluster_covariances)s
     %(fit_accountant_and_random_state)s
 
@@ -51,18 +56,18 @@ class DPLloyd(PrivateKMeans):
 
     See Also
     --------
-    DPTree : By a private tree; one pass for each level.
+    DPTree : K-means of a private coreset, with one pass for each level of a tree.
     DPMoGMorse : Clusters of any shape.
 
     Notes
     -----
     .. rubric:: Privacy
 
-    One fit releases bounds, centres, weights and perhaps covariances, and is
-    (``epsilon``, ``delta``)-differentially private for adding or removing one
-    row, or for replacing one. Steps compose: pure losses add, Gaussian ones
-    compose exactly. ``score``, and what ``predict`` and ``transform`` return
-    for private rows, are *not* private.
+    One fit releases bounds, centres, weights and, if you ask for them,
+    covariances. It is (``epsilon``, ``delta``)-differentially private for adding
+    or removing one row, or for replacing one. The losses of the steps compose:
+    pure losses add up, and Gaussian ones compose exactly. ``score``, and what
+    ``predict`` and ``transform`` return for private rows, are *not* private.
     %(privacy_of_groups)s
 
     %(noise_of_clusters)s
@@ -70,8 +75,8 @@ class DPLloyd(PrivateKMeans):
     References
     ----------
     D. Su, J. Cao, N. Li, E. Bertino, H. Jin, "Differentially private k-means
-    clustering", CODASPY 2016; centring, clipped residuals and Gaussian noise
-    are added here.
+    clustering", CODASPY 2016. Centring, clipped residuals and Gaussian noise are
+    additions of this implementation.
 
     Examples
     --------

@@ -51,7 +51,7 @@ from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
 # Weights, means and covariances of a mixture.
 Parameters: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
-# Mixture steps of the published algorithm, where their number is not given.
+# Number of mixture steps of the published algorithm if you do not give it.
 _PAPER_STEPS = 2
 
 
@@ -59,47 +59,62 @@ _PAPER_STEPS = 2
 class DPMoG(DensityMixin, PrivateRowsEstimator):
     """Gaussian mixture under differential privacy, by noisy k-means and mixture steps.
 
-    A noisy centre and scale of all rows, cells whose k-means clusters are
-    initial centres, k-means steps, and mixture steps with covariances. Each
-    step releases count, sum and second moment of every cluster jointly, of
-    residuals that are clipped, with Gaussian noise; everything else is
-    post-processing.
+    A fit releases a noisy centre and scale of all rows and standardises the rows.
+    It finds initial centres as k-means clusters of small cells, takes k-means
+    steps, and ends with mixture steps, which have covariances. Each step clips the
+    residuals of the rows, and releases the count, sum and second moment of every
+    component together, with Gaussian noise. Everything else is post-processing.
 
     Parameters
     ----------
     n_components : int, default=8
-        Number of components at the start; those hardly above the noise are
-        dropped at the end. None: as many as private cells form clusters that
-        are far apart, if that number is clear and more than eight, else eight.
+        Number of components at the start. It is public. Components that are hardly
+        above the noise are dropped at the end. None: if the private cells form a
+        clear number of clusters that are far apart, and this number is larger than
+        eight, it is used; otherwise there are eight components.
     %(epsilon)s
     delta : float, default=1e-6
-        Failure probability; positive, since the noise is Gaussian.
+        Probability with which the bound ``epsilon`` may fail. It must be positive,
+        since the noise is Gaussian, and should be far below one over the number of
+        rows.
     %(row_bounds)s
     %(row_adjacency)s
     %(row_groups)s
     covariance_type : {"auto", "full", "tied", "diag", "spherical"}, default="auto"
-        As in :class:`~sklearn.mixture.GaussianMixture`. Fewer numbers take
-        less noise: ``"auto"`` begins with full covariances, and makes them one
-        when their differences turn out to be noise. With ``"spherical"`` all
-        columns are divided by one number, the widest of the bounds.
+        Shape of the covariances. Fewer numbers take less noise.
+
+        - ``"full"``: each component has a covariance matrix of its own.
+        - ``"tied"``: all components share one covariance matrix.
+        - ``"diag"``: each component has one variance for each column.
+        - ``"spherical"``: each component has a single variance. All columns are
+          then divided by one number, the largest width of the bounds.
+        - ``"auto"``: begins with full covariances, and replaces them by a tied
+          one if their differences turn out to be noise.
     assignment : {"hard", "soft"}, default="hard"
-        Whether a row counts for its likeliest component, or in parts for all
-        (the steps of EM), from the second mixture step on. The sensitivity is
-        the same; soft steps take time ``n_components`` times as long.
+        How rows are assigned to components from the second mixture step on.
+        ``"hard"``: each row counts for its likeliest component. ``"soft"``: each
+        row counts in parts for all components, as in the EM algorithm. The
+        sensitivity, and so the noise, is the same. Soft steps take about
+        ``n_components`` times as long.
     method : {"clipped", "paper"}, default="clipped"
-        ``"paper"``: Algorithm 2 of Byun, Choi and Lee, by raw moments in the
-        box, in ``kmeans_steps + mixture_steps`` steps; full covariances and
-        hard assignment only. The paper states no start and no rule for
-        components without rows: all fits have one public start, and such
-        components split the heaviest ones.
+        ``"clipped"``: moments of clipped residuals about the current centres.
+        ``"paper"``: Algorithm 2 of Byun, Choi and Lee, with raw moments in the box
+        of the bounds and ``kmeans_steps + mixture_steps`` steps that share the
+        budget equally. It takes full covariances and hard assignment only. The
+        paper states neither a start nor a rule for components without rows: here,
+        all fits have the same public start, and components without rows split the
+        heaviest ones.
     kmeans_steps : int, default=8
-        Number of k-means steps. The first three find initial centres, as
-        clusters of many small cells, where noise allows for them, and more
-        steps follow.
+        Number of k-means steps before the mixture steps. All k-means steps
+        together take 9/19 of the budget that is left after standardising. If the
+        noise allows it, the first three steps cluster many small cells to find
+        initial centres, and the other steps refine these. More steps mean more
+        noise in each of them.
     mixture_steps : int or "auto", default="auto"
-        Number of steps with covariances. ``"auto"``: from 2 to 20, by the
-        private number of rows for each column of each component, and the
-        budget; 2 where components are merged.
+        Number of steps with covariances. They share the rest of the budget, half
+        of which goes to the last step. ``"auto"``: from 2 to 20, depending on the
+        budget and on the private number of rows for each column of each component;
+        2 if components are merged into clusters, and with ``method="paper"``.
     %(fit_accountant_and_random_state)s
 
     Attributes
@@ -107,35 +122,38 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
     weights_ : ndarray of shape (n_kept,)
         Private weights of the components that were kept.
     means_ : ndarray of shape (n_kept, n_features)
-        Private means.
+        Private means of these components.
     covariances_ : ndarray
-        Private covariances, in scikit-learn's shape for ``covariance_type``:
-        (n_kept, n_features, n_features), also for ``"auto"``, (n_features,
-        n_features), (n_kept, n_features) or (n_kept,).
+        Private covariances. Their shape depends on ``covariance_type``, as in
+        scikit-learn: (n_kept, n_features, n_features) for ``"full"`` and
+        ``"auto"``, (n_features, n_features) for ``"tied"``, (n_kept, n_features)
+        for ``"diag"``, and (n_kept,) for ``"spherical"``.
     weights_noise_ : ndarray of shape (n_kept,)
         Standard deviations of the privacy noise in ``weights_``.
     means_noise_ : ndarray of shape (n_kept, n_features)
-        The same of ``means_``, in the units of the columns.
+        Standard deviations of the privacy noise in ``means_``, in the units of the
+        columns.
     within_noise_ : ndarray of bool, of shape (n_kept,)
-        Components of fewer rows than three standard deviations of their noise. Such
-        ones are dropped, unless all are: then all of it may be noise.
+        Marks components whose number of rows is at most three standard deviations
+        of its noise. Such components are dropped, unless all components are of
+        this kind. In that case the whole mixture may be noise.
     %(bounds_of_rows)s
     %(fit_guarantee_and_columns)s
 
     See Also
     --------
-    DPMoGMorse : The same, with components merged into clusters.
+    DPMoGMorse : The same mixture, with its components merged into clusters.
 
     Notes
     -----
     .. rubric:: Privacy
 
-    One fit releases bounds, weights, means and covariances, and is
-    (``epsilon``, ``delta``)-differentially private for adding or removing one
-    row, or for replacing one. The steps compose exactly as Gaussian
-    mechanisms. Their numbers follow from parameters and earlier releases. ``score`` and what
-    ``predict`` returns for private rows are *not* private. Scaling or
-    projecting the rows by other rows beforehand is not covered.
+    One fit releases bounds, weights, means and covariances. It is
+    (``epsilon``, ``delta``)-differentially private for adding or removing one row,
+    or for replacing one. The steps compose exactly as Gaussian mechanisms, and
+    their number follows from parameters and earlier releases. ``score``, and what
+    ``predict`` returns for private rows, are *not* private. The guarantee does not
+    cover a scaling or projection that was learnt from the rows beforehand.
     %(privacy_of_groups)s
 
     %(noise_of_clusters)s
@@ -143,8 +161,8 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
     References
     ----------
     J. Byun, Y. Choi, J. Lee, "Improving the utility of differentially private
-    clustering through dynamical processing", whose covariance step has no
-    bounded sensitivity as printed; clipped residuals here.
+    clustering through dynamical processing". As printed, the covariance step of
+    the paper has no bounded sensitivity; here, residuals are clipped.
 
     Examples
     --------
@@ -204,21 +222,21 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         self.random_state = random_state
 
     def _merges_components(self) -> bool:
-        """Whether there are more components than clusters, to be merged."""
+        """Whether there are more components than clusters, which are merged afterwards."""
         return False
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.delta == 0:
             raise ValueError(
-                "delta must be positive, since the noise is Gaussian. DPLloyd, DPTree and DPCube "
-                "are pure with delta=0."
+                "delta must be positive, since the noise is Gaussian. For pure differential "
+                "privacy, use DPLloyd, DPTree or DPCube with delta=0."
             )
         if self.method == "paper" and (
             self.covariance_type not in ("auto", "full") or self.assignment != "hard"
         ):
             raise ValueError(
-                'method="paper" has covariance_type="full" and assignment="hard"; got '
+                'method="paper" requires covariance_type="full" and assignment="hard"; got '
                 f"{self.covariance_type!r} and {self.assignment!r}."
             )
 
@@ -286,7 +304,11 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         covariances: FloatArray,
         redraw: Callable[[], Parameters] | None = None,
     ) -> None:
-        """Keep private parameters; ``redraw``, for children, makes others after more noise."""
+        """Keep private parameters.
+
+        ``redraw`` is for subclasses. It returns parameters after as much noise has been added once
+        more.
+        """
         self.weights_, self.means_ = weights, means
         self.covariances_ = compact(covariances, self.covariance_type)
 
@@ -294,7 +316,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         return self.covariance_type == "spherical"
 
     def _n_start(self) -> int | None:
-        """Components that the steps start from; None: to be found."""
+        """Number of components that the steps start from; None if it is estimated."""
         return self.n_components
 
     def _released(self) -> str:
@@ -312,17 +334,22 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
     def score_samples(self, X: ArrayLike) -> FloatArray:
         """Log density of each row under the private mixture.
 
+        The result is *not* private for private rows.
+
         %(one_number_for_each_row)s
         """
         return self._given_mixture().score_samples(self._rows(X))
 
     def score(self, X: ArrayLike, y: object = None) -> float:
-        """Mean log density of rows: *not* private, since the rows enter without noise.
+        """Mean log density of rows under the private mixture.
+
+        It is *not* private for private rows, since the rows enter without noise.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or Dask collection
-            Summed where it is, as by ``fit``.
+            Rows to score. The parts of a Dask collection are summed where they are, as
+            in ``fit``.
         y : Ignored
 
         Returns
@@ -339,6 +366,7 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows to assign.
 
         Returns
         -------
@@ -351,39 +379,44 @@ class DPMoG(DensityMixin, PrivateRowsEstimator):
     @by_rows
     @fill_doc
     def predict(self, X: ArrayLike) -> IntArray:
-        """Likeliest component of each row.
+        """Index of the likeliest component of each row.
 
         %(one_number_for_each_row)s
         """
         return self.predict_proba(X).argmax(axis=1)
 
     def sample(self, n_samples: int = 1, random_state: LegacyRandomStateLike = None) -> Table:
-        """Draw synthetic rows: post-processing, as private as the mixture.
+        """Draw synthetic rows from the private mixture.
+
+        This is post-processing: the rows are as private as the mixture, and drawing
+        them spends nothing.
 
         Parameters
         ----------
         n_samples : int, default=1
+            Number of rows to draw.
         random_state : int, RandomState instance or None, default=None
+            Seed of the draw.
 
         Returns
         -------
         array or data frame of shape (n_samples, n_features)
-            As the table of ``fit`` was, with its names. Columns of integers and
-            of truth values are rounded, within the bounds. :meth:`predict` says
-            which component or cluster a row belongs to.
+            A table of the same kind as that of ``fit``, with the same names. Columns of
+            integers and of Booleans are rounded, within the bounds. :meth:`predict`
+            tells which component or cluster a row belongs to.
         """
         check_is_fitted(self)
         check_scalar(n_samples, "n_samples", Integral, min_val=1)
         rng = check_random_state(random_state)
         rows, _ = self._given_mixture(rng).sample(n_samples)
-        # scikit-learn's come component by component.
+        # scikit-learn returns the rows component by component.
         return self._columns.of_numbers(rng.permutation(rows), self._box.low, self._box.high)
 
 
 def given_mixture(
     density: MixtureDensity, random_state: LegacyRandomStateLike = None
 ) -> GaussianMixture:
-    """scikit-learn's mixture of given parameters."""
+    """Return scikit-learn's mixture with the given parameters."""
     mixture = GaussianMixture(density.n_components, random_state=random_state)
     mixture.weights_, mixture.means_ = density.weights, density.means
     mixture.covariances_ = density.covariances

@@ -26,23 +26,25 @@ from sklearn_dptda.rows._methods import by_rows, fit_predict
 from sklearn_dptda.rows._rows import Rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
-# Cells per axis by default, by dimension: coarse, as a rule, and fine. Beyond, cells in all.
+# Default number of cells along each axis, by the number of dimensions: the smallest, the usual and
+# the largest number. In more dimensions, the default number of cells in all.
 _BINS = {1: (96, 128, 192), 2: (24, 32, 48), 3: (18, 24, 24)}
 _DEFAULT_CELLS = 1 << 12
-# Rows in scales of noise up to which cells are coarse; and from which they are fine in bounds that
-# were found, 1.2 to 1.7 times as wide as the rows, and for a number of clusters that is given. Part
-# of the budget for the number of rows.
+# Numbers of rows, in scales of the noise. Up to the first one, cells are coarse. From the second
+# one, they are fine if bounds were found privately, which are 1.2 to 1.7 times as wide as the rows.
+# From the third one, they are fine if the number of clusters is given. Then the share of the budget
+# for the number of rows.
 _COARSE_BELOW, _FINE_IN_FOUND, _FINE_FOR_GIVEN, _COUNT_SHARE = 700, 1000, 4000, 0.02
-# Sides of a box within this factor of one another are taken for lengths in one unit: searches for
-# bounds round them by as much.
+# Sides of a box within this factor of one another are taken for lengths in one unit, since a search
+# for bounds rounds them by as much.
 _ONE_UNIT = 2.0
-# Where the number of clusters is given, parts beyond it must stand out by so much more.
+# If the number of clusters is given, more parts than that must stand out by this factor more.
 _SURE_PARTS = 1.5
-# Bounds that are narrower than this part of given ones were found.
+# Bounds narrower than this share of the given ones count as found privately.
 _NARROWER = 0.99
-# Part of what is spent on intervals within given bounds that goes to the number of rows.
+# Share for the number of rows, of what is spent on intervals within given bounds.
 _ROW_COUNT_SHARE = 0.1
-# Beyond these numbers of columns and of cells, a histogram is more noise than rows and takes long.
+# With more columns or more cells than these, a histogram holds more noise than rows and takes long.
 _MAX_FEATURES, _MAX_CELLS = 12, 1 << 18
 
 
@@ -50,68 +52,72 @@ _MAX_FEATURES, _MAX_CELLS = 12, 1 << 18
 class DPToMATo(PrivateRowsEstimator):
     """Clusters of any shape under differential privacy, from the peaks of a noisy histogram.
 
-    The histogram of a grid in private bounds is released with discrete Laplace
-    noise. All else is post-processing. Each cell is averaged with near ones that are
-    like it, over a window of its own; sides of a saddle of the smoothed counts
-    are two clusters where both stand out from it, against the noise of sampling
-    and of privacy. So many clusters are then read off ToMATo's hierarchy.
+    A fit releases the histogram of a grid in private bounds, with discrete Laplace
+    noise. Everything else is post-processing. Each cell is averaged with similar
+    cells nearby, in a window whose size adapts to the cell. The two sides of a
+    saddle of the smoothed counts are two clusters if both stand out from it
+    against the noise of sampling and of privacy. The clusters are then read off
+    ToMATo's hierarchy.
 
     Parameters
     ----------
     n_clusters : int, default=None
-        Number of clusters. None: those that stand out by more than
+        Number of clusters. None: the clusters that stand out by more than
         ``threshold``.
     %(epsilon)s
     bounds : pair of float or array-like, or dict, default=None
-        Public lower and upper bounds of the columns; rows are clipped to
-        narrower ones, found privately in between. A dict has a pair for each
-        of some columns, by name. Made for one to three columns; four are
-        coarse, and up to twelve hardly more than a vote of quadrants.
+        Public lower and upper bounds of the columns. Rows are clipped to narrower
+        bounds, which are found privately within these. A dict has a pair for each
+        of some columns, by name. The estimator is made for one to three columns.
+        With four columns the cells are coarse. With up to twelve, which is the
+        limit, they are little more than quadrants.
     bounds_share : float, default=0.2
-        Share of ``epsilon`` for bounds that are missing, at most; half of it
-        for narrower ones within bounds that are given.
+        Largest share of ``epsilon`` that is spent on bounds that you do not give.
+        Half of this share is spent on narrower bounds within those that you give.
     %(row_adjacency)s
     %(row_groups)s
     n_bins : int, default=None
-        Cells of each axis. None: 96 to 192, 24 to 48 and 18 to 24 in one to
-        three dimensions, by the number of rows, which gets a fiftieth of the
-        budget, by whether ``n_clusters`` is given, and by whether bounds were
-        found privately; and 4,096 in all beyond. They are cubes where no side
-        of the box is more than twice as long as another, and as many on each
-        axis elsewhere.
+        Number of cells along each axis. None: 96 to 192 cells in one dimension, 24
+        to 48 in two, and 18 to 24 in three. The number then depends on the number
+        of rows (which takes a fiftieth of the budget), on whether ``n_clusters`` is
+        given, and on whether bounds were found privately. In more dimensions there
+        are about 4,096 cells in all. The cells are cubes if no side of the box is
+        more than twice as long as another; otherwise each axis has the same number
+        of cells.
     threshold : float, default=2.0
-        How many standard deviations both sides of a saddle must stand out from
-        it, to be two clusters where ``n_clusters`` is None, and 1.5 times as
-        many to be parts that are joined where it is given; and a cell from the
-        background, where ``noise`` is "auto".
+        Number of standard deviations by which both sides of a saddle must stand out
+        from it to be two clusters, if ``n_clusters`` is None. If ``n_clusters`` is
+        given, 1.5 times as many are needed for two parts to be treated as separate
+        before parts are joined. With ``noise="auto"``, it is also the number by
+        which a cell must stand out from the background.
     noise : {"auto"}, default=None
-        Whether cells that cannot be told from the background get the label -1.
-        That costs rows in sparse parts of clusters, many at a small
-        ``epsilon``. None: every row gets a cluster.
+        ``"auto"``: cells that cannot be distinguished from the background get the
+        label -1. This removes rows in sparse parts of clusters, many of them if
+        ``epsilon`` is small. None: every row gets a cluster.
     %(fit_accountant_and_random_state)s
 
     Attributes
     ----------
     counts_ : ndarray of n_features dimensions
-        The private histogram: whole numbers, some negative.
+        The private histogram: whole numbers, some of them negative.
     edges_ : list of ndarray
-        Edges of the cells along each axis, one more than cells.
+        Edges of the cells along each axis, one more than there are cells.
     diagram_ : ndarray of shape (n_peaks, 2)
-        Peaks at the chosen scale, in standard deviations of one count: death is
-        the height of the saddle to the rest, and birth is higher by what the
-        weaker side of the saddle stands out, the farthest first: row ``i``
-        belongs to cluster ``i``, for the first ``n_clusters_``, unless more
-        peaks stand out than ``n_clusters`` and were joined. The highest peak
-        dies at the lowest cell.
+        Birth and death of the peaks at the chosen scale, in standard deviations of
+        one count. The death is the height of the saddle to the rest. The birth is
+        higher by the amount by which the weaker side of the saddle stands out. The
+        most prominent peak comes first, so that row ``i`` belongs to cluster ``i``
+        for the first ``n_clusters_`` rows, unless more peaks than ``n_clusters``
+        stand out and were joined. The highest peak dies at the lowest cell.
     n_clusters_ : int
         Number of clusters, without the background.
     cell_labels_ : ndarray of the shape of `counts_`
-        Cluster of each cell, or -1.
+        Cluster of each cell, or -1 for the background.
     cluster_centers_ : ndarray of shape (`n_clusters_`, n_features)
-        Centres of the highest cells.
+        Centre of the highest cell of each cluster.
     scale_ : float
-        Standard deviation, in cells, of the smoothing that splits off so many
-        clusters, or parts of them, most clearly.
+        Standard deviation of the smoothing, in cells. It is the scale that
+        separates the clusters, or parts of them, most clearly.
     %(bounds_of_rows)s
     %(fit_guarantee_and_columns)s
 
@@ -125,13 +131,12 @@ class DPToMATo(PrivateRowsEstimator):
     -----
     .. rubric:: Privacy
 
-    One fit releases bounds, the share of the rows beyond them, whether rows are
-    enough for finer cells, by their noisy number, and a noisy histogram, of
-    which everything else is a function, and is
-    ``epsilon``-differentially private for adding or removing one row, or for
-    replacing one. One row is in one cell: the L1 sensitivity of the counts is
-    1, or 2 for a replaced row. Labels of private rows are *not* private: each
-    is a function of its row.
+    One fit releases bounds, the share of the rows beyond them, whether there are
+    enough rows for finer cells (by their noisy number), and a noisy histogram.
+    Everything else is a function of these. The fit is ``epsilon``-differentially
+    private for adding or removing one row, or for replacing one. One row is in one
+    cell, so the L1 sensitivity of the counts is 1, or 2 for a replaced row. Labels
+    of private rows are *not* private: each is a function of its row.
     %(privacy_of_groups)s
 
     References
@@ -198,17 +203,17 @@ class DPToMATo(PrivateRowsEstimator):
     def _check_features(self, n_features: int) -> None:
         if n_features > _MAX_FEATURES:
             raise ValueError(
-                f"DPToMATo takes at most {_MAX_FEATURES} columns; got {n_features}. Project them "
-                "with PrivatePCA, or use DPLandmarkToMATo or DPMoGMorse."
+                f"DPToMATo takes at most {_MAX_FEATURES} columns; got {n_features}. Project the "
+                "rows with PrivatePCA, or use DPLandmarkToMATo or DPMoGMorse."
             )
         if self._bins(n_features) ** n_features > _MAX_CELLS:
             raise ValueError(
                 f"n_bins={self.n_bins} makes more than {_MAX_CELLS} cells in {n_features} "
-                "dimensions."
+                "dimensions. Lower n_bins."
             )
         if self.n_clusters is not None and self.n_clusters > self._bins(n_features) ** n_features:
             raise ValueError(
-                f"n_clusters={self.n_clusters} is more than the number of cells: raise n_bins."
+                f"n_clusters={self.n_clusters} is larger than the number of cells. Raise n_bins."
             )
 
     def _bins(self, n_features: int) -> int:
@@ -217,22 +222,23 @@ class DPToMATo(PrivateRowsEstimator):
         return max(_BINS.get(n_features, (2, int(_DEFAULT_CELLS ** (1 / n_features)))))
 
     def _bins_within(self, rows, budget, box):
-        """Cells of each axis, finer in a box that was found, and what is left of the budget."""
+        """Number of cells along each axis, and the budget that is left."""
         bins, budget = self._bins_of_cube(rows, budget, box)
         sides = box.high - box.low
         if self.n_bins is not None or sides.max() > _ONE_UNIT * sides.min() * (1 + 1e-9):
             return (bins,) * len(sides), budget
-        # Cells are cubes, or a thin curve is denser where it runs along their longer sides.
+        # Cells must be cubes: otherwise a thin curve would be denser where it runs along their
+        # longer sides.
         lengths = sides / np.exp(np.log(sides).mean())
         return tuple(np.maximum(np.round(bins * lengths), 2).astype(int).tolist()), budget
 
     def _bins_of_cube(self, rows, budget, box):
-        """Cells of each axis where all are as long, and what is left of the budget."""
+        """Cells along each axis if all axes are equally long, and the budget that is left."""
         d = rows.n_features
         if self.n_bins is not None or d not in _BINS:
             return self._bins(d), budget
         counts, deviation = budget.noisy_counts(np.array([rows.n_rows]), 1, _COUNT_SHARE)
-        # What the scale of Laplace noise is with all of the budget.
+        # The scale that Laplace noise would have with the whole budget.
         scale = _COUNT_SHARE * deviation / math.sqrt(2)
         low, high = self._public_bounds(d)
         found = not (box.high - box.low > _NARROWER * (high - low)).all()
@@ -269,7 +275,7 @@ class DPToMATo(PrivateRowsEstimator):
         counts = rows.sum(partial(_histogram, bins=bins), n_cells=math.prod(bins))
         noisy = counts.reshape(bins) + budget.draw(scale, bins)
         if rows.n_people is not None:
-            # Heights are those of counts of people.
+            # Heights are computed from counts of people.
             noisy, scale = noisy / rows.mass, scale / rows.mass
         variance = _variance(scale)
         surely = 1.0 if self.n_clusters is None else _SURE_PARTS
@@ -282,7 +288,7 @@ class DPToMATo(PrivateRowsEstimator):
         tops = best.tops(labels)
         if self.noise == "auto":
             background = background_cells(noisy, variance, float(self.threshold))
-            # At least the peak of a cluster is left of it.
+            # At least the peak of a cluster stays in it.
             background[tuple(tops.T)] = False
             labels[background] = -1
         self.counts_, self.scale_ = noisy, best.scale
@@ -299,8 +305,8 @@ class DPToMATo(PrivateRowsEstimator):
         remarks = super()._release(rows, guarantee, seed, public_seed)
         if self.n_clusters is not None and self.n_clusters_ < self.n_clusters:
             remarks.append(
-                f"n_clusters={self.n_clusters}, but the private histogram has fewer peaks: there "
-                f"are {self.n_clusters_} clusters. Raise n_bins or epsilon."
+                f"n_clusters={self.n_clusters}, but the private histogram has fewer peaks: the "
+                f"result has {self.n_clusters_} clusters. Raise n_bins or epsilon."
             )
         return remarks
 
@@ -328,7 +334,7 @@ class DPToMATo(PrivateRowsEstimator):
         Returns
         -------
         ndarray of shape (n_samples,)
-            -1 in the background, where ``noise`` is "auto".
+            The label is -1 in the background with ``noise="auto"``.
         """
         X = self._rows(X)
         cells = [

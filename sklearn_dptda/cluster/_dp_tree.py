@@ -19,76 +19,81 @@ from sklearn_dptda.rows._moments import MomentWeights
 from sklearn_dptda.rows._rows import Box
 from sklearn_dptda.utils._sklearn import Interval
 
-# Share for the tree, of what standardising and covariances leave; the leaves have the rest.
+# Share of the tree, of the budget that standardising and covariances leave. The leaves have the
+# rest.
 _TREE_SHARE = 0.4
-# Standard deviations of its noise up to which a count of a leaf may be noise altogether, since
-# leaves are kept for their counts (doc/theory/private_mixtures.md).
+# Number of standard deviations of its noise up to which the count of a leaf may consist of noise
+# altogether, since leaves are kept for their counts (doc/theory/private_mixtures.md).
 _DOUBTFUL = 6.0
 _LEAF_WEIGHTS = MomentWeights(0.5, 0.5)
 
 
 @fill_doc
 class DPTree(PrivateKMeans):
-    """K-means under differential privacy, of a coreset from a private tree.
+    """K-means under differential privacy, on a coreset from a private tree.
 
-    A noisy centre, scale and principal axes of all rows; a tree of boxes along
-    the axes, split where noisy counts are large; a noisy count and mean of
-    each leaf. K-means of these weighted points is post-processing, so that it
-    can be run to the end, from many starts.
+    A fit releases a noisy centre, scale and principal axes of all rows. It grows a
+    tree of boxes along these axes, and splits boxes whose noisy counts are large.
+    Then it releases a noisy count and a noisy mean of each leaf. K-means of these
+    weighted points is post-processing, so it can run until it converges, from many
+    starts.
 
     Parameters
     ----------
     n_clusters : int, default=8
-        Number of clusters.
+        Number of clusters. It is public: do not choose it by looking at the rows.
+        With more clusters, each has fewer rows, and the noise in its centre is
+        larger.
     %(epsilon)s
     %(pure_or_gaussian_delta)s
     %(row_bounds)s
     %(row_adjacency)s
     %(row_groups)s
     max_depth : int, default=None
-        Levels of the tree. None: enough for ten boxes per cluster, and two to
-        spare.
+        Number of levels of the tree, which share their part of the budget equally.
+        None: two more levels than are needed for ten boxes per cluster.
     %(cluster_covariances)s
     %(fit_accountant_and_random_state)s
 
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        Private centres; fewer where the coreset has fewer points.
+        Private centres. There are fewer if the coreset has fewer points.
     %(cluster_weights_scales_and_covariances)s
     coreset_ : ndarray of shape (n_leaves, n_features)
-        Private points.
+        Private points: the noisy means of the leaves.
     coreset_weights_ : ndarray of shape (n_leaves,)
-        Their private numbers of rows.
+        Private number of rows of each point of the coreset.
     %(bounds_of_rows)s
     %(fit_guarantee_and_columns)s
 
     See Also
     --------
-    DPLloyd : By noisy Lloyd steps.
-    DPCube : By private candidates and swaps.
+    DPLloyd : K-means by noisy Lloyd steps.
+    DPCube : K-means by private candidates and swaps.
 
     Notes
     -----
     .. rubric:: Privacy
 
-    One fit releases bounds and the coreset, from which centres and weights follow, and
-    perhaps covariances; it is (``epsilon``, ``delta``)-differentially private
-    for adding or removing one row, or for replacing one. A row lies in one box
-    of each level. ``score``, and what ``predict`` and ``transform`` return for
-    private rows, are *not* private.
+    One fit releases bounds, the coreset and, if you ask for them, covariances.
+    Centres and weights follow from the coreset. The fit is
+    (``epsilon``, ``delta``)-differentially private for adding or removing one row,
+    or for replacing one. A row lies in one box of each level. ``score``, and what
+    ``predict`` and ``transform`` return for private rows, are *not* private.
     %(privacy_of_groups)s
 
     %(noise_of_clusters)s
 
-    Leaves of at most six standard deviations of noise count as noise altogether
-    there, since leaves are kept for their counts.
+    Leaves are kept because their noisy counts are large. A leaf with a count of at
+    most six standard deviations of its noise is therefore treated as if it were
+    noise altogether.
 
     References
     ----------
-    A. Chang, B. Ghazi, R. Kumar, P. Manurangsi, "Locally private k-means in
-    one round", ICML 2021, and the library that came of it; boxes along private
-    principal axes take the place of random hyperplanes here.
+    A. Chang, B. Ghazi, R. Kumar, P. Manurangsi, "Locally private k-means in one
+    round", ICML 2021, and the library that came of it. Here, boxes along private
+    principal axes take the place of random hyperplanes.
 
     Examples
     --------
@@ -158,7 +163,7 @@ class DPTree(PrivateKMeans):
         self.coreset_, self.coreset_weights_ = box.points(data.back(points)), weights
         kmeans = KMeans(min(k, len(points)), n_init=10, random_state=0)
         labels = kmeans.fit(points, sample_weight=weights).labels_
-        # Leaves were chosen by their counts: a small one may be one that noise made.
+        # Leaves were chosen by their counts, so noise may have created a small one.
         sd = leaves.moments.sd_count
         sds = np.where(leaves.counts <= _DOUBTFUL * sd, leaves.counts, sd)
         return leaves.pooled(kept, labels, kmeans.cluster_centers_, sds)
@@ -168,7 +173,7 @@ class DPTree(PrivateKMeans):
 
 
 def _coreset(data, tree, budget, share):
-    """Noisy moments of the leaves, and which of these are above the noise."""
+    """Noisy moments of the leaves, and the leaves that are above the noise."""
     leaves = tree.leaves
     centres = tree.centres[leaves] @ tree.directions.T
     sides = tree.high[leaves] - tree.low[leaves]

@@ -1,9 +1,9 @@
-"""Peaks of a noisy histogram: its smoothing, its background, and which peaks are clusters.
+"""Peaks of a noisy histogram: its smoothing, its background, and the peaks that are clusters.
 
-Everything here reads the noisy histogram alone, so that it costs no privacy. The statistics are
-those of ``doc/theory/private_peaks.md``. Cells are smoothed by J. Polzehl, V. Spokoiny,
+Everything here reads the noisy histogram alone, and spends no budget. The statistics are those of
+``doc/theory/private_peaks.md``. Cells are smoothed by the method of J. Polzehl, V. Spokoiny,
 "Propagation-separation approach for local likelihood estimation", Probability Theory and Related
-Fields 135, 2006: they are averaged with near ones that are like them.
+Fields 135, 2006: each cell is averaged with similar cells nearby.
 """
 
 import math
@@ -18,45 +18,50 @@ from scipy.ndimage import distance_transform_edt, gaussian_filter
 from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
 from sklearn_dptda.cluster._peak_hierarchy import Peaks, break_ties, find_peaks, indices_of
 
-# Number of dimensions up to which all cells that touch are neighbours; beyond it, as 3**d grows,
-# those that share a face.
+# Number of dimensions up to which all cells that touch are neighbours. Beyond it, only those that
+# share a face are, since the number of the others grows as 3**d.
 _MAX_CORNER_DIMENSIONS = 4
-# Anscombe's correction of a count, by which Poisson counts have unit variance on their scale.
+# Anscombe's correction of a count, with which transformed Poisson counts have unit variance.
 _ANSCOMBE = 0.375
-# Cells of the widest window, and growth of its radius from step to step: what
-# doc/theory/private_peaks.md, "A scale for each cell", was simulated with.
+# Number of cells of the widest window, and growth of its radius from step to step. The simulations
+# of doc/theory/private_peaks.md, "A scale for each cell", use these numbers.
 _MAX_WINDOW_CELLS, _RADIUS_GROWTH = 100, 1.25
-# Likelihood ratio, chi-squared of one degree, from which cells are not averaged: one in forty of
-# equal expectation.
+# Likelihood ratio (chi-squared with one degree of freedom) from which cells are not averaged. One
+# in forty pairs of equal expectation exceeds it.
 _UNLIKE = 5.0
-# Rows live where it is denser than the background by this factor, or there is none.
+# Factor by which the density around rows must exceed the background. Otherwise there is no
+# background.
 _MIN_DENSITY_RATIO = 2
-# Standard deviations by which the count of a cell far from clusters must be above nothing, and the
-# least share of the rows that so many in every cell would be, for a background.
+# Number of standard deviations by which the count of a cell far from clusters must be above zero
+# for a background to exist, and the least share of the rows that this count must be if every cell
+# had it.
 _CLEAR_LEVEL, _LEAST_BACKGROUND = 3.0, 0.02
-# Share of an expected count that a thin curve's blocks are sure of: a curve thinner than a cell
-# fills blocks by the length within them, from 2 to 2.8 cells.
+# Share of its expected count that the blocks of a thin curve certainly have. A curve thinner than a
+# cell fills blocks by its length within them, which is from 2 to 2.8 cells.
 _THIN_CURVE_SHARE = 0.85
-# Scale of a Laplace variable of unit variance: the highest of m is about log(m) scales.
+# Scale of a Laplace variable of unit variance. The highest of m such variables is about log(m)
+# scales.
 _UNIT_LAPLACE_SCALE = math.sqrt(0.5)
-# Blocks on one side of a saddle that are looked at, from the highest down, which bounds the time.
+# Largest number of blocks on one side of a saddle that are examined, from the highest down, which
+# bounds the time.
 _MAX_BLOCKS = 1024
-# Sides of blocks, in cells, and blocks along an axis of which fewer show hardly a valley. A curve
-# thinner than a cell is whole in some block of two.
+# Sides of blocks, in cells, and the least number of blocks along an axis, since fewer blocks hardly
+# show a valley. Some block of two contains the whole width of a curve thinner than a cell.
 _BLOCK_WIDTHS, _MIN_BLOCKS = (2, 3, 4), 8
-# Standard deviations of smoothing kernels, in cells: areas double. The finest one is only for more
-# clusters than the others leave peaks.
+# Standard deviations of smoothing kernels, in cells; areas double from one to the next. The finest
+# one is used only if the others leave fewer peaks than clusters.
 SCALES, _FINEST_SCALE = (0.7, 1.0, 1.4, 2.0, 2.8), 0.5
-# Smoothing of the counts that flow across borders, in cells; their part of half the harmonic mean
-# of two masses that counts as one cluster, and the least part: noise has no logarithm.
+# Smoothing of the counts that flow across borders, in cells; the flow that makes two parts one
+# cluster, in units of half the harmonic mean of their masses; and the least flow, since noise has
+# no logarithm.
 _FLOW_SCALE, _MOST_FLOW, _LEAST_FLOW = 0.5, 8.0, 1e-9
 
 
 def stabilise(counts: FloatArray | float, variance: float) -> FloatArray:
     """Heights: expected counts on the scale on which one noisy count has unit variance.
 
-    A count of expectation ``s`` has variance ``s + variance``, that of sampling and of the noise.
-    The transform is Anscombe's with this variance, linear below zero.
+    A count with expectation ``s`` has the variance ``s + variance``, that of sampling and of the
+    noise. The transform is that of Anscombe with this variance, and linear below zero.
 
     Proof: doc/theory/private_peaks.md, "Heights of unit variance".
     """
@@ -74,11 +79,11 @@ def expected_counts(heights: FloatArray, variance: float) -> FloatArray:
 
 
 def adaptive_heights(noisy: IntArray, width: int, variance: float) -> tuple[FloatArray, FloatArray]:
-    """Smoothed heights of all blocks of some cells a side, and how many cells each is a mean of.
+    """Smoothed heights of all blocks of ``width`` cells a side, and number of cells behind each.
 
-    Blocks are averaged with those in a window that grows. The weight of another falls with its
-    distance and with the likelihood ratio of what both are by then: windows stop at edges, and
-    fill what is flat. So the scale is the cells' own.
+    Each block is averaged with others in a window that grows. The weight of another block falls
+    with its distance, and with the likelihood ratio of the present means of both. Windows stop at
+    edges, and fill flat regions. The scale therefore adapts to the cells.
     """
     d = noisy.ndim
     axes = tuple(range(-d, 0))
@@ -91,7 +96,7 @@ def adaptive_heights(noisy: IntArray, width: int, variance: float) -> tuple[Floa
             near = 1 - sum(x * x for x in step) / radius**2
             if near <= 0:
                 continue
-            # The cells from which a step stays on the grid, and those it leads to.
+            # The cells from which a step stays on the grid, and the cells to which it leads.
             here = tuple(slice(max(0, -x), min(0, -x) or None) for x in step)
             there = tuple(slice(max(0, x), min(0, x) or None) for x in step)
             ratio = 0.5 * sizes[here] * (heights[here] - heights[there]) ** 2
@@ -100,7 +105,7 @@ def adaptive_heights(noisy: IntArray, width: int, variance: float) -> tuple[Floa
             weights[here] += weight
             squares[here] += weight**2
         means = totals / weights
-        # Squared widths add: those of a block and of a window around it.
+        # Squared widths add up: those of a block and of the window around it.
         spread = width**2 + (weights**2 / squares) ** (2 / d) - 1
         sizes = spread ** (d / 2)
     return stabilise(means, variance), sizes
@@ -116,9 +121,10 @@ def _radii(n_dims: int) -> list[float]:
 
 
 def _steps(shape: tuple[int, ...], reach: int) -> Iterator[tuple[int, ...]]:
-    """Steps on a grid of up to so many cells along each axis, or those to cells that share a face.
+    """Steps on a grid of up to ``reach`` cells along each axis.
 
-    A step further than the grid is wide would leave it from any cell.
+    With many dimensions, only the steps to cells that share a face. A step longer than the grid is
+    wide would leave it from any cell.
     """
     if len(shape) > _MAX_CORNER_DIMENSIONS:
         return (tuple(side * row) for row in np.eye(len(shape), dtype=int) for side in (-1, 1))
@@ -129,7 +135,7 @@ def _steps(shape: tuple[int, ...], reach: int) -> Iterator[tuple[int, ...]]:
 def smoothed_heights(
     noisy: IntArray, scale: float, variance: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Heights of Gaussian means of counts, and of how many cells each is a mean."""
+    """Heights of Gaussian means of counts, and the number of cells that each is a mean of."""
     spike = np.zeros(int(2 * math.ceil(4 * scale) + 3))
     spike[len(spike) // 2] = 1.0
     squares = (gaussian_filter(spike, scale, mode="constant") ** 2).sum() ** noisy.ndim
@@ -138,11 +144,12 @@ def smoothed_heights(
 
 
 def background_cells(noisy: IntArray, variance: float, threshold: float) -> BoolArray:
-    """Whether each cell is background, which stands out from its level by no more than a threshold.
+    """Whether each cell is background: it exceeds the background level by at most a threshold.
 
-    The level is the mean count of the sparse cells, the lower of Otsu's two classes. Where the half
-    of them that is farthest from dense ones, and from the fringes of clusters, has hardly any row,
-    or rows as a rule live at hardly more than the level, there is no background.
+    The level is the mean count of the sparse cells, which are the lower of Otsu's two classes.
+    There is no background in two cases: if the half of the sparse cells that is farthest from dense
+    ones, and from the fringes of clusters, has hardly any rows; or if the density around most rows
+    is hardly more than the level.
 
     Proof: doc/theory/private_peaks.md, "Background".
     """
@@ -160,7 +167,7 @@ def background_cells(noisy: IntArray, variance: float, threshold: float) -> Bool
 
 
 def _farthest_half(sparse: BoolArray) -> BoolArray:
-    """The half of some cells, or more, that is farthest from all others."""
+    """The half of some cells, or more of them, that is farthest from all others."""
     if sparse.all():
         return sparse
     away = distance_transform_edt(sparse)
@@ -185,7 +192,7 @@ def _between_classes(values: FloatArray) -> float:
 class GridPeaks:
     """Peaks of the heights of the cells of a grid, smoothed at a scale in cells.
 
-    ``scores`` say how far each peak is split from the rest, in standard deviations.
+    ``scores`` tell how far each peak stands out from the rest, in standard deviations.
     """
 
     scale: float
@@ -195,14 +202,14 @@ class GridPeaks:
     scores: FloatArray
 
     def weakest(self, n_clusters: int) -> float:
-        """Score of the last split into so many clusters."""
+        """Score of the last split into this number of clusters."""
         ranked = np.sort(self.scores)[::-1]
         return ranked[n_clusters - 1] if n_clusters <= len(ranked) else -np.inf
 
     def diagram(self) -> FloatArray:
-        """Birth and death of the peaks in the order of scores, which are birth less death.
+        """Birth and death of the peaks in the order of scores, which are birth minus death.
 
-        The highest peak is as long as the highest and the lowest cell are apart.
+        The highest peak is as long as the difference of the highest and the lowest cell.
         """
         order = np.argsort(-self.scores, kind="stable")
         deaths, scores = self.peaks.diagram[order, 1], np.maximum(self.scores[order], 0)
@@ -227,10 +234,10 @@ class GridPeaks:
 
 
 def count_clusters(noisy: IntArray, variance: float, threshold: float) -> int:
-    """Number of clusters whose splits exceed a threshold, over the widths that axes have room for.
+    """Number of clusters whose splits exceed a threshold.
 
-    The most over the widths: what splits a histogram at one is not undone by another that does
-    not see it.
+    It is the largest number over the block widths that the axes have room for, since another width
+    that does not show a split does not refute it.
 
     Proof: doc/theory/private_peaks.md, "How many clusters".
     """
@@ -238,14 +245,15 @@ def count_clusters(noisy: IntArray, variance: float, threshold: float) -> int:
     n_bins = round(noisy.size ** (1 / noisy.ndim))
     for width in [width for width in _BLOCK_WIDTHS if n_bins >= _MIN_BLOCKS * width] or [1]:
         heights, sizes = adaptive_heights(noisy, width, variance)
-        # Windows that were chosen on the same counts are not trusted beyond a cell for each block.
+        # Windows were chosen by the same counts, so they are not trusted beyond one cell for each
+        # block.
         peaks = _grid_peaks(width, heights, sizes, variance, 1)
         numbers.append(int((peaks.scores > threshold).sum()))
     return max(numbers)
 
 
 def clearest_peaks(noisy: IntArray, variance: float, n_clusters: int) -> GridPeaks:
-    """Peaks at the scale of Gaussian smoothing that splits off so many clusters most clearly.
+    """Peaks at the scale of Gaussian smoothing that separates the clusters most clearly.
 
     Proof: doc/theory/private_peaks.md, "Which clusters".
     """
@@ -263,10 +271,10 @@ def clearest_peaks(noisy: IntArray, variance: float, n_clusters: int) -> GridPea
 
 
 def joined_parts(noisy: IntArray, labels: IntArray, n_clusters: int) -> IntArray:
-    """Join parts of the grid, all of which are real, until so many are left: those least apart.
+    """Join the parts of the grid that are least apart, until the number of clusters is reached.
 
-    What flows between two parts is the lesser count of each two cells that touch across their
-    border. The order of the joined parts is that of their first ones.
+    All parts are real. The flow between two parts is the sum of the lesser counts of each two cells
+    that touch across their border. The order of the joined parts is that of their first ones.
 
     Proof: doc/theory/private_peaks.md, "Fewer clusters than peaks".
     """
@@ -293,7 +301,7 @@ def joined_parts(noisy: IntArray, labels: IntArray, n_clusters: int) -> IntArray
 
 
 def _least_apart(mass: FloatArray, flow: FloatArray) -> tuple[int, int]:
-    """Places of the two parts that are least apart, the first of them first."""
+    """Places of the two parts that are least apart, in their order."""
     tiny = np.finfo(float).tiny
     half = np.maximum(mass[:, None] * mass / np.maximum(mass[:, None] + mass, tiny), tiny)
     shares = np.clip(flow / (_MOST_FLOW * half), _LEAST_FLOW, 1)
@@ -313,15 +321,16 @@ def _grid_peaks(
 
 
 def grid_neighbours(shape: tuple[int, ...]) -> IntArray:
-    """Cells that touch each cell, itself where it lies at the rim; one row for each cell.
+    """Cells that touch each cell, with one row for each cell.
 
-    Beyond four dimensions, cells that share a face.
+    At the boundary, the cell itself takes the place of missing neighbours. With more than four
+    dimensions, only cells that share a face are neighbours.
     """
     cells = np.indices(shape, dtype=np.int32).reshape(len(shape), -1)
     steps = list(_steps(shape, 1))
     neighbours = np.empty((cells.shape[1], len(steps)), dtype=np.int32)
     limits = np.array(shape, dtype=np.int32)[:, None]
-    # One step at a time: all moved cells together would not fit.
+    # One step at a time, since all moved cells together would not fit into memory.
     for column, step in zip(neighbours.T, steps, strict=True):
         moved = cells + np.array(step, dtype=np.int32)[:, None]
         inside = ((moved >= 0) & (moved < limits)).all(axis=0)
@@ -333,16 +342,16 @@ def grid_neighbours(shape: tuple[int, ...]) -> IntArray:
 def _split_scores(
     peaks: Peaks, heights: FloatArray, sizes: FloatArray, variance: float, min_cells: float
 ) -> FloatArray:
-    """How many standard deviations the weaker side of each peak's saddle stands out.
+    """Number of standard deviations by which the weaker side of the saddle of each peak stands out.
 
-    A side of a saddle, a connected component of what is higher, stands out as far as itself or any
-    split within it. The highest peak has no saddle, and stands out infinitely. ``min_cells`` at
-    least are behind each node, however few of them are averaged.
+    A side of a saddle is a connected component of what is higher. It stands out as far as itself or
+    any split within it. The highest peak has no saddle, and its score is infinite. At least
+    ``min_cells`` cells count for each node, even if fewer are averaged.
     """
     scores = np.full(len(peaks.into), np.inf)
     inside = np.full(len(scores), -np.inf)
     root = np.arange(len(scores))
-    # Rising heights of the highest nodes of each peak.
+    # Heights of the highest nodes of each peak, in increasing order.
     order = np.lexsort((heights, peaks.owners))
     parts = np.split(heights[order], np.flatnonzero(np.diff(peaks.owners[order])) + 1)
     sides = [part[-_MAX_BLOCKS:] for part in parts]
@@ -368,17 +377,18 @@ def _split_scores(
 def _excess(
     rising: FloatArray, level: float, size: float, variance: float, n_cells: int, min_cells: float
 ) -> float:
-    """How many standard deviations the highest nodes are above a saddle, at best over their number.
+    """Largest number of standard deviations by which the highest nodes are above a saddle.
 
-    The standard deviation is that of a mean of so many nodes and of the saddle, itself a mean of
-    ``size`` cells, beyond what the highest of all noises does to the mean.
+    It is the maximum over the number of nodes. The standard deviation is that of a mean of this
+    number of nodes and of the saddle, which is itself a mean of ``size`` cells. What the highest of
+    all noises adds to the mean is subtracted first.
     """
     falling = rising[np.searchsorted(rising, level, side="right") :][::-1]
     n = np.arange(1, len(falling) + 1)
     counts = expected_counts(np.cumsum(falling) / n, variance)
     n = np.maximum(n, min_cells)
     lowered = np.where(counts > 0, _THIN_CURVE_SHARE * counts, counts)
-    # Without noise and counts the share of the noise is none, and not undefined.
+    # Without noise and counts, the share of the noise is zero rather than undefined.
     noise = np.sqrt(variance / (np.maximum(counts, 0) + max(variance, np.finfo(float).tiny)))
     gain = stabilise(lowered, variance) - level
     gain -= _UNIT_LAPLACE_SCALE * math.log(n_cells) * noise / n

@@ -1,6 +1,6 @@
-"""Peaks of counts on landmarks, where rows that lie between two landmarks say how high a saddle is.
+"""Peaks of counts on landmarks. Rows between two landmarks determine the height of the saddle.
 
-Everything but :func:`pair_counts` reads what has been released, so that it costs no privacy.
+Everything except :func:`pair_counts` reads what has already been released, and spends no budget.
 
 Proof: doc/theory/private_peaks.md, "On landmarks".
 """
@@ -15,17 +15,18 @@ from scipy.spatial import KDTree
 from sklearn_dptda._typing import BoolArray, FloatArray, IntArray
 from sklearn_dptda.cluster._peak_hierarchy import Peaks, break_ties, find_peaks
 
-# Rows that counts are raised by at least before their logarithm is taken.
+# Least number of rows by which counts are raised before their logarithm is taken.
 _LEAST_NOISE = 0.5
-# Part of the largest count about a landmark that an edge has where nothing is between its ends, and
-# part of what is surely no noise below which such a count could not be seen.
+# Count of an edge without a gap between its ends, as a share of the largest count of an edge of a
+# landmark. Then the share of a count that is surely not noise, below which such a count could not
+# be detected.
 _USUAL, _SEEN = 0.5, 0.75
-# Nats that saddles are lowered by on which noise may be all there is.
+# Nats by which saddles are lowered that may consist of noise only.
 _FAR_BELOW = 1e3
 
 
 def pair_counts(part: FloatArray, landmarks: FloatArray) -> IntArray:
-    """Count rows by the two landmarks that are nearest to them, in the order of ``triu_indices``.
+    """Count rows by their two nearest landmarks, in the order of ``triu_indices``.
 
     One row is in one cell.
     """
@@ -38,10 +39,11 @@ def pair_counts(part: FloatArray, landmarks: FloatArray) -> IntArray:
 
 @dataclass(frozen=True)
 class LandmarkGraph:
-    """Edges between landmarks, with the noisy number of rows that are nearest to both ends.
+    """Edges between landmarks, with the noisy number of rows whose nearest landmarks are both ends.
 
-    ``pairs`` of shape (n_edges, 2), their ``counts``, which of them are ``sure`` to be more than
-    noise, the standard deviation ``sd`` of that, and the count ``surely`` from which they are.
+    ``pairs`` have the shape (n_edges, 2). ``counts`` are their numbers of rows, and ``sure`` tells
+    which of them are certainly more than noise. ``sd`` is the standard deviation of the noise, and
+    ``surely`` is the count from which an edge is sure.
     """
 
     pairs: IntArray
@@ -53,8 +55,8 @@ class LandmarkGraph:
 
     @classmethod
     def of(cls, counts: FloatArray, drawn: IntArray, sd: float, n_landmarks: int) -> Self:
-        """Edges that surely have rows, and those on which ``drawn`` rows of a model are."""
-        # The largest of so many noises is hardly ever above.
+        """Edges that certainly have rows, and those with ``drawn`` rows of a mixture."""
+        # The largest of as many noises is hardly ever above this.
         surely = sd * math.sqrt(2 * math.log(len(counts) + 1))
         sure = counts > surely
         kept = sure | (drawn > 0)
@@ -64,18 +66,19 @@ class LandmarkGraph:
 
     @property
     def weights(self) -> FloatArray:
-        """Number of rows about each landmark: half of those on its sure edges."""
+        """Number of rows around each landmark: half of those on its sure edges."""
         weights = np.zeros(self.n_landmarks)
         for ends in self.pairs.T:
             weights += 0.5 * np.bincount(ends, self.counts * self.sure, minlength=len(weights))
         return weights
 
     def peaks(self, only_seen: bool) -> Peaks:
-        """Hierarchy of the peaks of log counts on landmarks; edges are nodes behind them.
+        """Hierarchy of the peaks of log counts on landmarks. Edges are nodes after the landmarks.
 
-        A saddle is as high as the lower end, less what the rows on the edge lack of half of those
-        on the best edge of an end. Where noise may be all there is, it is far below; but with
-        ``only_seen``, and where nothing could be seen, it is as high as the end.
+        A saddle is as high as the lower end of its edge, minus what the rows on the edge fall short
+        of half of those on the best edge of an end. If the edge may consist of noise only, the
+        saddle is far below. However, with ``only_seen``, it is as high as the end if nothing could
+        be detected there.
         """
         heights = np.log(self.weights + self.sd)
         usual = _USUAL * self._best()[self.pairs].min(axis=1)
@@ -93,7 +96,7 @@ class LandmarkGraph:
         return find_peaks([np.array(near) for near in neighbours], weights)
 
     def _best(self) -> FloatArray:
-        """Largest count on an edge of each landmark."""
+        """Largest count of an edge of each landmark."""
         best = np.zeros(self.n_landmarks)
         for ends in self.pairs.T:
             np.maximum.at(best, ends, self.counts)
@@ -103,14 +106,15 @@ class LandmarkGraph:
 def heavy_clusters(
     peaks: Peaks, weights: FloatArray, n_clusters: int | None, nats: float, least: float
 ) -> IntArray:
-    """Cluster of each landmark, or -1 where no path leads to one; numbered by prominence.
+    """Cluster of each landmark, numbered by prominence, or -1 if no path leads to one.
 
-    Peaks whose side of their saddle is lighter than a part ``least`` of all are no clusters. Of the
-    others the most prominent so many, or those more prominent than ``nats``, are; at least one.
+    A peak is not a cluster if the side of its saddle has less than a share ``least`` of all rows.
+    Of the other peaks, the ``n_clusters`` most prominent ones are clusters, or those that are more
+    prominent than ``nats``; there is at least one.
     """
     owners = peaks.owners[: len(weights)]
     mass = np.bincount(owners, weights, minlength=len(peaks.into))
-    # What has merged into a peak before it merges into another.
+    # Add the mass of what has merged into a peak before it merges into another.
     for peak in np.argsort(-peaks.diagram[:, 1], kind="stable"):
         if peaks.into[peak] != peak:
             mass[peaks.into[peak]] += mass[peak]

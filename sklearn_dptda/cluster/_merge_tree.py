@@ -1,7 +1,7 @@
 """The merge tree of a mixture: modes joined in the order of their barriers.
 
-A function of the mixture's parameters alone. What of it is the published algorithm, and what is
-different: ``doc/reproduction.md``.
+The tree is a function of the mixture's parameters alone. ``doc/reproduction.md`` lists what of it
+is the published algorithm, and what differs.
 
 Proof: doc/theory/private_mixtures.md, "The published flow".
 """
@@ -18,7 +18,7 @@ from sklearn_dptda.cluster._mixture_density import MixtureDensity, find_modes
 from sklearn_dptda.cluster._quadratic_strings import CentreGraph
 from sklearn_dptda.privacy._parameters import quoted
 
-# Number of modes that strings lead to from each mode, by search; None: all.
+# Number of modes that strings lead to from each mode, for each search; None means all.
 _N_STRINGS = {"ridgeline": 5, "string": None}
 SEARCHES = {*_N_STRINGS, "quadratic_strings"}
 SaddleSearch = Literal["ridgeline", "string", "quadratic_strings"]
@@ -28,29 +28,41 @@ SaddleSearch = Literal["ridgeline", "string", "quadratic_strings"]
 class MergeTree:
     """Modes of a mixture and the barriers between them.
 
-    With ``saddle_search="quadratic_strings"`` centres stand for modes, each for
-    its own component, and saddles that were not found are infinitely high.
+    :func:`morse_linkage` returns one. With ``saddle_search="quadratic_strings"``,
+    the centres of the components take the place of the modes, one for each
+    component, and saddles that were not found are infinitely high.
 
     Attributes
     ----------
     modes : ndarray of shape (n_modes, n_features)
-        Highest density first.
+        Modes of the density, the highest density first.
     mode_heights : ndarray of shape (n_modes,)
-        Minus the log density at the modes.
+        Negative log density at the modes.
     owners : ndarray of shape (n_components,)
-        Mode that each component's centre climbs to.
+        Mode that the centre of each component climbs to.
     barriers : ndarray of shape (n_modes, n_modes)
-        Minus the log density at the highest saddle of the lowest path between
-        two modes.
+        Negative log density at the highest saddle of the lowest path between two
+        modes.
     saddles : ndarray of shape (n_modes - 1, n_features)
-        The saddles of the tree, lowest first; NaN where there is none.
+        Saddles of the tree, the lowest first; NaN where there is none.
     edges : ndarray of shape (n_modes - 1, 2)
         The modes that each saddle joins.
     mode_weights : ndarray of shape (n_modes,)
         Weight of the components that belong to each mode.
     linkage : ndarray of shape (n_modes - 1, 4)
-        SciPy's format; distances are heights of the saddles above the highest
-        mode, in nats.
+        The tree in SciPy's format. Its distances are the heights of the saddles
+        above the highest mode, in nats.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_dptda.cluster import morse_linkage
+    >>> tree = morse_linkage([0.5, 0.3, 0.2], [[0.0], [4.0], [12.0]], np.ones((3, 1, 1)))
+    >>> tree.edges
+    array([[0, 1],
+           [1, 2]])
+    >>> tree.cut(n_clusters=2)
+    array([0, 0, 1])
     """
 
     modes: FloatArray
@@ -82,20 +94,19 @@ class MergeTree:
         n_clusters : int, default=None
             Number of clusters, at most the number of modes.
         threshold : float, default=None
-            Merge across saddles up to this height above the highest mode.
-            With neither, the cut is made in the largest gap between
-            successive saddles.
+            Merge across saddles up to this height above the highest mode, in nats. If
+            neither this nor ``n_clusters`` is given, the cut is made in the largest
+            gap between successive saddles.
         min_weight : float, default=0.0
-            Clusters lighter than this are merged first, across their lowest
-            saddles.
+            Clusters lighter than this are merged first, across their lowest saddles.
         rule : {"strength", "height"}, default="strength"
-            Which saddles are left between a given number of clusters.
-            ``"height"``: those of the lowest densities, so that a light bump at
-            the edge of the data can be a cluster before a heavier one nearer
-            in. ``"strength"``: those of the greatest product of their depth
-            below the highest mode, the square root of how far the weaker of
-            their two sides stands out from them, both in nats, and the fourth
-            root of the weight of this side.
+            Which saddles separate the clusters if their number is given.
+            ``"height"``: the saddles with the lowest densities. A light bump at the
+            edge of the data can then be a cluster before a heavier one further inside.
+            ``"strength"``: the saddles with the greatest product of three factors:
+            their depth below the highest mode; the square root of the height by which
+            the weaker of their two sides stands out from them, both in nats; and the
+            fourth root of the weight of this side.
 
         Returns
         -------
@@ -103,7 +114,7 @@ class MergeTree:
             Cluster of each mode, numbered by their highest modes.
         """
         labels = np.arange(self.n_modes)
-        # Light clusters are merged only as long as more remain than were asked for.
+        # Light clusters are merged only while there are more clusters than requested.
         edges = self._merge_light(labels, min_weight, n_clusters or 1)
         heights = self.linkage[edges, 2]
         if n_clusters is not None:
@@ -122,10 +133,10 @@ class MergeTree:
         return np.unique(labels, return_inverse=True)[1]
 
     def _strengths(self, labels: IntArray, edges: list[int]) -> FloatArray:
-        """How clearly each saddle parts its two sides, of which the weaker one decides.
+        """How clearly each saddle separates its two sides, of which the weaker one decides.
 
-        Strengths of a side do not fall when it grows or its saddle sinks, so that those of the
-        greatest strengths leave clusters whose weakest one is as strong as possible.
+        The strength of a side does not fall when the side grows or its saddle sinks. Saddles of the
+        greatest strengths therefore leave clusters whose weakest one is as strong as possible.
         """
         groups, strengths = labels.copy(), np.empty(len(edges))
         for place, edge in enumerate(edges):
@@ -158,16 +169,15 @@ class MergeTree:
         labels[labels == max(one, other)] = min(one, other)
 
     def cut_by_prominence(self, nats: float, min_weight: float = 0.0) -> IntArray:
-        """Merge modes across saddles that they, or the cluster they head, hardly stand out from.
+        """Merge modes across saddles from which they hardly stand out.
 
         Parameters
         ----------
         nats : float
-            Clusters whose highest mode is no higher above a saddle are merged
-            across it, the lowest saddles first.
+            A cluster whose highest mode is less than this above a saddle is merged
+            across it. The lowest saddles come first.
         min_weight : float, default=0.0
-            Clusters lighter than this are merged as well, across their lowest
-            saddles.
+            Clusters lighter than this are merged as well, across their lowest saddles.
 
         Returns
         -------
@@ -176,7 +186,7 @@ class MergeTree:
         """
         labels = np.arange(self.n_modes)
         for edge, height in enumerate(self.linkage[:, 2] + self.mode_heights.min()):
-            # Modes are in the order of their height, and labels those of the highest.
+            # Modes are ordered by height, and the label of a cluster is that of its highest mode.
             sides = labels[self.edges[edge]]
             weight = min(self.mode_weights[labels == side].sum() for side in sides)
             if height - self.mode_heights[max(sides)] < nats or weight < min_weight:
@@ -198,17 +208,22 @@ def morse_linkage(
     Parameters
     ----------
     weights : array-like of shape (n_components,)
+        Weights of the components. They are positive and need not sum to one.
     means : array-like of shape (n_components, n_features)
+        Means of the components.
     covariances : array-like of shape (n_components, n_features, n_features)
+        Covariances of the components.
     saddle_search : {"ridgeline", "string", "quadratic_strings"}, default="ridgeline"
-        Where saddles are looked for. ``"ridgeline"``: by the string method
-        between each mode and the five others that are nearest across the
-        ridgelines of two components. Then every ridgeline that the tree still
-        needs is followed; where it leads from one basin to another, two points
-        on the two sides slide down along the boundary to its saddle.
-        ``"string"``: the same, with strings between each two modes.
-        ``"quadratic_strings"``: Algorithms 3 and 4 of the paper, along
-        parabolas between each two centres; see the notes.
+        Where saddles are searched for.
+
+        - ``"ridgeline"``: first by the string method, between each mode and the
+          five others that are nearest across the ridgelines of two components.
+          Then every ridgeline that the tree still needs is followed. Where it
+          leads from one basin to another, two points on the two sides slide down
+          along the boundary to its saddle.
+        - ``"string"``: the same, with strings between all pairs of modes.
+        - ``"quadratic_strings"``: Algorithms 3 and 4 of the paper, along parabolas
+          between all pairs of centres; see the notes.
 
     Returns
     -------
@@ -224,33 +239,42 @@ def morse_linkage(
     -----
     .. rubric:: Privacy
 
-    A function of the parameters alone: as private as they are.
+    The tree is a function of the parameters alone, and as private as they are.
 
     .. rubric:: Saddles
 
-    By the first two searches every saddle is of index one, and its two
-    descents end at modes. Held against fine grids, barriers agree as long as
-    standard deviations differ up to thirtyfold; of more unequal components
-    steps of mean shift can leap over narrow basins, and where no saddle is
-    found the top of a ridgeline stands. Saddles between modes that no centre
-    climbs to count as well, these modes themselves are not reported.
+    With the first two searches, every saddle has index one, and its two descents
+    end at modes. Compared with fine grids, the barriers agree as long as standard
+    deviations differ by a factor of at most thirty. If components are more
+    unequal, steps of mean shift can leap over narrow basins. If no saddle is
+    found, the top of a ridgeline takes its place. Saddles between modes that no
+    centre climbs to count as well, but these modes are not reported.
 
     .. rubric:: Quadratic strings
 
-    The vertices are the centres, a shortcut of the paper's. From the point of
-    least density, of 20 on the segment between two centres, the flow (7) is
-    followed, then five times from that on the parabola with the last point as
-    its vertex. Newton steps lead to a critical point; one of index one joins
-    the centres nearest to the ends of its two descents, which begin .05 to both
-    sides. What the paper leaves open, and what is done: the length of the flow
-    (one step, a fiftieth of one of mean shift; to its end it would lead to a
-    mode), its metric (the mean of the precisions by responsibility), Newton
-    steps that are long (cut to half a unit of the curvature) or do not settle
-    (no saddle), and which pairs without one are joined first (the densest
-    centres). Lengths are those in the cube of the smallest box that holds all
-    centres and two standard deviations. Of centres that share a mode all but
-    one are left without a saddle, and often components that are more than a
-    dozen standard deviations apart.
+    The vertices are the centres, a shortcut of the paper. The search begins at the
+    point of least density among 20 points on the segment between two centres. From
+    there it follows the flow (7). It repeats this five times, each time from the
+    point of least density on the parabola whose vertex is the last point. Newton
+    steps then lead to a critical point. A critical point of index one joins the
+    centres nearest to the ends of its two descents, which begin 0.05 to both
+    sides.
+
+    The paper leaves some things open, and this implementation fills them in as
+    follows:
+
+    - *Length of the flow*: one step, a fiftieth of a step of mean shift. Followed
+      to its end, the flow would lead to a mode.
+    - *Metric of the flow*: the mean of the precisions, by responsibility.
+    - *Newton steps*: long steps are cut to half a unit of the curvature, and steps
+      that do not settle find no saddle.
+    - *Pairs without a saddle*: the densest centres are joined first.
+    - *Lengths*: they are measured after the smallest box that holds all centres and
+      two standard deviations around them has been scaled to a cube.
+
+    Of centres that share a mode, all but one are left without a saddle. The same
+    often happens to components that are more than a dozen standard deviations
+    apart.
 
     References
     ----------
@@ -293,7 +317,10 @@ def morse_linkage(
 
 
 def _joined(graph: BarrierGraph | CentreGraph) -> tuple[FloatArray, IntArray, FloatArray]:
-    """Barriers, edges and saddles of the tree of the known modes, whatever others lie between."""
+    """Barriers, edges and saddles of the tree of the known modes.
+
+    Modes that no centre climbs to may lie between them.
+    """
     n = graph.n_known
     barriers = np.full((n, n), np.inf)
     np.fill_diagonal(barriers, np.diag(graph.heights)[:n])
@@ -305,7 +332,7 @@ def _joined(graph: BarrierGraph | CentreGraph) -> tuple[FloatArray, IntArray, Fl
         if len(sides[0]) and len(sides[1]):
             block = np.ix_(*sides)
             barriers[block] = barriers.T[block] = graph.heights[i, j]
-            # The highest known mode on its side stands for a mode that no centre climbs to.
+            # A mode that no centre climbs to is replaced by the highest known mode on its side.
             ends = zip((i, j), sides, strict=True)
             edges.append(sorted(end if end < n else int(side[0]) for end, side in ends))
             saddles.append(graph.places.get((i, j), np.full(graph.modes.shape[1], np.nan)))
@@ -318,11 +345,11 @@ def _joined(graph: BarrierGraph | CentreGraph) -> tuple[FloatArray, IntArray, Fl
 
 
 def _linkage(edges: IntArray, distances: FloatArray) -> FloatArray:
-    """SciPy's format of a tree whose edges are sorted by their distances."""
+    """Convert a tree whose edges are sorted by their distances to SciPy's format."""
     nodes, rows = np.arange(len(edges) + 1), []
     for edge, distance in zip(edges, distances, strict=True):
         members = np.isin(nodes, nodes[edge])
-        # A centre can lie lower in density than a saddle.
+        # The density at a centre can be lower than at a saddle.
         rows.append([*sorted(nodes[edge]), max(distance, 0.0), members.sum()])
         nodes[members] = len(edges) + len(rows)
     return np.array(rows, dtype=float).reshape(-1, 4)

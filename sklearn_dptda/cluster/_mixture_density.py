@@ -1,7 +1,8 @@
 """A Gaussian mixture as a smooth landscape: its heights, slopes and curvatures, and its modes.
 
-The landscape is minus the log density, so that modes are minima, and a saddle is the top of the
-lowest path between two of them. It is made from the parameters of a fitted mixture alone.
+The height of the landscape is the negative log density. Modes are therefore minima, and a saddle is
+the top of the lowest path between two modes. The landscape depends on the parameters of a fitted
+mixture alone.
 """
 
 from collections.abc import Iterator
@@ -16,23 +17,27 @@ from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.rows._assignments import ExactProducts, row_products
 
 COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
-# Residuals of rows from components in one piece: they fit a cache.
+# Number of residuals of rows from components in one batch, which fits a cache.
 _NUMBERS_AT_ONCE = 1 << 16
-# Steps of mean shift in a climb, at most: on a hundred random planar mixtures all climbs rested
-# after 25 to 481.
+# Largest number of mean-shift steps in a climb. On a hundred random planar mixtures, all climbs
+# came to rest after 25 to 481 steps.
 _MAX_CLIMB_STEPS = 2000
-# Squared length of a step at which a climb rests, in units of the mean covariance: the square of
-# 1e-10, six digits above the rounding of a float.
+# Squared length of a step at which a climb comes to rest, in units of the mean covariance. It is
+# the square of 1e-10, six digits above the rounding of a float.
 _REST = 1e-20
-# Squared distances from a mode, in units of the curvature there: of two climbs that end at the same
-# mode, of another point that is taken for the mode, and of one that is taken for it without Newton
-# steps. Rounding is far below them and the distance of separate modes far above: modes and barriers
-# of random planar mixtures are those of fine grids (tests/cluster/test_morse.py).
+# Squared distances from a mode, in units of the curvature there: between two climbs that end at the
+# same mode; of a point that is identified with the mode; and of one that is identified with it
+# without Newton steps. Rounding is far below them, and the distance between separate modes is far
+# above. On random planar mixtures, modes and barriers agree with those of fine grids
+# (tests/cluster/test_morse.py).
 _SAME_END, _SAME_MODE, _SURELY_SAME_MODE = 1e-6, 1e-4, 1e-8
 
 
 def compact(covariances: FloatArray, kind: str) -> FloatArray:
-    """Covariances of shape (n_components, n_features, n_features) as ``kind`` keeps them."""
+    """Covariances in the shape of their type.
+
+    They are given with the shape (n_components, n_features, n_features), and ``kind`` is the type.
+    """
     if kind in ("auto", "full"):
         return covariances
     if kind == "tied":
@@ -44,16 +49,16 @@ def compact(covariances: FloatArray, kind: str) -> FloatArray:
 def mixture_parameters(estimator: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Weights, means and full covariances of a fitted mixture, or of k-means with covariances.
 
-    ``covariance_type`` says how covariances are stored, in full where there is none. A ValueError
-    names an attribute that is missing.
+    ``covariance_type`` tells how covariances are stored; without it they are full. A ValueError
+    names a missing attribute.
     """
     centres = "means_" if hasattr(estimator, "means_") else "cluster_centers_"
     missing = [n for n in ("weights_", centres, "covariances_") if not hasattr(estimator, n)]
     if missing:
         name = "means_" if missing[0] == "cluster_centers_" else missing[0]
         raise ValueError(
-            f"estimator {type(estimator).__name__} has learnt no {name}: a mixture with "
-            "weights_, means_ and covariances_ is needed."
+            f"estimator {type(estimator).__name__} has no {name}. Pass a mixture that learns "
+            "weights_, means_ and covariances_."
         )
     weights, means = np.asarray(estimator.weights_), np.asarray(getattr(estimator, centres))
     k, d = means.shape
@@ -63,7 +68,7 @@ def mixture_parameters(estimator: Any) -> tuple[FloatArray, FloatArray, FloatArr
     shapes = {"full": (k, d, d), "tied": (d, d), "diag": (k, d), "spherical": (k,)}
     if stored.shape != shapes.get(kind):
         raise ValueError(
-            f"covariances_ of shape {stored.shape} do not fit covariance_type={kind!r}."
+            f"covariances_ of shape {stored.shape} do not match covariance_type={kind!r}."
         )
     if kind == "tied":
         stored = np.broadcast_to(stored, (k, d, d))
@@ -78,10 +83,10 @@ def mixture_parameters(estimator: Any) -> tuple[FloatArray, FloatArray, FloatArr
 class MixtureDensity:
     """Density of a Gaussian mixture, from its parameters alone.
 
-    Covariances have shape (n_components, n_features, n_features); weights are normalised here.
-    ``factors`` are matrices F with F' F the precision: distances are norms of F (x - m); and
-    ``pulls`` are precisions times means. A ValueError says that shapes disagree, weights are not
-    positive, or a covariance is not positive definite.
+    Covariances have the shape (n_components, n_features, n_features). Weights are normalised here.
+    ``factors`` are matrices F such that F' F is the precision, so that distances are norms of F (x
+    - m). ``pulls`` are precisions times means. A ValueError says that shapes disagree, weights are
+    not positive, or a covariance is not positive definite.
     """
 
     weights: FloatArray
@@ -102,7 +107,7 @@ class MixtureDensity:
         if k == 0 or weights.shape != (k,) or covariances.shape != (k, d, d):
             raise ValueError("weights, means and covariances must have matching shapes.")
         if not (np.isfinite(means).all() and (weights > 0).all() and np.isfinite(weights).all()):
-            raise ValueError("weights must be positive, and means finite.")
+            raise ValueError("weights must be positive and finite, and means must be finite.")
         try:
             lower = np.linalg.cholesky(covariances)
         except np.linalg.LinAlgError:
@@ -130,9 +135,10 @@ class MixtureDensity:
 
     @cached_property
     def _centred_products(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """A centre, factors as columns of one matrix, and their products with the means.
+        """A centre, the factors as columns of one matrix, and their products with the means.
 
-        The first rows of all factors, then the second ones: those of one component are apart.
+        The matrix has first the first rows of all factors, then their second rows, and so on. The
+        rows of one component are not adjacent.
         """
         centre = self.weights @ self.means
         factors = np.swapaxes(self.factors, 0, 1).reshape(-1, self.n_features)
@@ -140,7 +146,7 @@ class MixtureDensity:
         return centre, np.ascontiguousarray(factors.T), offsets
 
     def log_joint(self, X: FloatArray) -> FloatArray:
-        """Log of weight times component density, of shape (n, n_components)."""
+        """Log of the weight times the component density, of shape (n, n_components)."""
         (centre, factors, offsets), k = self._centred_products, self.n_components
         out = np.empty((len(X), k))
         size = max(1, _NUMBERS_AT_ONCE // factors.shape[1])
@@ -153,7 +159,7 @@ class MixtureDensity:
         return out
 
     def height(self, X: FloatArray) -> FloatArray:
-        """Minus the log density of each row."""
+        """Negative log density of each row."""
         joint = self.log_joint(X)
         top = joint.max(axis=1)
         joint -= top[:, None]
@@ -204,7 +210,7 @@ class MixtureDensity:
 
 @dataclass(frozen=True)
 class DensityByRows:
-    """Scores of the components for rows, each by the same roundings whatever the other rows are.
+    """Scores of the components for rows, whose rounding does not depend on the other rows.
 
     Coordinates beyond a public ``limit`` are clipped.
     """
@@ -214,12 +220,13 @@ class DensityByRows:
 
     @cached_property
     def _products(self) -> ExactProducts:
-        # The first rows of all factors, then the second ones: those of one component are apart.
+        # The first rows of all factors come first, then their second rows, and so on. The rows of
+        # one component are not adjacent.
         factors = np.swapaxes(self.density.factors, 0, 1)
         return ExactProducts.of(factors.reshape(-1, self.density.n_features), self.limit)
 
     def log_joint(self, part: FloatArray) -> FloatArray:
-        """Log of weight times component density."""
+        """Log of the weight times the component density."""
         density, (k, d) = self.density, self.density.means.shape
         offsets = np.einsum("kij,kj->ik", density.factors, density.means).ravel()
         scores = np.empty((len(part), k))
@@ -232,7 +239,7 @@ class DensityByRows:
         return scores
 
     def likeliest(self, part: FloatArray) -> IntArray:
-        """Index of the component that is likeliest for each row."""
+        """Index of the likeliest component of each row."""
         return self.log_joint(part).argmax(axis=1)
 
     def responsibilities(self, part: FloatArray) -> FloatArray:
@@ -243,7 +250,7 @@ class DensityByRows:
 
 
 def find_modes(density: MixtureDensity) -> tuple[FloatArray, IntArray]:
-    """Modes that the components' centres climb to, densest first, and the mode of each centre."""
+    """Modes that the centres of the components climb to, densest first, and the mode of each."""
     ends = climb(density, density.means)
     squared = np.array([_squared_lengths(ends - end, _scale(density, end)) for end in ends])
     n, labels = connected_components(
@@ -255,7 +262,7 @@ def find_modes(density: MixtureDensity) -> tuple[FloatArray, IntArray]:
 
 
 def climb(density: MixtureDensity, starts: FloatArray, polish: bool = True) -> FloatArray:
-    """Follow mean shift from each start to its mode, and polish by Newton steps."""
+    """Follow mean shift from each start to its mode, and polish the result by Newton steps."""
     points = np.array(starts, dtype=float)
     moving = np.arange(len(points))
     spread = np.linalg.inv(np.einsum("k,kij->ij", density.weights, density.covariances))
@@ -270,7 +277,7 @@ def climb(density: MixtureDensity, starts: FloatArray, polish: bool = True) -> F
 
 
 def polished(density: MixtureDensity, point: FloatArray) -> FloatArray:
-    """Newton steps that lower the height; mean shift alone ends slowly where modes are flat."""
+    """Lower the height by Newton steps, since mean shift alone converges slowly at flat modes."""
     height = density.height(point[None])[0]
     for _ in range(20):
         slope, curvature = density.slope_and_curvature(point)
@@ -287,7 +294,7 @@ def polished(density: MixtureDensity, point: FloatArray) -> FloatArray:
 
 
 def _scale(density: MixtureDensity, point: FloatArray) -> FloatArray:
-    """Positive definite matrix in which distances near a point are measured."""
+    """Positive definite matrix that defines distances near a point."""
     values, vectors = np.linalg.eigh(density.slope_and_curvature(point)[1])
     floor = 1e-9 * np.abs(values).max()
     return (vectors * np.maximum(values, floor)) @ vectors.T
@@ -312,7 +319,7 @@ def basins(density: MixtureDensity, starts: FloatArray, modes: FloatArray) -> In
     for index, mode in enumerate(modes):
         near = _squared_lengths(ends - mode, _scale(density, mode)) < _SURELY_SAME_MODE
         labels[near] = index
-    # Where a mode is flat, mean shift stops before it.
+    # At a flat mode, mean shift stops before it reaches the mode.
     for row in np.flatnonzero(labels < 0):
         labels[row] = nearest_mode(density, polished(density, ends[row]), modes)
     return labels

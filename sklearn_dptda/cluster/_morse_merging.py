@@ -26,7 +26,7 @@ from sklearn_dptda.rows._tables import check_rows
 from sklearn_dptda.utils._sklearn import HasMethods, Interval, StrOptions, _fit_context
 
 PredictMethod = Literal["responsibility", "flow"]
-# Constraints on the parameters that say how a mixture is merged.
+# Constraints on the parameters of the merging.
 MERGING_CONSTRAINTS: dict[str, list[Any]] = {
     "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
     "merge_threshold": [Interval(Real, 0, None, closed="left"), None],
@@ -34,34 +34,35 @@ MERGING_CONSTRAINTS: dict[str, list[Any]] = {
     "saddle_search": [StrOptions(SEARCHES)],
     "predict_method": [StrOptions({"responsibility", "flow"})],
 }
-# Components of the mixture where no estimator is given.
+# Number of components of the mixture if no estimator is given.
 _DEFAULT_COMPONENTS = 8
-# Nats by which clusters of an unknown number must stand out from their saddles, since eight normal
-# components ripple by up to a nat where the density is flat, and the least weight of a cluster, as
-# a part of the modes' mean weight.
+# If the number of clusters is not given: the nats by which clusters must stand out from their
+# saddles, and the least weight of a cluster as a share of the mean weight of the modes. Eight
+# normal components make ripples of up to a nat where the density is flat.
 _MIN_PROMINENCE_NATS, _MIN_WEIGHT_RATIO = 1.25, 0.2
-# Rows that are labelled together, so that memory does not grow with their number.
+# Number of rows that are labelled together, so that memory does not grow with the number of rows.
 _BATCH_ROWS = 1 << 14
 
 
 def check_number_of_clusters(
     n_clusters: int | None, merge_threshold: float | None, n_components: int | None
 ) -> None:
-    """Refuse two rules for one cut, and warn of more clusters than components."""
+    """Refuse two rules for one cut, and warn if there are more clusters than components."""
     if n_clusters is not None and merge_threshold is not None:
-        raise ValueError("n_clusters and merge_threshold exclude each other.")
+        raise ValueError("n_clusters and merge_threshold exclude each other: give one of them.")
     if n_clusters is not None and n_components is not None and n_clusters > n_components:
         warn_caller(
-            f"n_clusters={n_clusters} is more than n_components={n_components}: there "
-            "cannot be as many clusters.",
+            f"n_clusters={n_clusters} is larger than n_components={n_components}: there cannot "
+            "be more clusters than components. Raise n_components.",
         )
 
 
 @dataclass(frozen=True)
 class MergedMixture:
-    """A mixture whose modes are merged into clusters, with the cluster of each mode and component.
+    """A mixture whose modes are merged into clusters.
 
-    ``of_centres`` says that the modes are the components' centres, as quadratic strings have it.
+    It knows the cluster of each mode and of each component. ``of_centres`` tells that the modes are
+    the centres of the components, as for quadratic strings.
     """
 
     density: MixtureDensity
@@ -72,7 +73,7 @@ class MergedMixture:
 
     @classmethod
     def of(cls, estimator: Any) -> Self:
-        """What a fitted estimator has released."""
+        """Take over what a fitted estimator has released."""
         return cls(
             estimator._mixture(),
             estimator.modes_,
@@ -82,7 +83,7 @@ class MergedMixture:
         )
 
     def predict(self, X: FloatArray, method: PredictMethod) -> IntArray:
-        """Cluster of each row: the likeliest, or that of the mode that the row climbs to."""
+        """Cluster of each row: the likeliest one, or that of the mode that the row climbs to."""
         if method == "responsibility":
             return self.predict_proba(X).argmax(axis=1)
         labels = np.empty(len(X), dtype=int)
@@ -94,7 +95,7 @@ class MergedMixture:
         if self.of_centres:
             return self.component_labels[centres_climbed_to(self.density, X)]
         modes = basins(self.density, X, self.modes)
-        # Where a climb stalls on a plateau, the likeliest cluster is taken.
+        # If a climb stalls on a plateau, the row gets the likeliest cluster.
         likeliest = self.predict_proba(X).argmax(axis=1)
         return np.where(modes < 0, likeliest, self.mode_labels[modes])
 
@@ -114,8 +115,11 @@ def finds_number(estimator: Any) -> bool:
 
 
 def cut_as_asked(estimator: Any, tree: MergeTree) -> IntArray:
-    """Cluster of each mode: as many as are wanted, or those that stand out from their saddles."""
-    # Published strings leave modes without saddles, of which nothing says how they stand out.
+    """Cluster of each mode.
+
+    There are as many clusters as the parameters say, or those that stand out from their saddles.
+    """
+    # Quadratic strings leave modes without saddles. Nothing is known of how these modes stand out.
     published = estimator.saddle_search == "quadratic_strings"
     if finds_number(estimator) and not published:
         least = max(estimator.min_cluster_weight, _MIN_WEIGHT_RATIO / tree.n_modes)
@@ -129,7 +133,7 @@ def cut_as_asked(estimator: Any, tree: MergeTree) -> IntArray:
 
 
 def set_merged(estimator: Any, *parameters: Any) -> None:
-    """Set what an estimator learns from weights, means and covariances."""
+    """Set the attributes that follow from weights, means and covariances."""
     tree = morse_linkage(*parameters, saddle_search=estimator.saddle_search)
     labels = cut_as_asked(estimator, tree)
     estimator.modes_, estimator.saddles_ = tree.modes, tree.saddles
@@ -169,49 +173,60 @@ def predict_proba(self: Any, X: ArrayLike) -> FloatArray:
 class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, HoldsPrivateStepsMixin):
     """Clusters of any shape from a mixture with more components than clusters.
 
-    Fits a mixture, finds the modes of its density and the saddles between
-    them, and joins modes across all but the saddles that part clusters most
-    clearly.
+    A fit learns a mixture, finds the modes of its density and the saddles between
+    them, and merges the modes across all but the saddles that separate clusters
+    most clearly.
 
     Parameters
     ----------
     estimator : estimator, default=None
-        A mixture that learns ``weights_``, ``means_`` and ``covariances_`` (of
-        any of scikit-learn's covariance types), private or not. Wrap a fitted
+        A mixture that learns ``weights_``, ``means_`` and ``covariances_`` (of any
+        of scikit-learn's covariance types). It may be private or not. Wrap a fitted
         one in :class:`sklearn.frozen.FrozenEstimator`. None:
-        ``GaussianMixture(8)``.
+        ``GaussianMixture(8)``, which is not private.
     n_clusters : int, default=None
-        Number of clusters. A mixture with fewer modes gives as many clusters
-        as modes. None: those that stand out from their saddles by 1.25 nats,
-        which can be one; with ``saddle_search="quadratic_strings"`` the merge
-        tree is cut in its largest gap.
+        Number of clusters. If the mixture has fewer modes, there are as many
+        clusters as modes. None: the clusters that stand out from their saddles by
+        at least 1.25 nats, which can be a single one. With
+        ``saddle_search="quadratic_strings"`` the merge tree is cut in its largest
+        gap instead.
     merge_threshold : float, default=None
-        Join modes across saddles up to this height, in nats above the highest
-        mode.
+        Merge modes across all saddles up to this height, in nats above the highest
+        mode. It excludes ``n_clusters``.
     min_cluster_weight : float, default=0.0
-        Clusters with a smaller share of the mixture's weight are merged first.
-        Useful where there are three times more components than clusters or
-        more, and no small clusters to be found.
+        Least share of the mixture's weight that a cluster should have, in [0, 1).
+        Lighter clusters are merged first. It helps if there are at least three
+        times as many components as clusters, and no small clusters to be found.
     saddle_search : {"ridgeline", "string", "quadratic_strings"}, default="ridgeline"
-        As in :func:`morse_linkage`; the last one is that of the paper.
+        How the saddles between modes are searched for.
+
+        - ``"ridgeline"``: by the string method, between each mode and its five
+          nearest ones, and then along the ridgelines of pairs of components that
+          the merge tree still needs.
+        - ``"string"``: the same, with strings between all pairs of modes.
+        - ``"quadratic_strings"``: the search of the published algorithm, along
+          parabolas between all pairs of centres.
+
+        :func:`morse_linkage` has the details.
     predict_method : {"responsibility", "flow"}, default="responsibility"
-        How rows are assigned. ``"responsibility"``: to the cluster whose
-        components are likeliest together; fast. ``"flow"``: to the cluster of
-        the mode that the row climbs to. They agree on 98 to 100 % of the rows
-        of real data.
+        How rows are assigned to clusters. ``"responsibility"``: to the cluster
+        whose components have the largest posterior probability together, which is
+        fast. ``"flow"``: to the cluster of the mode that the row climbs to. The
+        two methods agree on 98 to 100 % of the rows of real data.
 
     Attributes
     ----------
     estimator_ : estimator
         The fitted mixture.
     modes_ : ndarray of shape (n_modes, n_features)
-        Modes of the density, or with ``"quadratic_strings"`` the centres, the
-        highest first.
+        Modes of the density, the highest first. With
+        ``saddle_search="quadratic_strings"`` they are the centres of the
+        components.
     saddles_ : ndarray of shape (n_modes - 1, n_features)
         Saddles of the merge tree, the lowest first; NaN where none was found.
     linkage_ : ndarray of shape (n_modes - 1, 4)
-        The merge tree in SciPy's format; distances are heights of the saddles
-        above the highest mode, in nats.
+        The merge tree in SciPy's format. Its distances are the heights of the
+        saddles above the highest mode, in nats.
     mode_labels_ : ndarray of shape (n_modes,)
         Cluster of each mode.
     component_labels_ : ndarray of shape (n_components,)
@@ -219,22 +234,22 @@ class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, Hold
     n_clusters_ : int
         Number of clusters.
     labels_ : ndarray of shape (n_samples,)
-        Clusters of the training rows; only where the mixture is not private,
-        since they are functions of the rows.
+        Clusters of the training rows. They exist only if the mixture is not
+        private, since they are functions of the rows.
     %(columns)s
 
     See Also
     --------
-    morse_linkage : The merge tree from weights, means and covariances alone.
+    morse_linkage : The merge tree, from weights, means and covariances alone.
 
     Notes
     -----
     .. rubric:: Privacy
 
-    Post-processing: the tree and the clusters are functions of the mixture's
-    parameters alone, so they are as private as those, and so is ``predict`` as
-    a function. What ``predict`` and ``fit_predict`` return for private rows is
-    *not* private: each label is a function of its row.
+    The merging is post-processing. The merge tree and the clusters are functions
+    of the mixture's parameters alone, so they are as private as these are. The
+    same holds for ``predict`` as a function. What ``predict`` and ``fit_predict``
+    return for private rows is *not* private: each label is a function of its row.
 
     References
     ----------
@@ -278,18 +293,18 @@ class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, Hold
     @_fit_context(prefer_skip_nested_validation=False)
     @fill_doc
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
-        """Fit the mixture and merge it.
+        """Fit the mixture and merge its modes.
 
         %(fit_rows_or_parts)s
 
         Raises
         ------
         ValueError
-            If both ``n_clusters`` and ``merge_threshold`` are given, or if the
-            mixture lacks weights, means or covariances.
+            If both ``n_clusters`` and ``merge_threshold`` are given, or if the mixture
+            has no weights, means or covariances.
         """
         base = self.estimator
-        # Private mixtures read rows themselves, wherever they are and whoever they belong to.
+        # Private mixtures read the rows themselves, wherever these are, and group them by person.
         private = base is not None and is_private(base)
         if not private:
             X = rows = check_rows(self, X)
@@ -303,7 +318,7 @@ class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, Hold
         self.estimator_ = clone(base).fit(X, y, **of_people)
         set_merged(self, *mixture_parameters(self.estimator_))
         if private:
-            # Only the mixture has seen number and names of the columns.
+            # Only the mixture has seen the number and the names of the columns.
             for name in ("n_features_in_", "feature_names_in_"):
                 self.__dict__.pop(name, None)
                 if hasattr(self.estimator_, name):
@@ -314,20 +329,20 @@ class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, Hold
 
     @staticmethod
     def _check_base(base: Any) -> None:
-        """Refuse what will have no mixture, before it pays for what it has."""
+        """Refuse an estimator that will not be a mixture, before it spends any budget."""
         name = type(base).__name__
         if getattr(base, "covariance_share", None) == 0:
             raise ValueError(
-                f"{name} releases no covariances with covariance_share=0, and merging needs them: "
-                "about 0.5 serves well."
+                f"{name} releases no covariances with covariance_share=0, and merging needs them. "
+                "Set covariance_share to about 0.5."
             )
         privacy = getattr(get_tags(base), "privacy", None)
         other = privacy is not None and (privacy.releases != "fit" or privacy.input != "rows")
         other |= isinstance(base, PrivateRowsEstimator) and not base._has_mixture()
         if other or isinstance(base, Pipeline):
             raise ValueError(
-                f"estimator {name} is no mixture: one that learns weights_, means_ and "
-                "covariances_ is needed. Nothing was paid."
+                f"estimator {name} is not a mixture. Pass one that learns weights_, means_ and "
+                "covariances_. Nothing was spent."
             )
 
     fit_predict = fit_predict
@@ -336,7 +351,7 @@ class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, Hold
 
     def _rows(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
-        # A private mixture clips rows to where no square overflows.
+        # A private mixture clips rows to a range in which no square overflows.
         rows = getattr(self.estimator_, "_rows", None)
         return check_rows(self, X, reset=False) if rows is None else rows(X)
 
@@ -344,7 +359,7 @@ class MorseMerging(QuotedParametersMixin, MetaEstimatorMixin, ClusterMixin, Hold
         return MixtureDensity(*mixture_parameters(self.estimator_))
 
     def __sklearn_tags__(self):
-        """Rows in a table, without sparse input."""
+        """Declare that the input is a dense table of rows."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = False
         return tags

@@ -1,4 +1,4 @@
-"""Neighbours of rows, and the densities that they give."""
+"""Neighbours of rows, and densities that are computed from them."""
 
 import math
 from collections.abc import Sequence
@@ -13,19 +13,20 @@ from sklearn.neighbors import KernelDensity, NearestNeighbors
 
 from sklearn_dptda._typing import FloatArray, IntArray
 
-# Indices of the neighbours of each row, in one array where all have the same number.
+# Indices of the neighbours of each row, in one array if all rows have the same number of them.
 Neighbourhoods: TypeAlias = IntArray | list[IntArray]
-# Number of columns up to which a tree of boxes is faster than looking at all rows; it is also the
+# Number of columns up to which a tree of boxes is faster than a search of all rows. It is also the
 # limit of scikit-learn's algorithm="auto".
 _MAX_TREE_FEATURES = 15
-# Rows of a box that is not cut any more: fewer boxes are opened, and all of one looked at.
+# Number of rows of a box that is not divided any more: a query opens fewer boxes, and reads all
+# rows of each.
 _LEAF_SIZE = 40
-# Least and greatest number of neighbours with n_neighbors="sqrt".
+# Least and largest number of neighbours with n_neighbors="sqrt".
 _SQRT_RANGE = 10, 100
 
 
 class Neighbours:
-    """Nearest rows among those of a table, in any metric of scikit-learn's."""
+    """Nearest rows among those of a table, in any metric of scikit-learn."""
 
     def __init__(self, X: FloatArray, metric: str, n_jobs: int | None) -> None:
         self.n_rows, self.n_jobs = len(X), n_jobs
@@ -33,7 +34,7 @@ class Neighbours:
         self._middle = X.mean(axis=0) if metric == "euclidean" else 0.0
         X = X - self._middle
         if metric == "euclidean" and X.shape[1] <= _MAX_TREE_FEATURES:
-            # Cut in the middle of boxes, not of the rows in them: fewer boxes are opened.
+            # Divide boxes in the middle of the boxes, not of their rows: fewer boxes are opened.
             self._index = KDTree(X, _LEAF_SIZE, balanced_tree=False)
         else:
             self._index = NearestNeighbors(metric=metric, n_jobs=n_jobs).fit(X)
@@ -43,19 +44,20 @@ class Neighbours:
         k, X = min(k, self.n_rows), X - self._middle
         if not isinstance(self._index, KDTree):
             return self._index.kneighbors(X, k)
-        # A list of ranks keeps two dimensions, and is slower.
+        # A list of ranks keeps two dimensions, but is slower.
         ranks = k if k > 1 else [1]
         workers = effective_n_jobs(self.n_jobs)
         if len(X) != self.n_rows:
             return self._index.query(X, ranks, workers=workers)
-        # The tree's own rows, as a rule: box by box, what one query has read serves the next.
+        # These are usually the tree's own rows. In the order of the boxes, one query reads what the
+        # next one needs.
         order = self._index.indices
         distances, near = np.empty((len(X), k)), np.empty((len(X), k), dtype=np.int64)
         distances[order], near[order] = self._index.query(X[order], ranks, workers=workers)
         return distances, near
 
     def within(self, X: FloatArray, radius: float) -> list[IntArray]:
-        """Indices of the rows within a radius, a list of arrays."""
+        """Indices of the rows within a radius, as a list of arrays."""
         X = X - self._middle
         if not isinstance(self._index, KDTree):
             return list(self._index.radius_neighbors(X, radius, return_distance=False))
@@ -65,16 +67,19 @@ class Neighbours:
 
 
 class PrecomputedNeighbours:
-    """The same from distances of each row to the training rows.
+    """Nearest rows, from distances of each row to the training rows.
 
-    Sparse distances are those that are stored, the others being infinite.
+    Sparse distances are those that are stored. The others are infinite.
     """
 
     def __init__(self, n_rows: int) -> None:
         self.n_rows = n_rows
 
     def nearest(self, D: Any, k: int) -> tuple[list[FloatArray], list[IntArray]]:
-        """Distances and indices, the nearest first, as two lists of arrays: rows may run short."""
+        """Distances and indices of the nearest rows, the nearest first, as two lists of arrays.
+
+        A row can have fewer than ``k`` of them.
+        """
         if issparse(D):
             rows = [slice(*D.indptr[i : i + 2]) for i in range(D.shape[0])]
             pairs = [(D.data[row], D.indices[row]) for row in rows]
@@ -88,7 +93,7 @@ class PrecomputedNeighbours:
         )
 
     def within(self, D: Any, radius: float) -> list[IntArray]:
-        """Indices of the training rows within a radius, a list of arrays."""
+        """Indices of the training rows within a radius, as a list of arrays."""
         distances, indices = self.nearest(D, self.n_rows)
         return [j[d <= radius] for d, j in zip(distances, indices, strict=True)]
 
@@ -103,7 +108,7 @@ def with_diagonal(D: Any) -> Any:
 
 
 def make_search(X: Any, metric: str, n_jobs: int | None) -> Neighbours | PrecomputedNeighbours:
-    """Search for nearest rows among those of a table, or of a table of distances."""
+    """Search for nearest rows among those of a table, or of a matrix of distances."""
     if metric == "precomputed":
         return PrecomputedNeighbours(X.shape[0])
     return Neighbours(X, metric, n_jobs)
@@ -111,9 +116,10 @@ def make_search(X: Any, metric: str, n_jobs: int | None) -> Neighbours | Precomp
 
 @dataclass(frozen=True)
 class NeighbourChoice:
-    """Neighbours of rows among those of a search: so many of the nearest, or all in a radius.
+    """Neighbours of rows among those of a search: a number of nearest rows, or all in a radius.
 
-    ``n_distances`` are needed of each row for its density: None, one for each neighbour; 0, none.
+    ``n_distances`` is the number of distances of each row that its density needs. None means one
+    for each neighbour, and 0 means none.
     """
 
     search: Neighbours | PrecomputedNeighbours
@@ -134,7 +140,7 @@ class NeighbourChoice:
         else:
             n_near = int(self.n_neighbors)
         n_distances = n_near if self.n_distances is None else self.n_distances
-        # The same number is always asked for, since ties depend on it.
+        # Always ask for the same number, since ties depend on it.
         n_asked = max(n_near if self.radius is None else 0, n_distances)
         distances, near = self.search.nearest(X, n_asked) if n_asked else (None, None)
         if n_distances:
@@ -153,24 +159,24 @@ def row_densities(
 ) -> FloatArray:
     """Density of each row, or its logarithm, by the name of a density or a function of the rows.
 
-    ``distances`` to the nearest rows are for the distance to a measure. A ValueError says that
-    some density is not finite.
+    ``distances`` to the nearest rows are for the distance-to-measure. A ValueError says that some
+    density is not finite.
     """
     if callable(density):
         values = np.asarray(density(X), dtype=float)
         if values.shape != (X.shape[0],) or not np.isfinite(values).all():
-            raise ValueError("density must return one finite number for each row.")
+            raise ValueError("a density function must return one finite number for each row.")
         return values
     if density in ("kde", "log_kde"):
         logs = KernelDensity(bandwidth=bandwidth, metric=metric).fit(X).score_samples(X)
     else:
-        # The exponent that makes a density of a distance.
+        # The exponent that converts a distance to a density.
         dimension = 2 if metric == "precomputed" else X.shape[1]
         logs = -0.5 * dimension * _log_mean_squares(distances)
     if not np.isfinite(logs).all():
         raise ValueError(
-            f"density={density!r} is not finite: with metric={metric!r}, distances "
-            "of these rows are undefined or overflow."
+            f"density={density!r} is not finite: with metric={metric!r}, distances of these rows "
+            "are undefined or overflow. Scale the rows, or choose another metric."
         )
     return logs if density.startswith("log") else np.exp(logs - logs.max())
 
@@ -178,7 +184,7 @@ def row_densities(
 def _log_mean_squares(distances: FloatArray | Sequence[FloatArray]) -> FloatArray:
     """Logarithms of the mean squares of the distances of each row.
 
-    Taken in units of the largest, whose square may overflow.
+    They are computed in units of the largest distance, whose square may overflow.
     """
     if isinstance(distances, np.ndarray):
         largest = distances.max() or 1.0
@@ -187,6 +193,6 @@ def _log_mean_squares(distances: FloatArray | Sequence[FloatArray]) -> FloatArra
         largest = max(row.max() for row in distances) or 1.0
         means = np.array([np.square(row / largest).mean() for row in distances])
     positive = means[means > 0]
-    # Copies of a row are nearer than anything else, but not infinitely so.
+    # Copies of a row are nearer than all other rows, but must not be infinitely near.
     floor = 0.25 * positive.min() if len(positive) else 1.0
     return np.log(np.maximum(means, floor)) + 2 * np.log(largest)

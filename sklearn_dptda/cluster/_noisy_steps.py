@@ -35,67 +35,73 @@ from sklearn_dptda.utils._distances import farthest_first
 
 @dataclass(frozen=True)
 class _Rules:
-    """Public numbers of the steps, chosen together on the tables of doc/measured/clusters.md.
+    """Public constants of the steps, chosen together on the tables of doc/measured/clusters.md.
 
     Radii are in root mean square radii of the standardised rows.
     """
 
-    # Share for standardising, of what localisation has left of a fit's budget.
+    # Share for standardising, of the budget that localisation has left.
     standard_share: float = 0.08
-    # Rows are clipped at this radius once they are standardised.
+    # Radius at which rows are clipped once they are standardised.
     row_radius: float = 2.0
-    # In more columns principal axes would be noise, and slow: the columns stand for them.
+    # Largest number of columns with principal axes. With more columns, these axes would be noise,
+    # and slow; the columns take their place.
     most_turned: int = 64
-    # Least eigenvalue of the axes, as a share of the mean variance: below it, the noise of a
-    # covariance says nothing on a direction.
+    # Least eigenvalue of the axes, as a share of the mean variance. Below it, the noise of a
+    # covariance says nothing about a direction.
     flat: float = 0.02
-    # Residuals are clipped here, and at a smaller radius where many cells share a volume.
+    # Radius at which residuals are clipped. It is smaller if many cells share a volume; the second
+    # number is for this case.
     residual_radius: float = 0.7
     cell_radius: float = 1.3
-    # Share of all k-means steps for the steps of cells to start from, and their number.
+    # Share, of the budget of all k-means steps, of the steps that find initial centres from cells,
+    # and the number of these steps.
     start_share: float = 0.4
     start_steps: int = 3
-    # Cells hold this many standard deviations of the noise of a count on average, and at least.
+    # Mean count of a cell, and its least count, in standard deviations of the noise of a count.
     mean_count: float = 5.0
     least_count: float = 3.0
-    # Numbers of cells for each centre, at least and at most, and of cells where the number of
-    # clusters is to be found.
+    # Least and largest number of cells for each centre, and largest number of cells if the number
+    # of clusters is to be estimated.
     fewest_cells: int = 2
     most_cells: int = 6
     most_cells_to_count: int = 512
-    # Centres to spare where clusters were counted and are to be merged.
+    # Number of additional centres if clusters were counted and are to be merged.
     spare: int = 4
-    # Clusters of cells are far apart where a length of single linkage is this many times the next.
+    # Clusters of cells are far apart if a length of single linkage is this many times the next one.
     clear_ratio: float = 1.3
-    # That is asked only with so many cells for each of the usual clusters.
+    # This is tested only with this many cells for each of the usual clusters.
     cells_per_cluster: int = 3
-    # Largest number of clusters that may be found: as a share of the cells, and in all.
+    # Largest number of clusters that may be found: as a share of the cells, and in total.
     clustered_share: float = 0.9
     most_found: int = 128
-    # Least eigenvalues of covariances, as a share of the mean pooled variance: where components
-    # are to be merged, and from what the noise allows, times a part, where they are not.
+    # Least eigenvalues of covariances, as a share of the mean pooled variance. The first number is
+    # for components that are to be merged. Otherwise the least eigenvalue is what the noise allows
+    # times the third number, between the second number and the first one.
     floor: float = 0.02
     least_floor: float = 0.005
     part_of_noise: float = 0.1
-    # Rows, times the privacy parameter, for each column of each component: so many times the
-    # square of the number of mixture steps that they allow for.
+    # Number of rows, times the privacy parameter, for each column of each component: this many
+    # times the square of the number of mixture steps that they allow for.
     rows_of_steps: float = 4.0
     most_steps: int = 20
-    # Components that are to be merged need no shapes of their own.
+    # Number of mixture steps for components that are to be merged, which need no shapes of their
+    # own.
     merged_steps: int = 2
-    # Covariances of which less than this part of their differences is no noise are made one.
+    # Covariances become tied if less than this share of their differences is not noise.
     differing: float = 0.5
-    # Share of k-means steps, 9/19 of what standardising leaves; mixture steps have the rest.
+    # Share of the k-means steps: 9/19 of what standardising leaves. Mixture steps have the rest.
     kmeans_share: float = 0.45 / 0.95
 
 
 RULES = _Rules()
-# Coordinates of all candidates for points far apart, which are enough where columns are many.
+# Largest number of coordinates of all candidates for points far apart, which is enough if there are
+# many columns.
 _CANDIDATE_NUMBERS = 1 << 20
-# Centres where their number is not given, unless more clusters than these are far apart.
+# Number of centres if it is not given, unless more clusters than this are far apart.
 USUAL_CENTRES = 8
 _STANDARD_WEIGHTS = MomentWeights(0.2, 0.4, 0.4)
-# Under replace-one a count as heavy as the sum is free.
+# Under replace-one adjacency, a count that weighs as much as the sum costs nothing more.
 KMEANS_WEIGHTS = {"add-remove": MomentWeights(0.3, 0.7), "replace-one": MomentWeights(0.5, 0.5)}
 _MIXTURE_WEIGHTS = MomentWeights(0.1, 0.3, 0.6)
 
@@ -104,9 +110,9 @@ _MIXTURE_WEIGHTS = MomentWeights(0.1, 0.3, 0.6)
 class Standardised:
     """Records about a private centre, in units of one private scale.
 
-    ``rows`` have norm at most ``limit``, a public number, and ``n_rows`` is their private number;
-    columns of ``axes`` are private principal axes, as long as the standard deviations; ``budget``
-    is what is left for all that follows.
+    ``rows`` have a norm of at most ``limit``, a public number, and ``n_rows`` is their private
+    number. The columns of ``axes`` are private principal axes, with the lengths of the standard
+    deviations. ``budget`` is what is left for all later steps.
     """
 
     rows: Rows
@@ -138,7 +144,8 @@ def _largest_norm(n_features: int) -> float:
 def standardise(rows: Rows, budget: FitBudget) -> Standardised:
     """Release centre, scale and principal axes of all records, and apply the first two.
 
-    Noise of moments is relative to the ball that records are clipped to: a private one first.
+    The noise of moments is relative to the ball that records are clipped to, so a private ball
+    comes first.
     """
     d = rows.n_features
     middle, ball, spent = localise(rows, budget)
@@ -177,9 +184,9 @@ def _in_units(part: FloatArray, centre: FloatArray, scale: float, limit: float) 
 def split_light(
     centres: FloatArray, moments: Moments, spread: float, rng: np.random.Generator
 ) -> FloatArray:
-    """Move the centres of light clusters, by noisy counts alone, next to the heaviest ones.
+    """Move the centres of light clusters next to the heaviest ones, by noisy counts alone.
 
-    They go as far as ``spread``, in directions that ``rng`` draws independently of the records.
+    They move by ``spread``, in directions that ``rng`` draws independently of the records.
     """
     centres, counts = centres.copy(), np.maximum(moments.counts, 0.0)
     light = max(3 * moments.sd_count, 0.02 * counts.sum() / len(counts))
@@ -195,7 +202,7 @@ def split_light(
 
 
 def packed_points(n: int, n_features: int, rng: np.random.Generator) -> FloatArray:
-    """Points far apart in the unit ball, without looking at data: farthest points first."""
+    """Points far apart in the unit ball, without looking at data, by farthest-first traversal."""
     n_candidates = max(2000, 10 * n, min(100 * n, _CANDIDATE_NUMBERS // n_features))
     candidates = rng.standard_normal((n_candidates, n_features))
     candidates /= np.linalg.norm(candidates, axis=1, keepdims=True)
@@ -204,19 +211,19 @@ def packed_points(n: int, n_features: int, rng: np.random.Generator) -> FloatArr
 
 
 def far_apart(points: FloatArray, n: int) -> IntArray:
-    """Indices of ``n`` points, the first one and then always the farthest from those before."""
-    # Points are public, or have been released: the rounding of a matrix product tells nothing.
+    """Indices of ``n`` points: the first one, then always the point farthest from those before."""
+    # Points are public or have been released, so the rounding of a matrix product reveals nothing.
     squares = (points**2).sum(axis=1)
     return farthest_first(lambda i: squares + (squares[i] - 2 * (points @ points[i])), n)[0]
 
 
 def initial_centres(data: Standardised, n: int, rng: np.random.Generator) -> FloatArray:
-    """Centres far apart in the ball of twice the size of the records' private ellipsoid."""
+    """Centres far apart in the ball of twice the size of the private ellipsoid of the records."""
     return data.n_features**0.5 * packed_points(n, data.n_features, rng) @ data.axes.T
 
 
 def inside(centres: FloatArray) -> FloatArray:
-    """Keep centres where records can be."""
+    """Move centres to where records can be."""
     limit = _largest_norm(centres.shape[1])
     return centres / np.maximum(euclidean(centres) / limit, 1.0)[:, None]
 
@@ -225,8 +232,8 @@ def inside(centres: FloatArray) -> FloatArray:
 class NoisyClusters:
     """Centres and numbers of rows, and standard deviations of the noise in both.
 
-    The noise is that of one release, given all before it, to first order: relative to numbers of
-    rows, and without shrinkage, which makes errors smaller on average.
+    The noise is that of one release, given all releases before it, to first order. It is relative
+    to numbers of rows, and does not include shrinkage, which reduces errors on average.
     """
 
     centres: FloatArray
@@ -241,14 +248,17 @@ class NoisyClusters:
 
     @property
     def sd_weights(self) -> FloatArray:
-        """Standard deviations of the noise in the shares: counts over a sum that has it too."""
+        """Standard deviations of the noise in the shares.
+
+        A share is a count over a sum that contains the same noise.
+        """
         variances, weights = self.sd_counts**2, self.weights
         total = variances * (1 - 2 * weights) + weights**2 * variances.sum()
         return np.sqrt(total) / self.counts.sum()
 
     @property
     def within_noise(self) -> BoolArray:
-        """Which clusters have no more rows than noise makes."""
+        """Whether each cluster has no more rows than noise can produce."""
         return self.counts <= KEPT * self.sd_counts
 
 
@@ -265,7 +275,7 @@ class NoisyStep:
 
     @property
     def counts(self) -> FloatArray:
-        """Noisy counts, floored."""
+        """Noisy counts, with a lower bound."""
         return self.moments.floored_counts
 
     @property
@@ -287,8 +297,8 @@ class NoisyStep:
     ) -> NoisyClusters:
         """Clusters of some cells, by their labels, about the means of their rows.
 
-        A row that noise makes in a cell pulls a mean to the cell's centre, since the moments are
-        about that one. ``sd_counts``, of all cells, are as they were released where none are given.
+        A row that noise creates in a cell pulls a mean to the centre of this cell, since the
+        moments are about that centre. ``sd_counts``, of all cells, default to those of the release.
         """
         k, d = means.shape
         if sd_counts is None:
@@ -307,9 +317,9 @@ class NoisyStep:
 
 
 def residual_radius(data: Standardised, n_cells: int) -> float:
-    """Where residuals are clipped, in the budget's norm.
+    """Radius at which residuals are clipped, in the norm of the budget.
 
-    Cells that share a volume are the narrower the more there are.
+    Cells that share a volume are narrower if there are more of them.
     """
     d = data.n_features
     radius = d**0.5 * min(RULES.residual_radius, RULES.cell_radius * n_cells ** (-1 / d))
@@ -325,15 +335,15 @@ def kmeans_steps(
     rng: np.random.Generator,
     finer: float = 1.0,
 ) -> NoisyStep:
-    """Move centres to the private means of their records; the last step.
+    """Move centres to the private means of their records, and return the last step.
 
-    ``share`` is that of all steps together; ``rng`` is for the places of centres that lose their
-    records, and ``finer`` makes these nearer to those that they leave.
+    ``share`` is that of all steps together. ``rng`` draws the places of centres that lose their
+    records, and ``finer`` brings these nearer to the centres next to which they are placed.
     """
     budget = data.budget
     spread = 0.5 * RULES.residual_radius * data.n_features**0.5 * finer
     for step in range(n_steps):
-        # Wide at first, while centres may be far from their records.
+        # The first radius is wide, since centres may be far from their records.
         radius = residual_radius(data, len(centres)) * (2.0 if step == 0 else 1.0)
         moments = budget.release(
             data.rows,
@@ -358,14 +368,15 @@ def moved_centres(
     rng: np.random.Generator,
     merged: bool = False,
 ) -> NoisyStep:
-    """Centres after so many k-means steps: the last one.
+    """Centres after a number of k-means steps: the last step.
 
-    Where noise allows for cells, the first ``RULES.start_steps`` steps move cells, whose clusters
-    are the initial centres of the others; else these are far apart. With ``n=None`` their number
-    is that of clusters of cells far apart, if that is clear, and some to spare where they are to
-    be merged; else ``USUAL_CENTRES``. Centres to be ``merged`` start on both
-    sides along the principal axes, if these are enough, whatever their signs are: components in
-    the tails, which merging cuts off, come from there.
+    If the noise allows for cells, the first ``RULES.start_steps`` steps move cells, and the
+    clusters of these are the initial centres of the other steps. Otherwise the initial centres are
+    points far apart. With ``n=None`` the number of centres is that of clusters of cells that are
+    far apart, if it is clear, with some more if they are to be merged; otherwise it is
+    ``USUAL_CENTRES``. Centres to be ``merged`` start on both sides along the principal axes,
+    whatever their signs are, if there are enough axes. Components in the tails, which merging cuts
+    off, come from there.
     """
     at_least = n or USUAL_CENTRES
     along_axes = merged and at_least <= 2 * data.n_features
@@ -396,10 +407,10 @@ def moved_centres(
 
 
 def far_clusters(cells: FloatArray) -> int | None:
-    """Number of clusters of cells that are far apart, if it is clear and more than the usual one.
+    """Number of clusters of cells that are far apart, if it is clear and exceeds the usual one.
 
-    The largest ratio of successive lengths in single linkage, among numbers that leave clusters
-    with several cells.
+    It is at the largest ratio of successive lengths in single linkage, among numbers that leave
+    clusters with several cells.
     """
     most = min(int(RULES.clustered_share * len(cells)), RULES.most_found)
     if len(cells) < RULES.cells_per_cluster * USUAL_CENTRES:
@@ -411,7 +422,7 @@ def far_clusters(cells: FloatArray) -> int | None:
 
 
 def _mean_count(budget: FitBudget, share: float) -> float:
-    """Rows that a cell should have."""
+    """Number of rows that a cell should have."""
     weights = KMEANS_WEIGHTS[budget.adjacency]
     declared = weights.sensitivity(budget.adjacency, budget.norm)
     sd = budget.deviation(budget.scale(declared, share / RULES.start_steps)) / weights.roots[0]
@@ -426,24 +437,24 @@ def _both_sides(data: Standardised, n: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class MixtureStep(NoisyStep):
-    """A step of which second moments make covariances, with eigenvalues above a floor."""
+    """A step whose second moments become covariances, with eigenvalues above a floor."""
 
     floor: float
 
     def parameters(self) -> tuple[FloatArray, FloatArray, float]:
-        """Means, full covariances, and what part of the differences of these is no noise."""
+        """Means, full covariances, and the share of the differences of these that is not noise."""
         steps = self.moments.shrunk_steps()
         covariances, differing = self.moments.shrunk_covariances(steps, self.floor)
         return self.means, self.radius**2 * covariances, differing
 
     def components(self) -> tuple[NoisyClusters, FloatArray]:
-        """Clusters and full covariances, without what is hardly above the noise."""
+        """Clusters and full covariances, without those that are hardly above the noise."""
         kept = np.flatnonzero(self.moments.above_noise(self.counts))
         means, covariances, _ = self.parameters()
         return self.pooled(kept, np.arange(len(kept)), means[kept]), covariances[kept]
 
     def redrawn(self, rng: np.random.Generator) -> "MixtureStep":
-        """The same after as much noise once more."""
+        """The same step after as much noise has been added once more."""
         return replace(self, moments=self.moments.redrawn(rng))
 
 
@@ -457,11 +468,11 @@ def mixture_steps(
     soft: bool = False,
     floor: float = RULES.floor,
 ) -> MixtureStep:
-    """Fit components with covariances, from the partition of nearest centres.
+    """Fit components with covariances, starting from the partition of nearest centres.
 
-    ``share`` is that of all steps together, half of it for the last one, which is returned; with
-    ``kind="auto"`` covariances are full until their differences are found to be noise, and tied
-    from there on; with ``soft``, records belong to components in parts from the second step on.
+    ``share`` is that of all steps together. Half of it is for the last step, which is returned.
+    With ``kind="auto"``, covariances are full until their differences are found to be noise, and
+    tied from then on. With ``soft``, records belong to components in parts from the second step on.
     """
     radius = residual_radius(data, len(centres))
     density: MixtureDensity | None = None
@@ -491,8 +502,8 @@ def mixture_steps(
 def steps_and_floor(data: Standardised, n_components: int, share: float) -> tuple[int, float]:
     """Number of mixture steps, and least eigenvalues, that private numbers of rows allow for.
 
-    Shapes of overlapping components take many steps and thin covariances; noise takes few and
-    thick ones.
+    Shapes of overlapping components need many steps and thin covariances. Noise requires few steps
+    and thick ones.
     """
     d, budget = data.n_features, data.budget
     rows = budget.total * data.n_rows / (n_components * d)
@@ -500,7 +511,7 @@ def steps_and_floor(data: Standardised, n_components: int, share: float) -> tupl
     n_steps = 1 + int(np.clip(allowed, 1, RULES.most_steps - 1))
     declared = _MIXTURE_WEIGHTS.sensitivity(budget.adjacency, budget.norm)
     sd = budget.deviation(budget.scale(declared, share / 2)) / _MIXTURE_WEIGHTS.roots[2]
-    # The noise of a covariance, as a share of the variance of rows spread over a cell.
+    # The noise of a covariance, as a share of the variance of rows that are spread over a cell.
     noise = 4 * d**1.5 * sd * n_components / max(data.n_rows, 1.0)
     return n_steps, float(np.clip(RULES.part_of_noise * noise, RULES.least_floor, RULES.floor))
 

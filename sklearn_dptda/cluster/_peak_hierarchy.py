@@ -10,14 +10,15 @@ from sklearn_dptda._typing import FloatArray, IntArray
 
 @dataclass(frozen=True)
 class Peaks:
-    """Peaks in the order of their prominence, and what they merge into.
+    """Peaks in the order of their prominence, and the peaks that they merge into.
 
-    ``diagram``, of shape (n_peaks, 2): birth and death, the density of the peak and that of the
-    saddle to a higher one, ``-inf`` for the highest of a connected component; the most prominent
-    first, components before all others. ``into``: the more prominent peak that each merges into,
-    or itself. ``owners``: the peak that each node climbs to. ``children``: merges in the order of
-    prominence, in scikit-learn's format: node ``i`` is a peak if smaller than ``n_peaks``, and
-    merge ``i - n_peaks`` else.
+    ``diagram``, of shape (n_peaks, 2), contains births and deaths: the density of the peak, and
+    that of the saddle to a higher one, which is ``-inf`` for the highest peak of a connected
+    component. The most prominent peak comes first, and those of components come before all others.
+    ``into`` is the more prominent peak that each peak merges into, or the peak itself. ``owners``
+    is the peak that each node climbs to. ``children`` are the merges in the order of prominence, in
+    scikit-learn's format: node ``i`` is a peak if it is smaller than ``n_peaks``, and merge ``i -
+    n_peaks`` otherwise.
     """
 
     diagram: FloatArray
@@ -27,7 +28,7 @@ class Peaks:
 
     @property
     def prominences(self) -> FloatArray:
-        """Birth less death."""
+        """Birth minus death."""
         return self.diagram[:, 0] - self.diagram[:, 1]
 
     @property
@@ -36,10 +37,10 @@ class Peaks:
         return int(np.isinf(self.prominences).sum())
 
     def choose_number(self, n_clusters: int | None = None, threshold: float | None = None) -> int:
-        """Number of clusters of a cut, within the number of components and that of peaks.
+        """Number of clusters of a cut, between the number of components and that of peaks.
 
-        Peaks of a prominence up to the threshold are merged. Without number and threshold, the cut
-        is made in the largest gap between successive prominences.
+        Peaks with a prominence up to the threshold are merged. Without number and threshold, the
+        cut is made in the largest gap between successive prominences.
         """
         if n_clusters is not None:
             return int(np.clip(n_clusters, self.n_components, len(self.diagram)))
@@ -48,8 +49,9 @@ class Peaks:
         finite = self.prominences[self.n_components :]
         if len(finite) == 0:
             return self.n_components
-        # Peaks stand out from those below, and the last from no prominence at all; a single
-        # component as high as it is from peak to the lowest saddle.
+        # Each peak is compared with the next less prominent one, and the last with a prominence of
+        # zero. The prominence of a single component is its height from its peak to the lowest
+        # saddle.
         highest = self.diagram[:, 0].max() - self.diagram[self.n_components :, 1].min()
         gaps = -np.diff(np.r_[max(highest, finite[0]), finite, 0.0])
         return self.n_components + int(np.argmax(gaps))
@@ -65,13 +67,13 @@ class Peaks:
 def break_ties(weights: FloatArray) -> FloatArray:
     """Weights without ties: the first of equal nodes becomes the highest.
 
-    The highest of some nodes is then the same node everywhere as in the hierarchy. Searches
-    list the first of equally near nodes, so that the copies of a row all find the highest of them.
+    The highest of some nodes is then the same node here as in the hierarchy. Searches list the
+    first of equally near nodes, so that all copies of a row find the highest copy.
     """
     order = np.lexsort((-np.arange(len(weights)), weights))
     rising = weights[order].astype(float)
     for i in np.flatnonzero(np.diff(rising) <= 0) + 1:
-        # Runs of ties move up one float at a time, and push what they meet.
+        # Runs of ties move up one float at a time, and push up the weights that they meet.
         while i < len(rising) and rising[i] <= rising[i - 1]:
             rising[i] = np.nextafter(rising[i - 1], np.inf)
             i += 1
@@ -81,7 +83,7 @@ def break_ties(weights: FloatArray) -> FloatArray:
 
 
 def indices_of(wanted: FloatArray, values: FloatArray) -> IntArray:
-    """Indices of the wanted ones among values without ties."""
+    """Indices of the wanted values among values without ties."""
     order = np.argsort(values)
     return order[np.searchsorted(values, wanted, sorter=order)]
 
@@ -103,7 +105,7 @@ def find_peaks(neighbours: IntArray | list[IntArray], weights: FloatArray) -> Pe
         low, high = sorted((tops[a], tops[b]), key=births.__getitem__)
         into[low] = high
         tops.append(high)
-    # GUDHI numbers leaves as it meets them.
+    # GUDHI numbers leaves in the order in which it meets them.
     order = np.lexsort((-births, -(births - deaths)))
     rank = np.argsort(order)
     merges = np.arange(n_leaves, n_leaves + len(children))

@@ -1,4 +1,4 @@
-"""What private k-means estimators share."""
+"""The base class of private k-means estimators."""
 
 from numbers import Integral, Real
 
@@ -25,9 +25,9 @@ from sklearn_dptda.utils._sklearn import Interval, Options, StrOptions
 
 
 class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsEstimator):
-    """Base of private k-means.
+    """Base class of private k-means estimators.
 
-    Children find noisy clusters of standardised rows in ``_fit_centres``.
+    Subclasses find noisy clusters of standardised rows in ``_fit_centres``.
     """
 
     _parameter_constraints = {
@@ -78,7 +78,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
     @by_rows
     @fill_doc
     def predict(self, X: ArrayLike) -> IntArray:
-        """Nearest centre of each row, in units of ``scales_``.
+        """Index of the nearest centre of each row, in units of ``scales_``.
 
         %(one_number_for_each_row)s
         """
@@ -86,24 +86,26 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
 
     @by_rows
     def transform(self, X: ArrayLike) -> FloatArray:
-        """Distances to the centres, in units of ``scales_``.
+        """Distances of the rows from the centres, in units of ``scales_``.
 
-        A function of each row: *not* private for private rows.
+        Each result is a function of its row, so it is *not* private for private rows.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows to transform.
 
         Returns
         -------
         ndarray of shape (n_samples, n_clusters)
-            Of a data frame with the column ``groups``, a data frame with that
-            column as the last one, so that the next step knows whose a row is.
+            For a data frame with the column ``groups``, a data frame with this column
+            as the last one, so that the next step knows which rows belong to one
+            person.
         """
         return beside_ids(X, self.groups, self._distances(X), super().get_feature_names_out())
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
-        """Names of the distances, and of the column of ids where there is one.
+        """Names of the distances, and of the column of ids if there is one.
 
         Parameters
         ----------
@@ -122,14 +124,16 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRo
         return distances
 
     def score(self, X: ArrayLike, y: object = None) -> float:
-        """Minus the sum of squared distances to nearest centres, in units of ``scales_``.
+        """Negative sum of the squared distances to the nearest centres.
 
-        *Not* private.
+        Distances are in units of ``scales_``. The score is *not* private for private
+        rows.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or Dask collection
-            Summed where it is, as by ``fit``.
+            Rows to score. The parts of a Dask collection are summed where they are, as
+            in ``fit``.
         y : Ignored
 
         Returns

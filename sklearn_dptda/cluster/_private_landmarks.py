@@ -20,11 +20,11 @@ from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.utils._distances import farthest_first
 from sklearn_dptda.utils._sklearn import Interval
 
-# Rows that are drawn from a model, what part of them are the nearest of each, and how often each is
-# moved to their mean: onto the ridges of the model, out of the shell that noise fills in many
-# columns.
+# Number of rows that are drawn from the mixture; the share of them that are the nearest ones of
+# each; and how often each row is moved to their mean. In many columns noise fills a shell around
+# the ridges of the mixture, and these moves lead from the shell to the ridges.
 N_DRAWN, _NEAREST, _N_MOVES = 4000, 0.03, 2
-# Landmarks whose distances fit into a few megabytes.
+# Largest number of landmarks whose distances fit into a few megabytes.
 MOST_LANDMARKS = 1000
 
 
@@ -32,28 +32,31 @@ MOST_LANDMARKS = 1000
 class PrivateLandmarks(DPMoG):
     """Landmarks along the ridges of a private Gaussian mixture.
 
-    The estimator draws rows from the mixture and moves each of them twice to
-    the mean of its nearest ones, which takes away the noise of many columns.
-    Landmarks are those of the moved rows that are far from each other. All of
-    this is post-processing of the mixture.
+    The estimator draws rows from the mixture. It moves each of them twice to the
+    mean of its nearest ones, which removes the noise of many columns. The
+    landmarks are those of the moved rows that are far from each other. All of this
+    is post-processing of the mixture.
 
     Parameters
     ----------
     n_landmarks : int, default=40
-        Number of landmarks, from two to a thousand.
+        Number of landmarks, from 2 to 1,000. It is public.
     %(epsilon)s
     delta : float, default=1e-6
-        Failure probability; positive, since the noise is Gaussian.
+        Probability with which the bound ``epsilon`` may fail. It must be positive,
+        since the noise is Gaussian, and should be far below one over the number of
+        rows.
     %(row_bounds)s
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Whether neighbours have the same public number of rows and one row
-        replaced, which filtrations take, or one row more or less, the number of
-        rows being private.
+        Which data sets are neighbours. ``"replace-one"`` (bounded): they have the
+        same public number of rows, and one row is replaced. Filtrations take this
+        one. ``"add-remove"`` (unbounded): one has one row more than the other, and
+        the number of rows is private.
     %(row_groups)s
     dimension : int, default=2
-        Dimension of the largest simplices on the landmarks, where a
-        :class:`~sklearn_dptda.DTMFiltration` takes them, from 1 to 3: diagrams
-        of dimensions below it are there.
+        Dimension of the largest simplices on the landmarks, from 1 to 3, if a
+        :class:`~sklearn_dptda.DTMFiltration` takes these landmarks. Its diagrams
+        have the dimensions below this one.
     %(fit_accountant_and_random_state)s
 
     Attributes
@@ -61,28 +64,40 @@ class PrivateLandmarks(DPMoG):
     landmarks_ : ndarray of shape (n_landmarks, n_features)
         Private landmarks, in the units of the columns.
     reach_ : float
-        How far rows are from the nearest landmark, at most, of 4,000 that are
-        drawn from the mixture. What is farther is not covered.
-    weights_, means_, covariances_, weights_noise_, means_noise_, within_noise_
-        The private mixture and its noise, as in
-        :class:`DPMoG`.
+        Largest distance from the nearest landmark, of 4,000 rows that are drawn
+        from the mixture. What lies farther away is not covered.
+    weights_ : ndarray of shape (n_kept,)
+        Private weights of the components that were kept.
+    means_ : ndarray of shape (n_kept, n_features)
+        Private means of these components.
+    covariances_ : ndarray of shape (n_kept, n_features, n_features)
+        Private covariances of these components.
+    weights_noise_ : ndarray of shape (n_kept,)
+        Standard deviations of the privacy noise in ``weights_``.
+    means_noise_ : ndarray of shape (n_kept, n_features)
+        Standard deviations of the privacy noise in ``means_``, in the units of the
+        columns.
+    within_noise_ : ndarray of bool, of shape (n_kept,)
+        Marks components whose number of rows is at most three standard deviations
+        of its noise. Such components are dropped, unless all components are of
+        this kind. In that case the whole mixture may be noise.
     %(bounds_of_rows)s
     %(fit_guarantee_and_columns)s
 
     See Also
     --------
-    sklearn_dptda.DTMFiltration : Takes one as its ``landmarks``.
+    sklearn_dptda.DTMFiltration : Takes this estimator as its ``landmarks``.
     sklearn_dptda.preprocessing.PrivateBounds : A private box for a grid.
 
     Notes
     -----
     .. rubric:: Privacy
 
-    As :class:`DPMoG`, whose release it is: one fit is
-    (``epsilon``, ``delta``)-differentially private for replacing one row (a
-    point of a cloud, where a filtration fits it to clouds), or for adding or
-    removing one. What is computed of the same records at the landmarks has to
-    be paid for as well, and both losses add up.
+    One fit releases bounds and a Gaussian mixture, as :class:`DPMoG` does. It is
+    (``epsilon``, ``delta``)-differentially private for replacing one row (a point
+    of a cloud, if a filtration fits it to clouds), or for adding or removing one.
+    What you compute from the same records at the landmarks spends a privacy budget
+    of its own, and both losses add up.
     %(privacy_of_groups)s
 
     Examples
@@ -99,7 +114,7 @@ class PrivateLandmarks(DPMoG):
         "n_landmarks": [Interval(Integral, 2, MOST_LANDMARKS, closed="both")],
         "dimension": [Interval(Integral, 1, 3, closed="both")],
     }
-    # The mixture's other parameters.
+    # Fixed values of the other parameters of the mixture.
     n_components = None
     covariance_type = "auto"
     assignment = "hard"
@@ -143,17 +158,17 @@ class PrivateLandmarks(DPMoG):
         self.reach_ = float(distances_to(self.landmarks_, drawn).max())
 
     def _sampler(self, rng: np.random.Generator) -> GaussianMixture:
-        """The mixture, while a fit goes on."""
+        """The mixture during a fit, as an object that draws rows."""
         density = MixtureDensity(*mixture_parameters(self))
         return given_mixture(density, int(rng.integers(2**32)))
 
     def _landmarks_among(self, drawn: FloatArray, box: Box) -> FloatArray:
-        """Landmarks, by rows that the mixture draws."""
+        """Landmarks chosen among rows that are drawn from the mixture."""
         return on_ridges(drawn, int(self.n_landmarks))
 
 
 def on_ridges(rows: FloatArray, n_landmarks: int) -> FloatArray:
-    """Rows that are moved to where those near them are, and far from each other."""
+    """Move rows towards the rows near them, and choose some that are far from each other."""
     nearest = math.ceil(_NEAREST * len(rows))
     for _ in range(_N_MOVES):
         _, places = KDTree(rows).query(rows, nearest)

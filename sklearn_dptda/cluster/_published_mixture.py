@@ -13,25 +13,25 @@ from sklearn_dptda.cluster._noisy_steps import NoisyStep, packed_points
 from sklearn_dptda.rows._assignments import clip_norm, hard_assignment
 from sklearn_dptda.rows._moments import KEPT, MomentWeights, clip_eigenvalues
 
-# Variances in the cube below this one are noise.
+# Variances in the cube below this one count as noise.
 _LEAST_VARIANCE = 1e-3
-# The published algorithm states no start: one public start, the same in every fit.
+# The published algorithm states no start. This seed gives one public start, the same in every fit.
 _START_SEED = 0
-# Components of less than this part of an average one have died, also without noise.
+# Components with less than this share of an average component count as dead, also without noise.
 _DEAD = 0.02
 
 
 def fit_paper_mixture(rows, n_components, n_steps, budget):
     """Fit a mixture by raw moments in the cube: Algorithm 2 of Byun, Choi and Lee.
 
-    The printed covariance step sums squares about noisy means and has no bounded sensitivity. Here
-    count, sum and raw second moment of a cell are released together, and the covariance is
-    computed from them: the reading under which the paper's proposition holds. It states neither a
-    start nor what becomes of components without rows: these split the heaviest ones. Returns
-    clusters and covariances.
+    As printed, the covariance step sums squares about noisy means and has no bounded sensitivity.
+    Here, the count, the sum and the raw second moment of a cell are released together, and the
+    covariance is computed from them. This is the reading under which the paper's proposition holds.
+    The paper states neither a start nor what happens to components without rows: here, these split
+    the heaviest ones. Returns clusters and covariances.
     """
     d = rows.n_features
-    # Unit weights of raw moments, in units of the ball around the cube.
+    # Weights of raw moments are one in units of the ball around the cube.
     weights = MomentWeights(1.0, d, d**2)
     centres = d**0.5 * packed_points(n_components, d, np.random.default_rng(_START_SEED))
     centres = np.clip(centres, -1.0, 1.0)
@@ -51,7 +51,7 @@ def fit_paper_mixture(rows, n_components, n_steps, budget):
         centres = np.clip(d**0.5 * moments.sums / counts[:, None], -1.0, 1.0)
         second_moments = d * moments.second_moments / counts[:, None, None]
         covariances = second_moments - centres[:, :, None] * centres[:, None, :]
-        # No variance in the cube is above one.
+        # No variance in the cube is larger than one.
         covariances = clip_eigenvalues(covariances, _LEAST_VARIANCE, 1.0)
         if step < n_steps - 1:
             counts, centres, covariances = _split_dead(moments, counts, centres, covariances)
@@ -61,9 +61,10 @@ def fit_paper_mixture(rows, n_components, n_steps, budget):
 
 
 def _split_dead(moments, counts, centres, covariances):
-    """Components that may have no rows become halves of the heaviest ones, by noisy counts alone.
+    """Turn components that may have no rows into halves of the heaviest ones.
 
-    Halves lie a standard deviation off along the longest axis, and keep the covariance.
+    Only noisy counts decide. The halves are a standard deviation away along the longest axis, and
+    keep the covariance.
     """
     least = max(KEPT * moments.sd_count, _DEAD * np.maximum(moments.counts, 0.0).mean())
     dead = moments.counts < least

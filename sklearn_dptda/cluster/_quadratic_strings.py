@@ -1,12 +1,12 @@
 """Transition points between the centres of a mixture, by quadratic strings.
 
-Algorithm 3 of J. Byun, Y. Choi, J. Lee, "Improving the utility of differentially private clustering
-through dynamical processing", a variant of the search of D. Lee, J. Lee, Y.-G. Yoon, "A quadratic
-string adapted barrier exploring method for locating transition states", Computer Physics
-Communications 177, 2007.
+The search is Algorithm 3 of J. Byun, Y. Choi, J. Lee, "Improving the utility of differentially
+private clustering through dynamical processing". It is a variant of the search of D. Lee, J. Lee,
+Y.-G. Yoon, "A quadratic string adapted barrier exploring method for locating transition states",
+Computer Physics Communications 177, 2007.
 
 Lengths are those of the coordinates, as in the paper, whose rows are scaled to ``[-1, 1]^d``. The
-notes of ``morse_linkage`` say what the paper leaves open.
+notes of ``morse_linkage`` list what the paper leaves open.
 
 Proof: doc/theory/private_mixtures.md, "The published flow".
 """
@@ -17,26 +17,27 @@ from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.cluster._barriers import Edge, spanning_tree
 from sklearn_dptda.cluster._mixture_density import MixtureDensity, climb
 
-# The paper's m, tau_2 and perturbation: points looked at on a string, strings after the segment,
-# and how far to both sides of a transition point its two descents begin.
+# The paper's m, tau_2 and perturbation: number of points that are examined on a string, number of
+# strings after the segment, and distance to both sides of a transition point at which its two
+# descents begin.
 _N_POINTS, _N_STRINGS, _NUDGE = 20, 5, 0.05
-# Steps of mean shift for which a point of a string follows the flow, which the paper does not say.
-# Until it rests it would end at a mode. On ridges between components that are far apart it must be
-# short.
+# Length of the flow that a point of a string follows, in steps of mean shift. The paper does not
+# state it. Followed to its end, the flow would lead to a mode. On ridges between components that
+# are far apart it must be short.
 _FLOW_TIME = 0.02
-# Newton steps, their greatest length in units of the curvature, since far from a critical point
-# whole steps lead anywhere, and the length at which they have settled.
+# Number of Newton steps; their greatest length in units of the curvature, since whole steps lead
+# anywhere when they are far from a critical point; and the length at which they have settled.
 _N_NEWTON, _MAX_NEWTON_LENGTH, _SETTLED = 100, 0.5, 1e-8
-# Standard deviations around the centres that the cube holds.
+# Number of standard deviations around the centres that the cube contains.
 _CUBE_MARGIN = 2.0
 
 
 class CentreGraph:
-    """Centres, the densest first, and the lowest transition point found between each two.
+    """Centres, the densest first, and the lowest transition point found between each two of them.
 
-    Its attributes are those of ``BarrierGraph``: ``modes`` are centres, and ``owners`` has the one
-    of each component. ``heights`` are infinite and ``places`` missing between centres without a
-    transition point.
+    The attributes are those of ``BarrierGraph``. ``modes`` are the centres, and ``owners`` contains
+    the centre of each component. Between centres without a transition point, ``heights`` are
+    infinite and ``places`` are missing.
     """
 
     def __init__(self, density: MixtureDensity) -> None:
@@ -59,24 +60,27 @@ class CentreGraph:
                 self.places[i, j] = place
 
     def edges(self) -> list[Edge]:
-        """Single linkage, Algorithm 4: pairs without a transition point last, densest first."""
+        """Single linkage, Algorithm 4.
+
+        Pairs without a transition point come last, the densest first.
+        """
         pairs = np.triu_indices(self.n_known, 1)
         ranks = np.zeros((self.n_known, self.n_known))
-        # Zero means no edge to SciPy.
+        # SciPy treats zero as a missing edge.
         ranks[pairs] = 1 + np.argsort(np.argsort(self.heights[pairs], kind="stable"))
         return spanning_tree(ranks)
 
 
 def centres_climbed_to(density: MixtureDensity, X: FloatArray) -> IntArray:
-    """Index of the centre nearest to the mode of each row, in the cube."""
+    """Index of the centre nearest to the mode that each row climbs to, in the cube."""
     middle, half = _cube(density)
     return _centres_reached(_scaled(density, middle, half), (X - middle) / half)
 
 
 def _cube(density: MixtureDensity) -> tuple[FloatArray, FloatArray]:
-    """Middle and half widths of the box that holds all centres and two deviations around them.
+    """Middle and half widths of the box that contains all centres and two deviations around them.
 
-    It stands for the cube that the paper scales its rows to, which a mixture does not know.
+    It replaces the cube to which the paper scales its rows, which cannot be known from a mixture.
     """
     around = _CUBE_MARGIN * np.sqrt(np.einsum("kii->ki", density.covariances))
     low, high = (density.means - around).min(axis=0), (density.means + around).max(axis=0)
@@ -89,14 +93,14 @@ def _scaled(density: MixtureDensity, middle: FloatArray, half: FloatArray) -> Mi
 
 
 def transitions(density: MixtureDensity) -> tuple[IntArray, FloatArray]:
-    """Pairs of centres, and a transition point between the two of each.
+    """Pairs of centres, and a transition point between the two centres of each pair.
 
-    A pair can occur several times, and from two ends at one centre there is no pair.
+    A pair can occur several times. If both descents end at the same centre, there is no pair.
     """
     first, last = (density.means[end] for end in np.triu_indices(density.n_components, 1))
     across = last - first
-    # First the segment; then each parabola has the last point as its vertex. Printed with the first
-    # point in place of the last one, which would repeat one string.
+    # First the segment, then parabolas, each with the last point as its vertex. The paper prints
+    # the first point in place of the last one, which would repeat one string.
     vertex = across / 2
     for _ in range(1 + _N_STRINGS):
         points = _highest_on_parabola(density, first, across, vertex)
@@ -117,7 +121,7 @@ def _highest_on_parabola(
 ) -> FloatArray:
     """Highest of the inner points of each parabola through two centres and a vertex.
 
-    Centres are ``first`` and ``first + across``; the vertex is relative to ``first``.
+    The centres are ``first`` and ``first + across``. The vertex is relative to ``first``.
     """
     s = (np.arange(1, _N_POINTS + 1) / (_N_POINTS + 1))[:, None, None]
     points = first + s * across + (s - s**2) * (4 * vertex - 2 * across)
@@ -127,7 +131,7 @@ def _highest_on_parabola(
 
 
 def _critical_points(density: MixtureDensity, starts: FloatArray) -> FloatArray:
-    """Zeros of the gradient that Newton steps from each start settle at; others are left out."""
+    """Zeros of the gradient at which Newton steps from the starts settle; others are left out."""
     points, lengths = starts.copy(), np.full(len(starts), np.inf)
     for _ in range(_N_NEWTON):
         moving = lengths > _SETTLED
@@ -141,11 +145,11 @@ def _critical_points(density: MixtureDensity, starts: FloatArray) -> FloatArray:
         lengths[moving] = far = np.sqrt((along**2 * sizes).sum(axis=1))
         shorter = np.minimum(1.0, _MAX_NEWTON_LENGTH / np.maximum(far, _SETTLED))
         points[moving] -= np.einsum("nij,nj->ni", vectors, along) * shorter[:, None]
-    # Many strings lead to one point.
+    # Many strings lead to the same point.
     return np.unique(points[lengths <= _SETTLED].round(9), axis=0)
 
 
 def _centres_reached(density: MixtureDensity, points: FloatArray) -> IntArray:
-    """Index of the centre nearest to where the flow from each point ends."""
+    """Index of the centre nearest to the end of the flow from each point."""
     ends = climb(density, points, polish=False)
     return np.argmin(((ends[:, None] - density.means) ** 2).sum(axis=2), axis=1)

@@ -1,4 +1,4 @@
-"""Clusters of the peaks of a density on a neighbourhood graph."""
+"""Clusters from the peaks of a density on a neighbourhood graph."""
 
 from collections.abc import Callable
 from numbers import Integral, Real
@@ -30,34 +30,39 @@ from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 class ToMATo(QuotedParametersMixin, ClusterMixin, BaseEstimator):
     """Topological mode analysis: clusters of any shape from the peaks of a density.
 
-    Each row climbs to the densest of its neighbours, and so to a peak. Peaks
-    are merged into higher ones in the order of their prominence: how far down
-    one has to go from a peak to reach a higher one.
+    This estimator is *not* private. Each row climbs to the densest of its
+    neighbours, and so in the end to a peak. Peaks are merged into higher ones in
+    the order of their prominence, which is the depth to which a path must descend
+    from a peak before it can reach a higher one.
 
     Parameters
     ----------
     n_clusters : int, default=None
-        Number of clusters.
+        Number of clusters. It excludes ``merge_threshold``.
     merge_threshold : float, default=None
-        Peaks of at most this prominence are merged. With neither, the cut is
-        made in the largest gap between successive prominences.
+        Merge peaks of at most this prominence, in the units of the density. If
+        neither this nor ``n_clusters`` is given, the cut is made in the largest gap
+        between successive prominences.
     n_neighbors : int or "sqrt", default="sqrt"
-        Neighbours of a row in the graph, itself included. ``"sqrt"``: the root
-        of the number of rows, from 10 to 100.
+        Number of neighbours of a row in the graph, including itself. ``"sqrt"``:
+        the square root of the number of rows, but at least 10 and at most 100.
     radius : float, default=None
-        Join rows within this distance instead.
+        If given, the neighbours of a row are all rows within this distance, and
+        ``n_neighbors`` does not define the graph.
     density : {"log_dtm", "dtm", "log_kde", "kde"} or callable, default="log_dtm"
-        Distance-to-measure or kernel density, or its logarithm; or a function
-        from rows to densities. Prominences are in its units.
+        Density of the rows: from the distance-to-measure (``"dtm"``), a kernel
+        density (``"kde"``), or the logarithm of one of these; or a function from
+        rows to densities. Prominences are in the units of this density.
     n_neighbors_density : int, default=None
-        Neighbours of the distance-to-measure. None: as in the graph.
+        Number of neighbours in the distance-to-measure. None: as many as in the
+        graph.
     bandwidth : float or {"scott", "silverman"}, default="scott"
-        Of the kernel density.
+        Bandwidth of the kernel density.
     metric : str, default="euclidean"
-        Any metric of scikit-learn's neighbours; ``"precomputed"``: rows are
+        Any metric of scikit-learn's neighbours. ``"precomputed"``: the input holds
         distances to the training rows, dense or sparse.
     n_jobs : int, default=None
-        Threads of neighbour searches.
+        Number of threads for neighbour searches.
 
     Attributes
     ----------
@@ -66,34 +71,35 @@ class ToMATo(QuotedParametersMixin, ClusterMixin, BaseEstimator):
     n_clusters_ : int
         Number of clusters.
     diagram_ : ndarray of shape (n_peaks, 2)
-        Birth and death of every peak in the density, the most prominent first:
-        row ``i`` belongs to cluster ``i``, for the first ``n_clusters_``. The
+        Birth and death of every peak of the density, the most prominent first: row
+        ``i`` belongs to cluster ``i``, for the first ``n_clusters_`` rows. The
         highest peak of each connected component dies at ``-inf``.
     children_ : ndarray of shape (n_peaks - `n_connected_components_`, 2)
-        Merges of peaks in the order of prominence; numbers from ``n_peaks`` on
-        are merges.
+        Merges of peaks in the order of prominence. Numbers from ``n_peaks`` on
+        stand for merges.
     n_connected_components_ : int
         Number of connected components of the graph.
     density_ : ndarray of shape (n_samples,)
-        Density of the training rows, ties broken.
+        Density of the training rows, after ties were broken.
     peak_indices_ : ndarray of shape (n_peaks,)
         Training row of each peak.
     %(columns)s
 
     See Also
     --------
-    DPToMATo : The private one.
-    MorseMerging : The same for the modes of a mixture.
+    DPToMATo : The same method under differential privacy.
+    MorseMerging : The same method for the modes of a mixture.
 
     Notes
     -----
-    Not private: it keeps the training rows. On noise that is private already,
-    such as an embedding of a private graph, it is post-processing.
+    The fitted object is not private: it keeps the training rows. If the input is a
+    private release, such as an embedding of a private graph, the clustering is
+    post-processing of it.
 
-    ``predict`` gives a new row the cluster of the densest of its nearest
-    training rows: the rule by which training rows climb, so that it repeats
-    ``labels_``. With sparse precomputed distances that takes a stored
-    diagonal; ``fit`` adds a missing one.
+    ``predict`` gives a new row the cluster of the densest of its nearest training
+    rows. Training rows climb by the same rule, so ``predict`` repeats ``labels_``
+    for them. With sparse precomputed distances this needs a stored diagonal;
+    ``fit`` adds a missing one.
 
     References
     ----------
@@ -156,8 +162,8 @@ class ToMATo(QuotedParametersMixin, ClusterMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Or distances of shape (n_samples, n_samples), dense or sparse, with
-            ``metric="precomputed"``.
+            Training rows. With ``metric="precomputed"``, their distances, of shape
+            (n_samples, n_samples), dense or sparse.
         y : Ignored
 
         Returns
@@ -167,8 +173,8 @@ class ToMATo(QuotedParametersMixin, ClusterMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If both ``n_clusters`` and ``merge_threshold`` are given, or the
-            density does not fit the input.
+            If both ``n_clusters`` and ``merge_threshold`` are given, or the density
+            does not fit the input.
         """
         X = self._validated(X, reset=True)
         self._check_choices(X)
@@ -181,7 +187,7 @@ class ToMATo(QuotedParametersMixin, ClusterMixin, BaseEstimator):
         self._warn_of_number()
         self._labels = peaks.cut(self.n_clusters_)[peaks.owners]
         self.density_ = self._weights[members]
-        # By the rule of predict, also where a row does not find itself.
+        # The rule of predict, also for a row that is not among its own neighbours.
         self.labels_ = self._densest(near)[members]
         self.peak_indices_ = nodes[indices_of(peaks.diagram[:, 0], self._weights)]
         return self
@@ -195,7 +201,7 @@ class ToMATo(QuotedParametersMixin, ClusterMixin, BaseEstimator):
         if self.metric == "precomputed":
             near = [row if i in row else np.r_[i, row] for i, row in enumerate(near)]
         elif self.radius is None and not np.equal(near, everything[:, None]).any(axis=1).all():
-            # Rows with more copies than neighbours do not find themselves: copies become one.
+            # Rows with more copies than neighbours do not find themselves. Copies become one node.
             _, nodes, members = np.unique(X, axis=0, return_index=True, return_inverse=True)
             self._search = make_search(X[nodes], self.metric, self.n_jobs)
             return nodes, members.ravel(), weights[nodes], self._choice().near(X[nodes])
@@ -207,20 +213,21 @@ class ToMATo(QuotedParametersMixin, ClusterMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Or distances to the training rows, of shape (n_samples, n_training).
+            New rows. With ``metric="precomputed"``, their distances to the training
+            rows, of shape (n_samples, n_training).
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            -1 where a row has no training row within ``radius``, or no stored
-            distance.
+            The label is -1 if a row has no training row within ``radius``, or no
+            stored distance.
         """
         check_is_fitted(self)
         X = self._validated(X, reset=False)
         return self._densest(self._choice().near(X))
 
     def _densest(self, near: Neighbourhoods) -> IntArray:
-        """Cluster of the densest of the neighbours, -1 where there are none."""
+        """Cluster of the densest of the neighbours, or -1 if there are none."""
         if isinstance(near, np.ndarray):
             return self._labels[near[np.arange(len(near)), self._weights[near].argmax(axis=1)]]
         best = [row[self._weights[row].argmax()] if len(row) else -1 for row in near]
@@ -232,21 +239,26 @@ class ToMATo(QuotedParametersMixin, ClusterMixin, BaseEstimator):
         if precomputed:
             if reset and X.shape[0] != X.shape[1]:
                 raise ValueError(
-                    f'metric="precomputed" needs square distances; got the shape {X.shape}.'
+                    f'metric="precomputed" needs a square matrix; got the shape {X.shape}.'
                 )
             if (X.data if issparse(X) else X).min(initial=0.0) < 0:
-                raise ValueError('metric="precomputed" needs distances that are not negative.')
+                raise ValueError('metric="precomputed" does not take negative distances.')
             if reset and issparse(X):
                 X = with_diagonal(X)
         return X
 
     def _check_choices(self, X: Any) -> None:
         if self.n_clusters is not None and self.merge_threshold is not None:
-            raise ValueError("n_clusters and merge_threshold exclude each other.")
+            raise ValueError("n_clusters and merge_threshold exclude each other: give one of them.")
         if self.metric == "precomputed" and self.density in ("kde", "log_kde"):
-            raise ValueError(f"density={self.density!r} needs coordinates, not distances.")
+            raise ValueError(
+                f'density={self.density!r} needs coordinates, but metric="precomputed" takes '
+                'distances. Use density="dtm" or "log_dtm".'
+            )
         if self.n_clusters is not None and self.n_clusters > X.shape[0]:
-            raise ValueError(f"n_clusters={self.n_clusters} is more than the {X.shape[0]} rows.")
+            raise ValueError(
+                f"n_clusters={self.n_clusters} is larger than the number of rows, {X.shape[0]}."
+            )
 
     def _choice(self) -> NeighbourChoice:
         by_distances = self.density in ("dtm", "log_dtm")
@@ -262,12 +274,12 @@ class ToMATo(QuotedParametersMixin, ClusterMixin, BaseEstimator):
             else f"the graph has {self.n_connected_components_} connected components"
         )
         warn_caller(
-            f"n_clusters={self.n_clusters}, but {reason}: there are {self.n_clusters_} clusters. "
-            "Change n_neighbors or radius.",
+            f"n_clusters={self.n_clusters}, but {reason}: the result has {self.n_clusters_} "
+            "clusters. Change n_neighbors or radius.",
         )
 
     def __sklearn_tags__(self):
-        """Say what input is."""
+        """Declare that precomputed input is pairwise and can be sparse."""
         tags = super().__sklearn_tags__()
         precomputed = self.metric == "precomputed"
         tags.input_tags.pairwise = precomputed

@@ -1,7 +1,7 @@
-"""Private directions that tables of any width are projected on.
+"""Private principal components, to project tables of many columns on a few directions.
 
-Rows on private directions are private rows as before, in a few columns: clusters, diagrams and
-histograms then see them, and pay for it.
+Projected rows are still private rows, in fewer columns. Estimators of clusters, diagrams and
+histograms can take them, and spend a privacy budget of their own.
 """
 
 from sklearn_dptda.decomposition._private_pca import PrivatePCA

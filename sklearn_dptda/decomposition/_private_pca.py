@@ -1,8 +1,9 @@
 """Private principal components, from a mean and a covariance released about a private ball.
 
-In each stage a noisy sum gives a centre, and a histogram of the distances from it a ball; where
-that is small beside the last one, the next stage looks there. The noise of a sum is relative to the
-ball, and hardly more in many columns; how many stages there are follows from what they release.
+The estimator works in stages. In each stage, a noisy sum gives a centre, and a histogram of the
+distances from it gives a ball. If this ball is small beside the last one, the next stage looks
+there. The noise of a sum is relative to the ball, and hardly larger in many columns. The number of
+stages follows from what they release.
 
 Proof: doc/theory/private_components.md, "Centre and ball".
 Proof: doc/theory/private_components.md, "What is read off".
@@ -38,15 +39,15 @@ from sklearn_dptda.utils._frames import without_quotes
 from sklearn_dptda.utils._people import beside_ids
 from sklearn_dptda.utils._sklearn import Interval
 
-# Shares of what is left of the budget, for count and sum and for the distances of a stage, by the
-# norm of the noise. Pure losses add without squares.
+# Shares of the budget that is left: for count and sum, and for the distances of a stage, by the
+# norm of the noise. Pure losses add up without squares.
 _STAGE_SHARES = {"l2": (0.1, 0.01), "l1": (0.15, 0.03)}
 _MEAN_WEIGHTS = MomentWeights(0.1, 0.9)
 _MOST_STAGES = 4
-# Shares of the rows that may lie outside of the next stage's ball, and of the last one, into which
-# they are drawn.
+# Shares of the rows that may lie outside the ball of the next stage, and outside the last ball,
+# into which they are then clipped.
 _OUTSIDE, _DRAWN_IN = 0.02, 0.5
-# Cells of an octave of distances.
+# Number of cells of the histogram for each doubling of the distance.
 _PER_OCTAVE = 8
 
 
@@ -54,7 +55,8 @@ _PER_OCTAVE = 8
 class NoisyCovariance:
     """Private mean and covariance, and standard deviations of the noise of one entry of each.
 
-    Of covariances off the diagonal; Gaussian noise on it has sqrt(2) times that.
+    ``sd`` is that of a covariance off the diagonal. Gaussian noise on the diagonal is ``sqrt(2)``
+    times as large.
     """
 
     mean: np.ndarray
@@ -64,7 +66,7 @@ class NoisyCovariance:
 
 
 def noisy_covariance(rows, budget):
-    """Release mean and covariance; rows far from the mean are drawn in."""
+    """Release mean and covariance of rows that are clipped to a ball about the mean."""
     d, norm = rows.n_features, budget.norm
     mean, ball = np.zeros(d), d**0.5
     of_mean, of_distances = _STAGE_SHARES[norm]
@@ -73,8 +75,8 @@ def noisy_covariance(rows, budget):
         mean, sd_mean, n, budget = mean_in_ball(rows, mean, last, budget, _MEAN_WEIGHTS, of_mean)
         beyond, budget = distances_beyond(rows, mean, 2 * last, budget, of_distances, _PER_OCTAVE)
         sd = budget.deviation(entry_noise(budget, 1.0)[0])
-        # The trace of what is cut and the Frobenius norm of the noise, both in terms of the squared
-        # radius, have the least sum where as many rows are beyond as this norm is in units of it.
+        # In units of the squared radius, the sum of the trace of what is clipped and of the
+        # Frobenius norm of the noise is least when as many rows are clipped as this norm says.
         worth = in_norm(1.0, d, norm) ** 2 * sd * math.sqrt(d * (d + 1))
         ball = beyond(min(worth, _OUTSIDE * n))
         if ball > last / 2:
@@ -90,8 +92,8 @@ def _drawn_in(part, centre, radius, norm):
     return clip_norm(part - centre, radius, norm)
 
 
-# Standard deviations above what noise reaches on average; Gaussian noise is beyond them with a
-# probability of exp(-9 / 2) at most.
+# Standard deviations above what noise reaches on average. Gaussian noise exceeds this with a
+# probability of at most exp(-9 / 2).
 _ROOM = 3.0
 
 
@@ -99,19 +101,20 @@ _ROOM = 3.0
 class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsEstimator):
     """Principal components under differential privacy, of tables of any width.
 
-    A noisy mean, a private ball about it, and noisy second moments of rows
-    drawn into the ball. Their eigenvectors are post-processing.
+    A fit releases a noisy mean, a private ball about it, and noisy second moments
+    of the rows, which are clipped to the ball. The eigenvectors of these moments
+    are post-processing.
 
     Parameters
     ----------
     n_components : int, default=None
-        Number of components. None: those whose variance is beyond what noise
-        reaches, at least one.
+        Number of components. It is public. None: the components whose variance is
+        larger than that of the noise, and at least one.
     %(epsilon)s
     delta : float, default=1e-6
-        Failure probability. 0: pure differential privacy, with Laplace noise,
-        which is larger by a factor of the number of columns, about; otherwise
-        Gaussian noise.
+        Probability with which the bound ``epsilon`` may fail. With a positive
+        ``delta`` the noise is Gaussian. 0: pure differential privacy with Laplace
+        noise, which is larger by about a factor of the number of columns.
     %(row_bounds)s
     %(row_adjacency)s
     %(row_groups)s
@@ -120,16 +123,16 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsE
     Attributes
     ----------
     components_ : ndarray of shape (`n_components_`, n_features)
-        Private directions, orthonormal, by falling variance.
+        Private directions: orthonormal rows, in the order of decreasing variance.
     mean_ : ndarray of shape (n_features,)
         Private mean.
     explained_variance_ : ndarray of shape (`n_components_`,)
-        Private variances along the components, of rows drawn into the ball,
-        less what their noise is expected to add.
+        Private variances along the components, of the rows clipped to the ball. The
+        expected contribution of the noise is subtracted.
     explained_variance_ratio_ : ndarray of shape (`n_components_`,)
         Their shares of the private sum of the variances of all columns.
     noise_edge_ : float
-        Variance that noise alone reaches.
+        Variance that noise alone can reach.
     n_components_ : int
         Number of components.
     %(bounds_of_rows)s
@@ -144,22 +147,22 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsE
     -----
     .. rubric:: Privacy
 
-    One fit releases bounds, mean, components and their variances, and is
-    (``epsilon``, ``delta``)-differentially private for adding or removing one
-    row, or for replacing one. **Projected rows are not private**: what
-    :meth:`transform` returns for private rows is as sensitive as they are, and
-    what is learnt from it has to be paid for as well. Both losses add up.
+    One fit releases bounds, mean, components and their variances. It is
+    (``epsilon``, ``delta``)-differentially private for adding or removing one row,
+    or for replacing one. **Projected rows are not private**: what :meth:`transform`
+    returns for private rows is as sensitive as these rows. What you learn from it
+    spends a privacy budget as well, and both losses add up.
 
-    With ``epsilon=inf`` and rows within the bounds the result is that of
-    :class:`~sklearn.decomposition.PCA`, up to a rounding of rows to ``2**-18``
-    of the ball. Columns keep their units; where bounds differ, noise is that
-    of the ball around all of them. Up to ``2**27`` rows.
+    With ``epsilon=inf`` and rows within the bounds, the result is that of
+    :class:`~sklearn.decomposition.PCA`, except that rows are rounded to ``2**-18``
+    of the ball. Columns keep their units. If the bounds of the columns differ, the
+    noise is that of the ball around all of them. A fit takes up to ``2**27`` rows.
 
     References
     ----------
     C. Dwork, K. Talwar, A. Thakurta, L. Zhang, "Analyze Gauss: optimal bounds
-    for privacy-preserving principal component analysis", STOC 2014; mean, ball
-    and the rounding are added here.
+    for privacy-preserving principal component analysis", STOC 2014. The mean, the
+    ball and the rounding are additions of this implementation.
 
     Examples
     --------
@@ -171,7 +174,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsE
     >>> PrivatePCA(2, bounds=(-15, 15), random_state=0).fit_transform(X).shape
     (5000, 2)
 
-    Clusters of projected rows; the two losses are 2 together:
+    Clusters of projected rows. The two losses add up to ``epsilon=2``:
 
     >>> model = make_pipeline(PrivatePCA(2, bounds=(-15, 15)), DPMoG(3, bounds=(-60, 60)))
     >>> labels = model.fit(X).predict(X)
@@ -212,7 +215,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsE
     def _check_features(self, n_features: int) -> None:
         if self.n_components is not None and self.n_components > n_features:
             raise ValueError(
-                f"n_components={self.n_components} is more than the number of columns, "
+                f"n_components={self.n_components} is larger than the number of columns, "
                 f"{n_features}."
             )
 
@@ -223,7 +226,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsE
         edge = _noise_edge(len(values), noisy)
         kept = self.n_components or max(int((values > edge).sum()), 1)
         variances = _without_noise(values, noisy.sd)[:kept]
-        # As scikit-learn does: the largest coordinate of each is positive.
+        # As in scikit-learn, the largest coordinate of each direction is positive.
         largest = np.abs(vectors).argmax(axis=1)
         vectors = vectors * np.sign(vectors[np.arange(len(vectors)), largest])[:, None]
         self.components_, self.n_components_ = vectors[:kept], int(kept)
@@ -252,23 +255,25 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsE
     def transform(self, X: ArrayLike) -> FloatArray:
         """Coordinates of rows along the components.
 
-        A function of each row: *not* private for private rows.
+        Each result is a function of its row, so it is *not* private for private rows.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows to project.
 
         Returns
         -------
         ndarray of shape (n_samples, `n_components_`)
-            Of a data frame with the column ``groups``, a data frame with that
-            column as the last one, so that the next step knows whose a row is.
+            For a data frame with the column ``groups``, a data frame with this column
+            as the last one, so that the next step knows which rows belong to one
+            person.
         """
         rows = (self._rows(X) - self.mean_) @ self.components_.T
         return beside_ids(X, self.groups, rows, super().get_feature_names_out())
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
-        """Names of the components, and of the column of ids where there is one.
+        """Names of the components, and of the column of ids if there is one.
 
         Parameters
         ----------
@@ -288,8 +293,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsE
         Parameters
         ----------
         X : array-like of shape (n_samples, `n_components_`)
-            Coordinates: of private rows as private as these are, of private
-            centres post-processing.
+            Coordinates. The result is as private as they are: coordinates of private
+            rows are *not* private, and those of private centres are post-processing.
 
         Returns
         -------
@@ -305,21 +310,22 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateRowsE
             rows: FloatArray = check_array(X, dtype=np.float64)
         if rows.shape[1] != self.n_components_:
             raise ValueError(
-                f"X has {rows.shape[1]} columns; there are {self.n_components_} components."
+                f"X has {rows.shape[1]} columns; there are {self.n_components_} components. Pass "
+                "one column for each component."
             )
         return rows @ self.components_ + self.mean_
 
 
 def _noise_edge(d, noisy):
-    """Variance that the noise of the covariance reaches, and that of the mean that is taken off."""
+    """Variance that noise reaches, including that of the mean, which is subtracted."""
     of_mean = noisy.sd_mean * (math.sqrt(d) + _ROOM)
     return noisy.sd * (2 * math.sqrt(d) + _ROOM * math.sqrt(2)) + of_mean**2
 
 
 def _without_noise(values, sd):
-    """Eigenvalues less what symmetric noise of independent entries adds to them.
+    """Eigenvalues without the expected contribution of symmetric noise of independent entries.
 
-    A large one, ``t``, is moved to ``t + d * sd**2 / t``.
+    The noise moves a large eigenvalue ``t`` to ``t + d * sd**2 / t``.
     """
     roots = np.sqrt(np.maximum(values**2 - 4 * len(values) * sd**2, 0.0))
     return np.maximum(values + roots, 0.0) / 2

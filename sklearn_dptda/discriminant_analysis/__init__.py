@@ -1,6 +1,6 @@
-"""A private classifier: rows are protected together with their labels.
+"""A private classifier, which protects each row together with its label.
 
-Rows may be features of clouds, of which each is one person.
+The rows can also be features of clouds, with one cloud for each person.
 """
 
 from sklearn_dptda.discriminant_analysis._dp_lda import DPLinearDiscriminantAnalysis

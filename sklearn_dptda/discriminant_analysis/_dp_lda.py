@@ -41,22 +41,23 @@ from sklearn_dptda.utils._people import without_column
 class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
     """Linear discriminant analysis under differential privacy.
 
-    The record is a row together with its label, so that labels are protected as
-    well. From noisy moments: a ball that holds most rows, a covariance shrunk
-    by its noise, and means and weights of the classes in coordinates that the
-    covariance whitens. Where the noise hides the covariance, the result is the
-    nearest mean.
+    A record is a row together with its label, so labels are protected as well. The
+    fit releases noisy moments in three stages: a ball that contains most rows; a
+    covariance, shrunk by its noise; and the means and weights of the classes, in
+    coordinates that the covariance whitens. If the noise hides the covariance, the
+    classifier is that of the nearest mean.
 
     Parameters
     ----------
     classes : array-like, default=None
-        Public list of all labels. A label that is not in it is refused before
-        anything is paid. None takes the labels in ``y``, and warns: that a
-        class is there at all may tell of one person.
+        Public list of all labels. A label outside this list is refused before any
+        budget is spent. None: the labels in ``y``, with a warning, since the
+        presence of a class may reveal that a person is in the data.
     %(epsilon)s
     delta : float, default=1e-6
-        Failure probability. 0: pure differential privacy, with Laplace noise;
-        otherwise Gaussian noise.
+        Probability with which the bound ``epsilon`` may fail. With a positive
+        ``delta`` the noise is Gaussian. 0: pure differential privacy, with Laplace
+        noise.
     %(row_bounds)s
     %(row_adjacency)s
     %(row_groups)s
@@ -82,27 +83,27 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
     See Also
     --------
     sklearn.discriminant_analysis.LinearDiscriminantAnalysis : Without privacy.
-    sklearn_dptda.features.SortedLifetimes : Few features of each cloud.
+    sklearn_dptda.features.SortedLifetimes : A few features of each cloud.
 
     Notes
     -----
     .. rubric:: Privacy
 
-    One fit releases bounds, and means, weights and a covariance of the classes.
-    It is (``epsilon``, ``delta``)-differentially private for adding or removing
-    one row with its label, or for replacing both. :meth:`predict` of other rows
-    is post-processing; :meth:`score` on private rows is *not* private. There is
-    no ``partial_fit``: each call would pay.
+    One fit releases bounds, and means, weights and a covariance of the classes. It
+    is (``epsilon``, ``delta``)-differentially private for adding or removing one
+    row with its label, or for replacing both. :meth:`predict` of other rows is
+    post-processing; :meth:`score` on private rows is *not* private. There is no
+    ``partial_fit``, since each call would spend budget.
     %(privacy_of_groups)s
 
-    Give bounds that you know, however wide: a part of them that holds the rows
-    is looked for first.
+    Pass the bounds that you know, however wide they are: the fit first searches
+    for a part of them that contains the rows.
 
     References
     ----------
     Y.-X. Wang, "Revisiting differentially private linear regression", UAI 2018,
-    for the ridge; the ball, the shrinkage and the part of the box are added
-    here.
+    for the ridge. The ball, the shrinkage and the part of the box are additions of
+    this implementation.
 
     Examples
     --------
@@ -150,14 +151,16 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
 
     @fill_doc
     def fit(self, X: ArrayLike, y: ArrayLike, *, groups: ArrayLike | None = None) -> Self:  # type: ignore[override]
-        """Pay, and learn from the rows and their labels.
+        """Spend the budget and learn from the rows and their labels.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or Dask array or data frame
-            Of Dask, counted where it is, as :meth:`fit_chunks` says.
+            Training rows. A Dask collection is counted where it is, as
+            :meth:`fit_chunks` describes.
         y : array-like of shape (n_samples,)
-            Labels; of Dask where ``X`` is, in as many parts.
+            Labels. If ``X`` is a Dask collection, ``y`` is one as well, in as many
+            parts.
         %(groups_of_fit)s
 
         Returns
@@ -179,13 +182,13 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
 
     @fill_doc
     def fit_chunks(self, chunks: Iterable[Any] | Callable[[], Iterator[Any]]) -> Self:  # type: ignore[override]
-        """Pay, and learn from rows and labels that come in chunks.
+        """Spend the budget and learn from rows and labels that come in chunks.
 
         Parameters
         ----------
         chunks : iterable of pairs (X, y), or callable that returns a new iterator of them
-            Tables and labels, which are read once to check them, and once for
-            each step. All passes must see the same rows.
+            Tables and labels. They are read once to check them, and once for each
+            step. All passes must see the same rows.
 
         Returns
         -------
@@ -210,7 +213,7 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
 
     @contextmanager
     def _coding_by(self, labels: NDArray[Any]) -> Iterator[None]:
-        """Know the labels that are coded, for the time of a fit."""
+        """Keep the labels of the codes for the time of a fit."""
         self._labels = labels
         try:
             yield
@@ -228,10 +231,10 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
             self._public_classes()
 
     def _public_classes(self) -> NDArray[Any]:
-        """The labels, sorted; chunks need them to be public."""
+        """The public labels, sorted. Rows in chunks need them."""
         if self.classes is None:
             raise ValueError(
-                "classes must be given for rows that come in parts: the list of all labels."
+                "classes must be given for rows that come in parts. Pass the list of all labels."
             )
         with without_quotes("classes"):
             given = np.asarray(self.classes)
@@ -239,11 +242,11 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
                 raise ValueError("classes must be a list of labels.")
             classes = np.unique(given)
         if len(classes) < 2:
-            raise ValueError("classes must hold at least 2 labels.")
+            raise ValueError("classes must contain at least 2 labels.")
         return classes
 
     def _coded(self, y: Any) -> tuple[FloatArray, NDArray[Any]]:
-        """Numbers of the classes, and their labels."""
+        """Codes of the classes, and their labels."""
         if y is None:
             raise ValueError(
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y "
@@ -255,10 +258,10 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
             return codes_of(labels, classes), classes
         classes = np.unique(labels)
         if len(classes) < 2:
-            raise ValueError("y holds one class: at least 2 classes are needed.")
+            raise ValueError("y contains only one class; at least 2 classes are needed.")
         warn_caller(
-            f"{type(self).__name__} was given no classes: they are taken from y, which the privacy "
-            "guarantee does not cover. Pass the list of all labels that there may be.",
+            f"{type(self).__name__} was given no classes. They are taken from y, which the privacy "
+            "guarantee does not cover. Pass the public list of all possible labels.",
             PrivacyLeakWarning,
         )
         return codes_of(labels, classes), classes
@@ -274,7 +277,7 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         low, high = super()._public_bounds(d)
         if n_features == d:
             return low, high
-        # The last column is the class, from 0 on.
+        # The last column is the code of the class, which starts at 0.
         return np.append(low, 0.0), np.append(high, len(self._labels) - 1.0)
 
     def _guarantee(self, finds_bounds: bool, unit: str) -> PrivacyGuarantee:
@@ -291,7 +294,7 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
 
     def _learn(self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box) -> None:
         self.classes_ = self._labels
-        # Private bounds hold the rows as they are.
+        # Bounds that were found privately already fit the rows.
         given, _ = self._public_bounds(self.n_features_in_)
         narrow = not np.isnan(given).all()
         found = learn(rows, len(self.classes_), budget, narrow=narrow)
@@ -304,7 +307,7 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
 
     @staticmethod
     def _gaussian_loss(epsilon: float, delta: float) -> tuple[float, float]:
-        # The choice of a part of the box is no Gaussian mechanism.
+        # The choice of a part of the box is not a Gaussian mechanism.
         mu = gaussian_mu_with_choice(epsilon, delta, CHOICE_SHARE)
         return mu, gaussian_rho(mu)
 
@@ -326,11 +329,12 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows to score.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
-            For two classes that of the second, less that of the first.
+            For two classes, the score of the second class minus that of the first.
         """
         scores: FloatArray = self._rows(X) @ self.coef_.T + self.intercept_
         return scores[:, 0] if scores.shape[1] == 1 else scores
@@ -342,6 +346,7 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows to classify.
 
         Returns
         -------
@@ -358,6 +363,7 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows to classify.
 
         Returns
         -------
@@ -373,6 +379,7 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows to classify.
 
         Returns
         -------
@@ -385,13 +392,18 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         return logarithms
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Share of rows whose class is predicted: *not* private for private rows.
+        """Share of the rows whose class is predicted correctly.
+
+        It is *not* private for private rows.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows to classify.
         y : array-like of shape (n_samples,)
+            Their labels.
         sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
 
         Returns
         -------
@@ -399,8 +411,8 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         """
         if parts_elsewhere(X) is not None:
             raise ValueError(
-                "score compares rows with labels in memory, and nothing is gathered in silence: "
-                "compute both first, or count what predict returns where the rows are."
+                "score compares rows with labels in memory, and does not gather parts from other "
+                "machines. Compute X and y first, or count correct predictions where the rows are."
             )
         return float(super().score(X, y, sample_weight))
 
@@ -409,10 +421,10 @@ class DPLinearDiscriminantAnalysis(ClassifierMixin, PrivateRowsEstimator):
         return {"classes": [0, 1]}
 
     def __sklearn_tags__(self) -> Tags:
-        """Say that labels are needed, and protected."""
+        """Declare that labels are needed, and protected."""
         tags = super().__sklearn_tags__()
         tags.privacy.labels = True
         tags.privacy.ragged = False
-        # At the usual epsilon a few hundred rows are hardly above the noise.
+        # At the usual epsilon, the result on a few hundred rows is hardly above the noise.
         tags.classifier_tags.poor_score = True
         return tags

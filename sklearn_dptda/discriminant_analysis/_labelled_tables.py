@@ -1,6 +1,7 @@
 """Labels as a last column of their rows, so that both are summed, and protected, together.
 
-A label is coded by a public list of classes.
+A label is coded by its place in a public list of classes.
+
 Proof: doc/theory/private_discriminants.md, "A row and its label".
 """
 
@@ -28,17 +29,17 @@ from sklearn_dptda.utils._frames import (
 )
 from sklearn_dptda.utils._people import column_names
 
-_LABELS_OF_SEVERAL_KINDS = "y must hold labels of one kind, and none may be missing."
-# Name of the column that carries labels in frames.
+_LABELS_OF_SEVERAL_KINDS = "y must contain labels of one type, and none may be missing."
+# Name of the column that contains the labels in data frames.
 LABEL = "label of the row"
 
 
 def read_labels(y: Any) -> NDArray[Any]:
-    """Labels of any kind; none may be missing."""
+    """Read labels of any type. None may be missing."""
     refuse_lossy(y, "y", complex_too=False)
     with without_quotes("y"):
         labels: NDArray[Any] = column_or_1d(y, warn=True)
-        # What is warned of here, such as the number of labels, would be told without noise.
+        # A warning, such as one on the number of labels, would reveal it without noise.
         with warnings.catch_warnings(action="ignore"):
             try:
                 check_classification_targets(labels)
@@ -48,12 +49,15 @@ def read_labels(y: Any) -> NDArray[Any]:
 
 
 def codes_of(labels: NDArray[Any], classes: NDArray[Any]) -> FloatArray:
-    """Numbers of classes; a label that is none of them is refused, and not quoted."""
+    """Numbers of the classes of labels. Other labels are refused, and not quoted."""
     numbers = {label: number for number, label in enumerate(classes.tolist())}
     found, places = np.unique(labels, return_inverse=True)
     codes = [numbers.get(label, -1) for label in found.tolist()]
     if -1 in codes:
-        raise ValueError("y holds a label that classes, the public list of labels, does not name.")
+        raise ValueError(
+            "y has a label that is not in classes, the public list of labels. It must contain all "
+            "possible labels."
+        )
     coded: FloatArray = np.array(codes, dtype=float)[places.ravel()]
     return coded
 
@@ -62,13 +66,15 @@ def _with_labels(X: Any, y: Any, classes: NDArray[Any]) -> Any:
     """A table whose last column is the class of each row."""
     refuse_lossy(X, complex_too=False)
     if issparse(X) or len(getattr(X, "shape", (0, 0))) != 2:
-        raise ValueError("a chunk must be a dense table of two dimensions.")
+        raise ValueError("a chunk must be a dense table with two dimensions.")
     codes = codes_of(read_labels(y), classes)
     if len(codes) != len(X):
-        raise ValueError("a chunk has another number of labels than of rows.")
+        raise ValueError("a chunk must have as many labels as rows.")
     library = frame_library(X)
     if LABEL in column_names(X):
-        raise ValueError(f"a chunk has a column {LABEL!r}, which is where labels are put.")
+        raise ValueError(
+            f"a chunk has a column {LABEL!r}, a name that is reserved for labels. Rename it."
+        )
     if library == "pandas":
         return X.assign(**{LABEL: codes})
     if library == "polars":
@@ -77,7 +83,7 @@ def _with_labels(X: Any, y: Any, classes: NDArray[Any]) -> Any:
 
 
 def labelled_tables(chunks: Any, classes: NDArray[Any]) -> Iterator[Any]:
-    """Tables of chunks of rows and their labels, one by one."""
+    """Tables of chunks of rows and their labels, one after the other."""
     for pair in chunks() if callable(chunks) else chunks:
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise ValueError("chunks must be pairs of rows and their labels: (X, y).")
@@ -87,20 +93,20 @@ def labelled_tables(chunks: Any, classes: NDArray[Any]) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class LabelledParts:
-    """Rows and labels on other machines, joined where they are counted."""
+    """Rows and labels on other machines, which are joined where they are counted."""
 
     pairs: list[Any]
     classes: NDArray[Any]
 
     @classmethod
     def of(cls, X: Any, y: Any, classes: NDArray[Any]) -> Self:
-        """Parts of collections of Dask; refused where they do not match."""
+        """Join parts of Dask collections. Collections that do not match are refused."""
         from dask import delayed
 
         if not (of_dask(X) and of_dask(y)):
             raise ValueError(
-                "X and y must both be arrays, data frames or lists of delayed parts of Dask, in "
-                "the same parts."
+                "X and y must both be Dask arrays, Dask data frames or lists of delayed parts, "
+                "divided into the same parts."
             )
         tables, labels = delayed_parts(X), delayed_parts(y)
         if len(tables) != len(labels):
@@ -108,12 +114,12 @@ class LabelledParts:
         return cls([delayed(pair) for pair in zip(tables, labels, strict=True)], classes)
 
     def map_reduce(self, function: Callable[[Any], Tally]) -> Any:
-        """Apply a function to each part where it is, and add up."""
+        """Apply a function to each part where it is, and add up the results."""
         return DaskParts(self.pairs).map_reduce(partial(_of_pair, function, self.classes))
 
 
 def _of_pair(function: Callable[[Any], Tally], classes: NDArray[Any], pair: Any) -> Tally:
-    # A refusal is told by value: no machine logs it beside the rows.
+    # A refusal is returned as a value, so that no machine logs it beside the rows.
 
     def joined(pair: tuple[Any, Any]) -> Tally:
         X, y = pair

@@ -1,8 +1,9 @@
 """From rows with labels to a linear rule, by noisy moments.
 
-A choice of a part of the box; a mean and a ball about it; a covariance about that mean, shrunk by
-its noise; and counts and sums of the classes, in coordinates that the covariance whitens. All else
-is post-processing, and each stage is decided by public numbers and what earlier ones released.
+The stages are: a choice of a part of the box; a mean and a ball about it; a covariance about that
+mean, shrunk by its noise; and counts and sums of the classes, in coordinates that the covariance
+whitens. Everything else is post-processing. Each stage depends on public numbers and on what
+earlier stages released.
 
 Proof: doc/theory/private_discriminants.md, "What is released".
 Proof: doc/theory/private_discriminants.md, "What is read off".
@@ -36,7 +37,7 @@ from sklearn_dptda.rows._rows import Rows
 
 @dataclass(frozen=True)
 class _Shares:
-    """Shares of what is left of the budget: pure losses add without squares."""
+    """Shares of the budget that is left. Pure losses add up without squares."""
 
     part_of_cube: float
     mean: float
@@ -46,7 +47,7 @@ class _Shares:
 
 @dataclass(frozen=True)
 class _Rules:
-    """Public numbers, measured in doc/measured/classifiers.md."""
+    """Public constants, which were measured in doc/measured/classifiers.md."""
 
     shares: dict[str, _Shares] = field(
         default_factory=lambda: {
@@ -54,43 +55,46 @@ class _Rules:
             "l1": _Shares(part_of_cube=0.05, mean=0.15, distances=0.1, covariance=0.35),
         }
     )
-    # Parts of the box at its lower ends, its middle and its upper ends, each by a root of two
-    # smaller than the last; rows that half of its width less is worth, as a share of all.
+    # Number of sizes of parts of the box, at its lower ends, its middle and its upper ends. Each
+    # size is smaller than the last one by the square root of two. Then the number of rows, as a
+    # share of all rows, that each step to a smaller size is worth.
     n_sizes: int = 9
     worth: float = 0.05
     most_stages: int = 3
-    # Share of the rows that may lie outside of the next stage's ball.
+    # Share of the rows that may lie outside the ball of the next stage.
     outside: float = 0.05
-    # Rows that may be drawn in for the covariance: in units of its noise, which is that of so many
-    # rows, and at most a share of all.
+    # Number of rows that may be clipped for the covariance: in units of its noise, which is that of
+    # a number of rows, and at most as a share of all rows.
     drawn_in_per_noise: float = 8.0
     drawn_in: float = 0.5
-    # Cells of an octave of distances.
+    # Number of cells of the histogram for each doubling of the distance.
     per_octave: int = 4
-    # Ridge, in units of the largest eigenvalue that noise alone has.
+    # Ridge, in units of the largest eigenvalue of noise alone.
     ridge: float = 0.5
-    # Radius that whitened rows are drawn into, in their root mean square radii: the least, the
-    # most, and between them what makes the noise of a class mean so much of its sampling error.
+    # Radius to which whitened rows are clipped, in their root mean square radii: the least and the
+    # largest one. Between them, the radius makes the noise of a class mean this share of its
+    # sampling error.
     radius: float = 0.6
     largest_radius: float = 1.5
     noise: float = 0.25
-    # Least variance within classes, of which the whitened rows have one, where noise is as large
-    # as the variance itself.
+    # Least variance within classes if the noise is as large as the variance itself. Whitened rows
+    # have the variance one.
     within: float = 0.5
-    # Least part of the differences between classes that is kept.
+    # Least share of the differences between classes that is kept.
     kept: float = 0.2
-    # Weights of classes are equal unless they differ by as many times what noise explains.
+    # Weights of classes are equal unless they differ by this many times what noise explains.
     clear: float = 4.0
 
 
 _RULES = _Rules()
-# Parts of the share of the choice that go to the choice, and to the count before it.
+# Share of the choice of a part of the box that goes to the choice itself. The rest goes to the
+# count before it.
 _OF_CHOICE = 0.8
-# What of the squared budget the choice takes at most.
+# Largest share of the squared budget that the choice takes.
 CHOICE_SHARE = _RULES.shares["l2"].part_of_cube * _OF_CHOICE
-# Squared weights of count and sum, of the mean of all rows and of the classes.
+# Squared weights of count and sum, for the mean of all rows and for the classes.
 _MEAN, _CLASSES = MomentWeights(0.1, 0.9), MomentWeights(0.05, 0.95)
-# Share of the largest eigenvalue that the others are raised by; divisors are at least the other.
+# Share of the largest eigenvalue by which the others are raised, and least divisor.
 _LEAST_RIDGE, _TINY = 1e-6, 1e-300
 
 
@@ -98,7 +102,8 @@ _LEAST_RIDGE, _TINY = 1e-6, 1e-300
 class Discriminants:
     """Means and weights of the classes, the covariance within them, and a linear rule.
 
-    ``coef`` has shape (n_classes, d): the class of largest ``coef @ x + intercept`` wins.
+    ``coef`` has the shape (n_classes, d). The class with the largest ``coef @ x + intercept`` is
+    predicted.
     """
 
     means: FloatArray
@@ -108,7 +113,7 @@ class Discriminants:
     intercept: FloatArray
 
     def moved(self, origin: FloatArray, unit: FloatArray) -> "Discriminants":
-        """The same for ``origin + unit * x``."""
+        """The same rule for ``origin + unit * x``."""
         coef = self.coef / unit
         return Discriminants(
             means=origin + unit * self.means,
@@ -120,9 +125,9 @@ class Discriminants:
 
 
 def learn(rows: Rows, n_classes: int, budget: FitBudget, *, narrow: bool) -> Discriminants:
-    """Spend all of the budget on rows of ``[-1, 1]**d``, whose last column is the class.
+    """Spend the whole budget on rows of ``[-1, 1]**d``, whose last column is the class.
 
-    ``narrow`` looks for a part of the cube first.
+    With ``narrow``, the first stage searches for a part of the cube.
     """
     d = rows.n_features - 1
     shares = _RULES.shares[budget.norm]
@@ -146,12 +151,13 @@ def _rescaled(part: FloatArray, middle: float, half: float, d: int) -> FloatArra
 
 
 def _part_of_cube(rows: Rows, budget: FitBudget, share: float) -> tuple[float, float, FitBudget]:
-    """Middle and half width of a part of the cube that holds nearly all rows.
+    """Middle and half width of a part of the cube that contains nearly all rows.
 
-    With few people this matters most: noise is relative to the width.
+    It matters most if there are few people, since the noise is relative to the width.
     """
     sizes = [math.sqrt(0.5) ** i for i in range(_RULES.n_sizes)]
-    # The ends of the cube are ends of its parts, to the last bit: many features are often zero.
+    # The ends of the cube are ends of its parts to the last bit, since many features are often
+    # zero.
     parts = [ends for h in sizes for ends in ((-1.0, 2 * h - 1), (-h, h), (1 - 2 * h, 1.0))]
     counts, _ = budget.noisy_counts(np.array([rows.n_rows]), 1, share * (1 - _OF_CHOICE))
     worth = max(round(_RULES.worth * float(counts[0])), 1)
@@ -162,14 +168,14 @@ def _part_of_cube(rows: Rows, budget: FitBudget, share: float) -> tuple[float, f
 
 
 def _outside(part: FloatArray, parts: list[tuple[float, float]]) -> IntArray:
-    """How many rows lie beyond each part of the cube."""
+    """Number of rows beyond each part of the cube."""
     least, most = part.min(axis=1), part.max(axis=1)
     return np.array([np.sum((least < low) | (most > high)) for low, high in parts])
 
 
 @dataclass(frozen=True)
 class _Ball:
-    """Centre of the rows, their number, and the distance that so many of them are beyond."""
+    """Centre of the rows, their number, and the distance that a given number of them exceed."""
 
     centre: FloatArray
     n: float
@@ -185,7 +191,7 @@ def _ball(rows: Rows, budget: FitBudget, shares: _Shares) -> tuple[_Ball, FitBud
         beyond, budget = distances_beyond(
             rows, centre, 2 * last, budget, shares.distances, _RULES.per_octave
         )
-        # Without noise no row is drawn in.
+        # Without noise, no row is clipped.
         outside = _RULES.outside if math.isfinite(budget.total) else 0.0
         radius = beyond(outside * n)
         if radius > last / 2:
@@ -195,10 +201,10 @@ def _ball(rows: Rows, budget: FitBudget, shares: _Shares) -> tuple[_Ball, FitBud
 
 @dataclass(frozen=True)
 class _Whitening:
-    """Coordinates ``(x - centre) @ white`` of about unit variance, and back by ``colour``.
+    """Coordinates ``(x - centre) @ white`` of about unit variance, with the inverse ``colour``.
 
-    ``size`` is the root mean square radius of whitened rows, and ``largest`` bounds them all;
-    ``least`` is the least variance within classes.
+    ``size`` is the root mean square radius of whitened rows, and ``largest`` is an upper bound of
+    all of their radii. ``least`` is the least variance within classes.
     """
 
     centre: FloatArray
@@ -212,10 +218,11 @@ class _Whitening:
 def _whitening(
     rows: Rows, ball: _Ball, budget: FitBudget, share: float
 ) -> tuple[_Whitening, FitBudget]:
-    """Release a covariance about the ball's centre, and shrink it by its noise.
+    """Release a covariance about the centre of the ball, and shrink it by its noise.
 
-    Towards a multiple of the unit matrix, by the part that noise explains of what it differs from
-    that: where all is noise nothing is whitened, and the nearest mean wins.
+    It is shrunk towards a multiple of the unit matrix, by the share of its difference from that
+    multiple that noise explains. If everything is noise, nothing is whitened, and the rule is that
+    of the nearest mean.
     """
     d = rows.n_features
     off, on = map(budget.deviation, entry_noise(budget, share))
@@ -249,7 +256,7 @@ def _drawn_in(part: FloatArray, centre: FloatArray, radius: float, norm: Norm) -
 
 
 def _radius(whitening: _Whitening, n_of_class: float, budget: FitBudget) -> float:
-    """Radius that whitened rows are drawn into; without noise, one that holds them all."""
+    """Radius to which whitened rows are clipped. Without noise, it contains all rows."""
     d = len(whitening.centre)
     noise = budget.deviation(budget.scale_of_counts(1, 1.0)) * in_norm(1.0, d, budget.norm)
     if noise == 0:
@@ -261,7 +268,7 @@ def _radius(whitening: _Whitening, n_of_class: float, budget: FitBudget) -> floa
 def _class_moments(
     rows: Rows, whitening: _Whitening, radius: float, n_classes: int, budget: FitBudget
 ) -> Moments:
-    """Counts and sums of the classes, of whitened rows drawn into a ball."""
+    """Counts and sums of the classes, of whitened rows that are clipped to a ball."""
     d = rows.n_features - 1
     residuals = partial(
         _whitened_residuals,
@@ -286,20 +293,20 @@ def _whitened_residuals(
     radius: float,
     norm: Norm,
 ) -> FloatArray:
-    # Not a matrix product, which may round a row otherwise beside other rows.
+    # Not a matrix product, whose rounding of a row may depend on the other rows.
     moved = part[:, :-1] - centre
     columns = [row_products(moved, column) for column in white.T]
     return clip_norm(np.column_stack(columns), radius, norm)
 
 
 def _read_off(moments: Moments, whitening: _Whitening, radius: float) -> Discriminants:
-    """Means, weights and a linear rule from noisy moments: post-processing."""
+    """Means, weights and a linear rule from noisy moments. This is post-processing."""
     k, d = moments.sums.shape
     counts = moments.floored_counts
     means = radius * moments.sums / counts[:, None]
     noise = (radius * moments.sd_sum / counts) ** 2
-    # Weights are shrunk to equal ones by what noise explains, and so are means to their mean, by
-    # one factor: directions are kept.
+    # Weights are shrunk towards equal ones by what noise explains. Means are shrunk towards their
+    # mean in the same way, by one factor, so that directions are kept.
     priors = counts / counts.sum()
     away = priors - 1 / k
     explained = k * (moments.sd_count / counts.sum()) ** 2

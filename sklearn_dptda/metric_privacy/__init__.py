@@ -1,7 +1,7 @@
-"""Metric privacy: loss in proportion to distance, on finite and on normed spaces.
+"""Metric privacy: the privacy loss is proportional to a distance, on finite and on normed spaces.
 
-Mechanisms choose from public candidates, add noise that falls with a norm, or release whole
-measures. How accurate any mechanism can be is computed in :mod:`sklearn_dptda.theory`.
+The mechanisms choose from public candidates, add noise whose density falls with a norm, or release
+whole measures. :mod:`sklearn_dptda.theory` computes how accurate any mechanism can be.
 """
 
 from sklearn_dptda.metric_privacy._exponential import MetricExponentialMechanism

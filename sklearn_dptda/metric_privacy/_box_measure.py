@@ -1,4 +1,4 @@
-"""Private measures by noisy counts of ever smaller boxes, and how far a release is from its rows.
+"""Private measures by noisy counts of smaller and smaller boxes, and their distance from the rows.
 
 The distance is bounded from the noise and the release alone.
 
@@ -18,10 +18,11 @@ from sklearn_dptda.privacy import NoiseSource
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
 from sklearn_dptda.rows._rows import Rows
 
-# Rate of the exponential moments of the noise, as a part of the largest one at which they exist:
-# near the best for any tree.
+# Rate of the exponential moments of the noise, as a share of the largest rate at which they exist.
+# It is near the best one for any tree.
 _RATE = 0.7
-# Steps that a scale of noise is cut into, at least, and scales beyond which there is nothing.
+# Least number of steps into which a scale of noise is divided, and number of scales beyond which
+# nothing counts.
 _FINE, _FAR = 64, 200
 
 
@@ -34,17 +35,19 @@ class LineNoise:
     step: float
 
     def error_bound(self, weights, risk):
-        """What the distance exceeds with a probability of ``risk`` at most."""
-        # A discrete Laplace variable is at most a continuous one and a step; rounding is another.
+        """Bound that the distance exceeds with a probability of at most ``risk``."""
+        # A discrete Laplace variable is at most a continuous one plus a step. Rounding is another
+        # step.
         noise = self.scale * gamma.isf(risk, self.n_cells) + 2 * self.n_cells * self.step
         return min(0.5 / self.n_cells + noise, 1.0)
 
 
 @dataclass(frozen=True)
 class BoxNoise:
-    """Noise of the counts of halved boxes, and of the number of rows: as little as tells the rest.
+    """Noise of the counts of halved boxes, and of the number of rows.
 
-    Counts of ``sensitivity`` share ``epsilon`` over ``depth`` levels.
+    These few numbers determine the law of all the noise. Counts of ``sensitivity`` share
+    ``epsilon`` over ``depth`` levels.
     """
 
     sizes: np.ndarray
@@ -55,10 +58,10 @@ class BoxNoise:
     row_scale: float
 
     def error_bound(self, weights, risk):
-        """What the distance exceeds with a probability of ``risk`` at most.
+        """Bound that the distance exceeds with a probability of at most ``risk``.
 
         The rate of the exponential moments, and the depth from which boxes count as one, must be
-        chosen before masses are known: for even ones.
+        chosen before masses are known. They are chosen for even masses.
         """
         if self.depth == 0:
             return 0.0
@@ -83,7 +86,7 @@ class BoxNoise:
         return level_widths(self.axes, self.sizes)
 
     def bound(self, depth, caps, missed, risk):
-        """Bound from so many levels, given caps of what each pair of noises can do."""
+        """Bound from ``depth`` levels, given caps of the effect of each pair of noises."""
         shares = level_shares(self.axes, self.sizes)
         scales = level_scales(shares, self.sensitivity, self.epsilon)[:depth]
         paths = (self.widths[:depth] - self.widths[depth]) / 2
@@ -99,7 +102,10 @@ class BoxNoise:
         return self.widths[depth] + (2 * paths[0] * missed + noise) / self.n_rows
 
     def caps(self, weights):
-        """Twice the released masses of the boxes that noise halves, and one, level by level."""
+        """Caps for each level, and the number one.
+
+        A cap is twice the released mass of a box that noise divides.
+        """
         low, high = boxes(self.axes, cell_ends(self.axes, self.sizes))
         there = (low < high).all(axis=1)
         masses = np.zeros(len(there))
@@ -111,20 +117,20 @@ class BoxNoise:
 
 
 def _laplace_quantile(scale, risk):
-    """What the size of a discrete Laplace variable exceeds with so small a probability."""
+    """Size that a discrete Laplace variable exceeds with a probability of at most ``risk``."""
     return scale * math.log(2 / ((1 + math.exp(-1 / scale)) * risk))
 
 
 def _log_moments(rate, scale, caps):
-    """Log of ``E exp(rate min(|D|, cap))`` for each cap, or somewhat more.
+    """Logarithm of ``E exp(rate min(|D|, cap))`` for each cap, or slightly more.
 
     ``D`` is the difference of two discrete Laplace variables, on a lattice that is no finer than
-    it need be; ``E exp(X) - 1`` is a sum over what the tail of X is.
+    necessary. ``E exp(X) - 1`` is a sum over the tail of X.
     """
     lattice = max(1, int(scale / _FINE))
     last = int(min(_FAR * scale, caps.max(initial=0.0)) / lattice) + 2
     steps = np.arange(1, last + 1)
-    # Rounded up: |D| is beyond k - 1 steps.
+    # Rounded up, since |D| exceeds k - 1 steps.
     beyond = lattice * (steps - 1.0) + 1
     a = math.exp(-1 / scale)
     tails = 2 * np.exp(-beyond / scale) / (1 + a) ** 2
@@ -134,16 +140,16 @@ def _log_moments(rate, scale, caps):
     return np.log1p(sums[np.minimum(np.ceil(caps / lattice), last).astype(np.int64)])
 
 
-# Boxes of the unit cube that are halved along the first, the second, ... axis in turn.
-#
-# An axis of a finite size ``K`` holds ``K`` values, each in the middle of a ``K``-th of it, and
-# is halved until every value is alone; one of an infinite size is halved for ever.
+# The functions below are about boxes of the unit cube that are halved along the first, the second,
+# ... axis in turn. An axis of a finite size ``K`` contains ``K`` values, each in the middle of an
+# interval of width ``1 / K``, and is halved until every value is alone. An axis of infinite size
+# can be halved without end.
 
 
 def halvings(sizes, depth):
-    """Axes of the halvings, at most ``depth`` of them: in turn, while there is something to halve.
+    """Axes of at most ``depth`` halvings: in turn, while there is something to halve.
 
-    A ``K`` of values is halved until they are alone.
+    An axis of ``K`` values is halved until they are alone.
     """
     most = [depth if math.isinf(size) else (int(size) - 1).bit_length() for size in sizes]
     turns = [(turn, axis) for axis, bits in enumerate(most) for turn in range(min(bits, depth))]
@@ -151,7 +157,10 @@ def halvings(sizes, depth):
 
 
 def cell_ends(axes, sizes):
-    """Ends of the cells along each axis, in increasing order; where two are equal nothing lies."""
+    """Ends of the cells along each axis, in increasing order.
+
+    A cell whose ends are equal is empty.
+    """
     ends = []
     for axis, size in enumerate(sizes):
         bits = axes.count(axis)
@@ -163,7 +172,7 @@ def cell_ends(axes, sizes):
 def leaf_of(points, axes, ends):
     """Number of the box that each point falls into, of shape (n,) and type int64.
 
-    From 0 to ``2**depth - 1``; the first bit is that of the first halving.
+    It is from 0 to ``2**depth - 1``. Its first bit is that of the first halving.
     """
     cells = [
         np.minimum(np.searchsorted(line, points[:, axis], side="right") - 1, len(line) - 2)
@@ -188,7 +197,7 @@ def boxes(axes, ends):
 
 
 def box_numbers(axes, sizes):
-    """How many boxes there are after each halving, of shape (depth,)."""
+    """Number of boxes after each halving, of shape (depth,)."""
     cells = np.ones(len(sizes))
     numbers = []
     for axis in axes:
@@ -198,10 +207,10 @@ def box_numbers(axes, sizes):
 
 
 def level_shares(axes, sizes):
-    """Parts of the budget of each level below the root, which sum to one.
+    """Shares of the budget of each level below the root, which sum to one.
 
-    Errors of a count move mass by the width of its box: deeper levels, which
-    have more boxes of less width, get more.
+    Errors of a count move mass by the width of its box. Deeper levels, which have more boxes of
+    smaller width, get more.
     """
     widths = 2.0 ** -(np.arange(len(axes)) / len(sizes))
     weights = np.sqrt(box_numbers(axes, sizes) * widths)
@@ -209,13 +218,16 @@ def level_shares(axes, sizes):
 
 
 def level_scales(shares, sensitivity, epsilon):
-    """Scales of Laplace noise of the counts of each level."""
-    # Rounded up: no loss of a last digit.
+    """Scales of the Laplace noise of the counts of each level."""
+    # Rounded up, so that rounding does not reduce the noise.
     return [sensitivity / (share * epsilon) * ROUND_UP for share in shares]
 
 
 def level_sums(leaves):
-    """Sums of numbers of the smallest boxes over those of each level, from the first halving on."""
+    """Sums of numbers of the smallest boxes over the boxes of each level.
+
+    The first level is that after the first halving.
+    """
     levels = []
     while len(leaves) > 1:
         levels.append(leaves)
@@ -224,9 +236,9 @@ def level_sums(leaves):
 
 
 def level_widths(axes, sizes):
-    """How far apart points of one box are, in the maximum norm, of shape (depth + 1,).
+    """Distance of points of one box in the maximum norm, of shape (depth + 1,).
 
-    Values of a finite axis are apart by whole steps, from one to the next.
+    Values of a finite axis are whole steps apart.
     """
     bits, widths = np.zeros(len(sizes), dtype=int), []
     for axis in [None, *axes]:
@@ -240,17 +252,18 @@ def level_widths(axes, sizes):
     return np.array(widths)
 
 
-# Deepest tree that is chosen without being asked for: noise of more boxes takes minutes.
+# Largest depth that is chosen automatically, since noise of more boxes takes minutes.
 MOST_LEVELS = 18
-# Share of epsilon for a private number of rows, from which the depth follows.
+# Share of epsilon for a private number of rows, which determines the depth.
 _SIZE_SHARE = 0.05
-# Share of epsilon for the columns one by one, beside boxes of all columns that are halved so often
-# along each, and beside coarser ones, which tell little.
+# Share of epsilon for the columns one by one: beside boxes of all columns that are halved this
+# often along each column, and beside coarser boxes, which contain little information.
 _SHARE_BESIDE_FINE, _FINE_BOXES = 0.5, 2
 _SHARE_BESIDE_COARSE = 0.8
-# Least number of halvings of a column alone: coarser cells are off by more than noise is.
+# Least number of halvings of a single column. With coarser cells, the error of the cells exceeds
+# that of the noise.
 _LEAST_LINE = 5
-# Masses below it are lost in cumulative sums of floats.
+# Smaller masses are lost in cumulative sums of floating-point numbers.
 _LEAST_MASS = 1e-12
 
 
@@ -266,17 +279,17 @@ def box_measure(
 ) -> tuple[FloatArray, FloatArray, FloatArray, list[tuple[FloatArray, FloatArray]], BoxNoise]:
     """Centres, widths and masses of the smallest boxes, marginals, and the noise of the masses.
 
-    Rows are in [0, 1]**d; a depth of None is chosen, and a share for marginals. Marginals, of which
-    there are none without a share of ``epsilon``, are pairs of ends of cells and cumulative masses.
-    A private size is paid for with a part of ``epsilon``, for one point more or less; a public one
-    is for one that is replaced.
+    Rows are in [0, 1]**d. If the depth is None, it is chosen, and so is the share for marginals.
+    Without a share of ``epsilon`` there are no marginals. A marginal is a pair of ends of cells and
+    cumulative masses. A private size takes a part of ``epsilon``, and neighbours then differ by
+    adding or removing a row. With a public size, one row is replaced.
     """
     d = rows.n_features
     noisy, row_scale, epsilon = NoisyTrees.of(rows, sizes, noise, epsilon, size_is_public)
     if marginal_share is None:
         reached = depth_for(noisy.n_rows, epsilon, sizes) if depth is None else depth
         marginal_share = _share_beside(len(halvings(sizes, reached)), sizes)
-    # The columns one by one, then all of them together.
+    # First the columns one by one, then all of them together.
     lines = [noisy.line(a, epsilon * marginal_share / d) for a in range(d if marginal_share else 0)]
     epsilon *= 1 - marginal_share
     low, high, masses, depth = noisy.tree(list(range(d)), depth, epsilon)
@@ -286,9 +299,9 @@ def box_measure(
 
 @dataclass(frozen=True)
 class NoisyTrees:
-    """Trees of boxes of some columns, with noisy counts, of rows whose number is public or noisy.
+    """Trees of boxes of some columns, with noisy counts, of rows with a public or noisy number.
 
-    A row moves the counts of a level by ``moved`` in sum.
+    A row changes the counts of a level by ``moved`` in sum.
     """
 
     rows: Rows
@@ -306,10 +319,10 @@ class NoisyTrees:
         epsilon: float,
         size_is_public: bool,
     ) -> tuple["NoisyTrees", float, float]:
-        """Trees, the scale of the noise of the number of rows, and what is left of epsilon."""
+        """Trees, the scale of the noise of the number of rows, and the rest of epsilon."""
         if size_is_public:
             return cls(rows, sizes, noise, max(rows.n_rows, 1), 2.0), 0.0, epsilon
-        # Rounded up: no loss of a last digit.
+        # Rounded up, so that rounding does not reduce the noise.
         scale = 1 / (_SIZE_SHARE * epsilon) * ROUND_UP
         (size,) = np.array([rows.n_rows]) + noise.discrete_laplace(scale, 1)
         return cls(rows, sizes, noise, max(int(size), 1), 1.0), scale, epsilon * (1 - _SIZE_SHARE)
@@ -317,10 +330,13 @@ class NoisyTrees:
     def line(
         self, column: int, epsilon: float, most: int = MOST_LEVELS
     ) -> tuple[FloatArray, FloatArray]:
-        """Ends of the cells of a column, halved ``most`` times at most, and the mass below each."""
+        """Ends of the cells of a column, and the mass below each.
+
+        The column is halved at most ``most`` times.
+        """
         sizes = self.sizes[[column]]
         depth = min(max(depth_for(self.n_rows, epsilon / 2, sizes), _LEAST_LINE), most)
-        # The sum of all variances is least.
+        # With these shares, the sum of all variances is least.
         shares = np.cbrt(box_numbers(halvings(sizes, depth), sizes))
         low, high, masses, _ = self.tree([column], depth, epsilon, shares / shares.sum())
         return np.r_[low[:, 0], high[-1]], np.r_[0.0, np.cumsum(masses[:-1]), 1.0]
@@ -334,15 +350,16 @@ class NoisyTrees:
     ) -> tuple[FloatArray, FloatArray, FloatArray, int]:
         """Lower and upper ends and masses of the smallest boxes of some columns, and their depth.
 
-        Ends have shape (n_boxes, n_columns). A depth of None is chosen. With ``shares`` of epsilon
-        of the levels, larger boxes are told by smaller ones, too; else shares are such that mass is
-        moved least, as error bounds suppose.
+        Ends have the shape (n_boxes, n_columns). If the depth is None, it is chosen. With given
+        ``shares`` of epsilon for the levels, counts of larger boxes are also estimated from those
+        of smaller ones. Otherwise, the shares minimise how far mass is moved, as error bounds
+        assume.
         """
         sizes = self.sizes[columns]
         axes = halvings(sizes, depth_for(self.n_rows, epsilon, sizes) if depth is None else depth)
         ends = cell_ends(axes, sizes)
         low, high = boxes(axes, ends)
-        # Between two neighbouring values there is nothing, which is public and needs no noise.
+        # There is nothing between two neighbouring values. This is public, and needs no noise.
         there = (low < high).all(axis=1)
         count = partial(_counts, columns=columns, axes=axes, ends=ends)
         counts = level_sums(self.rows.sum(count, n_cells=len(there)))
@@ -359,10 +376,10 @@ class NoisyTrees:
 
 
 def _share_beside(n_halvings, sizes):
-    """Share of epsilon for the columns one by one, by how fine the boxes of all columns are."""
+    """Share of epsilon for the columns one by one, by the size of the boxes of all columns."""
     bits = [MOST_LEVELS if math.isinf(size) else (int(size) - 1).bit_length() for size in sizes]
     if n_halvings >= sum(bits):
-        # Every value is alone.
+        # Every value is alone in its box.
         return 0.0
     fine = min(sum(min(_FINE_BOXES, b) for b in bits), MOST_LEVELS)
     return _SHARE_BESIDE_FINE if n_halvings >= fine else _SHARE_BESIDE_COARSE
@@ -376,10 +393,10 @@ def _counts(part, columns, axes, ends):
 def told_from_below(noisy, shares, there):
     """Counts of each level, averaged with the sums of their halves by the inverse variances.
 
-    Noise of a level has a variance as the inverse square of its share. With :func:`consistent`,
-    these are the least squares of M. Hay, V. Rastogi, G. Miklau, D. Suciu, "Boosting the accuracy
-    of differentially private histograms through consistency", 2010: for trees in which all halves
-    are there, but for masses that would be negative.
+    The variance of the noise of a level is proportional to the inverse square of its share. With
+    :func:`consistent`, the results are the least squares of M. Hay, V. Rastogi, G. Miklau, D.
+    Suciu, "Boosting the accuracy of differentially private histograms through consistency", 2010,
+    for trees in which all halves exist, except for masses that would be negative.
     """
     counts, spread = noisy[-1], np.where(there[-1], 1 / shares[-1] ** 2, 0.0)
     told = [counts]
@@ -392,9 +409,9 @@ def told_from_below(noisy, shares, there):
 
 
 def within(line, low, high, places):
-    """Points between ends that have places in (0, 1), by the masses of a line.
+    """Points between ends, by places in (0, 1) and the masses of a line.
 
-    Where the line has none they are spread evenly.
+    Where the line has no mass, points are spread evenly.
     """
     ends, masses = line.T
     below, above = np.interp(low, ends, masses), np.interp(high, ends, masses)
@@ -407,8 +424,9 @@ def within(line, low, high, places):
 def consistent(total, noisy, there):
     """Masses of the smallest boxes, from noisy counts of each level and a positive total.
 
-    What the halves of a box have more or less than it is split evenly, within zero and all of it:
-    masses are not negative, and sum to the total. A half that is not there has none of it.
+    The difference between a box and the sum of its halves is divided evenly between these, and each
+    half stays between zero and the mass of the box. Masses are therefore not negative, and sum to
+    the total. A half that does not exist has no mass.
     """
     masses = np.array([float(total)])
     for counts, kept in zip(noisy, there, strict=True):
@@ -423,8 +441,7 @@ def consistent(total, noisy, there):
 def depth_for(size, epsilon, sizes):
     """Depth beyond which counts of single boxes are lost in the noise.
 
-    There are about four times as many expected rows in a box as the noise of
-    its count.
+    At this depth, the expected number of rows in a box is about four times the noise of its count.
     """
     numbers = box_numbers(halvings(sizes, MOST_LEVELS), sizes)
     return max(1, int((numbers <= math.sqrt(2) * epsilon * size / 4).sum()))

@@ -1,4 +1,4 @@
-"""Private measures of classes: the columns one by one, and how each is spread within a class.
+"""Private measures of classes: the columns one by one, and the distribution of each within a class.
 
 Proof: doc/theory/metric_privacy.md, "Measures".
 """
@@ -15,17 +15,19 @@ from sklearn_dptda.privacy import NoiseSource
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
 from sklearn_dptda.rows._rows import Rows
 
-# Ends of cells and the mass below each.
+# Ends of cells, and the mass below each.
 Line = tuple[FloatArray, FloatArray]
-# Share of epsilon for the columns one by one, from so many rows for each scale of noise on that a
-# column has where all budget is for classes: with fewer, cells are of even width, and cost nothing.
+# Share of epsilon for the columns one by one, and the number of rows, for each scale of noise that
+# a column has if the whole budget is for classes, from which this share is spent. With fewer rows,
+# cells have even widths, which costs nothing; the last number is that of their halvings.
 _SHARE_OF_LINES, _ROWS_FOR_LINES, _EVEN_HALVINGS = 0.4, 300, 4
-# Numbers that all lines of all classes have at most.
+# Largest number of entries of all lines of all classes.
 _MOST_NUMBERS = 1 << 21
-# Cells of a column that classes are counted in, at most, and the expected rows of a class of the
-# mean size in a cell, in scales of noise.
+# Largest number of cells of a column in which classes are counted, and expected number of rows in a
+# cell for a class of average size, in scales of noise.
 _MOST_CELLS, _ROWS_PER_NOISE = 32, 8
-# A class of which noise leaves nothing is spread as all rows are.
+# Least number of rows of a class. If noise leaves nothing of a class, it is distributed as all rows
+# are.
 _LEAST_ROWS = 1e-6
 
 
@@ -39,10 +41,11 @@ def class_measure(
     epsilon: float,
     size_is_public: bool,
 ) -> tuple[FloatArray, FloatArray, FloatArray, list[Line], list[list[Line]], int]:
-    """Centres, widths and masses of the boxes of classes, marginals, those of classes, the size.
+    """Centres, widths and masses of the boxes of classes, marginals in two forms, and the size.
 
-    Rows are in [0, 1]**d, and the column ``target`` holds as many classes as its size says. A share
-    of None is chosen; without one cells are of even width.
+    The marginals are those of all rows and those of each class. Rows are in [0, 1]**d. The column
+    ``target`` contains as many classes as its size says. If the share is None, it is chosen. If it
+    is zero, cells have even widths.
     """
     d, n_classes = rows.n_features, int(sizes[target])
     others = [a for a in range(d) if a != target]
@@ -71,7 +74,8 @@ def class_measure(
     of_classes.insert(target, [of_target] * n_classes)
     centres, widths = np.full((n_classes, d), 0.5), np.ones((n_classes, d))
     centres[:, target], widths[:, target] = (ends[1:] + ends[:-1]) / 2, 1 / n_classes
-    # Those of the synthetic rows: cells of classes tell more than the lines that chose them.
+    # The marginals are those of the synthetic rows, since cells of classes are more precise than
+    # the lines by which they were chosen.
     marginals = [
         of_target if a == target else (lines[a][0], masses @ [line for _, line in of_classes[a]])
         for a in range(d)
@@ -84,7 +88,7 @@ def _even_line(size):
     """The line of even masses, with ends between values."""
     sizes = np.array([size])
     (ends,) = cell_ends(halvings(sizes, _EVEN_HALVINGS), sizes)
-    # Between neighbouring values there is nothing.
+    # There is nothing between neighbouring values.
     ends = np.unique(ends)
     return ends, ends
 
@@ -102,7 +106,7 @@ def _noisy_tables(noisy, cuts, target, n_classes, epsilon):
 
 
 def _n_cells(rows_per_noise):
-    """The largest power of two whose counts are well above their noise, two at least."""
+    """Largest power of two whose counts are well above their noise, and at least two."""
     cells = 2
     while 2 * cells <= _MOST_CELLS and 2 * cells * _ROWS_PER_NOISE <= rows_per_noise:
         cells *= 2
@@ -110,13 +114,13 @@ def _n_cells(rows_per_noise):
 
 
 def _cuts(ends, masses, n_cells):
-    """Inner ends of about so many cells of even mass, each an end of a cell of the line."""
+    """Inner ends of about ``n_cells`` cells of even mass. Each is an end of a cell of the line."""
     first = np.unique(np.searchsorted(masses, np.arange(1, n_cells) / n_cells))
     return ends[first[first < len(ends) - 1]]
 
 
 def _class_counts(part, target, n_classes, cuts):
-    """Exact counts of classes in the cells of each column, of one column after the other."""
+    """Exact counts of classes in the cells of each column, one column after the other."""
     classes = np.minimum((part[:, target] * n_classes).astype(np.int64), n_classes - 1)
     counts: list[Any] = []
     for column, cut in cuts.items():
@@ -127,7 +131,10 @@ def _class_counts(part, target, n_classes, cuts):
 
 
 def _within_classes(ends, masses, cut, table):
-    """The line of each class: that of all rows, stretched to the class's masses of the cells."""
+    """The line of each class.
+
+    It is that of all rows, stretched to the masses of the cells in this class.
+    """
     below = np.r_[0.0, masses[np.searchsorted(ends, cut)], 1.0]
     lines = []
     for counts in table:

@@ -1,4 +1,4 @@
-"""Tables with columns of categories: public lists of values, and codes in their place."""
+"""Tables with categorical columns: public lists of values, and codes in their place."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,25 +17,25 @@ from sklearn_dptda.utils._frames import (
     without_quotes,
 )
 
-# Axes with more values than this are continuous: halvings never get so far.
+# Axes with more values than this count as continuous, since halvings never get that far.
 _MOST_VALUES = 1 << 32
 
 
 @dataclass(frozen=True)
 class CodedTable:
-    """Columns, some of which hold codes in place of categories."""
+    """Columns, some of which contain codes in place of categories."""
 
     columns: Columns
 
     @property
     def numeric(self) -> list[int]:
-        """Columns that are no categories."""
+        """Numbers of the columns that are not categorical."""
         return [
             place for place in range(len(self.columns.names)) if place not in self.columns.choices
         ]
 
     def in_types(self, places: list[int], low: FloatArray, high: FloatArray) -> FloatArray:
-        """Private bounds of columns of numbers, of whole numbers within their types."""
+        """Private bounds of numeric columns. Bounds of integers stay within their types."""
         ends = np.array([low, high])
         for j, place in enumerate(places):
             if self.columns.is_integer(place):
@@ -44,9 +44,9 @@ class CodedTable:
         return ends
 
     def cells(self, low: FloatArray, high: FloatArray) -> tuple[Box, FloatArray]:
-        """Box, and how many values each of its axes holds, from the bounds of numeric columns.
+        """Box, and number of values along each of its axes, from the bounds of numeric columns.
 
-        Whole numbers and codes are in the middle of cells of width one.
+        Integers and codes are in the middle of cells of width one.
         """
         ends = np.zeros((2, len(self.columns.names)))
         sizes = np.full(len(self.columns.names), np.inf)
@@ -57,7 +57,8 @@ class CodedTable:
             if ends[0, place] > ends[1, place]:
                 name = self.columns.names[place]
                 raise ValueError(
-                    f"the bounds of column {name!r} have no whole number between them."
+                    f"the bounds of column {name!r} have no whole number between them. Pass wider "
+                    "bounds."
                 )
         whole = [
             j for j in range(len(sizes)) if j in self.columns.choices or self.columns.is_integer(j)
@@ -67,7 +68,7 @@ class CodedTable:
         return Box.cornered(*ends), np.where(sizes > _MOST_VALUES, np.inf, sizes)
 
     def decode(self, points: FloatArray, box: Box) -> Table:
-        """Points of the box as a table of the kind that was given."""
+        """Points of the box as a table of the kind that was given to fit."""
         decoded = []
         for place, values in enumerate(points.T):
             if place in self.columns.choices:
@@ -87,7 +88,7 @@ class CodedTable:
 def code_table(X: Any, categories: Mapping[Any, Any] | None) -> tuple[Any, dict[int, list[Any]]]:
     """The table with codes in place of categories, and their public lists by number of column.
 
-    What has not two dimensions is returned as it is, for others to refuse.
+    Input that does not have two dimensions is returned unchanged, so that later checks refuse it.
     """
     refuse_lossy(X, complex_too=False)
     if categories and not hasattr(X, "shape"):
@@ -109,16 +110,16 @@ def code_table(X: Any, categories: Mapping[Any, Any] | None) -> tuple[Any, dict[
 
 
 def _columns(X):
-    """Columns of an array or a frame, one by one."""
+    """Columns of an array or a data frame, one by one."""
     X = X if frame_library(X) else np.asarray(X)
     return (getattr(X, "iloc", X)[:, place] for place in range(X.shape[1]))
 
 
 def _choices(X, names, categories):
-    """Checked lists by number of column; those of truth values are known."""
+    """Checked lists by number of column. Those of Boolean columns are known."""
     unknown = [name for name in categories if name not in names]
     if unknown:
-        raise ValueError(f"categories names columns that X does not have: {unknown!r}.")
+        raise ValueError(f"categories has columns that X does not have: {unknown!r}.")
     choices = {}
     for place, (name, column) in enumerate(zip(names, _columns(X), strict=True)):
         if name in categories:
@@ -127,8 +128,8 @@ def _choices(X, names, categories):
             choices[place] = [False, True]
         elif not _is_numeric(column):
             raise ValueError(
-                f"column {name!r} holds no numbers: pass categories={{{name!r}: [...]}}, the list "
-                "of its values, known without looking at the rows, or turn it into numbers."
+                f"column {name!r} is not numeric. Pass categories={{{name!r}: [...]}}, the list of "
+                "its values, which must not depend on the rows, or convert it to numbers."
             )
     return choices
 
@@ -143,7 +144,7 @@ def _is_numeric(column):
     except ValueError:
         return False
     except TypeError:
-        pass  # refused in scikit-learn's words
+        pass  # scikit-learn refuses it later
     return True
 
 
@@ -155,28 +156,33 @@ def _checked(values, name):
         listed, repeated = [], False
     if not listed or repeated:
         raise ValueError(
-            f"categories of column {name!r} must be a list of different values, at least one."
+            f"categories of column {name!r} must be a list of at least one value, without "
+            "duplicates."
         )
     return listed
 
 
 def _codes(column, choices, name):
-    """Places in the list of the values of a column; ValueError for others, which are not quoted."""
+    """Places of the values of a column in the list.
+
+    A ValueError says that there are other values, without quoting them.
+    """
     codes = {value: code for code, value in enumerate(choices)}
     try:
         return np.array([codes[value] for value in column], dtype=np.int64)
     except (KeyError, TypeError):
         raise ValueError(
-            f"column {name!r} has values that are missing, or not in its list of categories."
+            f"column {name!r} has values that are missing, or not in its list of categories. The "
+            "list must contain all possible values."
         ) from None
 
 
 def _check_type(columns, place, listed):
-    """Refuse lists whose values a column of this type would change."""
+    """Refuse lists whose values would change in a column of this type."""
     try:
         kept = list(columns.values(place, listed)) == listed
-    except Exception:  # each library has its own
+    except Exception:  # each library raises its own exceptions
         kept = False
     if not kept:
         name = columns.names[place]
-        raise ValueError(f"categories of column {name!r} are of another type than the column.")
+        raise ValueError(f"categories of column {name!r} are not of the type of the column.")

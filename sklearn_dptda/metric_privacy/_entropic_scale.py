@@ -1,8 +1,8 @@
-"""The entropic scale: balls of privacy hold few points that accuracy tells apart.
+"""The entropic scale: the scale at which balls of privacy contain few separated points.
 
-A ball of radius ``r`` holds *few* points where they are at most ``exp(alpha * r)``. Whether a scale
-is enough is tested exactly on small spaces, ultrametric ones and lines; elsewhere two tests that
-are right wherever they say yes give bounds.
+A ball of radius ``r`` contains *few* points if there are at most ``exp(alpha * r)``. Whether a
+scale is large enough is tested exactly on small spaces, on ultrametric ones and on lines. On other
+spaces, two tests give bounds. Both are right whenever they say yes.
 
 Proof: doc/theory/metric_privacy.md, "Scales".
 """
@@ -43,8 +43,10 @@ class ScaleBounds:
 
     Attributes
     ----------
-    lower, upper : float
-        The number is at least the one, and at most the other.
+    lower : float
+        The number is at least this large.
+    upper : float
+        The number is at most this large.
 
     Examples
     --------
@@ -60,7 +62,9 @@ class ScaleBounds:
 
     def __post_init__(self) -> None:
         if not 0 <= self.lower <= self.upper:
-            raise ValueError(f"bounds must be ordered; got {self.lower} and {self.upper}.")
+            raise ValueError(
+                f"bounds must be ordered, and not negative; got {self.lower} and {self.upper}."
+            )
 
     @property
     def exact(self) -> bool:
@@ -70,7 +74,8 @@ class ScaleBounds:
     def __float__(self) -> float:
         if not self.exact:
             raise ValueError(
-                f"the number is only known to lie between {self.lower:g} and {self.upper:g}."
+                f"the number is only known to lie between {self.lower:g} and {self.upper:g}. Use "
+                "lower or upper."
             )
         return self.lower
 
@@ -79,7 +84,7 @@ class ScaleBounds:
 
 
 def exactly(value: float) -> ScaleBounds:
-    """Bounds of a number that is known."""
+    """Bounds of a number that is known exactly."""
     return ScaleBounds(float(value), float(value))
 
 
@@ -91,18 +96,19 @@ def entropic_scale(
     alpha: float = 1.0,
     method: Literal["auto", "exact", "bounds"] = "auto",
 ) -> ScaleBounds:
-    """Least accuracy scale at which balls of privacy hold few separated points.
+    """Least accuracy scale at which balls of privacy contain few separated points.
 
-    The least ``s`` such that each ball of radius ``r``, in the distance of
-    privacy, has at most ``exp(alpha * r)`` points that are further apart than
-    ``s`` in the distance of accuracy.
+    It is the least ``s`` such that each ball of radius ``r``, in the distance of
+    privacy, has at most ``exp(alpha * r)`` points that are farther apart than ``s``
+    in the distance of accuracy.
 
     Parameters
     ----------
     %(privacy_and_accuracy)s
     method : {"auto", "exact", "bounds"}, default="auto"
-        ``"exact"`` takes at most 30 points, an ultrametric ``D2``, or points
-        of a line; ``"auto"`` is exact where that holds.
+        ``"exact"``: compute the scale exactly, which takes at most 30 points, an
+        ultrametric ``D2``, or points of a line. ``"bounds"``: compute bounds.
+        ``"auto"``: exact if possible, and bounds otherwise.
 
     Returns
     -------
@@ -112,16 +118,17 @@ def entropic_scale(
     Raises
     ------
     ValueError
-        If a matrix is no metric, ``alpha`` is not positive, or there are too
+        If a matrix is not a metric, ``alpha`` is not positive, or there are too
         many points for ``"exact"``.
 
     Notes
     -----
-    Packing numbers change at distances only, so that the least scale is one
-    of them, or zero, and is found by bisection. Bounds: a net of which a ball
-    holds more than ``exp(alpha * r)`` points is a proof that a scale is too
-    small; a partition into cells of no larger diameter, of which balls meet
-    few enough, that it is large enough.
+    Packing numbers change only at distances of the space. The least scale is
+    therefore one of them, or zero, and is found by bisection. A lower bound comes
+    from a net of which a ball contains more than ``exp(alpha * r)`` points: this
+    proves that a scale is too small. An upper bound comes from a partition into
+    cells whose diameter is not larger than the scale, and of which balls meet few
+    enough: this proves that it is large enough.
 
     References
     ----------
@@ -147,22 +154,23 @@ def entropic_scale(
     if method == "exact":
         raise ValueError(
             f"method='exact' takes at most {EXACT_POINTS} points, an ultrametric D2 or points "
-            f"of a line; got {len(D1)} points."
+            f"of a line; got {len(D1)} points. Use method='bounds'."
         )
     return _certified(D1, D2, alpha, scales)
 
 
 def breakpoints(D: FloatArray) -> FloatArray:
-    """Zero and all distances; those that differ by rounding alone are one, the largest."""
+    """Zero and all distances. Of those that differ by rounding alone, the largest is kept."""
     values = np.unique(np.r_[0.0, D.ravel()])
     apart = np.r_[np.diff(values) > ROUNDING * values[-1], True]
     return np.asarray(values[apart])
 
 
 def _bisect(is_enough: _ScaleTest, scales: FloatArray, below: int = -1) -> int:
-    """Place of a scale that is enough, next to one that is not.
+    """Place of a scale that is large enough, next to one that is not.
 
-    The last scale is taken to be enough and the place ``below`` not to be, without a test.
+    The last scale is assumed to be large enough, and the one at ``below`` not to be, without a
+    test.
     """
     enough = len(scales) - 1
     while enough - below > 1:
@@ -172,9 +180,9 @@ def _bisect(is_enough: _ScaleTest, scales: FloatArray, below: int = -1) -> int:
 
 
 def _exact_test(D1: FloatArray, D2: FloatArray, alpha: float) -> _ScaleTest | None:
-    """Test whether a scale is enough; None where that takes too long."""
+    """Exact test of whether a scale is large enough, or None if that takes too long."""
     if is_ultrametric(D2):
-        # Separated points are those of different classes.
+        # Separated points are points of different classes.
         tree = linkage_of(D2, "single")
         return lambda scale: _meets_few(
             nearest_of_cells(D1, cells_of_tree(tree, scale * (1 + ROUNDING))), alpha
@@ -191,7 +199,7 @@ def _few_separated(D1: FloatArray, D2: FloatArray, scale: float, alpha: float) -
     for row in D1:
         for radius in np.unique(row):
             ball = row <= radius
-            # Capped where the exponential would overflow.
+            # Capped, since the exponential would overflow.
             allowed = np.exp(min(alpha * radius, 700.0)) * (1 + ROUNDING)
             if ball.sum() > allowed and packing.size(bit_mask(ball)) > allowed:
                 return False
@@ -199,8 +207,8 @@ def _few_separated(D1: FloatArray, D2: FloatArray, scale: float, alpha: float) -
 
 
 def _on_a_line(D: FloatArray) -> FloatArray | None:
-    """Sorted coordinates of points with these distances on a line; None where there are none."""
-    # The point farthest from any other is at an end.
+    """Sorted coordinates of points with these distances on a line, or None if there are none."""
+    # The point that is farthest from another one is at an end.
     from_end = D[int(D[0].argmax())]
     order = np.argsort(from_end, kind="stable")
     places = from_end[order]
@@ -213,11 +221,11 @@ def _on_a_line(D: FloatArray) -> FloatArray | None:
 def _few_separated_on_a_line(places: FloatArray, scale: float, alpha: float) -> bool:
     """Whether no ball around one of the sorted points has too many separated points.
 
-    On a line largest separated sets are found from left to right.
+    On a line, a greedy search from left to right finds the largest separated sets.
     """
     slack = ROUNDING * max(places[-1], 1e-300)
     n = len(places)
-    # The next separated point of each; n stands for none.
+    # The next separated point of each point; n means that there is none.
     jump = np.r_[np.searchsorted(places, places + scale + slack, side="right"), n]
     last, count = np.arange(n), 1
     while True:
@@ -227,7 +235,7 @@ def _few_separated_on_a_line(places: FloatArray, scale: float, alpha: float) -> 
             return True
         count += 1
         ends = places[first], places[last[first]]
-        # The ball of least radius that holds both ends has its centre next to their middle.
+        # The ball of least radius that contains both ends has its centre next to their middle.
         middle = np.searchsorted(places, (ends[0] + ends[1]) / 2)
         for centre in (np.minimum(middle, n - 1), np.maximum(middle - 1, 0)):
             radius = np.maximum(places[centre] - ends[0], ends[1] - places[centre])
@@ -245,8 +253,8 @@ def _certified(D1: FloatArray, D2: FloatArray, alpha: float, scales: FloatArray)
         return _meets_few(D1[:, walk.net(scale)], alpha)
 
     def is_surely_enough(scale: float) -> bool:
-        # A ball holds no more separated points than it meets cells of no larger diameter, and one
-        # where all of it is within half the scale of its centre.
+        # A ball contains no more separated points than it meets cells of no larger diameter. It
+        # contains a single one if all its points are within half the scale of its centre.
         far = np.where(scale / 2 < D2, D1, np.inf).min(axis=1)
         return any(
             _meets_few(nearest_of_cells(D1, cells), alpha, far)
@@ -254,7 +262,7 @@ def _certified(D1: FloatArray, D2: FloatArray, alpha: float, scales: FloatArray)
         )
 
     some = some_scales(scales)
-    # Bisections of tests that need not be monotone: each outcome is a proof all the same.
+    # The tests need not be monotone. Each outcome of the bisection is a proof nevertheless.
     low = _bisect(not_surely_too_small, some) - 1
     lower = 0.0 if low < 0 else scales[np.searchsorted(scales, some[low], side="right")]
     upper = some[_bisect(is_surely_enough, some, low)]
@@ -262,7 +270,7 @@ def _certified(D1: FloatArray, D2: FloatArray, alpha: float, scales: FloatArray)
 
 
 def some_scales(scales: FloatArray) -> FloatArray:
-    """Zero and about two hundred of the scales, evenly on both a line and a log line."""
+    """Zero and about two hundred of the scales, evenly spaced on both a linear and a log axis."""
     if scales[-1] == 0:
         return scales
     low, high = scales[scales > 0][0], scales[-1]
@@ -274,7 +282,7 @@ def some_scales(scales: FloatArray) -> FloatArray:
 def _meets_few(nearest: FloatArray, alpha: float, before: FloatArray | None = None) -> bool:
     """Whether no ball meets more than ``exp(alpha * r)`` cells, by its distances from them.
 
-    ``before`` are radii up to which balls are known to need one cell only.
+    ``before`` are radii up to which balls are known to need a single cell.
     """
     needed = np.log(np.arange(1, nearest.shape[1] + 1)) / alpha
     part = rows_at_a_time(nearest.shape[1])

@@ -32,8 +32,8 @@ from sklearn_dptda.privacy._warnings import warn_caller
 from sklearn_dptda.rows._tables import check_rows
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
-# Part of the worst cost that a net must save; for less, all candidates serve the others better.
-# The parameter ``net`` documents it.
+# Share of the worst cost that a net must save. If it saves less, all candidates serve the other
+# inputs better. The parameter ``net`` documents this number.
 _LEAST_SAVING = 0.05
 
 
@@ -41,50 +41,58 @@ _LEAST_SAVING = 0.05
 class MetricExponentialMechanism(ChoiceMechanism):
     """Replace each record by a public candidate near it, under metric privacy.
 
-    The nearer a candidate, the likelier: with probability proportional to
-    ``w[y] * exp(-rate * distance(x, y))``. Records that are close to each
-    other are hard to tell apart, those far away need not be.
+    A candidate ``y`` is released for a record ``x`` with a probability proportional
+    to ``w[y] * exp(-rate * distance(x, y))``, so near candidates are more likely.
+    Records at a small distance are hard to distinguish; records far from each
+    other need not be.
 
     Parameters
     ----------
     %(rate)s
     metric : str or callable, default="euclidean"
-        A distance that obeys the triangle inequality: ``"euclidean"``,
-        ``"manhattan"``, ``"chebyshev"``, ``"hamming"``, ``"haversine"``, ...;
-        ``"bottleneck"`` or ``"wasserstein"``, and inputs are persistence
-        diagrams; ``"precomputed"``, and inputs are distances from the
+        A distance that satisfies the triangle inequality: ``"euclidean"``,
+        ``"manhattan"``, ``"chebyshev"``, ``"hamming"``, ``"haversine"`` and so on.
+        With ``"bottleneck"`` or ``"wasserstein"`` the inputs are persistence
+        diagrams. With ``"precomputed"`` the inputs are distances from the
         candidates.
     candidates : array-like of shape (n_candidates, n_features), or list of diagrams, default=None
-        What can be released: public. With ``metric="precomputed"`` their
-        distances. None takes the records of :meth:`fit`, which leaks them, and
-        warns.
+        The public list of what can be released. With ``metric="precomputed"``, the
+        matrix of distances between the candidates. None: the records of
+        :meth:`fit` are the candidates. This is *not* private, and gives a warning.
     rate : {"guaranteed", "weighted"}, default="guaranteed"
-        ``"guaranteed"``: ``alpha / 2``, private for any inputs.
-        ``"weighted"``: up to ``alpha``, where all inputs are candidates;
-        checked in :meth:`fit`.
+        Rate of the exponential. ``"guaranteed"``: ``alpha / 2``, which is private
+        for any inputs. ``"weighted"``: up to ``alpha``, if all inputs are
+        candidates; :meth:`fit` checks it.
     net : {"auto", "entropic", "all"} or float, default="auto"
-        Which candidates can be released at the rate ``alpha / 2``; with
-        ``rate="weighted"`` the weights say it. A float: those of a net, further
-        apart than it, and no further from any other. ``"entropic"``: the net at
-        the entropic scale of ``alpha / 3``, one candidate where ``alpha`` times
-        the diameter is at most 3/2. ``"auto"``: the most accurate of many nets
-        for the candidate for which it is worst, where that saves a twentieth of
-        what all candidates err; else all.
+        Which candidates can be released at the rate ``alpha / 2``. With
+        ``rate="weighted"`` the weights decide. A net at a scale is a set of
+        candidates that are farther apart than the scale, such that every other
+        candidate is within the scale of one of them.
+
+        - A float: the candidates of the net at this scale.
+        - ``"entropic"``: the candidates of the net at the entropic scale of
+          ``alpha / 3``, which is a single candidate if ``alpha`` times the diameter
+          is at most 3/2.
+        - ``"all"``: all candidates.
+        - ``"auto"``: of many nets, the one whose error is smallest for the
+          candidate for which it is worst. All candidates are used if no net reduces
+          their error by at least one twentieth.
     %(pays_for_releases)s
 
     Attributes
     ----------
     candidates_ : ndarray of shape (`n_candidates_`, n_features), or list of diagrams
+        The candidates.
     n_candidates_ : int
         Number of candidates.
     rate_ : float
         Rate that is used.
     weights_ : ndarray of shape (`n_candidates_`,)
-        Weights of the candidates; zero for those that are never released.
+        Weights of the candidates, which are zero for those that are never released.
     privacy_parameter_ : float
-        Loss per unit of distance, what rounding adds to it included, that the
-        law has between candidates, or a bound of it where there are more than
-        500: at most ``alpha``.
+        Privacy loss per unit of distance between candidates, including what
+        rounding adds to the distance. It is at most ``alpha``. With more than 500
+        candidates it is an upper bound.
     accuracy_ : float
         Mean distance of the release, for the candidate for which it is worst.
     %(promise_of_releases)s
@@ -93,8 +101,8 @@ class MetricExponentialMechanism(ChoiceMechanism):
 
     See Also
     --------
-    accuracy_bounds : How far from the best mechanism this is.
-    KNormMechanism : For points without candidates.
+    sklearn_dptda.theory.accuracy_bounds : Compares this mechanism with the best one.
+    KNormMechanism : Noise for points, without candidates.
 
     Notes
     -----
@@ -102,26 +110,26 @@ class MetricExponentialMechanism(ChoiceMechanism):
 
     One release is a candidate for each record. Moving one record by a distance
     ``r`` changes the logarithm of the probability of any release by at most
-    ``alpha * (r + resolution)``; replacing it by any other by at most ``alpha``
-    times the diameter of the candidates, the ``epsilon`` of the guarantee. The
-    candidates are public. ``log_probability`` is not private.
+    ``alpha * (r + resolution)``. Replacing it by any other record changes it by at
+    most ``alpha`` times the diameter of the candidates, which is the ``epsilon`` of
+    the guarantee. The candidates are public. ``log_probability`` is not private.
 
-    Where many candidates crowd together at a distance, each of them is unlikely,
-    and all of them are likely: a net has few of them. Which candidates it has
-    follows from their distances, which are public.
+    If many candidates lie at about the same distance, each of them is unlikely, but
+    together they are likely. A net contains few of them. The net depends on the
+    distances between candidates alone, which are public.
 
-    :meth:`fit` holds the law against every pair of candidates. Of a function, or
-    of precomputed distances, it looks at every triangle, in time that grows with
-    the cube of the number of candidates, and inputs are taken to be as far as the
-    shortest paths through candidates. What a function claims of inputs that are no
-    candidates cannot be checked: where it breaks the triangle inequality, the
-    loss in proportion to distance is not kept, that of ``epsilon`` is.
+    :meth:`fit` checks the law for every pair of candidates. For a function as
+    metric, or for precomputed distances, it checks every triangle, in time that
+    grows with the cube of the number of candidates. The distance of an input from a
+    candidate is then the length of the shortest path through candidates. What a
+    function returns for inputs that are not candidates cannot be checked. If it
+    violates the triangle inequality there, the loss is no longer bounded in
+    proportion to the distance, but ``epsilon`` still bounds it.
 
-    No probability is less than ``2**-40`` of the largest. What rounding adds to
-    distances and to logarithms of probabilities is the ``resolution`` of the
-    guarantee. Coordinates that are farther from all
-    candidates than these from each other are moved to that distance, which
-    brings no two records farther apart.
+    No probability is less than ``2**-40`` of the largest. The ``resolution`` of the
+    guarantee is what rounding adds to distances and to logarithms of probabilities.
+    Coordinates that are farther from all candidates than these are from each other
+    are moved to that distance, which brings no two records farther apart.
 
     References
     ----------
@@ -178,18 +186,20 @@ class MetricExponentialMechanism(ChoiceMechanism):
     @_fit_context(prefer_skip_nested_validation=True)
     @refused_without_trace
     def fit(self, X: ArrayLike | Iterable[ArrayLike] | None = None, y: object = None) -> Self:
-        """Learn the law of the candidates; records are not used, unless there are none.
+        """Learn the law of the candidates.
+
+        Records are used only if there are no candidates.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or list of diagrams, default=None
-            Taken for candidates where the parameter is None.
+            Records that serve as candidates if ``candidates`` is None.
         %(ignored_y_and_self)s
 
         Raises
         ------
         ValueError
-            If there are no candidates, or their distances are no metric.
+            If there are no candidates, or their distances are not a metric.
         """
         public = self.candidates is not None
         candidates = self._candidates_of(X, public)
@@ -200,7 +210,7 @@ class MetricExponentialMechanism(ChoiceMechanism):
             D = check_distances(
                 cross_distances(candidates, candidates, self.metric),
                 "the distance of candidates",
-                # That of the named ones is a theorem.
+                # The named metrics satisfy it by a theorem.
                 all_triangles=callable(self.metric),
             )
             self.candidates_ = candidates
@@ -213,7 +223,7 @@ class MetricExponentialMechanism(ChoiceMechanism):
         return self
 
     def _choose_weights(self) -> float:
-        """Learn the weights of the candidates; the rate at which they are private."""
+        """Learn the weights of the candidates, and return the rate at which they are private."""
         D = self._between
         if self.rate == "weighted":
             rate, log_weights = weighted_law(D, self._full_rate(len(D)))
@@ -227,32 +237,34 @@ class MetricExponentialMechanism(ChoiceMechanism):
         return rate
 
     def _rounding(self, diameter: float) -> float:
-        """What rounded distances of inputs can add to the distance of two of them."""
+        """What rounding of the distances of inputs can add to the distance of two inputs."""
         if self.metric == "precomputed" or callable(self.metric):
             return ROUNDING_OF_SUMS * diameter
         if self._takes_diagrams():
             finite = np.concatenate([np.ravel(diagram) for diagram in self.candidates_])
             finite = finite[np.isfinite(finite)]
-            # Hera neglects differences below 1e-10 of the largest coordinate.
+            # Hera ignores differences below 1e-10 of the largest coordinate.
             return 2.0**-31 * float(np.abs(finite).max(initial=0.0))
         if self.metric in LP_METRICS:
             low, high = self.candidates_.min(axis=0), self.candidates_.max(axis=0)
             self._reach = low - diameter, high + diameter
-        # Sums of as many terms as columns, of inputs at most three diameters away, or as far as
-        # the metric goes.
+        # Rounding of sums with one term for each column, for inputs at a distance of at most three
+        # diameters, or at the largest distance of the metric.
         d = self.n_features_in_
         farthest = {"haversine": np.pi, "canberra": d, "hamming": 1.0, "jaccard": 1.0}
         return 2.0**-50 * (d + 4) * farthest.get(self.metric, 3 * d * diameter)
 
     def _candidates_of(self, X: Any, public: bool) -> Any:
-        """The public candidates, checked, and the records against them."""
+        """The public candidates, checked, and the records checked against them."""
         if not public:
             if X is None:
-                raise ValueError("candidates must be given, or the records that stand for them.")
+                raise ValueError(
+                    "candidates must be given. Pass candidates, or pass records to fit."
+                )
             warn_caller(
-                "MetricExponentialMechanism was given no candidates: the records of fit can be "
-                "released as they are, which the privacy guarantee does not cover. Pass "
-                "candidates that you know without looking at the data.",
+                "MetricExponentialMechanism was given no candidates. The records of fit can be "
+                "released unchanged, which the privacy guarantee does not cover. Pass public "
+                "candidates, which do not depend on the data.",
                 PrivacyLeakWarning,
             )
         if self._takes_diagrams():
@@ -261,7 +273,7 @@ class MetricExponentialMechanism(ChoiceMechanism):
             return check_rows(self, X)
         candidates: Any = self.candidates
         if len(candidates) == 0:
-            raise ValueError("candidates are empty: there is nothing to release.")
+            raise ValueError("candidates must not be empty: there is nothing to release.")
         candidates = check_array(candidates, dtype=np.float64, input_name="candidates")
         if X is None:
             self.n_features_in_ = candidates.shape[1]
@@ -277,10 +289,10 @@ class MetricExponentialMechanism(ChoiceMechanism):
             return super()._covered(D)
         if (D.min(axis=1) > 1e-9 * self._least).any():
             raise ValueError(
-                'rate="weighted" takes candidates as inputs: X has records that are none. Use '
+                'rate="weighted" takes only candidates as inputs, but X has other records. Use '
                 'rate="guaranteed".'
             )
-        # The law of the candidate itself, whatever rounding or a function says.
+        # Use the law of the candidate itself, whatever rounding or a function returns.
         return np.asarray(self._between[D.argmin(axis=1)])
 
 
@@ -295,9 +307,9 @@ def _chosen_net(D: FloatArray, alpha: float, net: str | float) -> IntArray:
 
 
 def _entropic_separation(D: FloatArray, alpha: float) -> float:
-    """Scale of Theorem 4.2: entropic at a third of the rate, or all of a small space.
+    """Scale of Theorem 4.2: entropic at a third of the rate, or the diameter of a small space.
 
-    A larger scale has as few points in each ball, so that an upper bound will do.
+    A larger scale has as few points in each ball, so an upper bound is sufficient.
     """
     if 3 / alpha >= 2 * D.max():
         return float(D.max())
@@ -305,7 +317,7 @@ def _entropic_separation(D: FloatArray, alpha: float) -> float:
 
 
 def _best_net(D: FloatArray, order: IntArray, rate: float) -> IntArray:
-    """Prefix of the order of which the worst cost is least; all, where that saves little."""
+    """Prefix of the order with the least worst cost, or all candidates if it saves little."""
     costs = prefix_costs(D[:, order], rate)
     best = int(costs.argmin())
     if costs[best] >= costs[-1] * (1 - _LEAST_SAVING):
@@ -316,7 +328,8 @@ def _best_net(D: FloatArray, order: IntArray, rate: float) -> IntArray:
 def prefix_costs(to_order: FloatArray, rate: float) -> FloatArray:
     """Worst expected distances of the exponential laws on the first 1, 2, ... columns.
 
-    In logarithms: the first columns may be far from a row, which makes their weights tiny.
+    The computation uses logarithms, since the first columns may be far from a row, and their
+    weights tiny.
     """
     logs = -rate * to_order
     with np.errstate(divide="ignore"):

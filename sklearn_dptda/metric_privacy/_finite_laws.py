@@ -1,6 +1,7 @@
 """Laws on finitely many outputs: their draws, costs, privacy parameters and weights.
 
-A law is a matrix with a row for each input and a column for each output, in logarithms.
+A law is a matrix of logarithms of probabilities, with a row for each input and a column for each
+output.
 
 Proof: doc/theory/metric_privacy.md, "Mechanisms on a public list".
 """
@@ -20,33 +21,44 @@ from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, default_accoun
 from sklearn_dptda.privacy._estimator import FRESH, Paid
 from sklearn_dptda.privacy._noise import spawn_seeds
 
-# The weights of this number of outputs still fit into the integers that are drawn from.
+# Largest number of outputs whose weights fit into the integers that are drawn from.
 MAX_OUTPUTS = 1 << 16
-# Bits of the first integer of a weight, of which a sum of weights needs no more, and of the second,
-# which holds what is left below the unit of the first; see ``integer_weights``.
+# Number of bits of the first integer of a weight, of which a sum of weights needs no more, and of
+# the second one, which contains what is left below the unit of the first; see ``integer_weights``.
 _HIGH_BITS, _LOW_BITS = 62, 44
 _LOW_MASK = np.uint64((1 << _LOW_BITS) - 1)
-# The parameter of a law on more points than this is bounded over pairs, not found over triples.
+# Largest number of points for which the privacy parameter of a law is computed exactly from
+# triples. With more points it is bounded from pairs.
 _MAX_POINTS_EXACT_PARAMETER = 500
 
 
 @dataclass(frozen=True)
 class FiniteMechanism:
-    """A mechanism on a finite public set: inputs and outputs are its points.
+    """A private mechanism on a finite public set, whose points are inputs and outputs.
+
+    :func:`~sklearn_dptda.theory.optimal_mechanism` returns one.
 
     Attributes
     ----------
     log_matrix : ndarray of shape (n_points, n_points)
-        Logarithm of the probability of each output (column) for each input.
+        Logarithm of the probability of each output (column) for each input (row).
     alpha : float
-        Privacy loss per unit of distance that it keeps.
+        Privacy loss per unit of distance that the mechanism guarantees.
     accuracy : float
-        Mean distance of the output, for the input for which it is worst.
+        Mean distance of the output from the input, for the input for which it is
+        worst.
     optimum : float
-        Accuracy of the program before the repair: no private mechanism is
-        better, up to the precision of the solver.
+        Accuracy of the linear program before its solution was repaired. No private
+        mechanism is better, up to the precision of the solver.
     diameter : float
         Largest distance of privacy.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.theory import optimal_mechanism
+    >>> mechanism = optimal_mechanism([[0, 1], [1, 0]], alpha=1.0)
+    >>> mechanism.sample([0, 0, 1], random_state=0).shape
+    (3,)
     """
 
     log_matrix: FloatArray
@@ -56,7 +68,7 @@ class FiniteMechanism:
     diameter: float
 
     def __getstate__(self) -> dict[str, Any]:
-        # A cache that knew it by its pickle would replay old draws for nothing.
+        # A cache that recognised a mechanism by its pickle would return old draws without spending.
         return {**vars(self), FRESH: secrets.token_hex(16)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -69,26 +81,28 @@ class FiniteMechanism:
         accountant: PrivacyAccountant | None = None,
         random_state: RandomStateLike = None,
     ) -> NDArray[np.int64]:
-        """Pay, and draw an output for each input.
+        """Spend the budget and draw an output for each input.
 
         Parameters
         ----------
         inputs : array-like of int of shape (n_samples,)
-            Numbers of points.
+            Numbers of points, from 0.
         accountant : PrivacyAccountant, default=None
-            Charged with ``alpha`` times the diameter. None takes the accountant
-            of the surrounding ``with`` block.
+            Budget that is charged with ``alpha`` times the diameter. None: the
+            accountant of the surrounding ``with`` block, if there is one.
         random_state : int, RandomState instance, Generator or None, default=None
-            None draws from the operating system's entropy.
+            Source of the draw. None: the operating system's entropy, for real
+            releases. With a known seed a release is not private.
 
         Returns
         -------
         ndarray of int of shape (n_samples,)
+            Numbers of the outputs.
 
         Raises
         ------
         ValueError
-            If the inputs are no numbers of points. Nothing is spent.
+            If the inputs are not numbers of points. Nothing is spent.
         """
         inputs = check_places(inputs, len(self.log_matrix))
         (seed,) = spawn_seeds(random_state, 1)
@@ -107,7 +121,7 @@ class FiniteMechanism:
 
 
 def least_weight(n_outputs: int) -> float:
-    """Least weight, in units of the largest: all bits of it must fit."""
+    """Least weight, in units of the largest one, such that all its bits fit."""
     return 2.0 ** -(40 - max(n_outputs.bit_length() - 13, 0))
 
 
@@ -117,12 +131,12 @@ def normalised(logs: FloatArray) -> FloatArray:
 
 
 def floored(logs: FloatArray) -> FloatArray:
-    """Laws that are drawn from: rows sum to one, and nothing is too rare.
+    """Laws that are drawn from: rows sum to one, and no output is too rare.
 
-    Takes logarithms of weights, ``-inf`` for what is impossible for all rows. No weight is less
-    than ``2**-40`` of the largest of its row, or a little more for many thousands of outputs. The
-    floor moves with the largest weight of a row, as weights do, so that ratios of two rows keep
-    their bounds.
+    The argument contains logarithms of weights, ``-inf`` for outputs that are impossible for all
+    rows. No weight is less than ``2**-40`` of the largest one of its row, or slightly more for many
+    thousands of outputs. This lower bound moves with the largest weight of a row, as weights do, so
+    that ratios of two rows keep their bounds.
     """
     logs = logs - logs.max(axis=1, keepdims=True)
     floor = np.log(least_weight(logs.shape[1]))
@@ -132,9 +146,9 @@ def floored(logs: FloatArray) -> FloatArray:
 def draw(logs: FloatArray, noise: NoiseSource) -> NDArray[np.int64]:
     """One output for each row of logarithms of weights; see :func:`floored`.
 
-    Weights are floating-point numbers, and are drawn exactly in proportion: two integers hold all
-    bits of each, and a uniform integer below their sum decides. What is left to rounding is the
-    exponential function.
+    Weights are floating-point numbers, and outputs are drawn exactly in proportion to them: two
+    integers contain all bits of each weight, and a uniform integer below their sum decides. Only
+    the exponential function is rounded.
     """
     part = rows_at_a_time(logs.shape[1])
     drawn = [_draw(logs[i : i + part], noise) for i in range(0, len(logs), part)]
@@ -142,13 +156,16 @@ def draw(logs: FloatArray, noise: NoiseSource) -> NDArray[np.int64]:
 
 
 def integer_weights(logs: FloatArray) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Integers in proportion to which is drawn: the first times ``2**44``, plus the second."""
+    """Integers in proportion to which outputs are drawn.
+
+    A weight is the first integer times ``2**44``, plus the second one.
+    """
     logs = logs - logs.max(axis=1, keepdims=True)
     floor = least_weight(logs.shape[1])
     weights = np.where(np.isneginf(logs), 0.0, np.maximum(np.exp(logs), floor))
     weights = np.ldexp(weights, _HIGH_BITS - logs.shape[1].bit_length())
     high = np.floor(weights)
-    # Exact: what is left of a number of 53 bits has few enough of them.
+    # Exact, since the rest of a number of 53 bits has few enough bits.
     return high.astype(np.uint64), np.ldexp(weights - high, _LOW_BITS).astype(np.uint64)
 
 
@@ -157,14 +174,14 @@ def _draw(logs: FloatArray, noise: NoiseSource) -> NDArray[np.int64]:
     high, low = high + (low >> np.uint64(_LOW_BITS)), low & _LOW_MASK
     chosen = np.empty(len(logs), dtype=np.int64)
     missing = np.arange(len(logs))
-    # Uniform integers below a power of two above the sum.
+    # Uniform integers below a power of two that exceeds the sum.
     shift = (64 - np.frexp(high[:, -1].astype(float))[1]).astype(np.uint64)
     while len(missing):
         first = noise.words(len(missing)) >> shift[missing]
         second = noise.words(len(missing)) >> np.uint64(64 - _LOW_BITS)
         top, rest = high[missing], low[missing]
         below = (top < first[:, None]) | ((top == first[:, None]) & (rest <= second[:, None]))
-        # Draws beyond the sum are repeated.
+        # Draws that exceed the sum are repeated.
         inside = ~below[:, -1]
         chosen[missing[inside]] = below[inside].sum(axis=1)
         missing = missing[~inside]
@@ -172,7 +189,10 @@ def _draw(logs: FloatArray, noise: NoiseSource) -> NDArray[np.int64]:
 
 
 def worst_cost(logs: FloatArray, costs: FloatArray) -> float:
-    """Expected cost of the output, for the point where it is largest; (n_points, n_outputs)."""
+    """Expected cost of the output, for the point for which it is largest.
+
+    Both arrays have the shape (n_points, n_outputs).
+    """
     part = rows_at_a_time(costs.shape[1])
     return max(
         float((np.exp(logs[i : i + part]) * costs[i : i + part]).sum(axis=1).max())
@@ -183,14 +203,14 @@ def worst_cost(logs: FloatArray, costs: FloatArray) -> float:
 def log_parameter(logs: FloatArray, D: FloatArray) -> float:
     """Privacy loss per unit of distance of a law.
 
-    ``inf`` where an output is possible for one point only, or two points without distance have
-    different laws.
+    It is ``inf`` if an output is possible for one point only, or if two points at distance zero
+    have different laws.
     """
     largest = 0.0
     for x in range(len(logs) - 1):
         with np.errstate(invalid="ignore"):
             differences = np.abs(logs[x + 1 :] - logs[x])
-        # Impossible for both is no loss.
+        # An output that is impossible for both causes no loss.
         differences[np.isneginf(logs[x + 1 :]) & np.isneginf(logs[x])] = 0.0
         loss = differences.max(axis=1)
         distances = D[x, x + 1 :]
@@ -204,11 +224,11 @@ def log_parameter(logs: FloatArray, D: FloatArray) -> float:
 def rated_parameter(
     log_weights: FloatArray, to_outputs: FloatArray, rate: float, D: FloatArray
 ) -> float:
-    """Privacy loss per unit of ``D`` of the law that is drawn from, or a bound of it.
+    """Privacy loss per unit of ``D`` of the law that is drawn from, or an upper bound of it.
 
-    Weights of outputs are multiplied by ``exp(-rate * to_outputs)``, and ``D`` includes what
-    rounding adds to distances. Exact for up to 500 points. For more: ``rate``, by which weights
-    differ at most, plus what their sums differ by.
+    Weights of outputs are multiplied by ``exp(-rate * to_outputs)``. ``D`` includes what rounding
+    adds to distances. The result is exact for up to 500 points. For more points it is an upper
+    bound: ``rate``, which is the largest difference of weights, plus the difference of their sums.
     """
     logs = log_weights - rate * to_outputs
     law = floored(logs)
@@ -223,14 +243,17 @@ def lowered_rate(
 ) -> tuple[float, float]:
     """Rate at which a law is private as it is computed, and its privacy parameter.
 
-    The given rate is private in exact arithmetic, and is lowered where rounding matters.
+    The given rate is private in exact arithmetic. It is lowered if rounding matters.
     """
     for _ in range(60):
         parameter = rated_parameter(log_weights, to_outputs, rate, D)
         if parameter <= alpha:
             return rate, parameter
         rate *= max(0.5, alpha / parameter * (1 - 1e-9))
-    raise ValueError("alpha times the distances of candidates is lost in rounding.")
+    raise ValueError(
+        "alpha times the distances of candidates is so small that it is lost in rounding. Raise "
+        "alpha."
+    )
 
 
 def raised_rate(
@@ -253,13 +276,14 @@ def row_weights(D: FloatArray, rate: float) -> FloatArray:
 
 
 def weighted_law(D: FloatArray, alpha: float) -> tuple[float, FloatArray]:
-    """Rate and logarithms of weights of a public set, which is that of inputs and of outputs.
+    """Rate and logarithms of weights of a public set, which contains all inputs and all outputs.
 
-    The rate is ``alpha`` if no weight is negative; else the largest found for which the law of the
-    positive weights is private, at least ``alpha / 2``. Logarithms are ``-inf`` for points that are
-    never released. The weights are those of T. Leinster, "The magnitude of metric spaces".
+    The rate is ``alpha`` if no weight is negative. Otherwise it is the largest rate found for which
+    the law of the positive weights is private, and at least ``alpha / 2``. Logarithms are ``-inf``
+    for points that are never released. The weights are those of T. Leinster, "The magnitude of
+    metric spaces".
     """
-    # Copies are one point: only the first of them is released.
+    # Copies count as one point: only the first of them is released.
     first = np.unique((D <= 0).argmax(axis=1))
     w = np.zeros(len(D))
     try:

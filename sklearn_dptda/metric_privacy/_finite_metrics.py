@@ -17,42 +17,46 @@ from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils._distances import bottleneck_distance, farthest_first, wasserstein_distance
 from sklearn_dptda.utils._frames import refuse_dask
 
-# Part of the largest distance by which rounding may break a triangle: thousands of times what a few
-# sums of double precision lose, and far below any distance that somebody measured.
+# Share of the largest distance by which rounding may break a triangle inequality. It is thousands
+# of times what a few sums in double precision lose, and far below any distance that was measured.
 METRIC_TOLERANCE = 1e-9
-# Numbers that differ by less than this part are equal up to the rounding of some operations.
+# Numbers that differ by less than this share are equal up to the rounding of some operations.
 ROUNDING = 1e-12
-# All triangles are checked up to this number of points; of more points those with some corners.
+# Number of points up to which all triangles are checked. With more points, only those with some
+# corners are checked; the second number is that of these corners.
 _MAX_POINTS_ALL_TRIANGLES, _N_CORNERS = 600, 200
-# Numbers of a matrix that are worked on together: 32 MiB of double precision.
+# Number of entries of a matrix that are processed together: 32 MiB in double precision.
 _MAX_NUMBERS_AT_A_TIME = 1 << 22
-# Independent sets are searched exactly up to this number of points.
+# Number of points up to which independent sets are searched exactly.
 EXACT_POINTS = 30
 
 
 def check_distances(D: ArrayLike, name: str = "D", *, all_triangles: bool = False) -> FloatArray:
-    """Refuse what is no matrix of distances of a metric space, saying which entries are wrong.
+    """Refuse a matrix that is not a metric, and say which entries are wrong.
 
-    ``all_triangles``: of more than 600 points too, in time that grows with the cube of their
-    number, where a promise of privacy stands on them; else those with one of 200 corners.
+    Of more than 600 points, only triangles with one of 200 corners are checked. With
+    ``all_triangles`` all of them are checked, in time that grows with the cube of the number of
+    points. A privacy guarantee that depends on them needs this.
     """
     D = np.asarray(D, dtype=float)
     if D.ndim != 2 or D.shape[0] != D.shape[1]:
         raise ValueError(f"{name} must be a square matrix of distances; got the shape {D.shape}.")
     if len(D) == 0:
-        raise ValueError(f"{name} is empty: a space has at least one point.")
+        raise ValueError(f"{name} is empty, but a space must have at least one point.")
     if not np.isfinite(D).all():
         raise ValueError(f"{name} contains NaN or infinity.")
     if (D < 0).any():
         i, j = np.argwhere(D < 0)[0]
-        raise ValueError(f"{name}[{i}, {j}] is negative: distances are not.")
+        raise ValueError(f"{name}[{i}, {j}] is negative, but distances must not be negative.")
     slack = METRIC_TOLERANCE * D.max()
     if (np.diagonal(D) > slack).any():
         i = int(np.argmax(np.diagonal(D)))
-        raise ValueError(f"{name}[{i}, {i}] is positive: a point has no distance from itself.")
+        raise ValueError(
+            f"{name}[{i}, {i}] is positive, but the distance of a point from itself must be zero."
+        )
     if (np.abs(D - D.T) > slack).any():
         i, j = np.argwhere(np.abs(D - D.T) > slack)[0]
-        raise ValueError(f"{name} is not symmetric: see the points {i} and {j}.")
+        raise ValueError(f"{name} is not symmetric at the points {i} and {j}.")
     mean: FloatArray = (D + D.T) / 2
     np.fill_diagonal(mean, 0.0)
     check_all = all_triangles or len(mean) <= _MAX_POINTS_ALL_TRIANGLES
@@ -63,16 +67,16 @@ def check_distances(D: ArrayLike, name: str = "D", *, all_triangles: bool = Fals
         i, j = np.unravel_index(int((mean - shortest).argmax()), mean.shape)
         middle = int((mean[i] + mean[j]).argmin())
         raise ValueError(
-            f"{name} breaks the triangle inequality: from {i} to {j} it is {mean[i, j]:.6g}, but "
+            f"{name} violates the triangle inequality: from {i} to {j} it is {mean[i, j]:.6g}, but "
             f"by way of {middle} it is {mean[i, middle] + mean[middle, j]:.6g}."
         )
     return shortest
 
 
 def _shortest_paths(D: FloatArray, middles: IntArray) -> FloatArray:
-    """Lengths of the shortest paths through the given points; Floyd and Warshall's recursion.
+    """Lengths of the shortest paths through the given points, by Floyd and Warshall's recursion.
 
-    SciPy's ``shortest_path`` takes distances of at most 1e-8 for missing edges.
+    SciPy's ``shortest_path`` treats distances of at most 1e-8 as missing edges.
     """
     out, by_middle = D.copy(), np.empty_like(D)
     for middle in middles:
@@ -84,9 +88,9 @@ def _shortest_paths(D: FloatArray, middles: IntArray) -> FloatArray:
 def metric_closure(D: FloatArray, candidates: FloatArray) -> FloatArray:
     """Lengths of the shortest paths from inputs to candidates, through any candidate.
 
-    ``D`` has a row for each input, ``candidates`` are their distances from each other. A metric
-    stays as it is. Whatever else ``D`` is, two rows then differ by no more than the candidates
-    are apart, and by a constant.
+    ``D`` has a row for each input, and ``candidates`` contains the distances of the candidates from
+    each other. A metric remains as it is. Whatever else ``D`` is, two rows then differ, up to a
+    constant, by no more than the distances of the candidates.
     """
     out = D.copy()
     for middle, row in enumerate(candidates):
@@ -95,7 +99,10 @@ def metric_closure(D: FloatArray, candidates: FloatArray) -> FloatArray:
 
 
 def check_pair(D1: ArrayLike, D2: ArrayLike | None = None) -> tuple[FloatArray, FloatArray]:
-    """Distances of privacy and of accuracy on the same points: one object, where they are equal."""
+    """Distances of privacy and of accuracy on the same points.
+
+    If they are equal, both are one object.
+    """
     D1 = check_distances(D1, "D1")
     if D2 is None:
         return D1, D1
@@ -115,7 +122,7 @@ def check_alpha(alpha: float) -> float:
 
 def check_places(inputs: ArrayLike, n_points: int) -> IntArray:
     """Return numbers of points, of shape (n_samples,), or refuse them without quoting one."""
-    message = f"inputs must be numbers of points, integers of 0 to {n_points - 1}, in one list."
+    message = f"inputs must be a list of numbers of points: integers from 0 to {n_points - 1}."
     refuse_dask(inputs, "inputs")
     try:
         places = np.asarray(inputs)
@@ -128,12 +135,12 @@ def check_places(inputs: ArrayLike, n_points: int) -> IntArray:
 
 
 def rows_at_a_time(n_columns: int) -> int:
-    """Rows of a matrix that are worked on together."""
+    """Number of rows of a matrix that are processed together."""
     return max(_MAX_NUMBERS_AT_A_TIME // max(n_columns, 1), 1)
 
 
 DIAGRAM_METRICS = {"bottleneck": bottleneck_distance, "wasserstein": wasserstein_distance}
-# SciPy computes these from differences; scikit-learn's faster products lose small distances.
+# SciPy computes these from differences. The faster products of scikit-learn lose small distances.
 _DIRECT = {
     "euclidean": "euclidean",
     "l2": "euclidean",
@@ -145,14 +152,14 @@ _DIRECT = {
 }
 # The other metrics of scikit-learn that obey the triangle inequality.
 _METRICS = {"minkowski", "canberra", "hamming", "jaccard"}
-# Metrics for which points come nearer where their coordinates do.
+# Metrics for which points come nearer if their coordinates do.
 LP_METRICS = {*_DIRECT, "minkowski"}
 
 
 def cross_distances(
     first: Any, second: Any, metric: str | Callable[[FloatArray, FloatArray], float]
 ) -> FloatArray:
-    """Distances, of shape (n_first, n_second), of points or diagrams by a name or a function."""
+    """Distances, of shape (n_first, n_second), of points or diagrams, by a name or a function."""
     if isinstance(metric, str) and metric in DIAGRAM_METRICS:
         distance = DIAGRAM_METRICS[metric]
         return np.array([[distance(a, b) for b in second] for a in first], dtype=float)
@@ -172,8 +179,8 @@ def cross_distances(
 def _great_circles(first: FloatArray, second: FloatArray) -> FloatArray:
     """Angles between points of a sphere given by latitude and longitude, in radians.
 
-    Computed from the chords to a point and to its antipode: the haversine formula loses half of
-    all digits where points are nearly opposite.
+    They are computed from the chords to a point and to its antipode, since the haversine formula
+    loses half of all digits if points are nearly opposite.
     """
     if first.shape[1] != 2 or second.shape[1] != 2:
         raise ValueError('metric="haversine" takes two columns: latitude and longitude.')
@@ -188,10 +195,10 @@ def _on_sphere(angles: FloatArray) -> FloatArray:
 
 
 def linkage_of(D: FloatArray, method: Literal["single", "complete"]) -> FloatArray | None:
-    """Linkage of a matrix of distances; None of one point, which has no tree.
+    """Linkage of a matrix of distances, or None for a single point, which has no tree.
 
-    Clusters of complete linkage at a height have no larger a diameter; clusters of single linkage
-    are further apart than it.
+    Clusters of complete linkage at a height have no larger a diameter. Clusters of single linkage
+    at a height are farther apart than it.
     """
     return linkage(squareform(D, checks=False), method) if len(D) > 1 else None
 
@@ -211,21 +218,21 @@ def subdominant(D: FloatArray) -> FloatArray:
 
 
 def is_ultrametric(D: FloatArray, tree: FloatArray | None = None) -> bool:
-    """Whether of any three points the two longest distances are equal."""
+    """Whether, of any three points, the two longest distances are equal."""
     tree = subdominant(D) if tree is None else tree
     return bool(np.abs(tree - D).max() <= METRIC_TOLERANCE * D.max())
 
 
 def bit_mask(chosen: BoolArray) -> int:
-    """Subset of points, given by a truth value for each, as the bits of an integer."""
+    """Subset of points, given by a Boolean for each, as the bits of an integer."""
     return sum(1 << int(i) for i in np.flatnonzero(chosen))
 
 
 class ExactPacking:
-    """Largest subsets, of subsets of a few points, whose points are further apart than a scale.
+    """Largest subsets, of subsets of a few points, whose points are farther apart than a scale.
 
     A separated set is an independent set of the graph that joins near points. The search branches
-    on a point of most neighbours, takes points of one neighbour or none, and remembers sizes.
+    on a point with most neighbours, takes points with at most one neighbour, and caches sizes.
     """
 
     def __init__(self, D: FloatArray, scale: float) -> None:
@@ -246,7 +253,8 @@ class ExactPacking:
             near = self._neighbours[point] & rest
             count = near.bit_count()
             if count <= 1:
-                # Some largest set contains it. Points seen before may have fewer neighbours now.
+                # Some largest set contains this point. Points seen before may have fewer neighbours
+                # now.
                 taken, rest = taken + 1, rest & ~(near | 1 << point)
                 pending = rest
                 busiest, degree = None, -1
@@ -262,17 +270,17 @@ class ExactPacking:
 class Traversal:
     """Points in farthest-first ``order``: each prefix is a net.
 
-    ``radii`` are the distances of each point of the order from those before it; the first is
+    ``radii`` are the distances of each point of the order from the points before it; the first is
     ``inf``.
     """
 
     def __init__(self, D: FloatArray) -> None:
-        # From a public place in the middle: balls around it cover most.
+        # Start from a public place in the middle, since balls around it cover most points.
         start = int(D.max(axis=1).argmin())
         self.order, self.radii = farthest_first(D.__getitem__, len(D), start)
 
     def net(self, scale: float) -> IntArray:
-        """Points that are further apart than the scale, and within it of all others."""
+        """Points that are farther apart than the scale, and within it of all others."""
         return self.order[self.radii > scale]
 
 

@@ -21,27 +21,29 @@ from sklearn_dptda.utils._bounds import check_bounds, check_lengths
 from sklearn_dptda.utils._sklearn import StrOptions, _fit_context
 
 _NORM_ORDERS = {"l1": 1, "l2": 2, "linf": np.inf}
-# Bits of the number of lattice steps in a unit of the noise, 1 / alpha.
+# Binary logarithm of the number of lattice steps in a unit of the noise, 1 / alpha.
 _STEP_BITS = 20
-# Balls of more dimensions are too small a part of their cubes to be hit: a four-hundredth at 10.
+# In more dimensions, a ball is too small a part of its cube for rejection sampling: the share is
+# 1/400 in 10 dimensions.
 _MAX_DIMS_L2 = 10
 
 
 @fill_doc
 class KNormMechanism(MetricMechanism):
-    """Add noise to points under metric privacy, its density falling with the distance.
+    """Add noise to points under metric privacy; its density falls with the distance.
 
-    Points of a plane: *geo-indistinguishability*. The mean distance of a
-    release is ``n_features / alpha``.
+    For points of a plane this is *geo-indistinguishability*. The mean distance
+    between a point and its release is ``n_features / alpha``.
 
     Parameters
     ----------
     %(rate)s
     norm : {"l1", "l2", "linf"}, default="l2"
-        Of the distance; ``"l2"`` in at most ten dimensions.
+        Norm of the distance. ``"l2"`` takes at most ten columns.
     bounds : pair of float or array-like, default=None
-        Public box. Points are clipped to it before and after the noise, and
-        the loss between any two of them is bounded. None: no box.
+        Public box, which must not depend on the points. Points are clipped to it
+        before and after the noise, so that the loss between any two of them is
+        bounded. None: no box, and an unbounded ``epsilon``.
     %(pays_for_releases)s
 
     Attributes
@@ -59,18 +61,17 @@ class KNormMechanism(MetricMechanism):
     -----
     .. rubric:: Privacy
 
-    One release is a point for each record. Moving one record by a distance
-    ``r`` changes the logarithm of the probability of any release by at most
-    ``alpha * (r + resolution)``, the resolution of the guarantee being a
-    lattice cell and a step, about a millionth of the noise: points are rounded
-    to the lattice, on which the noise is exact and which floating-point
-    numbers cannot betray. ``epsilon`` of the guarantee is that at the diameter
-    of the box.
+    One release is a point for each record. Moving one record by a distance ``r``
+    changes the logarithm of the probability of any release by at most
+    ``alpha * (r + resolution)``. The resolution of the guarantee is a lattice cell
+    and a step, about a millionth of the noise: points are rounded to the lattice.
+    On the lattice the noise is exact, and floating-point numbers reveal nothing
+    more. The ``epsilon`` of the guarantee is the loss at the diameter of the box.
 
-    An integer radius ``k`` is drawn with probability proportional to
-    ``(2 k + 1) ** n_features * exp(-alpha * step * k)``, and a point of the
-    cube of that radius; in the Euclidean norm again, until it lies in the
-    ball. In the sum norm coordinates are independent.
+    The mechanism draws an integer radius ``k`` with probability proportional to
+    ``(2 k + 1) ** n_features * exp(-alpha * step * k)``, and then a point of the
+    cube of that radius. In the Euclidean norm it draws again until the point lies
+    in the ball. In the sum norm the coordinates are independent.
 
     References
     ----------
@@ -112,11 +113,12 @@ class KNormMechanism(MetricMechanism):
     @_fit_context(prefer_skip_nested_validation=True)
     @refused_without_trace
     def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Check the input; nothing is learnt from it, nothing is released.
+        """Check the input. Nothing is learnt from it, and nothing is released.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Points, of which only the number of columns matters.
         %(ignored_y_and_self)s
 
         Raises
@@ -139,9 +141,11 @@ class KNormMechanism(MetricMechanism):
             try:
                 self._lattice.encode(np.array(self._box))
             except ValueError:
-                raise ValueError("bounds are too wide for alpha.") from None
+                raise ValueError(
+                    "bounds are too wide for alpha. Narrow the bounds or lower alpha."
+                ) from None
             diameter = float(np.linalg.norm(high - low, _NORM_ORDERS[self.norm]))
-        # Rounding moves two points by a cell, and a norm up to the next whole number.
+        # Rounding moves two points by a cell, and rounds a norm up to the next whole number.
         cell = float(np.linalg.norm(np.ones(d), _NORM_ORDERS[self.norm]))
         slack = (cell + 1) * self.resolution_ * (1 + 1e-9)
         self._promise_metric(
@@ -157,17 +161,17 @@ class KNormMechanism(MetricMechanism):
 
     def _guarantee_ahead(self, n_features: int | None) -> PrivacyGuarantee:
         if n_features is None:
-            raise ValueError("what a release costs depends on the number of columns.")
+            raise ValueError("the cost of a release depends on the number of columns: pass X.")
         return super()._guarantee_ahead(n_features)
 
     @silent_arithmetic()
     def transform(self, X: ArrayLike) -> FloatArray:
-        """Pay, and add noise to each point.
+        """Spend the budget and add noise to each point.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Each row is a record.
+            Points; each row is a record.
 
         Returns
         -------
@@ -176,8 +180,8 @@ class KNormMechanism(MetricMechanism):
         Raises
         ------
         ValueError
-            If the input is refused, a parameter has changed since ``fit``, or
-            there is an accountant and no box. Nothing is spent.
+            If the input is refused, a parameter has changed since ``fit``, or there is
+            an accountant but no box. Nothing is spent.
         PrivacyBudgetExceeded
             If the accountant's budget does not cover the release.
         """
@@ -188,7 +192,7 @@ class KNormMechanism(MetricMechanism):
         try:
             steps = self._lattice.encode(X)
         except ValueError:
-            raise ValueError("X is too far out for alpha: give bounds.") from None
+            raise ValueError("X has values too large for alpha. Pass bounds.") from None
         rate = float(self.alpha) * self.resolution_
         with self._paid_for(steps) as paid:
             noise = lattice_noise(NoiseSource(*paid), rate, X.shape, self.norm)

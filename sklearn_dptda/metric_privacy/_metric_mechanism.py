@@ -1,6 +1,7 @@
-"""What a release under metric privacy promises, and what all its mechanisms share.
+"""The guarantee of metric privacy, and the base classes of its mechanisms.
 
-A mechanism promises in ``fit``, which learns from public numbers alone, and pays before it draws.
+A mechanism states its guarantee in ``fit``, which learns from public numbers alone. It spends the
+budget before it draws.
 
 Proof: doc/theory/metric_privacy.md, "Mechanisms on a public list".
 """
@@ -47,38 +48,64 @@ from sklearn_dptda.utils._distances import check_diagram
 from sklearn_dptda.utils._frames import without_quotes
 from sklearn_dptda.utils._sklearn import Interval, ListOutputMixin
 
-# What floats add to a loss, at most: logarithms of weights that are not floored are below 2**10 in
-# size, and few of their roundings meet in a ratio of two probabilities.
+# Largest loss that floating-point rounding adds. Logarithms of weights that are not floored are
+# below 2**10 in size, and few of their roundings meet in a ratio of two probabilities.
 _LOSS_OF_ROUNDING = 2.0**-40
-# Part of the largest distance that rounding adds to distances that are given, or are sums of such:
-# room for 128 roundings of a double.
+# Share of the largest distance that rounding adds to distances that are given, or that are sums of
+# such: room for 128 roundings of a double.
 ROUNDING_OF_SUMS = 2.0**-46
-# Part of alpha by which the loss that was found may exceed it: the rounding of that check itself.
+# Share of alpha by which the measured loss may exceed it, because the check itself rounds.
 _ATTAINED_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
 class MetricPrivacyGuarantee(PrivacyGuarantee):
-    """The promise that what is close is hard to tell apart.
+    """The promise that records at a small distance are hard to distinguish.
 
     Parameters
     ----------
-    epsilon, delta, adjacency, unit, mechanism, released, seeded, exact, public_parameters, rho
-        As in :class:`~sklearn_dptda.privacy.PrivacyGuarantee`: what replacing a
-        record by any other of the space costs, ``inf`` where the space has no
-        bound.
-    alpha : float
-        Loss per unit of distance.
-    metric : str
-        What distance is meant.
+    epsilon : float
+        Privacy loss of replacing a record by any other record of the space;
+        ``inf`` if the space is unbounded.
+    delta : float
+        Failure probability of the bound; 0 for the mechanisms of metric privacy.
+    adjacency : {"replace-one", "add-remove"}
+        Which data sets count as neighbours.
+    unit : str
+        What one record is.
+    mechanism : str
+        The mechanism that draws the release.
+    released : str
+        What is released.
+    seeded : bool
+        Whether the randomness came from a known seed. With the seed the noise can
+        be removed: such a release is for tests and study only.
+    exact : bool, default=True
+        False if the distribution of the release only approximates the one of the
+        proof.
+    public_parameters : bool, default=True
+        False if a parameter that should be public, such as the candidates, was
+        computed from the data.
+    rho : float, default=None
+        Zero-concentrated privacy loss (zCDP) of the release, if it is smaller than
+        ``epsilon**2 / 2``.
+    labels : bool, default=False
+        True if a record is a row together with its label, and both are protected.
+    release_id : str, default=None
+        Random name of the release, if several steps may share it.
+    alpha : float, default=1.0
+        Privacy loss per unit of distance.
+    metric : str, default="distance"
+        Name of the distance.
     diameter : float, default=inf
-        Of the space: the loss grows no further.
+        Diameter of the space. Beyond it, the loss does not grow.
     resolution : float, default=0.0
-        What rounding adds to each distance, to a lattice or of numbers.
+        Amount that rounding adds to each distance, to a lattice or of
+        floating-point numbers.
     attained : float, default=None
-        Loss per unit of distance, ``resolution`` included, that the law was
-        found to have, where it was held against all pairs of what can be told
-        apart; None where a proof stands alone.
+        Largest loss per unit of distance (``resolution`` included) that was found
+        when the distribution was checked for all pairs of distinguishable records.
+        None if the guarantee rests on a proof alone.
 
     Examples
     --------
@@ -96,12 +123,12 @@ class MetricPrivacyGuarantee(PrivacyGuarantee):
     attained: float | None = None
 
     def at_distance(self, distance: float) -> float:
-        """Privacy loss between what is at a distance."""
+        """Privacy loss between two records at a distance."""
         return self.alpha * (min(distance, self.diameter) + self.resolution)
 
     @property
     def holds(self) -> bool:
-        """Whether the release is fit to be handed on as private."""
+        """Whether the release can be published as private."""
         return (
             math.isfinite(self.alpha)
             and self._is_kept()
@@ -114,7 +141,7 @@ class MetricPrivacyGuarantee(PrivacyGuarantee):
         return self.attained is None or self.attained <= self.alpha * (1 + _ATTAINED_TOLERANCE)
 
     def __str__(self) -> str:
-        end = f", {self.epsilon:g} at most" if math.isfinite(self.epsilon) else ""
+        end = f", and never more than {self.epsilon:g}" if math.isfinite(self.epsilon) else ""
         loss = f"alpha * (r + {self.resolution:.2g})" if self.resolution else "alpha * r"
         text = (
             f"Metric privacy at the rate alpha={self.alpha:g}: moving {self.unit} by a "
@@ -122,19 +149,24 @@ class MetricPrivacyGuarantee(PrivacyGuarantee):
             f"{self.mechanism}."
         )
         if not self._is_kept():
-            text += f" But the law was found to lose {self.attained:g} per unit of distance."
+            text += f" However, a check found a loss of {self.attained:g} per unit of distance."
         if not self.public_parameters:
-            text += " Its candidates or bounds came from the data, which the bound does not cover."
+            text += (
+                " Its candidates or bounds came from the data, which the guarantee does not cover."
+            )
         if self.seeded:
             text += (
-                " The draw came from a known seed: reproducible, for tests and study only, and"
-                " not private towards anyone who knows the seed."
+                " The draw came from a known seed. It is reproducible, for tests and study only,"
+                " and not private towards anyone who knows the seed."
             )
         return text
 
 
 class MetricMechanism(PrivateEstimatorMixin, TransformerMixin, BaseEstimator):
-    """Base of mechanisms: children promise in ``fit``, and pay before they draw."""
+    """Base class of mechanisms of metric privacy.
+
+    Subclasses state their guarantee in ``fit``, and spend the budget before they draw.
+    """
 
     _parameter_constraints = {
         "alpha": [Interval(Real, 0, None, closed="neither")],
@@ -147,7 +179,7 @@ class MetricMechanism(PrivateEstimatorMixin, TransformerMixin, BaseEstimator):
     set_output = ListOutputMixin.set_output
 
     def __sklearn_tags__(self) -> Tags:
-        """Say that equal input does not give equal output, and that the loss is a metric's."""
+        """Declare that releases are random, and that the loss is one of metric privacy."""
         tags = super().__sklearn_tags__()
         tags.non_deterministic, tags.privacy = True, None
         return tags
@@ -156,14 +188,14 @@ class MetricMechanism(PrivateEstimatorMixin, TransformerMixin, BaseEstimator):
         return "transform"
 
     def _guarantee_ahead(self, n_features: int | None) -> PrivacyGuarantee:
-        # Fits learn from public candidates, and from rows of some width alone.
+        # A fit learns from public candidates, and from the number of columns alone.
         if getattr(self, "candidates", ()) is None:
-            raise ValueError("candidates must be given: what a release costs depends on them.")
+            raise ValueError("candidates must be given: the cost of a release depends on them.")
         row = None if n_features is None else np.zeros((1, n_features))
         return clone(self).fit(row).privacy_guarantee_
 
     def _promise_metric(self, **details: Any) -> None:
-        """Promise what the rate and the details say."""
+        """Set the guarantee that follows from the rate and the details."""
         self._promise(
             MetricPrivacyGuarantee(
                 delta=0.0,
@@ -176,13 +208,13 @@ class MetricMechanism(PrivateEstimatorMixin, TransformerMixin, BaseEstimator):
 
     @contextmanager
     def _paid_for(self, records: Any, n_draws: int = 1) -> Iterator[Paid]:
-        """Pay for this number of draws as they were promised, and yield the seed of their noise."""
+        """Spend the budget of this number of draws, and yield the seed of their noise."""
         self._check_promise()
         guarantee = self.privacy_guarantee_
         if math.isinf(guarantee.epsilon) and self._payer() is not None:
             raise ValueError(
-                "bounds must be given where an accountant counts: without them the loss between "
-                "two records has no limit."
+                "bounds must be given if there is an accountant: without them, the loss between "
+                "two records is unbounded."
             )
         all_draws = replace(guarantee, epsilon=n_draws * guarantee.epsilon)
         # What a fit has learnt from public input, such as candidates, decides as well.
@@ -191,24 +223,25 @@ class MetricMechanism(PrivateEstimatorMixin, TransformerMixin, BaseEstimator):
 
 
 class ChoiceMechanism(MetricMechanism):
-    """Base of mechanisms whose releases are from a public list of candidates.
+    """Base class of mechanisms that release candidates from a public list.
 
-    Children learn ``candidates_``, ``_between`` (their distances), ``_outputs`` (places of those
-    that can be released) and ``_log_weights`` of these, and call ``_promise_law``.
+    Subclasses learn ``candidates_``, ``_between`` (distances between candidates), ``_outputs``
+    (places of the candidates that can be released) and ``_log_weights`` of these. They call
+    ``_promise_law``.
     """
 
     def _full_rate(self, n_candidates: int) -> float:
-        # A floor of probabilities costs this part of the rate at most.
+        # A lower bound on probabilities costs at most this share of the rate.
         return float(self.alpha) * (1 - 4 * n_candidates * least_weight(n_candidates))
 
     def _promise_law(
         self, rate: float, mechanism: str, *, public: bool = True, rounding: float = 0.0
     ) -> None:
-        """Lower the rate until the law is private as it is computed, and promise that."""
+        """Lower the rate until the law is private as it is computed, and state the guarantee."""
         D, alpha = self._between, float(self.alpha)
         diameter, spare = float(D.max()), _LOSS_OF_ROUNDING / alpha
-        # What rounding adds to distances is part of the promise, and so of the check; it adds
-        # nothing to the largest distance, which epsilon is for.
+        # What rounding adds to distances is part of the guarantee, and so of the check. It adds
+        # nothing to the largest distance, which epsilon covers.
         granted = np.minimum(D + rounding + spare, diameter - spare)
         self.rate_, self.privacy_parameter_ = lowered_rate(
             self._log_weights, self._to_outputs(D), rate, np.where(D > 0, granted, 0.0), alpha
@@ -221,13 +254,13 @@ class ChoiceMechanism(MetricMechanism):
             public_parameters=public,
             metric=f"{comparable(self.metric)} distance",
             diameter=diameter,
-            # Rounded where the law is checked, and where it is drawn from.
+            # Rounding occurs when the law is checked, and when it is drawn from.
             resolution=rounding + 2 * spare,
             attained=self.privacy_parameter_,
         )
 
     def _to_outputs(self, D: FloatArray) -> FloatArray:
-        """Distances from what can be released, by those from all candidates."""
+        """Distances from the outputs, given the distances from all candidates."""
         return np.asarray(D[:, self._outputs])
 
     def _logs(self, D: FloatArray) -> FloatArray:
@@ -238,7 +271,7 @@ class ChoiceMechanism(MetricMechanism):
         return isinstance(self.metric, str) and self.metric in DIAGRAM_METRICS
 
     def _read(self, X: Any) -> Any:
-        """Inputs as the metric takes them; errors quote no diagram."""
+        """Inputs in the form that the metric takes. Errors do not quote a diagram."""
         if not self._takes_diagrams():
             return check_rows(self, X, reset=False)
         with without_quotes():
@@ -249,7 +282,7 @@ class ChoiceMechanism(MetricMechanism):
 
     @without_quotes("the distance of a record")
     def _distances(self, X: Any) -> FloatArray:
-        """Distances of inputs from the candidates, as the guarantee needs them."""
+        """Distances of inputs from the candidates, in the form that the guarantee needs."""
         check_is_fitted(self)
         if self._takes_diagrams():
             X = check_collection(X)
@@ -263,39 +296,40 @@ class ChoiceMechanism(MetricMechanism):
             D = cross_distances(X, self.candidates_, self.metric)
         if not (np.isfinite(D) & (D >= 0)).all():
             raise ValueError(
-                "X has records whose distances from candidates are negative or not finite."
+                "X has records whose distances from the candidates are negative or not finite."
             )
         return self._covered(D)
 
     def _covered(self, D: FloatArray) -> FloatArray:
-        """Distances that keep the guarantee, whatever the metric claims."""
-        # What is common to all candidates says nothing, and would swallow the digits that do.
+        """Distances for which the guarantee holds, whatever the metric returns."""
+        # A part common to all candidates carries no information, and would absorb the digits that
+        # do.
         D = D - D.min(axis=1, keepdims=True)
         if self.metric == "precomputed" or not isinstance(self.metric, str):
             return metric_closure(D, self._between)
-        # Rounded or not, no input is nearer to one candidate than to another by more than these
-        # are apart.
+        # With or without rounding, the distances of an input from two candidates differ by no more
+        # than the distance between these candidates.
         return np.minimum(D, self._between[D.argmin(axis=1)])
 
     def transform(self, X: ArrayLike | Iterable[ArrayLike]) -> NDArray[Any] | list[FloatArray]:
-        """Pay, and replace each input by a candidate.
+        """Spend the budget and replace each input by a candidate.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or list of diagrams
-            Each sample is a record. With ``metric="precomputed"`` distances
-            from the candidates, of shape (n_samples, n_candidates).
+            Records to replace; each sample is one record. With ``metric="precomputed"``,
+            their distances from the candidates, of shape (n_samples, n_candidates).
 
         Returns
         -------
         ndarray of shape (n_samples, n_features), or list of diagrams
-            With ``metric="precomputed"`` the numbers of the candidates.
+            The released candidates. With ``metric="precomputed"``, their numbers.
 
         Raises
         ------
         ValueError
-            If the input is refused, or a parameter has changed since ``fit``.
-            Nothing is spent.
+            If the input is refused, or a parameter has changed since ``fit``. Nothing
+            is spent.
         PrivacyBudgetExceeded
             If the accountant's budget does not cover the release.
         """
@@ -307,17 +341,19 @@ class ChoiceMechanism(MetricMechanism):
     def sample(
         self, X: ArrayLike | Iterable[ArrayLike], n_samples: int = 1
     ) -> list[NDArray[Any] | list[FloatArray]]:
-        """Pay for several releases of each input.
+        """Spend the budget of several releases of each input, and draw them.
 
         Parameters
         ----------
-        X : as for :meth:`transform`
+        X : array-like of shape (n_samples, n_features), or list of diagrams
+            Records, in the same form as for :meth:`transform`.
         n_samples : int, default=1
+            Number of releases of each record.
 
         Returns
         -------
         list of length n_samples
-            Of what :meth:`transform` returns; each costs as much.
+            Each item is a result of :meth:`transform`, and costs as much.
         """
         if not isinstance(n_samples, Integral) or n_samples < 1:
             raise ValueError(f"n_samples must be a positive integer; got {quoted(n_samples)}.")
@@ -330,12 +366,13 @@ class ChoiceMechanism(MetricMechanism):
     def log_probability(self, X: ArrayLike | Iterable[ArrayLike]) -> FloatArray:
         """Logarithms of the probabilities of all candidates: *not* private.
 
-        A function of the inputs without noise; for study, and to see what a
-        mechanism would do with public inputs.
+        The result is a function of the inputs without noise. Use it to study a
+        mechanism with public inputs.
 
         Parameters
         ----------
-        X : as for :meth:`transform`
+        X : array-like of shape (n_samples, n_features), or list of diagrams
+            Records, in the same form as for :meth:`transform`.
 
         Returns
         -------
@@ -356,6 +393,6 @@ class ChoiceMechanism(MetricMechanism):
 
 
 def check_n_candidates(n_candidates: int) -> None:
-    """Refuse more candidates than can be drawn from."""
+    """Refuse more candidates than the sampler can handle."""
     if n_candidates > MAX_OUTPUTS:
         raise ValueError(f"there are {n_candidates} candidates; at most {MAX_OUTPUTS} are allowed.")

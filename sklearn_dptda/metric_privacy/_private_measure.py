@@ -1,4 +1,4 @@
-"""Private probability measures, and synthetic points drawn from them.
+"""Private probability measures, and synthetic rows drawn from them.
 
 Proof: doc/theory/metric_privacy.md, "Measures".
 """
@@ -39,105 +39,115 @@ from sklearn_dptda.utils._bounds import bounds_by_column
 from sklearn_dptda.utils._frames import Columns
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
-# Halvings of the box: more than this make more boxes than there are rows anywhere.
+# Largest number of halvings of the box. More of them make more boxes than any table has rows.
 _MOST_HALVINGS = 22
 
 
 @fill_doc
 class PrivateMeasure(PrivateRowsEstimator):
-    """Release a probability measure on a box, and draw synthetic points from it.
+    """Release a probability measure on a box, and draw synthetic rows from it.
 
-    Whatever is computed from the synthetic points is private as well: any
-    filtration, at any parameters, as often as wanted.
+    What you compute from the synthetic rows is post-processing: you can compute any
+    filtration, with any parameters and as often as you want, and spend no further
+    budget.
 
     Parameters
     ----------
     %(epsilon)s
     bounds : pair of float or array-like, or dict, default=None
-        Public bounds of the columns of numbers; rows are clipped to them. A
-        dict has a pair for each of some columns, by name. What is missing is
-        found privately, and paid for, with ``method="hierarchical"``.
+        Public bounds of the numeric columns, which must not depend on the rows.
+        Rows are clipped to them. A dict has a pair for each of some columns, by
+        name. Bounds that you do not give are found privately and take a share of
+        the budget, with ``method="hierarchical"`` only.
     bounds_share : float, default=0.2
-        Share of ``epsilon`` for bounds that are missing.
+        Share of ``epsilon`` for bounds that you do not give.
     method : {"hierarchical", "metric"}, default="hierarchical"
-        ``"hierarchical"``: noisy counts of ever smaller boxes, for the ordinary
-        privacy of rows. ``"metric"``: noisy integrals, for the privacy of the
-        whole measure in proportion to its Wasserstein distance from others.
+        ``"hierarchical"``: noisy counts of smaller and smaller boxes, with
+        differential privacy for rows. ``"metric"``: noisy integrals, with metric
+        privacy for the whole measure: the loss is proportional to the Wasserstein
+        distance of two measures.
     %(row_adjacency)s
     %(row_groups)s
     depth : int, default=None
-        Number of halvings of the box, or fewer where every value is alone
-        before. None: until there are as many boxes as a quarter of ``epsilon``
-        times the number of rows, which a twentieth of the budget pays for where
-        it is private; at most 18.
+        Number of halvings of the box. There are fewer if every value is alone in
+        its box before. None: as many as give a number of boxes of about
+        ``epsilon / 4`` times the number of rows, and at most 18. If the number of
+        rows is private, it takes a twentieth of the budget.
     alpha : float, default=None
-        Of ``method="metric"``: loss per unit of Wasserstein distance, in the
-        maximum norm of the box scaled to the unit cube. None: ``epsilon`` times
-        the number of rows, which must be public, so that replacing a row costs
-        ``epsilon``.
+        Privacy loss per unit of Wasserstein distance with ``method="metric"``, in
+        the maximum norm of the box scaled to the unit cube. None: ``epsilon`` times
+        the number of rows, so that replacing a row costs ``epsilon``. The number of
+        rows must then be public.
     categories : dict, default=None
-        Public lists of the values of columns that hold no numbers, by name of
-        the column, or by its number in an array. Truth values need none.
+        Public lists of the values of columns that are not numeric, by the name of
+        the column, or by its number in an array. Boolean columns need no list.
     marginal_share : float, default=None
-        Share of ``epsilon`` for the columns one by one. None: 0 for one column,
-        or two of numbers; else by the number of rows, which a twentieth of the
-        budget pays for where it is private. A half where boxes of all columns
-        are halved twice along each, or 18 times, 0.8 where they are coarser, and 0
-        where each holds a single value; with a ``target`` 0.4, and 0 where there
-        are few rows.
+        Share of ``epsilon`` for counts of each column by itself. None: 0 for one
+        column, or for two numeric columns. Otherwise the share depends on the
+        number of rows, which takes a twentieth of the budget if it is private:
+
+        - 0.5 if the boxes of all columns are halved twice along each column, or 18
+          times in all;
+        - 0.8 if they are coarser;
+        - 0 if each box holds a single value;
+        - with a ``target``, 0.4, or 0 if there are few rows.
     target : str or int, default=None
-        Column of categories or truth values, by name or by its number in an
-        array, that models of the synthetic rows are to predict: the other
-        columns are counted within its classes, in place of boxes of all
-        columns. Within a class they are as if independent.
+        Categorical or Boolean column that models of the synthetic rows are to
+        predict, by its name, or by its number in an array. The other columns are
+        then counted within its classes, instead of in boxes of all columns. Within
+        a class they are treated as independent.
     %(fit_accountant_and_random_state)s
 
     Attributes
     ----------
     support_ : ndarray of shape (n_atoms, n_features)
-        Centres of boxes, or nodes of a grid; with a ``target`` one box for each
-        class, of which ``marginals_of_classes_`` tell all else. Categories are
-        places in their list.
+        Centres of boxes, or nodes of a grid with ``method="metric"``. With a
+        ``target`` there is one box for each class, and ``marginals_of_classes_``
+        holds everything else. Categories are represented by their places in their
+        list.
     weights_ : ndarray of shape (n_atoms,)
-        Their probabilities.
+        Probabilities of the boxes or nodes.
     widths_ : ndarray of shape (n_atoms, n_features)
-        Widths of the boxes that synthetic points are spread over; zeros for
-        nodes.
+        Widths of the boxes over which synthetic rows are spread; zeros for nodes.
     marginals_ : list of ndarray of shape (n_cells + 1, 2)
-        With a ``marginal_share`` or a ``target``, for each column ends of cells
-        and the probability below each.
+        With a ``marginal_share`` or a ``target``: for each column, the ends of its
+        cells and the probability below each.
     marginals_of_classes_ : list of list of ndarray of shape (n_cells + 1, 2)
-        With a ``target``, for each of its values the marginals of its rows.
+        With a ``target``: for each of its values, the marginals of its rows.
     bounds_ : tuple of two ndarray
-        Bounds of the columns of numbers, public or private.
+        Bounds of the numeric columns, public or private.
     n_samples_ : int or None
-        Private or public number of rows, or of people where all rows of a person
-        weigh one together; None where it is neither, with ``alpha``.
+        Private or public number of rows. It is the number of people if all rows of
+        a person together weigh as much as one. None with ``alpha``, where it is
+        neither public nor released.
     privacy_guarantee_ : PrivacyGuarantee or MetricPrivacyGuarantee
-        What the fit promises.
+        Privacy guarantee of the fit.
     %(columns)s
 
     See Also
     --------
-    sklearn_dptda.PrivatePersistence : A diagram instead of points.
+    sklearn_dptda.PrivatePersistence : Releases a diagram instead of points.
 
     Notes
     -----
-    :meth:`error_bound` says how far the release is from the rows, at most.
+    :meth:`error_bound` returns an upper bound of the distance between the release
+    and the rows.
 
     .. rubric:: Privacy
 
-    One fit releases a measure, and is ``epsilon``-differentially private for
-    adding or removing one row, or for replacing one. A row is in one box of
-    each level, and levels share the budget, as do columns one by one and all
-    of them together, or pairs of each column and the target. Names and types of
-    columns are public; values beyond a public list are refused before anything
-    is paid. How finely rows are counted follows from their number, which is
-    public, or noisy and paid for. With ``method="metric"`` measures at a
-    Wasserstein distance ``w`` cost at most ``alpha * (w + resolution)``:
-    rows are summed as integers, and ``resolution`` is what rounding adds, of
-    their places as floats and of the integrals at ``2**-30`` of the noise for
-    each. For a single row more noise pays for that.
+    One fit releases a measure. It is ``epsilon``-differentially private for adding
+    or removing one row, or for replacing one. A row is in one box of each level.
+    The levels share the budget, and so do the counts of each column by itself and
+    those of all columns together (or of pairs of each column and the target). Names
+    and types of columns are public. Values outside a public list are refused before
+    any budget is spent. The resolution of the counts follows from the number of
+    rows, which is public, or noisy and paid for from the budget.
+
+    With ``method="metric"``, two measures at a Wasserstein distance ``w`` cost at
+    most ``alpha * (w + resolution)``. Rows are summed as integers. ``resolution``
+    is what rounding adds: that of the places of rows as floating-point numbers, and
+    that of the integrals, at ``2**-30`` of the noise for each. If the guarantee is
+    about a single row, slightly more noise covers the rounding.
     %(privacy_of_groups)s
 
     References
@@ -155,7 +165,7 @@ class PrivateMeasure(PrivateRowsEstimator):
     >>> private.sample(500, random_state=0).shape
     (500, 2)
 
-    A frame in, a frame out:
+    A data frame as input gives a data frame as output:
 
     >>> import pandas as pd
     >>> people = pd.DataFrame({"age": [31, 42, 57, 64] * 500, "smokes": ["no", "yes"] * 1000})
@@ -218,14 +228,14 @@ class PrivateMeasure(PrivateRowsEstimator):
 
     @fill_doc
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
-        """Pay, and release a measure.
+        """Spend the budget and release a measure.
 
         Parameters
         ----------
         X : array-like, data frame or Dask collection of shape (n_samples, n_features)
-            Of pandas or polars; names and types of its columns are public. An
-            array or data frame of Dask, or a list of delayed tables, is counted
-            where it is, as :meth:`fit_chunks` says.
+            Training rows. A data frame is one of pandas or polars; names and types of
+            its columns are public. A Dask array or data frame, or a list of delayed
+            tables, is counted where it is, as :meth:`fit_chunks` describes.
         y : Ignored
         %(groups_of_fit)s
 
@@ -236,15 +246,15 @@ class PrivateMeasure(PrivateRowsEstimator):
         %(refused_or_not_paid)s
         """
         if groups is not None and self.method == "metric":
-            raise ValueError("groups belongs to method='hierarchical'; got 'metric'.")
+            raise ValueError("groups requires method='hierarchical'; got method='metric'.")
         return super().fit(X, groups=groups)
 
     @fill_doc
     def fit_chunks(self, chunks: Chunks) -> Self:
-        """Pay, and release a measure of rows that come in chunks.
+        """Spend the budget and release a measure of rows that come in chunks.
 
-        The result is that of :meth:`fit` on all rows together, in the memory of
-        one chunk and of the released boxes. With ``method="hierarchical"``.
+        The result is the same as that of :meth:`fit` on all rows together. Memory
+        holds one chunk and the released boxes. It requires ``method="hierarchical"``.
 
         %(chunks_of_rows)s
 
@@ -256,22 +266,25 @@ class PrivateMeasure(PrivateRowsEstimator):
         """
         if self.method == "metric":
             self._check_parameters()
-            raise ValueError("method='metric' reads all rows at once, in fit.")
+            raise ValueError("method='metric' reads all rows at once: use fit.")
         return super().fit_chunks(chunks)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.method == "hierarchical" and self.alpha is not None:
-            raise ValueError("alpha belongs to method='metric'; got method='hierarchical'.")
+            raise ValueError("alpha requires method='metric'; got method='hierarchical'.")
         for name in ("marginal_share", "groups", "target"):
             if self.method == "metric" and getattr(self, name) is not None:
-                raise ValueError(f"{name} belongs to method='hierarchical'; got 'metric'.")
+                raise ValueError(f"{name} requires method='hierarchical'; got method='metric'.")
         if self.target is not None and self.depth is not None:
-            raise ValueError("depth belongs to boxes of all columns, of which target= makes none.")
+            raise ValueError(
+                "depth cannot be used with target: it is for boxes of all columns, and there are "
+                "none with a target."
+            )
         if self.method == "metric" and self.alpha is None and self.adjacency != "replace-one":
             raise ValueError(
-                "method='metric' needs alpha, or adjacency='replace-one', with which the number of "
-                "rows is public."
+                "method='metric' needs alpha, or adjacency='replace-one', which makes the number "
+                "of rows public."
             )
 
     def _coding(self) -> Callable[[Any], tuple[Any, Mapping[int, list[Any]]]]:
@@ -281,8 +294,8 @@ class PrivateMeasure(PrivateRowsEstimator):
         coded, choices = code_table(table, self.categories)
         if choices and self.method == "metric":
             raise ValueError(
-                "method='metric' takes numbers alone: leave categories and truth values to "
-                "method='hierarchical', or turn them into numbers."
+                "method='metric' takes only numeric columns. Use method='hierarchical' for "
+                "categories and Boolean values, or convert them to numbers."
             )
         rows = check_rows(self, coded, **options)
         columns = Columns.of(table, rows.shape[1], choices)
@@ -290,26 +303,26 @@ class PrivateMeasure(PrivateRowsEstimator):
         return rows, columns
 
     def _numeric_bounds(self, table: CodedTable) -> tuple[FloatArray, FloatArray]:
-        """Bounds of the columns of numbers, NaN where they are private."""
+        """Bounds of the numeric columns, NaN if they are private."""
         names = [table.columns.names[place] for place in table.numeric]
         low, high = bounds_by_column(self.bounds, len(names), names)
         if self.method == "metric" and np.isnan(low).any():
-            raise ValueError("method='metric' needs bounds of all columns.")
-        # A box that no number fits, and a target that is none, are refused before the payment.
+            raise ValueError("method='metric' needs bounds for all columns.")
+        # Refuse a box that contains no number, and an invalid target, before any budget is spent.
         self._place_of_target(table)
         self._box_of(table, np.where(np.isnan(low), -1.0, low), np.where(np.isnan(high), 1.0, high))
         return low, high
 
     def _place_of_target(self, table: CodedTable) -> int | None:
-        """Number of the target's column; ValueError where it is no column of classes."""
+        """Number of the target's column. A ValueError says that it is not a column of classes."""
         if self.target is None:
             return None
         places = [table.columns.names[place] for place in table.columns.choices]
         unknown = isinstance(self.target, bool) or self.target not in places
         if unknown or len(table.columns.names) < 2:
             raise ValueError(
-                "target must be a column of categories or truth values beside others; got "
-                f"{quoted(self.target)}, and such columns are {places!r}."
+                "target must be a categorical or Boolean column beside others; got "
+                f"{quoted(self.target)}. Such columns of the table: {places!r}."
             )
         return table.columns.names.index(self.target)
 
@@ -357,7 +370,7 @@ class PrivateMeasure(PrivateRowsEstimator):
         return []
 
     def _share_of_columns(self, table: CodedTable) -> float | None:
-        """Share of epsilon for the columns one by one; None where the number of rows decides."""
+        """Share of epsilon for each column by itself; None if the number of rows decides."""
         d = len(table.columns.names)
         few = d == 1 or (d == 2 and not table.columns.choices)
         return 0.0 if self.marginal_share is None and few else self.marginal_share
@@ -365,8 +378,8 @@ class PrivateMeasure(PrivateRowsEstimator):
     def _smooth(self, rows: Rows, guarantee: Any, noise: NoiseSource) -> tuple[Any, ...]:
         """Support, widths, weights, no marginals, number of rows if public, law of the noise."""
         points, n = rows.as_array(), rows.n_rows
-        # The promise for one row is epsilon: its share of the measure is moved by the whole width
-        # at most, and rounding to the lattice is paid for by so much more noise.
+        # The guarantee for one row is epsilon. Its share of the measure moves by at most the whole
+        # width, and somewhat more noise covers the rounding to the lattice.
         paid = self.alpha is not None
         factor = 1.0 if paid else 1 / (1 - guarantee.resolution * n)
         support, weights, law = smooth_measure(points, noise, guarantee.alpha, factor)
@@ -375,7 +388,7 @@ class PrivateMeasure(PrivateRowsEstimator):
     def _box_of(
         self, table: CodedTable, low: FloatArray, high: FloatArray
     ) -> tuple[Box, FloatArray | None]:
-        """The box, and how many values each of its axes holds."""
+        """The box, and the number of values along each of its axes."""
         if self.method == "metric":
             return Box.cornered(low, high), None
         return table.cells(low, high)
@@ -383,8 +396,10 @@ class PrivateMeasure(PrivateRowsEstimator):
     def _guarantee_ahead(self, n_features: int | None) -> PrivacyGuarantee:
         self._check_parameters()
         if self.method == "metric" and n_features is None:
-            raise ValueError("method='metric': what a fit costs depends on the number of columns.")
-        # A single row will do: what replacing one costs is given.
+            raise ValueError(
+                "method='metric': the cost of a fit depends on the number of columns. Pass X."
+            )
+        # A single row is sufficient: the cost of replacing one is given.
         return self._guarantee_of_shape(1, n_features or 1, self.bounds is None, self._unit())
 
     def _guarantee_of(self, rows: Rows) -> PrivacyGuarantee:
@@ -412,9 +427,11 @@ class PrivateMeasure(PrivateRowsEstimator):
         check_grid(alpha, d)
         rounding = rounding_for(alpha, d)
         if self.alpha is None and rounding * n > 0.5:
-            raise ValueError(f"epsilon is too small for its noise; got {quoted(self.epsilon)}.")
+            raise ValueError(
+                f"epsilon is too small for the rounding of its noise; got {quoted(self.epsilon)}."
+            )
         return MetricPrivacyGuarantee(
-            # Any two measures of the unit cube are at most one apart.
+            # Two measures on the unit cube are at a distance of at most one.
             epsilon=epsilon if self.alpha is None else alpha * (1 + rounding),
             delta=0.0,
             adjacency=self.adjacency,
@@ -429,37 +446,37 @@ class PrivateMeasure(PrivateRowsEstimator):
         )
 
     def error_bound(self, confidence: float = 0.95) -> float:
-        """How far the released measure is, at most, from that of the rows.
+        """Upper bound of the distance between the released measure and the rows.
 
-        A bound of the Wasserstein distance between the rows, clipped to
-        ``bounds_``, and both ``support_`` with ``weights_`` and what
-        :meth:`sample` draws from: in the maximum norm of the box scaled to the
-        unit cube, of one column as a share of the width of its bounds. Whatever
-        the rows are, it holds with this probability over the noise of a fit. It
-        follows from public scales of noise and the release, and costs nothing.
+        It bounds the Wasserstein distance between the rows, clipped to ``bounds_``, and
+        the measure of ``support_`` and ``weights_``, and also that between the rows and
+        the distribution from which :meth:`sample` draws. The distance uses the maximum
+        norm of the box scaled to the unit cube. For one column it is a share of the
+        width of the bounds. Whatever the rows are, the bound holds with the given
+        probability over the noise of a fit. It follows from the public scales of the
+        noise and from the release, and spends no budget.
 
-        It is careful: distances are mostly 7 to 17 times smaller, and 2 to 4 times
-        with ``method="metric"``, which serves better for one column and a public
-        number of rows. It does not speak of
+        The bound is conservative. The actual distance is mostly 7 to 17 times smaller,
+        and 2 to 4 times with ``method="metric"``, which is the better choice for one
+        column and a public number of rows. The bound does not cover the error of
         :doc:`sampling </guide/sampling_error>`.
 
         Parameters
         ----------
         confidence : float, default=0.95
-            Between 0 and 1. Bounds at several levels of one release do not hold
-            all at once.
+            Probability with which the bound holds, between 0 and 1. Bounds of one
+            release at several levels do not hold all at once with this probability.
 
         Returns
         -------
         float
-            At most 1, which says nothing.
+            At most 1, which says nothing about the release.
 
         Raises
         ------
         ValueError
-            If ``confidence`` is out of range, or with a ``target``, or with
-            ``method="metric"`` and several columns: no bound worth telling is
-            known there.
+            If ``confidence`` is out of range, with a ``target``, or with
+            ``method="metric"`` and several columns: no useful bound is known there.
 
         Examples
         --------
@@ -477,32 +494,33 @@ class PrivateMeasure(PrivateRowsEstimator):
             if self.marginals_of_classes_:
                 raise ValueError("there is no error bound with a target.")
             raise ValueError(
-                "method='metric' has an error bound for one column alone; got "
-                f"{self.n_features_in_}."
+                "method='metric' has an error bound for one column only; got "
+                f"{self.n_features_in_} columns."
             )
         return float(self._noise.error_bound(self.weights_, 1 - float(confidence)))
 
     def sample(
         self, n_samples: int | None = None, random_state: LegacyRandomStateLike = None
     ) -> Table:
-        """Draw synthetic rows: post-processing, which costs nothing.
+        """Draw synthetic rows. This is post-processing and spends no budget.
 
         Parameters
         ----------
         n_samples : int, default=None
-            None: ``n_samples_``, where that is known.
+            Number of rows to draw. None: ``n_samples_``, if that is known.
         random_state : int, RandomState instance or None, default=None
+            Seed of the draw.
 
         Returns
         -------
         array or data frame of shape (n_samples, n_features)
-            As the table of ``fit`` was, with its names. Integers are rounded,
-            and categories are values of their lists.
+            A table of the same kind as that of ``fit``, with the same names. Integers
+            are rounded, and categories are values of their lists.
         """
         check_is_fitted(self)
         n = self.n_samples_ if n_samples is None else n_samples
         if n is None:
-            raise ValueError("n_samples must be given: the number of rows is not released.")
+            raise ValueError("n_samples must be given, since the number of rows is not released.")
         check_scalar(n, "n_samples", Integral, min_val=1)
         rng = check_random_state(random_state)
         chosen = rng.choice(len(self.weights_), size=n, p=self.weights_)
@@ -520,7 +538,7 @@ class PrivateMeasure(PrivateRowsEstimator):
         return self._table.decode(points, self._box)
 
     def __sklearn_tags__(self) -> Tags:
-        """Say how far two releases are apart."""
+        """Declare how the distance of two releases is measured."""
         tags = super().__sklearn_tags__()
         tags.privacy.distance = marginal_distance
         return tags

@@ -16,33 +16,36 @@ from sklearn_dptda.privacy._fixed_point import ROUND_UP
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.rows._rows import BATCH, slices
 
-# Nodes of a grid that is projected by linear programming.
+# Largest number of nodes of a grid, which is projected by linear programming.
 MOST_NODES = 5000
-# Cells of a line.
+# Largest number of cells of a line.
 MOST_CELLS = 1 << 16
-# Rates that noise can be scaled to in 64-bit integers.
+# Range of rates for which noise can be scaled to 64-bit integers.
 _ALPHAS = (1e-6, 1e9)
-# Bits of the two words of a number that is summed, and what stands for one.
+# Number of bits of each of the two words of a number that is summed, and the integer that
+# represents one.
 _WORD = 32
 _WHOLE = 2 ** (2 * _WORD)
-# What floats add to the distance of two measures, at most: places in the grid, weights of a point
-# and means are rounded by some 2**-53 of what they are, and sums are exact.
+# Largest distance that floating-point numbers add to two measures. Places in the grid, weights of a
+# point and means are rounded by about 2**-53 of their size, and sums are exact.
 _LOST = 2.0**-50
 
 
 def check_grid(alpha, d):
-    """Refuse columns that no grid is made for, and rates that noise cannot be scaled to."""
+    """Refuse too many columns for a grid, and rates to which noise cannot be scaled."""
     if d > 1 and 2**d > MOST_NODES:
-        raise ValueError(f"method='metric' takes at most 12 columns; got {d}.")
+        raise ValueError(
+            f"method='metric' takes at most 12 columns; got {d}. Use method='hierarchical'."
+        )
     if not (_ALPHAS[0] <= alpha <= _ALPHAS[1] or math.isinf(alpha)):
         raise ValueError(
-            f"alpha, or epsilon times the number of rows, must be inf or from {_ALPHAS[0]:g} "
-            f"to {_ALPHAS[1]:g}; got {quoted(alpha)}."
+            f"alpha, or epsilon times the number of rows, must be inf or between {_ALPHAS[0]:g} "
+            f"and {_ALPHAS[1]:g}; got {quoted(alpha)}."
         )
 
 
 def resolution_for(alpha, d):
-    """Cells along an axis at which noise and rounding are about equal."""
+    """Number of cells along an axis at which noise and rounding are about equal."""
     most = MOST_CELLS if d == 1 else max(1, int(MOST_NODES ** (1 / d)) - 1)
     if math.isinf(alpha):
         return most
@@ -51,21 +54,24 @@ def resolution_for(alpha, d):
 
 
 def size_for(alpha, d):
-    """How many numbers are released at the resolution for a rate."""
+    """Number of numbers that are released at the resolution for a rate."""
     k = resolution_for(alpha, d)
     return k if d == 1 else (k + 1) ** d
 
 
 def rounding_for(alpha, d):
-    """What rounding adds to the distance of two measures: that of floats, and to the lattice."""
-    # Each number is rounded by less than a step, 2**-30 of the noise.
+    """Distance that rounding adds to two measures.
+
+    It is the rounding of floating-point numbers, and that to the lattice.
+    """
+    # Each number is rounded by less than a step, which is 2**-30 of the noise.
     return 0.0 if math.isinf(alpha) else _LOST + size_for(alpha, d) * 2.0**-30 / alpha
 
 
 def smooth_measure(points, noise, alpha, factor):
-    """Support and weights of a private measure, with ``factor`` times the noise of a rate.
+    """Support and weights of a private measure, and the law of the noise on a line.
 
-    And the law of the noise, on a line.
+    The noise is ``factor`` times that of the rate.
     """
     d = points.shape[1]
     k = resolution_for(alpha, d)
@@ -88,12 +94,12 @@ def _with_noise(values, sensitivity, alpha, noise):
 
 
 def _scale(sensitivity, alpha):
-    # Rounded up: no loss of a last digit.
+    # Rounded up, so that rounding does not reduce the noise.
     return sensitivity / alpha * ROUND_UP
 
 
 def _law(n_cells, factor, alpha):
-    """Law of the noise of integrals."""
+    """Law of the noise of the integrals."""
     if math.isinf(alpha):
         return LineNoise(n_cells, 0.0, 0.0)
     scale = _scale(factor, alpha)
@@ -103,23 +109,22 @@ def _law(n_cells, factor, alpha):
 def integrals(points, m):
     """Integrals of the distribution function over ``m`` cells of [0, 1], of points (n, 1).
 
-    Moving the measure by a Wasserstein distance ``w`` moves them by ``w`` in
-    sum at most, since that is the integral of the difference of distribution
-    functions.
+    If the measure moves by a Wasserstein distance ``w``, the integrals move by at most ``w`` in
+    sum, since ``w`` is the integral of the absolute difference of the distribution functions.
     """
     x = np.minimum(points[:, 0] * m, m)
     cell = np.minimum(x.astype(np.int64), m - 1)
-    # A point adds the part of its own cell that lies beyond it, and the whole of all later cells.
+    # A point adds the part of its own cell that lies beyond it, and all later cells as a whole.
     own = _exact_sums(cell, cell + 1 - x, m)
     later = np.r_[0, np.cumsum(np.bincount(cell, minlength=m))[:-1]]
     return ((own + later.astype(object) * _WHOLE) / (_WHOLE * int(m) * len(points))).astype(float)
 
 
 def _exact_sums(places, parts, size):
-    """Sums of numbers from 0 to 1, cut to whole units, by their places: in whatever order.
+    """Sums by place of numbers from 0 to 1 that are cut to whole units, in any order.
 
-    Two words of each number are summed: floats hold the sums of a batch, and integers those of up
-    to 2**31 rows.
+    Two words of each number are summed. Floating-point numbers can represent the sums of a batch,
+    and integers those of up to 2**31 rows.
     """
     high, low = np.zeros((2, size), dtype=np.int64)
     for place, part in zip(slices(places, BATCH), slices(parts, BATCH), strict=True):
@@ -131,7 +136,10 @@ def _exact_sums(places, parts, size):
 
 
 def measure_of_integrals(noisy):
-    """Atoms (m + 1, 1) and weights on a line, from noisy integrals of the distribution function."""
+    """Atoms (m + 1, 1) and weights on a line.
+
+    They follow from noisy integrals of the distribution function.
+    """
     m = len(noisy)
     steps = np.clip(isotonic_regression(m * noisy).x, 0.0, 1.0)
     return np.linspace(0, 1, m + 1)[:, None], np.diff(np.r_[0.0, steps, 1.0])
@@ -140,9 +148,9 @@ def measure_of_integrals(noisy):
 def hat_means(points, k):
     """Means of the multilinear hats of a grid with ``k`` cells along each axis.
 
-    Of shape ((k + 1)**d,), from points (n, d) in [0, 1]. Hats sum to one. Moving a point by ``r``
-    in the maximum norm moves their values by ``2 d k r`` in sum at most: along one axis two groups
-    of hats exchange ``k r``.
+    They have the shape ((k + 1)**d,), and come from points (n, d) in [0, 1]. Hats sum to one. If a
+    point moves by ``r`` in the maximum norm, their values move by at most ``2 d k r`` in sum: along
+    one axis, two groups of hats exchange ``k r``.
     """
     n, d = points.shape
     scaled = points * k
@@ -157,14 +165,14 @@ def hat_means(points, k):
 
 
 def nearest_measure(noisy, k, d):
-    """Nodes ((k + 1)**d, d) of a grid, and the probability weights least away from noisy ones.
+    """Nodes ((k + 1)**d, d) of a grid, and the probability weights nearest to noisy ones.
 
-    Mass moves along the edges of the grid at the price of their length, and is
-    made or lost at the price of the whole width.
+    Mass moves along the edges of the grid at the price of their length, and is created or removed
+    at the price of the whole width.
     """
     n, shape = len(noisy), (k + 1,) * d
     numbers = np.arange(n).reshape(shape)
-    # All nodes but the last ones along an axis, and all but the first.
+    # All nodes but the last ones along an axis, and all but the first ones.
     tails = np.concatenate([np.delete(numbers, -1, axis=axis).ravel() for axis in range(d)])
     heads = np.concatenate([np.delete(numbers, 0, axis=axis).ravel() for axis in range(d)])
     edges = np.arange(len(tails))

@@ -1,9 +1,9 @@
-"""Mechanisms of trees: where the distance of privacy or that of accuracy is an ultrametric.
+"""Mechanisms of trees: the distance of privacy or that of accuracy is an ultrametric.
 
-Laws are on classes of near points, one of which stands for all of them, and are of two kinds.
-*Weighted*: classes of a tree of privacy, at the full rate. *Relaxed*: classes of a tree of
-accuracy, by the distance of privacy from the whole class, at half the rate; *raised*, at as much
-more as is found to be private.
+The laws are on classes of near points, one of which represents all of them. There are two kinds.
+*Weighted* laws use the classes of a tree of privacy, at the full rate. *Relaxed* laws use the
+classes of a tree of accuracy and the distance of privacy from the whole class, at half the rate.
+*Raised* laws are relaxed ones at the largest rate that is found to be private.
 
 Proof: doc/theory/metric_geometry.md, "Some mechanism is as accurate".
 """
@@ -75,32 +75,35 @@ _MECHANISM_NAMES = {
 class UltrametricMechanism(ChoiceMechanism):
     """Replace points of a finite space with a tree, as accurately as the tree allows.
 
-    Leaves of a tree, words, or classes of a hierarchy: of any three points the
-    two longest distances are equal, be it those of accuracy or of privacy.
-    Where accuracy asks for less than single points, one point stands for a
-    class of near ones.
+    The points are leaves of a tree, words, or classes of a hierarchy. One of the
+    two distances, that of accuracy or that of privacy, is an ultrametric: of any
+    three points the two longest distances are equal. If accuracy does not require
+    single points, one point represents a class of near ones.
 
     Parameters
     ----------
     candidates : array-like of shape (n_points, n_points)
-        Distances of privacy of the public points, which are all inputs and all
-        outputs.
+        Distances of privacy between the public points. The points are all inputs
+        and all outputs.
     %(rate)s
     accuracy : array-like of shape (n_points, n_points), default=None
-        Distances of accuracy. None: the same.
+        Distances of accuracy. None: the same as the distances of privacy.
     law : {"auto", "relaxed", "raised", "weighted"}, default="auto"
-        ``"relaxed"``, where *accuracy* is ultrametric and privacy anything: by
-        the distance of privacy from whole classes, at half the rate.
-        ``"raised"``: the same at the largest rate at which it is found to be
-        private. ``"weighted"``, where *privacy* is ultrametric and accuracy
-        anything: at the full rate, which weights allow. ``"auto"``: the most
-        accurate of those that the distances allow.
+        Law of the release.
+
+        - ``"relaxed"``: for an ultrametric distance of *accuracy* and any distance
+          of privacy. It uses the distance of privacy from whole classes, at half
+          the rate.
+        - ``"raised"``: the same, at the largest rate that is found to be private.
+        - ``"weighted"``: for an ultrametric distance of *privacy* and any distance
+          of accuracy. Its weights allow the full rate.
+        - ``"auto"``: the most accurate of the laws that the distances allow.
     radius : float, "entropic" or "auto", default="auto"
-        Points within this distance of each other, of privacy for the weighted
-        law and of accuracy for the other ones, are released as one of them.
-        ``"entropic"``: not the weighted law, and the entropic scale of
-        ``alpha / 3``. ``"auto"``: what is most accurate. All are functions of
-        public numbers.
+        Points within this distance of each other are released as one of them. It is
+        a distance of privacy for the weighted law, and of accuracy for the others.
+        ``"entropic"``: the entropic scale of ``alpha / 3``, which excludes the
+        weighted law. ``"auto"``: the most accurate radius. All of these are
+        functions of public numbers.
     %(pays_for_releases)s
 
     Attributes
@@ -114,10 +117,10 @@ class UltrametricMechanism(ChoiceMechanism):
     radius_ : float
         Radius that is used.
     rate_ : float
-        Rate that is used: ``alpha`` by the weighted law and half of it by the
-        relaxed one, up to rounding, or between them.
+        Rate that is used. Up to rounding, it is ``alpha`` for the weighted law and
+        half of it for the relaxed one, and between these for the raised one.
     privacy_parameter_ : float
-        Loss per unit of distance that the law has: at most ``alpha``.
+        Privacy loss per unit of distance of the law: at most ``alpha``.
     accuracy_ : float
         Mean distance of accuracy of the release, for the point for which it is
         worst.
@@ -127,24 +130,25 @@ class UltrametricMechanism(ChoiceMechanism):
     -----
     .. rubric:: Privacy
 
-    One release is a public point for each record. Moving one record by a
-    distance ``r`` changes the logarithm of the probability of any release by
-    at most ``alpha * (r + resolution)``, where ``resolution`` is what rounding
-    adds, and replacing it by ``epsilon``, which is ``alpha`` times the diameter.
+    One release is a public point for each record. Moving one record by a distance
+    ``r`` changes the logarithm of the probability of any release by at most
+    ``alpha * (r + resolution)``, where ``resolution`` is what rounding adds.
+    Replacing it changes the logarithm by at most ``epsilon``, which is ``alpha``
+    times the diameter.
 
-    *Relaxed.* The distance of a point from a class, the least from its points,
-    changes by no more than the point is moved; so do, at half the rate, both
-    the logarithm of a weight and that of their sum. Its accuracy is at most
-    ``s + 47 s_o``, with ``s`` the entropic scale at ``alpha / 3`` and ``s_o``
-    the diametric scale at ``alpha / 7``.
+    *Relaxed.* The distance of a point from a class is the least distance from a
+    point of the class. It changes by no more than the point is moved. At half the
+    rate, so do the logarithm of a weight and that of the sum of all weights. The
+    accuracy is at most ``s + 47 s_o``, with ``s`` the entropic scale at
+    ``alpha / 3`` and ``s_o`` the diametric scale at ``alpha / 7``.
 
-    *Raised.* Rates up to ``alpha`` are tried, and the law is held against every
-    pair of points: computed, not argued.
+    *Raised.* Rates up to ``alpha`` are tried, and the law is checked for every pair
+    of points. Its privacy is computed rather than proved in general.
 
-    *Weighted.* The matrix ``exp(-alpha D)`` of an ultrametric has a row
-    diagonally dominant inverse, so that the weights by which rows sum to one
-    are not negative. Classes of points within a radius form an ultrametric
-    space again, to which points are mapped without increasing distances.
+    *Weighted.* The matrix ``exp(-alpha D)`` of an ultrametric has a row diagonally
+    dominant inverse, so the weights for which rows sum to one are not negative.
+    Classes of points within a radius form an ultrametric space again, and mapping
+    points to it does not increase distances.
 
     References
     ----------
@@ -219,15 +223,15 @@ class UltrametricMechanism(ChoiceMechanism):
         Raises
         ------
         ValueError
-            If the distances do not fit the law: neither, or not the right ones,
-            are ultrametric.
+            If the distances do not fit the law: neither of the two distances, or not
+            the required one, is an ultrametric.
         """
         D1, D2 = check_pair(self.candidates, self.accuracy)
         check_n_candidates(len(D1))
         tree = subdominant(D1)
         on_a_tree = is_ultrametric(D1, tree)
         kinds = self._kinds(is_ultrametric(D2), on_a_tree)
-        # What rounding breaks is repaired, so that all that follows is exact.
+        # Repair what rounding breaks, so that all that follows is exact.
         exact = tree if on_a_tree else check_distances(D1, "candidates", all_triangles=True)
         self._between, D1, D2 = exact, exact, exact if D2 is D1 else D2
         self.n_candidates_ = self.n_features_in_ = len(D1)
@@ -235,13 +239,16 @@ class UltrametricMechanism(ChoiceMechanism):
         self.law_, self.radius_, self.accuracy_ = law.kind, float(law.radius), law.cost
         self.representatives_ = self._outputs = law.outputs
         self._log_weights, self._to_classes = law.log_weights, law.to_classes
-        # Sums of distances are rounded, distances of a tree are not.
+        # Sums of distances are rounded; distances of a tree are not.
         rounding = 0.0 if on_a_tree else ROUNDING_OF_SUMS * float(D1.max())
         self._promise_law(law.rate, _MECHANISM_NAMES[law.kind], rounding=rounding)
         return self
 
     def _kinds(self, accuracy: bool, privacy: bool) -> list[str]:
-        """Laws that are asked for and that the distances allow: which of them are ultrametric."""
+        """The requested laws that the distances allow.
+
+        ``accuracy`` and ``privacy`` tell which of the distances are ultrametric.
+        """
         allowed = {
             "relaxed": accuracy,
             "raised": accuracy,
@@ -250,15 +257,16 @@ class UltrametricMechanism(ChoiceMechanism):
         kinds = [kind for kind, fits in allowed.items() if fits and self.law in ("auto", kind)]
         if not kinds:
             raise ValueError(
-                f"law={quoted(self.law)} with radius={quoted(self.radius)}: the distances are no "
-                "ultrametric: of some three points the two longest differ. The relaxed and the "
-                "raised law take an accuracy that is one, the weighted law candidates that are, "
-                "and no entropic scale. For other distances there is MetricExponentialMechanism."
+                f"law={quoted(self.law)} with radius={quoted(self.radius)} does not fit the "
+                "distances, which are not an ultrametric: of some three points, the two longest "
+                'distances differ. law="relaxed" and law="raised" need an ultrametric accuracy. '
+                'law="weighted" needs ultrametric candidates, and excludes radius="entropic". For '
+                "other distances, use MetricExponentialMechanism."
             )
         return kinds
 
     def _laws(self, kinds: list[str], D1: FloatArray, D2: FloatArray) -> Iterator[ClassLaw]:
-        """Laws that are asked for, of each kind at its best radius."""
+        """The requested laws, each at its best radius."""
         alpha = float(self.alpha)
         if "weighted" in kinds:
             rate, radii = self._full_rate(len(D1)), self._radii(D1, D2, D1)
@@ -275,7 +283,7 @@ class UltrametricMechanism(ChoiceMechanism):
     def _radii(self, D1: FloatArray, D2: FloatArray, tree: FloatArray) -> ListLike:
         if self.radius == "auto":
             heights = np.unique(tree)
-            # Levels of a tree that differ by rounding are one.
+            # Levels of a tree that differ by rounding alone count as one.
             apart = np.diff(heights) > METRIC_TOLERANCE * heights[-1]
             return np.asarray(heights[np.r_[apart, True]])
         if self.radius == "entropic":
@@ -283,26 +291,28 @@ class UltrametricMechanism(ChoiceMechanism):
         return [float(self.radius)]
 
     def _to_outputs(self, D: FloatArray) -> FloatArray:
-        """Distances from classes, by those from points: one of these is zero."""
+        """Distances from classes, given the distances from points, one of which is zero."""
         return np.asarray(self._to_classes[D.argmin(axis=1)])
 
     def release(self, inputs: ArrayLike) -> IntArray:
-        """Pay, and replace points given by their numbers.
+        """Spend the budget and replace points that are given by their numbers.
 
         Parameters
         ----------
         inputs : array-like of int of shape (n_samples,)
+            Numbers of the points to replace, from 0.
 
         Returns
         -------
         ndarray of int of shape (n_samples,)
+            Numbers of the released points.
         """
         check_is_fitted(self)
         inputs = check_places(inputs, self.n_candidates_)
         return self.transform(self._between[inputs])  # type: ignore[return-value]  # never diagrams
 
     def __sklearn_tags__(self) -> Tags:
-        """Say what input is."""
+        """Declare that the input is a matrix of distances."""
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = True
         tags.input_tags.two_d_array = False
@@ -310,19 +320,21 @@ class UltrametricMechanism(ChoiceMechanism):
 
     def _covered(self, D: FloatArray) -> FloatArray:
         if (D.min(axis=1) > 0).any():
-            raise ValueError("X has records that are no points of the space.")
+            raise ValueError("X has records that are not points of the space.")
         return np.asarray(self._between[D.argmin(axis=1)])
 
 
 def _weighted_class_law(D1: FloatArray, D2: FloatArray, radius: float, rate: float) -> ClassLaw:
-    """Weights of the classes of an ultrametric of privacy, by which rows sum to one."""
+    """Weights of the classes of an ultrametric of privacy, for which rows sum to one."""
     cells = _classes(D1, radius)
     outputs = _representatives(cells, D2)
     between = D1[np.ix_(outputs, outputs)]
     try:
         weights = row_weights(between, rate)
     except np.linalg.LinAlgError:
-        raise ValueError("alpha times the distances is lost in rounding.") from None
+        raise ValueError(
+            "alpha times the distances is so small that it is lost in rounding. Raise alpha."
+        ) from None
     log_weights = np.log(np.maximum(weights, np.finfo(float).tiny))
     return ClassLaw("weighted", radius, rate, outputs, log_weights, between[cells], D2)
 
@@ -330,8 +342,9 @@ def _weighted_class_law(D1: FloatArray, D2: FloatArray, radius: float, rate: flo
 def relaxed_class_law(D1: FloatArray, D2: FloatArray, radius: float, alpha: float) -> ClassLaw:
     """Half the rate of the distance of privacy from classes of an ultrametric of accuracy.
 
-    The mechanism of Theorem 5.1, at any radius. The distance of ``x`` from a class is the least
-    from its points, and changes by at most that of ``x``: ``D1`` keeps all triangles.
+    This is the mechanism of Theorem 5.1, at any radius. The distance of ``x`` from a class is the
+    least distance from its points, and changes by no more than ``x`` moves, since ``D1`` satisfies
+    all triangle inequalities.
     """
     cells = _classes(D2, radius)
     outputs = _representatives(cells, D2)
@@ -340,17 +353,17 @@ def relaxed_class_law(D1: FloatArray, D2: FloatArray, radius: float, alpha: floa
 
 
 def _cheapest(laws: Iterable[ClassLaw]) -> ClassLaw:
-    """The law of the least cost; of equal ones, up to rounding, the first."""
+    """The law with the least cost; the first one if costs are equal up to rounding."""
     return reduce(lambda best, law: law if law.cost < best.cost * (1 - 1e-6) else best, laws)
 
 
 def _classes(D: FloatArray, radius: float) -> IntArray:
-    """Number of the class of each point; up to rounding, heights of a tree are its radii."""
+    """Number of the class of each point. Up to rounding, heights of a tree are its radii."""
     return cells_of_tree(linkage_of(D, "single"), radius * (1 + METRIC_TOLERANCE))
 
 
 def _representatives(cells: IntArray, D2: FloatArray) -> IntArray:
-    """The point of each class whose farthest one is nearest."""
+    """The point of each class whose largest distance to the others is least."""
     order = np.argsort(cells, kind="stable")
     members = np.split(order, np.flatnonzero(np.diff(cells[order])) + 1)
     return np.array([mine[D2[np.ix_(mine, mine)].max(axis=1).argmin()] for mine in members])

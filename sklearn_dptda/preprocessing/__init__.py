@@ -1,6 +1,7 @@
-"""What comes before a release: private boxes around rows and clouds.
+"""Private bounds of rows and clouds, for data whose bounds you do not know.
 
-Nobody has to know bounds beforehand: a share of the budget finds them, and what they cut is said.
+A part of the privacy budget is spent on the bounds, and the estimator also releases the share of
+the rows that lie beyond them.
 """
 
 from sklearn_dptda.preprocessing._private_bounds import PrivateBounds

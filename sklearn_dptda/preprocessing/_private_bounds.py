@@ -1,4 +1,4 @@
-"""A private box around rows or clouds, for those whose bounds are unknown.
+"""A private box around rows or clouds, for data whose bounds are unknown.
 
 Proof: doc/theory/private_bounds.md, "Composition".
 """
@@ -30,8 +30,8 @@ from sklearn_dptda.utils._bounds import Extremes, check_bounds
 from sklearn_dptda.utils._frames import parts_elsewhere
 from sklearn_dptda.utils._sklearn import StrOptions
 
-# Shares of epsilon: for the share of the rows beyond the box, and for the number of rows where it
-# is private; the box has the rest.
+# Shares of epsilon: for the share of the rows beyond the box, and for the number of rows if it is
+# private. The box takes the rest.
 _CLIPPED_SHARE, _SIZE_SHARE = 0.1, 0.05
 
 
@@ -39,26 +39,30 @@ _CLIPPED_SHARE, _SIZE_SHARE = 0.1, 0.05
 class PrivateBounds(PrivateRowsEstimator):
     """Release a box around rows or around the points of clouds.
 
-    One draw of the exponential mechanism chooses among cubes, or intervals of
-    each column, of 24 sizes and all places; a noisy count says what share of
-    the rows it cuts.
+    One draw of the exponential mechanism chooses among cubes (or among intervals
+    for each column) of 24 sizes at all places. A noisy count then tells which
+    share of the rows lies outside.
 
     Parameters
     ----------
     epsilon : float, default=0.1
-        Privacy loss of one fit. ``inf`` takes the least and the largest
-        numbers.
+        Privacy loss of one fit. ``inf`` adds no noise, and takes the smallest and
+        the largest values.
     shape : {"cube", "box"}, default="cube"
-        ``"cube"``: one side for all columns, which keeps distances as they
-        are; coarse beyond six columns. ``"box"``: an interval for each column,
-        between which ``epsilon`` is divided.
+        ``"cube"``: all columns have the same side length, so that distances keep
+        their proportions. With more than six columns the result is coarse.
+        ``"box"``: each column has an interval of its own, and the columns share
+        ``epsilon``.
     start : pair of float or array-like, default=None
-        Public bounds that the box is looked for in, down to a 3,000th of their
-        width; rows are clipped to them. None: powers of two from 2**-30 to
-        2**60, which a third of the budget narrows down first.
+        Public bounds, which must not depend on the rows. The box is searched for
+        within them, down to 1/3,000 of their width, and rows are clipped to them.
+        None: powers of two from 2**-30 to 2**60; a third of the budget then narrows
+        them down.
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Whether neighbours have the same public number of rows and one row
-        replaced, or one row more or less, the number of rows being private.
+        Which data sets are neighbours. ``"replace-one"`` (bounded): they have the
+        same public number of rows, and one row is replaced. ``"add-remove"``
+        (unbounded): one has one row more than the other, and the number of rows is
+        private.
     %(row_groups)s
     %(fit_accountant_and_random_state)s
 
@@ -72,18 +76,18 @@ class PrivateBounds(PrivateRowsEstimator):
 
     See Also
     --------
-    sklearn_dptda.DTMFiltration : Takes one as its ``bounds``.
+    sklearn_dptda.DTMFiltration : Takes this estimator as its ``bounds``.
 
     Notes
     -----
     .. rubric:: Privacy
 
-    One fit releases the box and the share, and is ``epsilon``-differentially
-    private for replacing one row (a point of a cloud, where ``X`` are clouds),
-    or for adding or removing one. Whoever clips to the box afterwards treats
-    each row by itself, so that the losses of both add up: see the theory of
-    private bounds. With fewer than some 200 / ``epsilon`` rows the box stays
-    wide.
+    One fit releases the box and the share of the rows beyond it. It is
+    ``epsilon``-differentially private for replacing one row (a point of a cloud, if
+    ``X`` is a list of clouds), or for adding or removing one. Clipping to the box
+    afterwards treats each row by itself, so that its loss and that of the next
+    release add up; the page on the theory of private bounds has the proof. With
+    fewer than about 200 / ``epsilon`` rows the box stays wide.
     %(privacy_of_groups)s
 
     References
@@ -135,14 +139,14 @@ class PrivateBounds(PrivateRowsEstimator):
 
     @fill_doc
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
-        """Pay, and release a box.
+        """Spend the budget and release a box.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), list of such, or Dask collection
-            A table, or clouds whose points are taken together. An array or
-            data frame of Dask, or a list of delayed tables, is counted where it
-            is, as :meth:`fit_chunks` says.
+            A table, or a list of clouds whose points are taken together. A Dask array
+            or data frame, or a list of delayed tables, is counted where it is, as
+            :meth:`fit_chunks` describes.
         y : Ignored
         %(groups_of_fit)s
 
@@ -161,12 +165,12 @@ class PrivateBounds(PrivateRowsEstimator):
 
     @fill_doc
     def fit_chunks(self, chunks: Chunks) -> Self:
-        """Pay, and release a box around rows that come in chunks.
+        """Spend the budget and release a box around rows that come in chunks.
 
-        Besides a chunk, the cells of the two finest lattices that hold rows are
-        in memory, with 8 bytes for each column and 8 for the count: at most
-        some 10,000 cells for each column with ``shape="box"``, and at most as
-        many as there are rows in a cube of several columns.
+        Besides one chunk, memory holds those cells of the two finest lattices that
+        contain rows. Each cell takes 8 bytes for each column and 8 for its count. With
+        ``shape="box"`` there are at most some 10,000 cells for each column. For a cube
+        of several columns there are at most as many cells as rows.
 
         %(chunks_of_rows)s
 
@@ -184,7 +188,7 @@ class PrivateBounds(PrivateRowsEstimator):
         return super().fit_chunks(chunks)
 
     def _public_bounds(self, n_features: int) -> Any:
-        """The public start, or None, checked against the number of columns."""
+        """The public start, checked against the number of columns, or None."""
         return None if self.start is None else check_bounds(self.start, n_features, "start")
 
     def _has_mixture(self) -> bool:
@@ -218,12 +222,12 @@ class PrivateBounds(PrivateRowsEstimator):
         if not many_clipped(outside, math.sqrt(2) * scale, n):
             return []
         return [
-            f"{self.clipped_share_:.0%} of the rows lie beyond the private bounds: give a "
-            "start that holds them, or more epsilon."
+            f"{self.clipped_share_:.0%} of the rows lie beyond the private bounds. Pass a start "
+            "that contains the rows, or raise epsilon."
         ]
 
     def _columns(self, d: int) -> list[list[int]]:
-        """Columns that one draw is for."""
+        """The columns that each draw is for."""
         return [list(range(d))] if self.shape == "cube" else [[j] for j in range(d)]
 
     def _box_share(self) -> float:
@@ -233,7 +237,8 @@ class PrivateBounds(PrivateRowsEstimator):
         self._check_parameters()
         d = 1 if n_features is None else n_features - (self.groups is not None)
         ahead = self._guarantee_of_columns(self._unit(), max(d, 1))
-        # The zCDP of many draws is less than that of their sum, which holds for any number.
+        # The zCDP of many draws is less than that of their sum. The sum holds for any number of
+        # draws.
         known = n_features is not None or self.shape == "cube"
         return ahead if known else replace(ahead, rho=None)
 
@@ -259,14 +264,14 @@ class PrivateBounds(PrivateRowsEstimator):
         )
 
     def __sklearn_tags__(self) -> Tags:
-        """Say that a release has as many numbers whatever the records are."""
+        """Declare that the size of a release does not depend on the records."""
         tags = super().__sklearn_tags__()
         tags.privacy.ragged = False
         return tags
 
 
 def _are_clouds(X):
-    """Whether X is a collection of tables, not a table."""
+    """Whether X is a collection of tables rather than a table."""
     if isinstance(X, np.ndarray) and X.dtype != object:
         return X.ndim == 3
     return isinstance(X, list | tuple | np.ndarray) and len(X) > 0 and np.ndim(X[0]) == 2

@@ -1,7 +1,8 @@
-"""Published bounds, stated or computed: nothing here releases anything.
+"""Published bounds and computed limits. Nothing in this module releases private data.
 
-Error bounds and floors of private diagrams, clouds that attain sensitivities, scales of metric
-spaces, accuracy bounds and optimal mechanisms, as the papers print them or as they follow.
+It contains error bounds and error floors of private diagrams, clouds that attain sensitivities,
+scales of metric spaces, accuracy bounds, and optimal mechanisms. They are stated as in the papers,
+or as they follow from them.
 """
 
 from sklearn_dptda.metric_privacy._entropic_scale import ScaleBounds, entropic_scale

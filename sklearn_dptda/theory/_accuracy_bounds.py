@@ -30,9 +30,9 @@ from sklearn_dptda.theory._finite_scales import diametric_scale
 from sklearn_dptda.theory._optimal_mechanism import solve
 from sklearn_dptda.utils._distances import farthest_first
 
-# Programs of more points take more than a few seconds.
+# Linear programs of more points take more than a few seconds.
 _MAX_POINTS_SOLVED = 40
-# All balls of accuracy are intersected up to this number of points: cubic time.
+# Up to this number of points, all balls of accuracy are intersected, in cubic time.
 _MAX_POINTS_INTERSECTED = 600
 
 
@@ -40,25 +40,36 @@ _MAX_POINTS_INTERSECTED = 600
 class AccuracyBounds:
     """Accuracy that no private mechanism beats, and that of some mechanisms.
 
+    :func:`accuracy_bounds` returns one. ``print`` shows it as a table.
+
     Attributes
     ----------
     alpha : float
         Privacy loss per unit of the distance of privacy.
-    entropic, diametric : ScaleBounds
-        Scales at twice the rate.
+    entropic : ScaleBounds
+        Entropic scale at twice the rate.
+    diametric : ScaleBounds
+        Diametric scale at twice the rate.
     lower_bounds : dict of str to float
-        No mechanism is more accurate: by the entropic scale (Theorem 3.1), the
-        diametric scale (Theorem 3.2), pairs of points, and packings.
+        Accuracy that no mechanism beats, by the entropic scale (Theorem 3.1), by
+        the diametric scale (Theorem 3.2), by pairs of points, and by packings.
     upper_bounds : dict of str to float
-        Some mechanism is as accurate: one output for all inputs; the exponential
-        mechanism on a net, where both distances are one (Lemma 4.1, and "one
-        metric"); the relaxed law of an ultrametric of accuracy (Theorem 5.1); and
-        that on random clusters ("two metrics").
+        Accuracy that some mechanism attains: one output for all inputs; the
+        exponential mechanism on a net, if both distances are one (Lemma 4.1, and
+        "one metric"); the relaxed law, if accuracy is an ultrametric (Theorem 5.1);
+        and the relaxed law on random clusters ("two metrics").
     optimum : float or None
         Best accuracy, by linear programming, on up to 40 points.
     attained : dict of str to float
-        Accuracy of each mechanism: its mean distance from the input, for the
-        input for which it is worst.
+        Accuracy of each mechanism: its mean distance from the input, for the input
+        for which it is worst.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.theory import accuracy_bounds
+    >>> bounds = accuracy_bounds([[0, 1], [1, 0]], alpha=2.0)
+    >>> round(bounds.lower, 4), round(bounds.optimum, 4), round(bounds.upper, 4)
+    (0.1192, 0.1192, 1.0)
     """
 
     alpha: float
@@ -76,12 +87,12 @@ class AccuracyBounds:
 
     @property
     def upper(self) -> float:
-        """Least of the upper bounds."""
+        """Smallest of the upper bounds."""
         return min(self.upper_bounds.values())
 
     @property
     def best(self) -> float:
-        """Largest of what is proved: the optimum where it is known."""
+        """Largest proven lower bound: the optimum, if it is known."""
         return self.lower if self.optimum is None else self.optimum
 
     def __str__(self) -> str:
@@ -105,37 +116,39 @@ def accuracy_bounds(
     alpha: float = 1.0,
     optimum: bool | Literal["auto"] = "auto",
 ) -> AccuracyBounds:
-    """How far a private mechanism is from the best one, in one table.
+    """Compare private mechanisms with the best one, in one table.
 
     Parameters
     ----------
     %(privacy_and_accuracy)s
     optimum : bool or "auto", default="auto"
-        Whether to solve the linear program; ``"auto"`` on up to 40 points.
+        Whether to solve the linear program of the best mechanism. ``"auto"`` solves
+        it for up to 40 points.
 
     Returns
     -------
     AccuracyBounds
-        Print it.
+        ``print`` shows it as a table.
 
     %(no_metric)s
 
     Notes
     -----
-    *Below.* With ``s`` the entropic scale and ``s_o`` the diametric scale at the
-    rate ``2 alpha``, no mechanism is more accurate than ``s / 8`` and
-    ``s_o / 5``. The same arguments give more: ``D2 / (1 + exp(alpha D1))`` for
-    any two points, and ``g (1 - 1 / sum over y of exp(-alpha D1[x, y]))`` for
-    any point ``x`` and any ``y`` around which open balls of accuracy of radius
-    ``g`` are disjoint.
+    *Lower bounds.* Let ``s`` be the entropic scale and ``s_o`` the diametric scale
+    at the rate ``2 alpha``. No mechanism is more accurate than ``s / 8`` and
+    ``s_o / 5``. The same arguments give two more bounds: ``D2 / (1 + exp(alpha
+    D1))`` for any two points, and ``g (1 - 1 / sum over y of exp(-alpha D1[x,
+    y]))`` for any point ``x`` and any points ``y`` around which open balls of
+    accuracy of radius ``g`` are disjoint.
 
-    *Above.* With ``s`` the entropic scale at ``alpha / 3`` and ``s_o`` the
-    diametric scale at ``alpha / 7``:
-    ``6 s + exp((1 - alpha s) / 2) (33.1 s + 35.9 / alpha)`` and ``21 s + 60 s_o``
-    where both distances are one, ``s + 46.5 s_o`` where that of accuracy is an
-    ultrametric, and ``(1 + 2 H) s + 162 s_o`` always, with ``H`` the harmonic sum
-    up to the size of a net at ``s``. These constants are those of the proofs; the
-    mechanisms themselves are far better.
+    *Upper bounds.* Let ``s`` be the entropic scale at ``alpha / 3`` and ``s_o`` the
+    diametric scale at ``alpha / 7``. If both distances are the same, some mechanism
+    is as accurate as ``6 s + exp((1 - alpha s) / 2) (33.1 s + 35.9 / alpha)`` and
+    as ``21 s + 60 s_o``. If the distance of accuracy is an ultrametric, some
+    mechanism attains ``s + 46.5 s_o``. In all cases, some mechanism attains
+    ``(1 + 2 H) s + 162 s_o``, with ``H`` the harmonic sum up to the size of a net
+    at ``s``. These are the constants of the proofs. The mechanisms themselves are
+    far more accurate.
 
     References
     ----------
@@ -199,7 +212,7 @@ def _attained(D1: FloatArray, D2: FloatArray, alpha: float) -> dict[str, float]:
 
 
 def _upper_bounds(D1: FloatArray, D2: FloatArray, alpha: float) -> dict[str, float]:
-    """Each bound by its name; a constant output is the trivial branch of Theorem 4.2."""
+    """Each upper bound by its name. A constant output is the trivial branch of Theorem 4.2."""
     s = entropic_scale(D1, D2, alpha=alpha / 3).upper
     s_o = diametric_scale(D1, D2, alpha=alpha / 7).upper
     bounds = {"constant": float(D2.max(axis=1).min())}
@@ -208,7 +221,7 @@ def _upper_bounds(D1: FloatArray, D2: FloatArray, alpha: float) -> dict[str, flo
         bounds["one metric"] = 21 * s + _SHELLS * s_o
     if is_ultrametric(D2):
         # The released class is at a distance of r or more from the input with a probability of at
-        # most tail * exp(-alpha r / 6), the sum of a geometric series.
+        # most tail * exp(-alpha r / 6), which is the sum of a geometric series.
         tail = math.exp(1 / 3) / -math.expm1(-1 / 6)
         bounds["Theorem 5.1"] = s + 7 * tail ** (6 / 7) * s_o
     bounds["two metrics"] = bound_of_clusters(s, s_o, len(Traversal(D2).net(s)))
@@ -216,7 +229,7 @@ def _upper_bounds(D1: FloatArray, D2: FloatArray, alpha: float) -> dict[str, flo
 
 
 # Sum of exp(k / 3 - 5 (k - 1) / 14) over shells k = 1, 2, ... of width 1 / alpha around the input:
-# how many outputs they hold, times how likely and how far these are.
+# the number of outputs that they contain, times their probability and their distance.
 _SHELLS = math.exp(5 / 14) / math.expm1(1 / 42)
 
 
@@ -235,7 +248,7 @@ def bound_of_clusters(s: float, s_o: float, n_centres: int) -> float:
 
 
 def by_pairs(D1: FloatArray, D2: FloatArray, alpha: float) -> float:
-    """Largest ``D2 / (1 + exp(alpha D1))``: an output near both of two points is near neither."""
+    """Largest ``D2 / (1 + exp(alpha D1))``: no output is near both points of a distant pair."""
     decay = np.exp(-alpha * D1)
     return float((D2 * decay / (1 + decay)).max())
 
@@ -243,21 +256,22 @@ def by_pairs(D1: FloatArray, D2: FloatArray, alpha: float) -> float:
 def by_packings(D1: FloatArray, D2: FloatArray, alpha: float) -> float:
     """Largest ``g (1 - 1 / sum over y of exp(-alpha D1[x, y]))`` found, for points ``x``.
 
-    Open balls of accuracy of radius ``g`` around the ``y`` are disjoint. Each holds the output for
-    its own centre with a probability of ``1 - A / g`` at least, and that for ``x`` with
-    ``exp(-alpha D1[x, y])`` times as much. Packings are nets of a farthest-first traversal.
+    Open balls of accuracy of radius ``g`` around the points ``y`` are disjoint. Each contains the
+    output for its own centre with a probability of at least ``1 - A / g``, and the output for ``x``
+    with at least ``exp(-alpha D1[x, y])`` times this probability. The packings are nets of a
+    farthest-first traversal.
     """
     order, radii = farthest_first(meeting_radii(D2).__getitem__, len(D2))
     sums = np.cumsum(np.exp(-alpha * D1[:, order]), axis=1).max(axis=0)
-    # Nothing follows from one point, the first of the order.
+    # No bound follows from a single point, which is the first of the order.
     return float((radii[1:] * (1 - 1 / sums[1:])).max(initial=0.0))
 
 
 def meeting_radii(D2: FloatArray) -> FloatArray:
     """Radius up to which the open balls around two points are disjoint.
 
-    At least half their distance; else as far as one has to go from both to meet in a third point,
-    and all of their distance on an ultrametric space.
+    It is at least half their distance. On an ultrametric space it is their whole distance.
+    Otherwise it is the least radius at which both balls reach a common third point.
     """
     if is_ultrametric(D2):
         return D2

@@ -31,10 +31,13 @@ def normed_scale(
     Parameters
     ----------
     n_dims : int
+        Dimension of the space.
     alpha : float, default=1.0
+        Privacy loss per unit of distance.
     norm : {"l1", "l2", "linf"}, default="linf"
+        Norm of the distance.
     diameter : float, default=inf
-        Of the ball: 2 for the unit ball, 1 for the unit cube.
+        Diameter of the ball: 2 for the unit ball, 1 for the unit cube.
 
     Returns
     -------
@@ -45,9 +48,9 @@ def normed_scale(
 
     Notes
     -----
-    In the maximum norm it is ``2 log(2) n_dims / alpha``, or the diameter where
-    that is less. In any norm it is of the order ``min(n_dims / alpha, diameter)``,
-    by volumes: :doc:`proof </theory/metric_geometry>`.
+    In the maximum norm the scale is ``2 log(2) n_dims / alpha``, or the diameter if
+    that is smaller. In any norm it is of the order ``min(n_dims / alpha,
+    diameter)``, by a comparison of volumes: :doc:`proof </theory/metric_geometry>`.
 
     References
     ----------
@@ -77,13 +80,15 @@ def normed_scale(
 def measure_scale(n_dims: int, *, alpha: float = 1.0) -> ScaleBounds:
     """Entropic scale of probability measures on the unit cube.
 
-    With the 1-Wasserstein distance of the maximum norm; of the order
-    ``alpha ** (-1 / (n_dims + 1))``.
+    The distance is the 1-Wasserstein distance of the maximum norm. The scale is of
+    the order ``alpha ** (-1 / (n_dims + 1))``.
 
     Parameters
     ----------
     n_dims : int
+        Dimension of the cube.
     alpha : float, default=1.0
+        Privacy loss per unit of distance.
 
     Returns
     -------
@@ -93,13 +98,19 @@ def measure_scale(n_dims: int, *, alpha: float = 1.0) -> ScaleBounds:
 
     Notes
     -----
-    Not below ``1 / (8 k)`` for the least ``k`` with ``k ** (n_dims + 1) > 1.92
-    alpha``, and not above ``2 / n`` for ``n ** (n_dims + 1) <= alpha / log 4``:
-    :doc:`proof </theory/metric_geometry>`.
+    The scale is at least ``1 / (8 k)`` for the least ``k`` with ``k ** (n_dims + 1)
+    > 1.92 alpha``, and at most ``2 / n`` for ``n ** (n_dims + 1) <= alpha / log
+    4``: :doc:`proof </theory/metric_geometry>`.
 
     References
     ----------
     Boedihardjo, Strohmer, Vershynin, Theorem 6.2 and Lemma A.1.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.theory import measure_scale
+    >>> print(measure_scale(1, alpha=1000.0))
+    0.002841 to 0.07692
     """
     alpha, d = check_alpha(alpha), _check_dims(n_dims)
     k = math.floor((1.92 * alpha) ** (1 / (d + 1))) + 1
@@ -111,13 +122,16 @@ def measure_scale(n_dims: int, *, alpha: float = 1.0) -> ScaleBounds:
 def lipschitz_scale(n_dims: int, *, alpha: float = 1.0) -> ScaleBounds:
     """Entropic scale of the 1-Lipschitz functions on the unit cube that are zero at 0.
 
-    With the maximum distance of functions, and Lipschitz for the maximum norm:
-    a space of diameter 2. Of the order ``alpha ** (-1 / (n_dims + 1))``.
+    Functions are Lipschitz for the maximum norm, and their distance is the largest
+    difference of their values. The space has the diameter 2. The scale is of the
+    order ``alpha ** (-1 / (n_dims + 1))``.
 
     Parameters
     ----------
     n_dims : int
+        Dimension of the cube.
     alpha : float, default=1.0
+        Privacy loss per unit of distance.
 
     Returns
     -------
@@ -128,9 +142,9 @@ def lipschitz_scale(n_dims: int, *, alpha: float = 1.0) -> ScaleBounds:
 
     Notes
     -----
-    Not below ``1 / k`` for the least ``k`` with ``k ** (n_dims + 1) > alpha /
-    (2 log 2)``, and not above ``2 / m`` for ``m ** (n_dims + 1) <= alpha / log
-    3``: :doc:`proof </theory/metric_geometry>`.
+    The scale is at least ``1 / k`` for the least ``k`` with ``k ** (n_dims + 1) >
+    alpha / (2 log 2)``, and at most ``2 / m`` for ``m ** (n_dims + 1) <= alpha /
+    log 3``: :doc:`proof </theory/metric_geometry>`.
 
     References
     ----------
@@ -151,7 +165,7 @@ def lipschitz_scale(n_dims: int, *, alpha: float = 1.0) -> ScaleBounds:
 
 
 def _between(lower: float, cells: int, alpha: float, diameter: float) -> ScaleBounds:
-    """Bounds of the scale: not below the one of two opposite points, nor above the diameter."""
+    """Bounds of the scale: at least that of two opposite points, and at most the diameter."""
     opposite = min(2 * math.log(2) / alpha, diameter)
     return ScaleBounds(max(lower, opposite), min(2 / max(cells, 1), diameter))
 
@@ -169,11 +183,15 @@ def baire_scale(
 
     Parameters
     ----------
-    privacy, accuracy : array-like of shape (n_places,)
-        Distances of two words that first differ at the first, the second, ...
-        place; positive, and falling.
+    privacy : array-like of shape (n_places,)
+        Distances of privacy of two words that first differ at the first, the
+        second, ... place. They are positive and decrease.
+    accuracy : array-like of shape (n_places,)
+        Distances of accuracy of such words. They are positive and decrease.
     alpha : float, default=1.0
+        Privacy loss per unit of the distance of privacy.
     n_letters : int, default=2
+        Number of letters of the alphabet.
 
     Returns
     -------
@@ -183,12 +201,12 @@ def baire_scale(
     Raises
     ------
     ValueError
-        If the distances do not fall, or a parameter is out of range.
+        If the distances do not decrease, or a parameter is out of range.
 
     Notes
     -----
     Words that agree on the first ``k - 1`` letters form a ball of radius
-    ``privacy[k]``, and those among them that differ before place ``j`` are
+    ``privacy[k]``. Those among them that differ before place ``j`` form
     ``n_letters ** (j - k)`` classes.
 
     References
@@ -205,7 +223,7 @@ def baire_scale(
     if n_letters < 2:
         raise ValueError(f"n_letters must be at least 2; got {quoted(n_letters)}.")
     places = np.arange(1, len(f) + 1)
-    # Zero after the last place: all words apart.
+    # Zero after the last place: all words are separated.
     values = np.r_[g, 0.0]
     needed = [(j - places[: j - 1]) * math.log(n_letters) for j in range(1, len(f) + 2)]
     # At the largest distance, that of the first place, all words are one class.
@@ -220,8 +238,13 @@ def baire_diametric_scale(
 
     Parameters
     ----------
-    privacy, accuracy, alpha
-        As in :func:`baire_scale`.
+    privacy : array-like of shape (n_places,)
+        Distances of privacy of two words that first differ at the first, the
+        second, ... place. They are positive and decrease.
+    accuracy : array-like of shape (n_places,)
+        Distances of accuracy of such words. They are positive and decrease.
+    alpha : float, default=1.0
+        Privacy loss per unit of the distance of privacy.
 
     Returns
     -------
@@ -231,12 +254,12 @@ def baire_diametric_scale(
     Raises
     ------
     ValueError
-        If the distances do not fall, or ``alpha`` is not positive.
+        If the distances do not decrease, or ``alpha`` is not positive.
 
     Notes
     -----
-    The ball of radius ``privacy[k]`` has the diameter ``accuracy[k]``: the scale
-    is the largest ``accuracy[k] * exp(-alpha * privacy[k])``.
+    The ball of radius ``privacy[k]`` has the diameter ``accuracy[k]``. The scale is
+    the largest ``accuracy[k] * exp(-alpha * privacy[k])``.
 
     References
     ----------
@@ -258,5 +281,5 @@ def _falling(privacy: ArrayLike, accuracy: ArrayLike) -> tuple[FloatArray, Float
         raise ValueError("privacy and accuracy must be lists of distances of the same length.")
     for name, side in (("privacy", f), ("accuracy", g)):
         if (side <= 0).any() or (np.diff(side) >= 0).any():
-            raise ValueError(f"{name} must be positive and fall from place to place.")
+            raise ValueError(f"{name} must be positive and decrease from place to place.")
     return f, g

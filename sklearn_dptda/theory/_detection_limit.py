@@ -1,4 +1,4 @@
-"""How much denser than the rest a block of nodes must be to be seen in a graph of flipped pairs.
+"""The least density of a block of nodes that a graph with flipped pairs reveals.
 
 Proof: doc/theory/graphs.md, "What can be seen".
 """
@@ -18,21 +18,30 @@ from sklearn_dptda.privacy._parameters import quoted
 
 @dataclass(frozen=True)
 class DetectionLimit:
-    """Least differences of densities that are seen.
+    """Least differences of densities that can be detected.
+
+    :func:`detection_limit` returns one. ``print`` describes it in a sentence.
 
     Attributes
     ----------
     given : float
-        For a block that is named beforehand, by a test of its number of edges;
-        ``inf`` where no difference is seen.
+        Limit for a block that is specified in advance, by a test of its number of
+        edges; ``inf`` if no difference can be detected.
     spectral : float
-        For a block that nobody has named, by an eigenvalue that
-        :class:`~sklearn_dptda.graph.AdjacencySpectralEmbedding` counts, in
-        about half of the releases, and in nearly all with a quarter more;
-        ``inf`` where no difference makes one.
+        Limit for an unknown block, by an eigenvalue that
+        :class:`~sklearn_dptda.graph.AdjacencySpectralEmbedding` counts. At this
+        difference it does so in about half of the releases, and at a quarter more
+        in nearly all of them. ``inf`` if no difference produces an eigenvalue.
     confidence : float
-        Of ``given``: how often a block of that difference is seen, and one
-        without is not.
+        Confidence of ``given``: how often a block with that difference is
+        detected, and a block without a difference is not.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.theory import detection_limit
+    >>> limit = detection_limit(1000, 100, epsilon=1.0)
+    >>> limit.given < limit.spectral
+    True
     """
 
     given: float
@@ -41,9 +50,9 @@ class DetectionLimit:
 
     def __str__(self) -> str:
         return (
-            f"A block that was named beforehand is seen, in {self.confidence:.0%} of releases, "
-            f"{_difference(self.given)}; one that was not makes an eigenvalue of its own, in about "
-            f"half of them, {_difference(self.spectral)}."
+            f"A block that is specified in advance is detected in {self.confidence:.0%} of the "
+            f"releases {_difference(self.given)}. An unknown block produces an eigenvalue of its "
+            f"own in about half of the releases {_difference(self.spectral)}."
         )
 
 
@@ -55,10 +64,11 @@ def detection_limit(
     density: float | None = None,
     confidence: float = 0.95,
 ) -> DetectionLimit:
-    """Least difference of densities that a release of :class:`~sklearn_dptda.graph.EdgeFlip` shows.
+    """Least difference of densities that :class:`~sklearn_dptda.graph.EdgeFlip` reveals.
 
-    From public numbers, before anything is paid: how much denser than the rest
-    of the graph a block of nodes must be within itself to be seen.
+    The limit tells by how much the density within a block of nodes must exceed that
+    of the rest of the graph for a release to show it. It depends on public numbers
+    only, so you can compute it before you spend any budget.
 
     Parameters
     ----------
@@ -67,14 +77,14 @@ def detection_limit(
     block_size : int
         Number of nodes of the block, from 2 to ``n_nodes - 1``.
     epsilon : float
-        Of :class:`~sklearn_dptda.graph.EdgeFlip`.
+        Privacy loss of :class:`~sklearn_dptda.graph.EdgeFlip`.
     density : float, default=None
-        Share of all pairs that are edges. With it, the block is one of a random
-        graph, whose edges are drawn: sampling is noise as well. None: the noise of
-        flips alone, and so what is seen of this very graph.
+        Share of all pairs that are edges. If it is given, the block belongs to a
+        random graph whose edges are drawn, so that sampling is noise as well.
+        None: only the flips are noise, and the limit is about this very graph.
     confidence : float, default=0.95
-        More than a half. A test that takes a block for denser in
-        ``1 - confidence`` of releases where it is not, sees the difference in
+        A number above 0.5. A test that takes a block without a difference for a
+        denser one in ``1 - confidence`` of the releases detects the difference in
         ``confidence`` of them.
 
     Returns
@@ -84,22 +94,24 @@ def detection_limit(
     Raises
     ------
     ValueError, TypeError
-        If a parameter is out of range, or no number.
+        If a parameter is out of range, or not a number.
 
     Notes
     -----
-    **Given block.** The density of the pairs of a part of the noisy graph, less
-    the flip probability ``p``, over ``1 - 2 p``, is an unbiased estimate; with
-    ``K`` of all ``N`` pairs in the block the difference to all other pairs has
-    the standard deviation ``sqrt(v / K + v / (N - K))``, where ``v = p (1 - p) /
-    (1 - 2 p)**2`` whatever the graph is. Sums of flips are taken for normal,
-    which is an estimate: good from some 10 expected flips in the block on.
+    **Block specified in advance.** Take the density of a part of the pairs of the
+    noisy graph, subtract the flip probability ``p``, and divide by ``1 - 2 p``. This
+    is an unbiased estimate of the density. With ``K`` of all ``N`` pairs in the
+    block, its difference to that of all other pairs has the standard deviation
+    ``sqrt(v / K + v / (N - K))``, where ``v = p (1 - p) / (1 - 2 p)**2``, whatever
+    the graph is. The limit approximates sums of flips by normal variables, which is
+    good from about 10 expected flips in the block on.
 
-    **Unknown block.** A block and its background make two eigenvalues, in a matrix
-    of noise whose own reach ``2 sqrt(n_nodes v)``. One comes out so far that an
-    embedding counts it from 1.37 times ``sqrt(n_nodes v)`` on, when its vector
-    has a correlation of .68 with the block. The limit of many nodes, and an
-    estimate; without a density there is no background, and it is the least.
+    **Unknown block.** A block and its background produce two eigenvalues. The noise
+    matrix by itself reaches up to ``2 sqrt(n_nodes v)``. An eigenvalue is far
+    enough outside for an embedding to count it from 1.37 times ``sqrt(n_nodes v)``
+    on. Its eigenvector then has a correlation of 0.68 with the block. This is the
+    limit of many nodes, and an estimate. Without a ``density`` there is no
+    background, and the limit is the smallest possible.
 
     Examples
     --------
@@ -129,13 +141,13 @@ def _check_share(value, name, least):
 
 
 def _variance(density, p):
-    """Variance of a pair of the noisy graph, without bias, where so many of them are edges."""
+    """Variance of the unbiased estimate of a pair of the noisy graph, at a density of edges."""
     noisy = p + (1 - 2 * p) * density
     return noisy * (1 - noisy) / (1 - 2 * p) ** 2
 
 
 def _given(n_nodes, block_size, p, density, quantile):
-    """Limit of a test of one block, at as many deviations from both sides."""
+    """Limit of a test of one block, with the same quantile for both kinds of error."""
     inside = math.comb(block_size, 2)
     outside = math.comb(n_nodes, 2) - inside
     background = density or 0.0
@@ -143,7 +155,7 @@ def _given(n_nodes, block_size, p, density, quantile):
     even = math.sqrt(variance * (1 / inside + 1 / outside))
 
     def seen(difference):
-        # In a random graph pairs of the block vary by its own density.
+        # In a random graph, the pairs of the block vary by the density of the block.
         own = variance if density is None else _variance(background + difference, p)
         return difference - quantile * (even + math.sqrt(own / inside + variance / outside))
 
@@ -151,10 +163,10 @@ def _given(n_nodes, block_size, p, density, quantile):
 
 
 def _spectral(n_nodes, block_size, p, density):
-    """Limit of an eigenvalue more that an embedding counts.
+    """Limit for an additional eigenvalue that an embedding counts.
 
-    An eigenvalue ``x`` of the graph, in roots of the noise, is pushed to ``x + 1 / x`` by it, and
-    the edge of the noise is at two.
+    In units of the square root of the noise, the noise pushes an eigenvalue ``x`` of the graph to
+    ``x + 1 / x``, and the edge of the noise is at two.
     """
     edge = 2 * NOISE_EDGE_MARGIN
     threshold = (edge + math.sqrt(edge**2 - 4)) / 2
@@ -166,7 +178,7 @@ def _spectral(n_nodes, block_size, p, density):
         second = product / max(first, 1e-300)
         overall = density + difference * math.comb(block_size, 2) / math.comb(n_nodes, 2)
         noise = threshold * math.sqrt(n_nodes * _variance(overall, p))
-        # The first one belongs to whatever is stronger, the background or the block.
+        # The first eigenvalue belongs to the stronger one, the background or the block.
         block_is_first = block_size * difference > n_nodes * density
         return (first if block_is_first else second) - noise
 
@@ -174,11 +186,11 @@ def _spectral(n_nodes, block_size, p, density):
 
 
 def _root(seen, most):
-    """Difference at which ``seen`` turns positive, or inf where it does not up to ``most``."""
+    """Difference at which ``seen`` becomes positive, or inf if it does not up to ``most``."""
     if seen(0.0) >= 0:
         return 0.0
     return float(brentq(seen, 0.0, most)) if seen(most) > 0 else math.inf
 
 
 def _difference(limit):
-    return "at no difference" if math.isinf(limit) else f"from a difference of {limit:.2g} on"
+    return "at no difference" if math.isinf(limit) else f"if it is denser by at least {limit:.2g}"

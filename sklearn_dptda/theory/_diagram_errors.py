@@ -1,4 +1,4 @@
-"""Errors of private diagrams: floors of every mechanism, bounds of the published one, sampling.
+"""Errors of private diagrams: floors for every mechanism, the published bound, and sampling.
 
 Proof: doc/theory/accuracy.md, "Every mechanism, from below".
 Proof: doc/theory/accuracy.md, "The published law, from above".
@@ -20,9 +20,10 @@ from sklearn_dptda.privacy._parameters import (
     quoted,
 )
 
-# Results are moved to the safe side by this part, which is more than floats lose.
+# Results are moved to the safe side by this share, which is more than floating-point numbers lose.
 _SAFETY = 1e-12
-# The widths of windows whose misses are summed for a mean error; wider ones add nothing.
+# Largest number of widths of windows whose misses are summed for a mean error, and the loss up to
+# which widths are tried. Wider windows add nothing.
 _MAX_WIDTHS, _MAX_LOSS_OF_WIDTHS = 2**20, 40
 
 
@@ -32,25 +33,25 @@ def bottleneck_error_floor(
 ) -> float:
     """Bottleneck distance that no private release of components stays below.
 
-    Whatever the mechanism, if it is ``epsilon``-private under replacement of
-    one point, some cloud's release is at least this far from its exact
-    diagram, with a probability of at least ``1 - confidence``. So no mechanism
-    has a smaller error bound at this confidence that holds for all clouds.
-    Further homology dimensions add to the error, or leave it.
+    Take any mechanism that is ``epsilon``-private under replacement of one point.
+    For some cloud, its release is at least this far from the exact diagram, with a
+    probability of at least ``1 - confidence``. No mechanism can therefore have a
+    smaller error bound at this confidence that holds for all clouds. Further
+    homology dimensions increase the error, or leave it as it is.
 
     Parameters
     ----------
     epsilon : float
         Privacy loss of a release.
     sensitivity : float
-        Sup-norm change of the L1 distance-to-measure when one point is
-        replaced: ``c / k``, with ``k = ceil(m n)`` of at most half the points
-        and distances capped at ``c``, or ``diameter / k`` without a cap.
+        Sup-norm change of the L1 distance-to-measure when one point is replaced. It
+        is ``c / k``, with ``k = ceil(m n)`` at most half the number of points and
+        distances capped at ``c``, or ``diameter / k`` without a cap.
     upper : float
-        Public bound of the function: the smaller of the cap and half the
-        diameter of the convex set that holds the cloud.
+        Public bound of the function: the smaller of the cap and half the diameter
+        of the convex set that contains the cloud.
     confidence : float, default=0.95
-        Probability up to which the error is below the floor.
+        Probability up to which the error can be below the floor.
 
     Returns
     -------
@@ -61,16 +62,17 @@ def bottleneck_error_floor(
 
     See Also
     --------
-    bottleneck_error_bound : What our mechanism keeps to, at the same confidence.
+    sklearn_dptda.persistence.bottleneck_error_bound :
+        Upper bound of the error of our mechanism, at the same confidence.
     published_error_floor : The floor of the paper's proof.
 
     Notes
     -----
-    The clouds are those of :func:`~sklearn_dptda.theory.dtm_worst_case`:
-    one component is born ``j`` sensitivities above zero, ``j = 0, 1, ...``
-    points moved. For a large range the floor is that of the private release
-    of a count, which geometric noise attains. The function is that of the
-    whole box, or of a grid that has its corners and its center.
+    The clouds are those of :func:`~sklearn_dptda.theory.dtm_worst_case`: with
+    ``j = 0, 1, ...`` moved points, one component is born ``j`` sensitivities above
+    zero. For a large range the floor is that of the private release of a count,
+    which geometric noise attains. The function is that of the whole box, or of a
+    grid that contains its corners and its centre.
 
     References
     ----------
@@ -108,20 +110,27 @@ def bottleneck_error_floor(
 def mean_error_floor(epsilon: float, sensitivity: float, upper: float) -> float:
     """Mean bottleneck distance that no private release of components stays below.
 
-    Whatever the mechanism, if it is ``epsilon``-private under replacement of
-    one point, the mean distance of the release to the exact diagram is at
-    least this for some cloud.
+    Take any mechanism that is ``epsilon``-private under replacement of one point.
+    For some cloud, the mean distance of its release from the exact diagram is at
+    least this large.
 
     Parameters
     ----------
-    epsilon, sensitivity, upper
-        As in :func:`bottleneck_error_floor`.
+    epsilon : float
+        Privacy loss of a release.
+    sensitivity : float
+        Sup-norm change of the L1 distance-to-measure when one point is replaced. It
+        is ``c / k``, with ``k = ceil(m n)`` at most half the number of points and
+        distances capped at ``c``, or ``diameter / k`` without a cap.
+    upper : float
+        Public bound of the function: the smaller of the cap and half the diameter
+        of the convex set that contains the cloud.
 
     Returns
     -------
     float
-        In the units of the function; about ``sensitivity / epsilon`` where
-        that is well above ``sensitivity`` and well below ``upper``.
+        In the units of the function. It is about ``sensitivity / epsilon`` if that
+        is well above ``sensitivity`` and well below ``upper``.
 
     %(out_of_range)s
 
@@ -136,24 +145,27 @@ def mean_error_floor(epsilon: float, sensitivity: float, upper: float) -> float:
     if math.isinf(epsilon):
         return 0.0
     steps = math.floor(upper / sensitivity)
-    # Clouds that are K points apart: what is best lies near 1.28 / epsilon.
+    # Pairs of clouds that are K points apart; the best K is near 1.28 / epsilon.
     pairs = (min(max(round(x / epsilon), 1), steps // 2) for x in (1.2, 1.28, 1.36))
-    # One of two outputs is taken for the other with this probability, at least.
+    # The output of one cloud of a pair is taken for that of the other with at least this
+    # probability.
     by_pair = max(K * (math.exp(-epsilon * K) / (1 + math.exp(-epsilon * K))) for K in pairs)
-    # A chain whose clouds keep their distances up to a width.
+    # A chain of clouds, in which the distances of the diagrams are those of the clouds, up to a
+    # width.
     widest = min(steps // 2, round(min(_MAX_LOSS_OF_WIDTHS / epsilon, _MAX_WIDTHS)))
     widths = (2**i for i in range(widest.bit_length()))
-    # In sensitivities: the sum over widths of the probability to miss by half a width.
+    # In sensitivities: the sum over widths of the probability of missing by half a width.
     by_width = (_missed(epsilon, np.arange(1, w + 1), steps - 2 * w + 1) for w in widths)
     by_chain = max((missed.sum() / 2 for missed in by_width), default=0.0)
     return float(max(by_pair, by_chain) * sensitivity * (1 - _SAFETY))
 
 
 def _missed(epsilon: float, w: Any, n_clouds: Any) -> Any:
-    """Probability to miss by ``w / 2`` sensitivities, at least, over a chain of clouds.
+    """Least probability of missing by ``w / 2`` sensitivities, over a chain of clouds.
 
-    The mean with a weight of one for each cloud; the two ends also weigh for what is beyond them.
-    Geometric noise attains it on an infinite chain. Widths are numbers or arrays.
+    It is a mean in which each cloud has the weight one, and the two ends also have the weight of
+    what lies beyond them. Geometric noise attains it on an infinite chain. Widths are numbers or
+    arrays.
     """
     infinite = 2 * np.exp(-epsilon * (w - w // 2)) / (1 + np.exp(-epsilon * (w % 2)))
     beyond = math.exp(-epsilon) / -math.expm1(-epsilon)
@@ -174,12 +186,12 @@ def published_error_bound(
     approximation: float = 0.0,
     ordered: bool = False,
 ) -> float:
-    """Bottleneck distance that the published law keeps to the exact diagrams.
+    """Upper bound of the bottleneck distance between published releases and exact diagrams.
 
-    With ``Delta = n_dimensions * diameter / (m n)`` and ``|Y|`` the number of
-    values of a release, the sum over the dimensions of the bottleneck
-    distances is at most ``2 Delta / epsilon * (log |Y| + log(1 / (1 -
-    confidence)))`` above the least one that a release can have.
+    Let ``Delta = n_dimensions * diameter / (m n)``, and let ``|Y|`` be the number of
+    values of a release. The sum over the dimensions of the bottleneck distances is
+    at most ``2 Delta / epsilon * (log |Y| + log(1 / (1 - confidence)))`` above the
+    least one that a release can have.
 
     Parameters
     ----------
@@ -188,25 +200,26 @@ def published_error_bound(
     n : int
         Number of points.
     m : float
-        Mass, in (0, 1].
+        Mass of the distance-to-measure, in (0, 1].
     diameter : float
-        Of the set that holds the points.
+        Diameter of the set that contains the points.
     max_points : int, default=None
-        Points of a diagram, at most. None: ``log(n)``, rounded up.
+        Largest number of points of a diagram. None: ``log(n)``, rounded up.
     n_places : int, default=None
-        Public places off the diagonal where points can be. None: ``n**2``.
+        Number of public places off the diagonal where points can be. None:
+        ``n**2``.
     n_dimensions : int, default=2
-        Homology dimensions released, ``l + 1`` in the paper.
+        Number of homology dimensions that are released, ``l + 1`` in the paper.
     confidence : float, default=0.95
-        Probability that the bound holds.
+        Probability with which the bound holds.
     approximation : float, default=0.0
-        The least sum of distances between the exact diagrams and values of a
-        release. For a grid with steps of ``s`` that is at most ``s / 2`` for
-        each dimension, if no diagram has more than ``max_points`` points.
+        Least sum of distances between the exact diagrams and the values of a
+        release. For a grid with steps of ``s`` it is at most ``s / 2`` for each
+        dimension, if no diagram has more than ``max_points`` points.
     ordered : bool, default=False
         Whether a diagram is a tuple of exactly ``max_points`` places, as in
-        ``PrivatePersistence(utility="sum", base_measure="uniform")``, rather
-        than a multiset of at most as many.
+        ``PrivatePersistence(utility="sum", base_measure="uniform")``, rather than a
+        multiset of at most as many.
 
     Returns
     -------
@@ -217,13 +230,14 @@ def published_error_bound(
 
     See Also
     --------
-    bottleneck_error_bound : Sharper, and for our law as well.
+    sklearn_dptda.persistence.bottleneck_error_bound :
+        A sharper bound, which also holds for our mechanism.
 
     Notes
     -----
-    This is what the proof of Proposition 15 gives once it is repaired. To the
-    best diagrams that a release can have, the paper's ``OPT``, the distance is
-    at most ``approximation`` more.
+    The bound is what the proof of Proposition 15 gives after a repair. The distance
+    to the best diagrams that a release can have, which the paper calls ``OPT``, is
+    larger by at most ``approximation``.
 
     References
     ----------
@@ -243,7 +257,9 @@ def published_error_bound(
     if not max_points >= 0:
         raise ValueError(f"max_points must be at least 0; got {quoted(max_points)}.")
     if not 0 <= approximation < math.inf:
-        raise ValueError(f"approximation must be a number from 0 on; got {quoted(approximation)}.")
+        raise ValueError(
+            f"approximation must be finite and at least 0; got {quoted(approximation)}."
+        )
     size = n_places**max_points if ordered else math.comb(n_places + max_points, max_points)
     spread = n_dimensions * math.log(size) - math.log1p(-confidence)
     delta = n_dimensions * diameter / (m * n)
@@ -256,32 +272,38 @@ def published_error_floor(
 ) -> float:
     """Bottleneck distance that no private release stays below, by the paper's proof.
 
-    Of the two clouds of :func:`~sklearn_dptda.theory.dtm_midpoint_case`,
-    ``K`` points apart, one has an error in the components of at least ``K
-    diameter / (4 k)``, ``k = ceil(m n)``, with a probability of at least ``1 /
-    (1 + exp(epsilon K))``, whatever the ``epsilon``-private mechanism. This is
-    the largest one for which the latter is ``1 - confidence`` or more.
+    Take the two clouds of :func:`~sklearn_dptda.theory.dtm_midpoint_case`, which
+    differ in ``K`` points, and any ``epsilon``-private mechanism. For one of the
+    clouds, the components have an error of at least ``K diameter / (4 k)``, with
+    ``k = ceil(m n)``, with a probability of at least ``1 / (1 + exp(epsilon K))``.
+    The floor is the largest such error whose probability is ``1 - confidence`` or
+    more.
 
     Parameters
     ----------
-    epsilon, n, m, diameter
-        As in :func:`published_error_bound`; a mass of no more than ``n // 2``
-        points, and a convex set.
+    epsilon : float
+        Privacy loss of a release.
+    n : int
+        Number of points.
+    m : float
+        Mass of the distance-to-measure, in (0, 1], of at most ``n // 2`` points.
+    diameter : float
+        Diameter of the convex set that contains the points.
     confidence : float, default=0.95
-        Probability up to which the error is below the floor. The paper takes
+        Probability up to which the error can be below the floor. The paper uses
         ``K = floor(1 / epsilon)``, which is ``e / (1 + e) = 0.731``.
 
     Returns
     -------
     float
-        In the units of the data; at most ``diameter / 8``, and 0 where a
-        single point is too many.
+        In the units of the data. It is at most ``diameter / 8``, and 0 if a single
+        moved point is already too many.
 
     %(out_of_range)s
 
     See Also
     --------
-    bottleneck_error_floor : Sharper: other clouds, and more than two of them.
+    bottleneck_error_floor : A sharper floor, from more than two clouds.
 
     References
     ----------
@@ -318,23 +340,23 @@ def sampling_error_bound(
 ) -> float:
     """Distance between the diagrams of a sample and of its population.
 
-    With the given probability the L1 distance-to-measure of ``n`` independent
-    points is this near that of their law, at all nodes of a grid. So are the
-    diagrams of all dimensions, each in bottleneck distance, whatever the law
-    and the dimension of its space.
+    With the given probability, the L1 distance-to-measure of ``n`` independent
+    points is at most this far from that of their distribution, at all nodes of a
+    grid. The same holds for the bottleneck distance of the diagrams of each
+    dimension, whatever the distribution and the dimension of its space.
 
     Parameters
     ----------
     n : int
         Number of points.
     m : float
-        Mass, in (0, 1].
+        Mass of the distance-to-measure, in (0, 1].
     diameter : float
-        Of the set that holds the points, or where distances are capped.
+        Diameter of the set that contains the points, or the cap of the distances.
     n_nodes : int
-        Nodes of the grid, all axes together.
+        Number of nodes of the grid, all axes together.
     confidence : float, default=0.95
-        Probability that the bound holds.
+        Probability with which the bound holds.
 
     Returns
     -------
@@ -345,11 +367,11 @@ def sampling_error_bound(
 
     Notes
     -----
-    ``diameter / (k / n) * sqrt(log(2 n_nodes / (1 - confidence)) / (2 n))``,
-    by the inequality of Dvoretzky, Kiefer, Wolfowitz and Massart at each node;
-    the mass of the law's function is ``k / n``, with ``k = ceil(m n)``. A
-    release is off by this, and by the error of its noise. The rate ``n**-0.5``
-    is known; what is said here beyond it is the constant.
+    The bound is ``diameter / (k / n) * sqrt(log(2 n_nodes / (1 - confidence)) /
+    (2 n))``, by the inequality of Dvoretzky, Kiefer, Wolfowitz and Massart at each
+    node. The mass of the population's function is ``k / n``, with ``k = ceil(m
+    n)``. The error of a private release is at most this plus the error of its
+    noise. The rate ``n**-0.5`` is known; the contribution here is the constant.
 
     References
     ----------

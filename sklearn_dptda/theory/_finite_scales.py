@@ -32,32 +32,34 @@ from sklearn_dptda.metric_privacy._finite_metrics import (
 )
 from sklearn_dptda.privacy._parameters import quoted
 
-# The diametric scale looks at all balls around up to this number of points; of more, at pairs.
+# The diametric scale is computed from all balls up to this number of points, and from pairs beyond
+# it.
 _MAX_POINTS_ALL_BALLS = 1000
-# The doubling scale grows packings in the balls around this number of points of a large space.
+# Number of points of a large space in whose balls the doubling scale grows packings.
 _N_CENTRES = 64
 
 
 def packing_number(D: ArrayLike, scale: float) -> ScaleBounds:
-    """Most points that are further apart than a scale.
+    """Largest number of points that are farther apart than a scale.
 
     Parameters
     ----------
     D : array-like of shape (n_points, n_points)
         Distances.
     scale : float
+        Distance that separated points must exceed.
 
     Returns
     -------
     ScaleBounds
-        Exact up to 30 points, and on ultrametric spaces; otherwise the size of
-        a greedy net, and the number of cells of no larger diameter that cover
-        the space.
+        Exact for up to 30 points, and on ultrametric spaces. Otherwise the lower
+        bound is the size of a greedy net, and the upper bound is the number of
+        cells that cover the space and have no larger diameter than the scale.
 
     Raises
     ------
     ValueError
-        If ``D`` is no metric, or the scale is negative.
+        If ``D`` is not a metric, or the scale is negative.
 
     Examples
     --------
@@ -86,32 +88,42 @@ def _exact_packing(D: FloatArray, scale: float) -> int:
 
 @fill_doc
 def outer_scale(D: ArrayLike, *, alpha: float = 1.0) -> ScaleBounds:
-    """Least sum of a scale and of the entropy of the space at it, per unit of loss.
+    """Least sum of a scale and the entropy of the space at it, per unit of loss.
 
-    The minimum of ``s + log N(s) / alpha`` over scales ``s``, with ``N(s)`` the
-    :func:`packing_number`: what the exponential mechanism on a net attains, up
-    to a constant.
+    It is the minimum of ``s + log N(s) / alpha`` over scales ``s``, with ``N(s)``
+    the :func:`packing_number`. Up to a constant, the exponential mechanism on a net
+    attains it as its accuracy.
 
     Parameters
     ----------
     D : array-like of shape (n_points, n_points)
+        Distances.
     alpha : float, default=1.0
+        Privacy loss per unit of distance.
 
     Returns
     -------
     ScaleBounds
-        Exact up to 30 points and on ultrametric spaces.
+        Exact for up to 30 points and on ultrametric spaces.
 
     %(no_metric)s
 
     References
     ----------
     Boedihardjo, Strohmer, Vershynin, Definition 2.10.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_dptda.theory import outer_scale
+    >>> line = np.linspace(0, 1, 21)
+    >>> print(outer_scale(np.abs(line[:, None] - line), alpha=4.0))
+    0.5747
     """
     D, alpha = check_distances(D), check_alpha(alpha)
     radii = Traversal(D).radii
     if is_ultrametric(D):
-        # Farthest-first prefixes are largest separated sets here.
+        # On an ultrametric space, farthest-first prefixes are largest separated sets.
         return exactly(_prefixes(radii, alpha, 1.0))
     if len(D) <= EXACT_POINTS:
         sums = (s + np.log(_exact_packing(D, s)) / alpha for s in breakpoints(D))
@@ -120,7 +132,7 @@ def outer_scale(D: ArrayLike, *, alpha: float = 1.0) -> ScaleBounds:
 
 
 def _prefixes(radii: FloatArray, alpha: float, factor: float) -> float:
-    """Least sum over the nets of a traversal: their radius, and the logarithm of their size."""
+    """Least sum, over the nets of a traversal, of their radius and the logarithm of their size."""
     after = np.r_[radii[1:], 0.0]
     return float((factor * after + np.log(np.arange(1, len(radii) + 1)) / alpha).min())
 
@@ -131,8 +143,8 @@ def diametric_scale(
 ) -> ScaleBounds:
     """Largest diameter of a ball, discounted by the loss across its radius.
 
-    The maximum over balls of radius ``r`` of their diameter, in the distance
-    of accuracy, times ``exp(-alpha * r)``.
+    It is the maximum, over balls of radius ``r`` in the distance of privacy, of
+    their diameter in the distance of accuracy, times ``exp(-alpha * r)``.
 
     Parameters
     ----------
@@ -141,14 +153,22 @@ def diametric_scale(
     Returns
     -------
     ScaleBounds
-        Exact up to 1,000 points and where ``D2`` is ultrametric, and within a
-        factor of two else.
+        Exact for up to 1,000 points and if ``D2`` is ultrametric. Otherwise the
+        bounds differ by a factor of two.
 
     %(no_metric)s
 
     References
     ----------
     Boedihardjo, Strohmer, Vershynin, Definition 1.6.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_dptda.theory import diametric_scale
+    >>> line = np.linspace(0, 1, 21)
+    >>> print(diametric_scale(np.abs(line[:, None] - line), alpha=4.0))
+    0.1839
     """
     D1, D2 = check_pair(D1, D2)
     alpha = check_alpha(alpha)
@@ -163,7 +183,7 @@ def diametric_scale(
 def _discounted_diameter(radii: FloatArray, D2: FloatArray, alpha: float) -> float:
     """Largest discounted diameter of the balls around one point."""
     order = np.argsort(radii, kind="stable")
-    # How far each point is from those before it: the diameter grows by that.
+    # Distance of each point from the points before it; the diameter grows up to this.
     reach = np.tril(D2[np.ix_(order, order)]).max(axis=1)
     return float((np.maximum.accumulate(reach) * np.exp(-alpha * radii[order])).max())
 
@@ -172,30 +192,40 @@ def _discounted_diameter(radii: FloatArray, D2: FloatArray, alpha: float) -> flo
 def doubling_scale(D: ArrayLike, *, alpha: float = 1.0) -> ScaleBounds:
     """Largest scale at which some ball of twice the radius needs many smaller ones.
 
-    The supremum of ``s`` such that a ball of radius ``2 s`` has more than
-    ``exp(2 * alpha * s)`` points that are further apart than ``s``. At most
+    It is the supremum of ``s`` such that a ball of radius ``2 s`` has more than
+    ``exp(2 * alpha * s)`` points that are farther apart than ``s``. It is at most
     :func:`entropic_scale`.
 
     Parameters
     ----------
     D : array-like of shape (n_points, n_points)
+        Distances.
     alpha : float, default=1.0
+        Privacy loss per unit of distance.
 
     Returns
     -------
     ScaleBounds
-        Exact up to 30 points.
+        Exact for up to 30 points.
 
     %(no_metric)s
 
     Notes
     -----
-    The infimum that the definition asks for is zero on every finite space;
-    this supremum agrees with it on convex subsets of normed spaces.
+    The paper defines the scale by an infimum, which is zero on every finite space.
+    This supremum agrees with the paper's scale on convex subsets of normed spaces.
 
     References
     ----------
     Boedihardjo, Strohmer, Vershynin, Definition 2.8.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_dptda.theory import doubling_scale
+    >>> line = np.linspace(0, 1, 21)
+    >>> print(doubling_scale(np.abs(line[:, None] - line), alpha=4.0))
+    0.1733
     """
     D, alpha = check_distances(D), check_alpha(alpha)
     ends = np.unique(np.r_[0.0, D[D > 0], D[D > 0] / 2])
@@ -211,11 +241,11 @@ def doubling_scale(D: ArrayLike, *, alpha: float = 1.0) -> ScaleBounds:
 
 
 def _doubling_bounds(D: FloatArray, ends: FloatArray, alpha: float) -> ScaleBounds:
-    """Bounds of the supremum: packings grown in balls, and partitions that balls meet."""
+    """Bounds of the supremum, from packings grown in balls, and from partitions that balls meet."""
     some = some_scales(ends)
     upper = _doubling_upper_bound(D, some, alpha)
     for start in some[some < upper][::-1]:
-        # Up to the next distance, or half of one, all is as at the start.
+        # Nothing changes up to the next distance, or the next half of a distance.
         end = ends[min(np.searchsorted(ends, start, side="right"), len(ends) - 1)]
         reach = min(np.log(_greedy_packing(D, start)) / (2 * alpha), end)
         if reach > start:
@@ -227,8 +257,8 @@ def _doubling_upper_bound(D: FloatArray, some: FloatArray, alpha: float) -> floa
     """Scale above which no ball of twice the radius meets too many cells of a partition."""
     tree = linkage_of(D, "complete")
     for end, start in pairwise(some[::-1]):
-        # Within an interval, balls are those of its end at most, and separated sets those of its
-        # start.
+        # Within an interval, balls are contained in those of its end, and separated sets are also
+        # separated at its start.
         met = (nearest_of_cells(D, cells_of_tree(tree, start)) <= 2 * end).sum(axis=1).max()
         high = min(np.log(met) / (2 * alpha), end)
         if high > start:
@@ -239,7 +269,8 @@ def _doubling_upper_bound(D: FloatArray, some: FloatArray, alpha: float) -> floa
 def _greedy_packing(D: FloatArray, scale: float) -> int:
     """Size of the largest of the packings grown in balls of twice the scale.
 
-    Around some points, each from the far end of the ball on: on a line they are the largest.
+    The balls have some of the points as centres. Each packing starts at a point farthest from the
+    centre. On a line these packings are the largest ones.
     """
     largest = 1
     for row in D[np.unique(np.linspace(0, len(D) - 1, _N_CENTRES).astype(int))]:

@@ -1,4 +1,4 @@
-"""The most accurate private law of a small space, by a linear program, and its parameter.
+"""The most accurate private mechanism of a small space, by a linear program, and its loss.
 
 Proof: doc/theory/metric_privacy.md, "Mechanisms on a public list".
 """
@@ -19,11 +19,11 @@ from sklearn_dptda.metric_privacy._finite_laws import (
 )
 from sklearn_dptda.metric_privacy._finite_metrics import ROUNDING, check_alpha, check_pair
 
-# Points of a program: its time grows with their cube, and more.
+# Largest number of points of a program, whose time grows at least with their cube.
 _MAX_POINTS = 60
-# Probabilities of a solution below this are noise of the solver, which is precise to 1e-9 only.
+# Smaller probabilities of a solution are noise of the solver, which is precise to 1e-9 only.
 _LEAST_PROBABILITY = 1e-12
-# Points with no larger a privacy loss between them take the law of the first of them.
+# Points whose privacy loss between each other is at most this take the law of the first of them.
 _NEGLIGIBLE_LOSS = 1e-5
 
 
@@ -40,22 +40,23 @@ def optimal_mechanism(
     Returns
     -------
     FiniteMechanism
+        Use its method ``sample`` to draw from it.
 
     Raises
     ------
     ValueError
-        If there are more than 60 points, or a matrix is no metric.
+        If there are more than 60 points, or a matrix is not a metric.
     RuntimeError
-        If the program is not solved.
+        If the linear program is not solved.
 
     Notes
     -----
-    Minimises the largest expected distance subject to
-    ``M[x, y] <= exp(alpha D1[x, x']) M[x', y]``, for pairs without a point
-    between them, which imply the others. A solver keeps such constraints up to
-    1e-9 only, and where probabilities are smaller it breaks privacy. So its
-    solution is raised to the least matrix above it that keeps them,
-    ``max over x' of exp(-alpha D1[x, x']) M[x', y]``, normalised, and checked.
+    The program minimises the largest expected distance subject to
+    ``M[x, y] <= exp(alpha D1[x, x']) M[x', y]``, for pairs without a point between
+    them. These constraints imply the others. A solver keeps such constraints up to
+    1e-9 only, and breaks privacy if probabilities are smaller. The solution is
+    therefore raised to the least matrix above it that keeps them,
+    ``max over x' of exp(-alpha D1[x, x']) M[x', y]``, then normalised, and checked.
 
     References
     ----------
@@ -72,35 +73,37 @@ def optimal_mechanism(
     D1, D2 = check_pair(D1, D2)
     alpha = check_alpha(alpha)
     if len(D1) > _MAX_POINTS:
-        raise ValueError(f"at most {_MAX_POINTS} points are allowed; got {len(D1)}.")
-    # Part of the rate that is kept for the repair.
+        raise ValueError(f"D1 has {len(D1)} points; at most {_MAX_POINTS} are allowed.")
+    # Share of the rate that is reserved for the repair.
     part = 1e-6
     M, optimum = solve(D1, D2, alpha * (1 - part))
-    # A solver's precision cannot tell apart what privacy hardly lets differ.
+    # The precision of a solver cannot distinguish points between which privacy allows hardly any
+    # difference.
     M = M[(alpha * D1 <= _NEGLIGIBLE_LOSS).argmax(axis=1)]
-    # At half the rate, whatever the solution is, sums of rows are as private as their terms.
+    # At half the rate, sums of rows are as private as their terms, whatever the solution is.
     while part < 0.6:
         logs = _repaired(M, D1, alpha * (1 - part))
         if log_parameter(logs, D1) <= alpha:
             break
         part *= 2
     else:
-        raise RuntimeError("the solution could not be made private.")
+        raise RuntimeError("the solution of the linear program could not be made private.")
     logs.setflags(write=False)
     return FiniteMechanism(logs, alpha, worst_cost(logs, D2), optimum, float(D1.max()))
 
 
 def _repaired(M: FloatArray, D1: FloatArray, alpha: float) -> FloatArray:
-    """Private law next to a solution: the least that is Lipschitz and not below it."""
+    """Private law near a solution: the least one that is Lipschitz and not below it."""
     logs = np.log(np.maximum(M, _LEAST_PROBABILITY))
     raised = np.array([(logs - alpha * row[:, None]).max(axis=0) for row in D1])
     return floored(normalised(raised))
 
 
 def solve(D1: FloatArray, D2: FloatArray, alpha: float) -> tuple[FloatArray, float]:
-    """Solution of the program, as the solver leaves it, of shape (n_points, n_points), and cost.
+    """Solution of the linear program, of shape (n_points, n_points), and its cost.
 
-    Minimises the largest expected distance ``D2``; each row of the solution is a law.
+    The program minimises the largest expected distance ``D2``. Each row of the solution is a law,
+    as the solver returns it.
     """
     n = len(D1)
     first, second = np.nonzero(_neighbours(D1))
@@ -121,7 +124,7 @@ def solve(D1: FloatArray, D2: FloatArray, alpha: float) -> tuple[FloatArray, flo
             hstack([costs, csr_array(-np.ones((n, 1)))]),
         ]
     )
-    # Where the solver that HiGHS picks gives up, another one of its own finishes.
+    # If the solver that HiGHS chooses gives up, another one of its solvers finishes.
     for method in ("highs", "highs-ds", "highs-ipm"):
         solution = linprog(
             np.r_[np.zeros(n * n), 1.0],
@@ -142,7 +145,7 @@ def _neighbours(D: FloatArray) -> BoolArray:
     slack = ROUNDING * D.max()
     for middle in range(len(D)):
         between = D[:, middle, None] + D[middle] <= D + slack
-        # Neither of two points that nearly coincide is between the other and the rest.
+        # Of two points that nearly coincide, neither is between the other one and the rest.
         proper = (D[:, middle, None] > slack) & (D[middle] > slack)
         pairs &= ~(between & proper)
     return pairs | ((D == 0) & ~np.eye(len(D), dtype=bool))
@@ -158,17 +161,18 @@ def privacy_parameter(M: ArrayLike, D: ArrayLike, *, log: bool = False) -> float
     D : array-like of shape (n_points, n_points)
         Distances of inputs.
     log : bool, default=False
-        Whether ``M`` holds logarithms.
+        Whether ``M`` contains logarithms.
 
     Returns
     -------
     float
-        ``inf`` where an output is possible for some inputs only.
+        The least ``alpha`` of the mechanism; ``inf`` if an output is possible for
+        some inputs only.
 
     Raises
     ------
     ValueError
-        If ``M`` is no matrix of probabilities, or ``D`` no metric.
+        If ``M`` is not a matrix of probabilities, or ``D`` is not a metric.
 
     Examples
     --------
@@ -180,7 +184,7 @@ def privacy_parameter(M: ArrayLike, D: ArrayLike, *, log: bool = False) -> float
     logs = np.asarray(M, dtype=float)
     if not log:
         if (logs < 0).any() or np.abs(logs.sum(axis=1) - 1).max() > 1e-6:
-            raise ValueError("M must hold probabilities, and each row sum to one.")
+            raise ValueError("M must contain probabilities, and each row must sum to one.")
         with np.errstate(divide="ignore"):
             logs = np.log(logs)
     if logs.ndim != 2 or len(logs) != len(D) or np.isnan(logs).any():

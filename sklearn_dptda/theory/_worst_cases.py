@@ -1,4 +1,4 @@
-"""Clouds that attain the sensitivities, and those of the paper, with midpoints.
+"""Clouds that attain the sensitivities, and the paper's clouds with midpoints.
 
 Proof: doc/theory/accuracy.md, "Pairs of clouds for the L1 distance-to-measure".
 Proof: doc/theory/accuracy.md, "Čech and Rips complexes".
@@ -19,13 +19,13 @@ from sklearn_dptda.utils._clouds import check_cloud
 def sensitivity_cech(diameter: float) -> float:
     """Sensitivity of the components of Čech diagrams (Theorem 5).
 
-    One replaced point can change them by a quarter of the diameter whatever
-    the number of points (those of Rips, whose scale is twice that, by a half),
-    and by no more: no amount of data makes these diagrams cheap to privatise,
-    which is why there is no private version of them here. It is attained
-    wherever two records can be a diameter apart (:func:`cech_worst_case`); the
-    pair of the theorem has a point in the middle of them, and so needs a
-    convex set.
+    Replacing one point can change the components by a quarter of the diameter,
+    whatever the number of points, and by no more. (For Rips diagrams, whose scale
+    is twice as large, it is half the diameter.) More data do not reduce this
+    sensitivity, which is why the library has no private version of these diagrams.
+    The sensitivity is attained if two possible records are a diameter apart
+    (:func:`cech_worst_case`). The pair of the theorem has a point midway between
+    them, and so requires a convex set.
 
     Parameters
     ----------
@@ -40,6 +40,12 @@ def sensitivity_cech(diameter: float) -> float:
     ----------
     T. Kang, S. Kim, J. Sohn, J. Awan, "Differentially private topological
     data analysis", Theorem 5.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.theory import sensitivity_cech
+    >>> sensitivity_cech(2.0)
+    0.5
     """
     return diameter / 4
 
@@ -47,14 +53,34 @@ def sensitivity_cech(diameter: float) -> float:
 def cech_worst_case(n: int, low: ArrayLike, high: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Neighbouring clouds whose Čech diagrams differ by a quarter of the diameter.
 
-    All points at one corner, against one of them at the opposite corner: a
-    second component appears that lives until half the diameter, a quarter of
-    it away from the diagonal. The set of possible records need not be convex:
-    it needs the two corners alone.
+    In the first cloud, all points are at one corner of a box. In the second one, one
+    of them is at the opposite corner. This creates a second component that lives
+    until half the diameter, which is a quarter of the diameter away from the
+    diagonal. The set of possible records need not be convex; it only has to contain
+    the two corners.
+
+    Parameters
+    ----------
+    n : int
+        Number of points.
+    low, high : array-like of shape (d,)
+        Two opposite corners of the box, in the units of the data.
 
     Returns
     -------
-    cloud, neighbour : ndarray of shape (n, d)
+    cloud : ndarray of shape (n, d)
+        The first cloud.
+    neighbour : ndarray of shape (n, d)
+        The second cloud, in which one point is replaced.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.theory import cech_worst_case
+    >>> cloud, neighbour = cech_worst_case(3, [0.0, 0.0], [1.0, 1.0])
+    >>> neighbour
+    array([[1., 1.],
+           [0., 0.],
+           [0., 0.]])
     """
     return _with_moved(n, 1, low, high, n_low=n, to=high)
 
@@ -64,23 +90,45 @@ def dtm_worst_case(
 ) -> tuple[FloatArray, FloatArray]:
     """Neighbouring clouds whose distance-to-measure diagrams differ most.
 
-    Exactly ``k = ceil(m n)`` points sit at one corner and the others at the
-    opposite one; replacing one of the ``k`` by a point of the far corner
-    raises the minimum at the corner from zero to ``diameter / k``, or to
-    ``max_distance / k`` where distances are capped. ``n_moved`` points, up
-    to ``k``, raise it by as many times that: the clouds' Hamming distance.
+    Exactly ``k = ceil(m n)`` points are at one corner of a box, and the others are
+    at the opposite corner. Replacing one of the ``k`` points by a point of the far
+    corner raises the minimum at the corner from zero to ``diameter / k``, or to
+    ``max_distance / k`` if distances are capped. Moving ``n_moved`` points, up to
+    ``k``, raises it by ``n_moved`` times as much. This number is the Hamming
+    distance of the clouds.
+
+    Parameters
+    ----------
+    m : float
+        Mass of the distance-to-measure, in (0, 1].
+    n : int
+        Number of points.
+    low, high : array-like of shape (d,)
+        Two opposite corners of the box, in the units of the data.
+    n_moved : int, default=1
+        Number of points that move to the opposite corner.
 
     Returns
     -------
-    cloud, neighbour : ndarray of shape (n, d)
+    cloud : ndarray of shape (n, d)
+        The first cloud.
+    neighbour : ndarray of shape (n, d)
+        The second cloud, in which ``n_moved`` points are replaced.
 
     Notes
     -----
-    The birth of one component of dimension 0 moves by the full sensitivity.
-    Where the other corner holds at least ``k`` points as well, this component
-    is the second one: its persistence must exceed the shift for the distance
-    to show, which it does as soon as ``k >= 4``. The set of possible records
-    need not be convex: it needs the two corners alone.
+    The birth of one component of dimension 0 moves by the full sensitivity. If the
+    other corner has at least ``k`` points as well, this component is the second
+    one. Its persistence must then exceed the shift for the distance to show, which
+    is the case for ``k >= 4``. The set of possible records need not be convex; it
+    only has to contain the two corners.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.theory import dtm_worst_case
+    >>> cloud, neighbour = dtm_worst_case(0.5, 4, [0.0], [1.0])
+    >>> cloud.ravel(), neighbour.ravel()
+    (array([0., 0., 1., 1.]), array([1., 0., 1., 1.]))
     """
     return _with_moved(n, n_moved, low, high, n_low=neighbour_count(m, n), to=high)
 
@@ -88,7 +136,7 @@ def dtm_worst_case(
 def _with_moved(
     n: int, n_moved: int, low: ArrayLike, high: ArrayLike, *, n_low: int, to: ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
-    """Cloud of ``n_low`` points at ``low`` and the others at ``high``, and with some moved."""
+    """A cloud with ``n_low`` points at ``low`` and the others at ``high``, and its neighbour."""
     cloud = np.tile(np.asarray(high, dtype=float), (n, 1))
     cloud[:n_low] = low
     moved = cloud.copy()
@@ -100,13 +148,31 @@ def dtm_worst_case_loop(n: int, low: ArrayLike, high: ArrayLike) -> tuple[FloatA
     """Neighbouring clouds whose diagrams of the top dimension differ much.
 
     All points lie on the sphere that is inscribed in the box (two points in
-    dimension 1); one of them moves to its centre. The distance-to-measure at
-    the centre, the death of the class of dimension ``d - 1``, falls from the
-    radius by ``radius / k``. The centre must be a possible record.
+    dimension 1). In the second cloud, one of them is at the centre. The
+    distance-to-measure at the centre, which is the death of the class of dimension
+    ``d - 1``, falls from the radius by ``radius / k``. The centre must be a possible
+    record.
+
+    Parameters
+    ----------
+    n : int
+        Number of points.
+    low, high : array-like of shape (d,)
+        Two opposite corners of the box, in the units of the data.
 
     Returns
     -------
-    cloud, neighbour : ndarray of shape (n, d)
+    cloud : ndarray of shape (n, d)
+        The first cloud.
+    neighbour : ndarray of shape (n, d)
+        The second cloud, in which one point is replaced.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.theory import dtm_worst_case_loop
+    >>> cloud, neighbour = dtm_worst_case_loop(100, [-1.0, -1.0], [1.0, 1.0])
+    >>> cloud.shape, neighbour[0]
+    ((100, 2), array([0., 0.]))
     """
     low, high = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
     radius = (high - low).min() / 2
@@ -118,7 +184,7 @@ def dtm_worst_case_loop(n: int, low: ArrayLike, high: ArrayLike) -> tuple[FloatA
 
 
 def _spread_directions(n: int, d: int) -> FloatArray:
-    """Evenly spread unit vectors: alternating signs, circle, Fibonacci sphere."""
+    """Evenly spread unit vectors: alternating signs, a circle, or a Fibonacci sphere."""
     i = np.arange(n)
     if d == 1:
         return np.where(i % 2 == 0, -1.0, 1.0)[:, None]
@@ -130,7 +196,7 @@ def _spread_directions(n: int, d: int) -> FloatArray:
         golden = np.pi * (1 + 5**0.5) * i
         ring = np.sqrt(1 - z**2)
         return np.c_[ring * np.cos(golden), ring * np.sin(golden), z]
-    raise ValueError("Only dimensions 1, 2 and 3 are laid out.")
+    raise ValueError(f"low and high must have 1, 2 or 3 coordinates; got {d}.")
 
 
 def dtm_midpoint_case(
@@ -138,12 +204,12 @@ def dtm_midpoint_case(
 ) -> tuple[FloatArray, FloatArray]:
     """Two places of points, of which some move to the middle between them.
 
-    With ``k = ceil(m n)`` of at most ``n // 2``, the components of the L1
-    distance-to-measure on a convex set are ``min(n_moved / k, 1 / 2) *
-    diameter / 2`` apart in bottleneck distance, and there is nothing in the
-    other dimensions. Where the middle is no possible record, as in a set that
-    is not convex there, the pair does not exist: of records at the two places
-    alone no neighbours are ``diameter / (2 k)`` apart for an odd ``k``.
+    With ``k = ceil(m n)`` at most ``n // 2``, the components of the L1
+    distance-to-measure on a convex set are ``min(n_moved / k, 1 / 2) * diameter /
+    2`` apart in bottleneck distance. The diagrams of the other dimensions are empty.
+    If the middle is not a possible record, as in a set that is not convex there,
+    the pair does not exist: for an odd ``k``, no neighbouring clouds of records at
+    the two places alone are ``diameter / (2 k)`` apart.
 
     Parameters
     ----------
@@ -152,21 +218,24 @@ def dtm_midpoint_case(
     low, high : array-like of shape (d,)
         The two places, in the units of the data.
     n_moved : int, default=1
-        How many of the ``n // 2`` points at ``low`` move: the clouds' Hamming
-        distance.
+        Number of the ``n // 2`` points at ``low`` that move. It is the Hamming
+        distance of the clouds.
 
     Returns
     -------
-    cloud, other : ndarray of shape (n, d)
+    cloud : ndarray of shape (n, d)
+        The points at the two places.
+    other : ndarray of shape (n, d)
+        The cloud in which ``n_moved`` points have moved to the middle.
 
     Raises
     ------
     ValueError
-        If more points are to move than there are.
+        If more points are to move than there are at ``low``.
 
     See Also
     --------
-    dtm_worst_case : Its diagrams are twice as far apart, or further.
+    dtm_worst_case : Clouds whose diagrams are at least twice as far apart.
 
     References
     ----------
@@ -183,7 +252,7 @@ def dtm_midpoint_case(
     low, high = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
     if not 1 <= n_moved <= n // 2:
         raise ValueError(
-            f"n_moved must be from 1 to n // 2 = {n // 2}, the points at low; got "
+            f"n_moved must be from 1 to n // 2 = {n // 2}, the number of points at low; got "
             f"{quoted(n_moved)}."
         )
     return _with_moved(n, n_moved, low, high, n_low=n // 2, to=(low + high) / 2)
@@ -192,12 +261,11 @@ def dtm_midpoint_case(
 def cech_midpoint_case(X: ArrayLike) -> FloatArray:
     """Add a point to a cloud, in the middle of its two last components.
 
-    The Čech components, and those of the Vietoris-Rips filtration by radius,
-    differ by at least ``min(delta, d / 2)`` from those of ``X`` in bottleneck
-    distance: ``d`` is the last finite death, and ``delta`` what it is above
-    the last but one that is smaller, or above zero. The clouds are neighbours
-    under addition of a point, where the middle is a possible record: in convex
-    sets.
+    The components of the Čech filtration, and those of the Vietoris-Rips filtration
+    by radius, differ by at least ``min(delta, d / 2)`` from those of ``X`` in
+    bottleneck distance. Here ``d`` is the last finite death, and ``delta`` is its
+    difference to the largest death below it, or to zero. The clouds are neighbours
+    under addition of a point if the middle is a possible record, as in convex sets.
 
     Parameters
     ----------
@@ -211,7 +279,7 @@ def cech_midpoint_case(X: ArrayLike) -> FloatArray:
     Raises
     ------
     ValueError
-        If all points are the same, or an array is not finite and
+        If all points are the same, or the array is not finite or not
         two-dimensional.
 
     References
@@ -229,7 +297,7 @@ def cech_midpoint_case(X: ArrayLike) -> FloatArray:
     merges = linkage(pdist(X), "single")
     last = merges[-1, 2]
     if not last > 0:
-        raise ValueError("X must have two different points.")
+        raise ValueError("X must have at least two different points.")
     component = fcluster(merges, np.nextafter(last, 0), "distance")
     apart = np.where(component[:, None] == component, np.inf, cdist(X, X))
     i, j = np.unravel_index(apart.argmin(), apart.shape)

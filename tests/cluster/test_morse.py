@@ -372,7 +372,7 @@ def test_bad_input():
         MorseMerging(GaussianMixture(3, random_state=0), n_clusters=9).fit(X)
     with pytest.raises(ValueError, match="exclude"):
         MorseMerging(n_clusters=2, merge_threshold=1.0).fit(X)
-    with pytest.raises(ValueError, match="KMeans has learnt no weights_"):
+    with pytest.raises(ValueError, match="KMeans has no weights_"):
         MorseMerging(KMeans(3)).fit(X)
     with pytest.raises(ValueError, match="matching shapes"):
         morse_linkage([1.0], [[0.0, 0.0]], [[1.0]])

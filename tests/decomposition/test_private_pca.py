@@ -213,7 +213,7 @@ def test_bad_parameters_cost_nothing():
     for fit in (private.fit, lambda X: private.fit_chunks([X])):
         with pytest.raises(ValueError, match="n_components=5"):
             fit(X)
-    with pytest.raises(ValueError, match="is no mixture"):
+    with pytest.raises(ValueError, match="is not a mixture"):
         MorseMerging(private).fit(X)
     assert not accountant.spends()
     assert not hasattr(private, "fit_predict")

@@ -428,7 +428,10 @@ MISTAKES = {
     ),
     "chunks once": (lambda: private().fit_chunks(iter([(X, Y)])), "read only once"),
     "chunks of tables": (lambda: private().fit_chunks([X]), "pairs"),
-    "a chunk with few labels": (lambda: private().fit_chunks([(X, Y[1:])]), "another number"),
+    "a chunk with few labels": (
+        lambda: private().fit_chunks([(X, Y[1:])]),
+        "as many labels as rows",
+    ),
     "a chunk of another class": (lambda: private().fit_chunks([(X, Y + 1)]), "public list"),
     "two labels of one person": (lambda: private().fit(X, Y, groups=IDS), "two labels of one"),
     "two labels in a column": (
@@ -452,7 +455,7 @@ MISTAKES = {
     "one person": (lambda: private().fit(X, 0 * Y, groups=["a"] * 40), "at least 2 people"),
     "labels of two kinds": (
         lambda: private().fit(X, np.array(["a", 1] * 20, dtype=object)),
-        "labels of one kind",
+        "labels of one type",
     ),
     "a masked label": (
         lambda: private().fit(X, np.ma.masked_equal(Y, 1)),
@@ -466,7 +469,7 @@ MISTAKES = {
     "a chunk of one dimension": (lambda: private().fit_chunks([(X[:, 0], Y)]), "dense table"),
     "a column of the name": (
         lambda: private().fit_chunks([(pd.DataFrame({"label of the row": X[:, 0]}), Y)]),
-        "where labels are put",
+        "reserved for labels",
     ),
     "a stream in a function": (
         lambda: (lambda once: private().fit_chunks(lambda: once))(iter([(X, Y)])),

@@ -255,5 +255,5 @@ def test_integrals_in_the_plane_have_none():
     private = PrivateMeasure(
         1.0, (0, 1), method="metric", adjacency="replace-one", random_state=0
     ).fit(np.random.default_rng(0).uniform(size=(100, 2)))
-    with pytest.raises(ValueError, match="one column alone; got 2"):
+    with pytest.raises(ValueError, match="one column only; got 2"):
         private.error_bound()

@@ -186,7 +186,7 @@ def test_best_of_what_the_distances_allow():
 )
 def test_laws_need_their_distances(candidates, accuracy, options):
     accountant = PrivacyAccountant(1.0)
-    with pytest.raises(ValueError, match="no ultrametric"):
+    with pytest.raises(ValueError, match="not an ultrametric"):
         UltrametricMechanism(candidates, accuracy=accuracy, accountant=accountant, **options).fit()
     assert not accountant.spends()
     for bad in ({"law": "best"}, {"radius": -1.0}, {"radius": "best"}, {"alpha": 0.0}):

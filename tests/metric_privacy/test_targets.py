@@ -141,13 +141,13 @@ def test_a_table_for_which_nobody_pays_is_seen(monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"target": "x"}, r"target must be a column of categories.*got 'x'"),
-        ({"target": "nothing"}, "target must be a column of categories"),
-        ({"target": 0}, "target must be a column of categories"),
+        ({"target": "x"}, r"target must be a categorical or Boolean column.*got 'x'"),
+        ({"target": "nothing"}, "target must be a categorical or Boolean column"),
+        ({"target": 0}, "target must be a categorical or Boolean column"),
         ({"target": 1.5}, "'target' parameter"),
-        ({"target": True}, "target must be a column of categories"),
-        ({"depth": 3}, "depth belongs to boxes of all columns"),
-        ({"method": "metric", "categories": None, "alpha": 1.0}, "target belongs to"),
+        ({"target": True}, "target must be a categorical or Boolean column"),
+        ({"depth": 3}, "depth cannot be used with target"),
+        ({"method": "metric", "categories": None, "alpha": 1.0}, "target requires"),
     ],
 )
 def test_bad_targets_cost_nothing(options, message):
