@@ -45,8 +45,8 @@ class _Kept(BaseException):
         missing = sum(entry is None for entry in self.releases)
         return (
             f"{missing} of {len(self.releases)} releases {self._happened}. The others are in the "
-            "attribute 'releases' of this error. Called with a key, release_replicates goes on "
-            "where it stopped when it is called again."
+            "attribute 'releases' of this error. If you call release_replicates again with the "
+            "same key, it continues with the missing ones, as far as the budget covers them."
         )
 
 

@@ -26,6 +26,7 @@ from sklearn_dptda.privacy._estimator import (
 from sklearn_dptda.privacy._fixed_point import FixedPoint, Sensitivity
 from sklearn_dptda.privacy._guarantee import PrivacyGuarantee, PrivacyLoss
 from sklearn_dptda.privacy._noise import NoiseSource
+from sklearn_dptda.privacy._opendp_measurement import make_measurement
 from sklearn_dptda.privacy._release_key import ReleaseKey
 from sklearn_dptda.privacy._spend_history import SpendHistory
 from sklearn_dptda.privacy._warnings import (
@@ -59,6 +60,7 @@ __all__ = [
     "gaussian_delta",
     "gaussian_mu",
     "gaussian_rho",
+    "make_measurement",
     "neighbours",
     "private_choice",
     "pure_rho",

@@ -10,6 +10,7 @@ from typing import Any, Literal, NoReturn, Self
 from sklearn_dptda._typing import Adjacency, PathLike
 from sklearn_dptda.privacy._default_accountant import close_block, open_block
 from sklearn_dptda.privacy._digest import NOT_DIGESTED, digest_of
+from sklearn_dptda.privacy._dp_events import charge_of
 from sklearn_dptda.privacy._guarantee import (
     COMPOSITIONS,
     Budget,
@@ -245,7 +246,7 @@ class PrivacyAccountant:
 
     def spend(
         self,
-        epsilon: float,
+        epsilon: Any,
         delta: float = 0.0,
         *,
         rho: float | None = None,
@@ -260,8 +261,15 @@ class PrivacyAccountant:
 
         Parameters
         ----------
-        epsilon : float
+        epsilon : float, PrivacyGuarantee or dp_accounting.DpEvent
+            The loss of the release. Releases of other libraries, such as OpenDP,
+            Tumult Analytics or Opacus, count in this budget as numbers or as
+            events. Of a guarantee, delta, rho, adjacency, unit and what was
+            released are taken as well. The noise multiplier of an event is
+            relative to the sensitivity under ``adjacency``.
         delta : float, default=0.0
+            Failure probability. For an event without a pure epsilon, the delta
+            at which its epsilon is computed; such an event needs one above 0.
         rho : float, default=None
             zCDP parameter of the release, where better than ``epsilon**2 / 2``;
             it is what counts under ``composition="zcdp"``.
@@ -291,6 +299,14 @@ class PrivacyAccountant:
         """
         if key is not None:
             _checked_key(key)
+        if isinstance(epsilon, PrivacyGuarantee):
+            promise = epsilon
+            epsilon, delta, rho = promise.epsilon, promise.delta, promise.rho
+            adjacency, unit, what = promise.adjacency, promise.unit, what or promise.released
+        elif not isinstance(epsilon, Real):
+            counted = charge_of(epsilon, delta, check_adjacency(adjacency))
+            what, epsilon = what or type(epsilon).__name__, counted.epsilon
+            delta, rho = counted.delta, counted.rho
         if not (isinstance(unit, str) and unit):
             raise ValueError(
                 f"unit must be a text that says what one record is; got {quoted(unit)}."

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from html import escape
-from typing import NamedTuple, Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 from sklearn_dptda._typing import Adjacency
 from sklearn_dptda.privacy._calibration import check_epsilon, pure_rho, zcdp_epsilon, zcdp_rho
@@ -370,6 +370,36 @@ class PrivacyGuarantee:
     def charge(self) -> Charge:
         """What an accountant adds up."""
         return Charge(self.epsilon, self.delta, self.rho)
+
+    def to_dp_event(self) -> Any:
+        """Return the guarantee as an event of the library ``dp_accounting``.
+
+        Use it to count releases of this library in the accountant of another one. The event is a
+        ``ZCDpEvent`` with the rho of the guarantee, or with ``epsilon**2 / 2`` where it is pure.
+        ``dp_accounting.rdp.RdpAccountant`` composes it; ``PLDAccountant`` does not. An event does
+        not know its adjacency: give the accountant the ``neighboring_relation`` of the guarantee.
+
+        Returns
+        -------
+        dp_accounting.DpEvent
+
+        Raises
+        ------
+        ImportError
+            If ``dp_accounting`` is not installed.
+        ValueError
+            If the guarantee has a delta and no rho. Such losses add up by basic composition.
+
+        Examples
+        --------
+        >>> from sklearn_dptda.privacy import PrivacyGuarantee
+        >>> PrivacyGuarantee(1.0, 0.0, "add-remove", "one row", "Laplace mechanism", "a count",
+        ...       seeded=False).to_dp_event()
+        ZCDpEvent(rho=0.5, xi=0.0)
+        """
+        from sklearn_dptda.privacy._dp_events import event_of
+
+        return event_of(self)
 
     @property
     def holds(self) -> bool:

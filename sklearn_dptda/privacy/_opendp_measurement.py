@@ -1,0 +1,99 @@
+"""Estimators of rows as measurements of OpenDP, so that its combinators can count them."""
+
+import math
+from typing import Any
+
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import get_tags
+
+from sklearn_dptda.privacy._release import release
+
+
+def make_measurement(estimator: BaseEstimator) -> Any:
+    """Return an OpenDP measurement that fits a clone of an estimator and returns its release.
+
+    With it, a release of this library takes part in OpenDP's compositors and odometers.
+
+    Parameters
+    ----------
+    estimator : private estimator
+        It takes a table with one record per row, without ``groups``, and has a
+        finite ``epsilon``. It is cloned at each call, never fitted itself. If
+        it has an accountant, each call pays there as well.
+
+    Returns
+    -------
+    opendp.Measurement
+        Takes an array of shape (n_samples, n_features), and returns what the
+        estimator has learnt: a dictionary of attributes, or what ``transform``
+        returns. Its metric is ``symmetric_distance`` under add-remove and
+        ``change_one_distance`` under replace-one adjacency. Its measure is
+        ``max_divergence``, or ``approximate(max_divergence)`` where there is a
+        delta. The privacy map grows in proportion to the distance; with a
+        delta it takes a distance of 0 or 1.
+
+    Raises
+    ------
+    ValueError
+        If the estimator takes no table, protects people instead of rows, or
+        promises nothing. Diagrams, graphs and metric mechanisms have domains
+        and distances that OpenDP does not know.
+    opendp.mod.OpenDPException
+        If its features "contrib" and "honest-but-curious" are not enabled.
+        The second one says that OpenDP trusts the privacy map that we state.
+
+    Notes
+    -----
+    .. rubric:: Privacy
+
+    The map states the guarantee of the estimator, see ``privacy_guarantee_``.
+    What is public there, such as the number of rows under replace-one
+    adjacency, is public here.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import opendp.prelude as dp
+    >>> from sklearn_dptda.cluster import DPLloyd
+    >>> from sklearn_dptda.privacy import make_measurement
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> measurement = make_measurement(DPLloyd(2, epsilon=0.5, delta=0, bounds=(0, 1)))
+    >>> measurement.map(1), measurement.map(2)
+    (0.5, 1.0)
+    >>> released = measurement(np.random.default_rng(0).uniform(size=(500, 2)))
+    >>> released["cluster_centers_"].shape
+    (2, 2)
+    """
+    tags = getattr(get_tags(estimator), "privacy", None)
+    if tags is None or tags.input != "rows" or tags.labels:
+        raise ValueError(
+            f"{type(estimator).__name__} takes no table of rows alone: OpenDP has no domain and "
+            "no distance for its input."
+        )
+    if getattr(estimator, "groups", None) is not None:
+        raise ValueError("groups must be None: OpenDP's distances between tables count rows.")
+    guarantee = estimator._guarantee_ahead(None)
+    if math.isinf(guarantee.epsilon):
+        raise ValueError("epsilon must be finite: an exact result is no measurement.")
+    from opendp.domains import user_domain
+    from opendp.measurements import make_user_measurement
+    from opendp.measures import approximate, max_divergence
+    from opendp.metrics import change_one_distance, symmetric_distance
+
+    by_rows = {"add-remove": symmetric_distance, "replace-one": change_one_distance}
+
+    def loss(distance: int) -> Any:
+        if guarantee.delta == 0:
+            return distance * guarantee.epsilon
+        if distance > 1:
+            raise ValueError("a guarantee with a delta has a map for neighbours alone.")
+        return distance * guarantee.epsilon, distance * guarantee.delta
+
+    pure = max_divergence()
+    return make_user_measurement(
+        user_domain("tables", lambda X: len(getattr(X, "shape", ())) == 2),
+        by_rows[guarantee.adjacency](),
+        pure if guarantee.delta == 0 else approximate(pure),
+        lambda X: release(clone(estimator), X),
+        loss,
+    )

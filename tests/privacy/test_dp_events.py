@@ -1,0 +1,137 @@
+"""Losses of other libraries in our ledger, and ours in theirs."""
+
+import math
+
+import numpy as np
+import pytest
+
+from sklearn_dptda.cluster import DPLloyd, DPMoG
+from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee
+
+accounting = pytest.importorskip("dp_accounting")
+rdp = pytest.importorskip("dp_accounting.rdp")
+
+X = np.random.default_rng(0).uniform(size=(200, 2))
+RELATION = accounting.NeighboringRelation.REPLACE_ONE
+
+
+def their_epsilon(delta, *events):
+    accountant = rdp.RdpAccountant(neighboring_relation=RELATION)
+    for event in events:
+        accountant.compose(event)
+    return accountant.get_epsilon(delta)
+
+
+def promise(epsilon, delta=0.0, rho=None):
+    words = ("one row", "mechanism", "numbers")
+    return PrivacyGuarantee(epsilon, delta, "replace-one", *words, seeded=False, rho=rho)
+
+
+@pytest.mark.parametrize("rho", [None, 0.01])
+def test_their_accountant_never_says_less_than_a_pure_loss_allows(rho):
+    event = promise(0.5, rho=rho).to_dp_event()
+    assert event == accounting.ZCDpEvent(0.125 if rho is None else rho)
+    # Twenty releases: less than the sum of their epsilons, more than ours by its own conversion.
+    theirs = their_epsilon(1e-6, accounting.SelfComposedDpEvent(event, 20))
+    ours = PrivacyAccountant(50.0, 1e-6, composition="zcdp")
+    for _ in range(20):
+        ours.spend(promise(0.5, rho=rho))
+    assert ours.total().epsilon == pytest.approx(theirs, rel=0.05)
+
+
+def test_fitted_estimators_export_their_loss():
+    private = DPLloyd(2, 1.0, bounds=(0, 1)).fit(X)
+    assert private.privacy_guarantee_.to_dp_event().rho <= 0.5
+    mixture = DPMoG(2, 1.0, bounds=(0, 1)).fit(X)
+    if mixture.privacy_guarantee_.rho is not None:
+        assert mixture.privacy_guarantee_.to_dp_event().rho == mixture.privacy_guarantee_.rho
+
+
+def test_what_has_no_event_is_refused():
+    assert promise(math.inf).to_dp_event() == accounting.NonPrivateDpEvent()
+    with pytest.raises(ValueError, match="has no dp_accounting event"):
+        promise(1.0, 1e-6).to_dp_event()
+
+
+def test_a_guarantee_is_counted_with_everything_it_says():
+    budget = PrivacyAccountant(3.0, 1e-3)
+    budget.spend(promise(0.5, 1e-6, 0.02), what="of another library")
+    budget.spend(promise(0.25))
+    first, second = budget.spends()
+    assert (first.epsilon, first.delta, first.rho) == (0.5, 1e-6, 0.02)
+    assert (first.unit, first.what, second.what) == ("one row", "of another library", "numbers")
+    assert budget.total().epsilon == 0.75
+
+
+@pytest.mark.parametrize(
+    ("event", "epsilon", "rho"),
+    [
+        (accounting.NoOpDpEvent(), 0.0, 0.0),
+        (accounting.LaplaceDpEvent(2.0), 0.5, 0.125),
+        (accounting.SelfComposedDpEvent(accounting.LaplaceDpEvent(2.0), 3), 1.5, 0.375),
+        (accounting.SelfComposedDpEvent(accounting.GaussianDpEvent(1.0), 0), 0.0, 0.0),
+        (
+            accounting.ComposedDpEvent([accounting.LaplaceDpEvent(2.0), accounting.NoOpDpEvent()]),
+            0.5,
+            0.125,
+        ),
+    ],
+)
+def test_pure_events_count_their_epsilon_at_any_delta(event, epsilon, rho):
+    budget = PrivacyAccountant(3.0, 1e-3)
+    budget.spend(event, 1e-6)
+    (spend,) = budget.spends()
+    assert (spend.epsilon, spend.delta, spend.rho) == (epsilon, 0.0, rho)
+    assert spend.what == type(event).__name__
+
+
+@pytest.mark.parametrize(
+    ("event", "rho"),
+    [
+        (accounting.GaussianDpEvent(4.0), 1 / 32),
+        (accounting.ZCDpEvent(0.02), 0.02),
+        (
+            accounting.ComposedDpEvent(
+                [accounting.GaussianDpEvent(4.0), accounting.LaplaceDpEvent(2.0)]
+            ),
+            1 / 32 + 0.125,
+        ),
+        # Sampling has no rho: its epsilon counts, under basic composition alone.
+        (
+            accounting.SelfComposedDpEvent(
+                accounting.PoissonSampledDpEvent(0.01, accounting.GaussianDpEvent(1.0)), 100
+            ),
+            None,
+        ),
+    ],
+)
+def test_other_events_count_what_their_accountant_says(event, rho):
+    adjacency = "add-remove" if rho is None else "replace-one"
+    budget = PrivacyAccountant(9.0, 1e-3)
+    budget.spend(event, 1e-6, adjacency=adjacency)
+    (spend,) = budget.spends()
+    if rho is None:
+        accountant = rdp.RdpAccountant()
+        accountant.compose(event)
+        expected = accountant.get_epsilon(1e-6)
+    else:
+        expected = their_epsilon(1e-6, event)
+    assert spend.epsilon == expected and spend.delta == 1e-6 and spend.rho == rho
+    concentrated = PrivacyAccountant(9.0, 1e-3, composition="zcdp")
+    if rho is None:
+        with pytest.raises(ValueError, match="no rho cannot be counted"):
+            concentrated.spend(event, 1e-6, adjacency=adjacency)
+    else:
+        concentrated.spend(event, 1e-6, adjacency=adjacency)
+        assert concentrated.remaining().epsilon < 9.0
+
+
+def test_what_cannot_be_counted_is_refused_and_costs_nothing():
+    budget = PrivacyAccountant(3.0, 1e-3)
+    with pytest.raises(ValueError, match="delta must be above 0"):
+        budget.spend(accounting.GaussianDpEvent(1.0))
+    with pytest.raises(ValueError, match="cannot be counted under 'replace-one'"):
+        budget.spend(accounting.UnsupportedDpEvent(), 1e-6)
+    with pytest.raises(TypeError, match="epsilon must be a number"):
+        budget.spend("1")
+    assert len(budget) == 0 and budget.total().epsilon == 0
