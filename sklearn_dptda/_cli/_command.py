@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from sklearn_dptda._cli._gaps import add_gaps
+
 
 @dataclass(frozen=True)
 class Command:
@@ -62,11 +64,13 @@ def add_table(parser, what="one row per record"):
         action=argparse.BooleanOptionalAction,
         help="whether the first row of a text file names the columns (else it is guessed)",
     )
+    add_gaps(parser)
 
 
 def table_options(args):
     """How to read the file of rows, by the keywords of the functions that read it."""
-    return {"key": args.key, "columns": args.columns, "header": args.header}
+    names = ("key", "columns", "header", "fill", "drop_incomplete")
+    return {name: getattr(args, name) for name in names}
 
 
 def add_bounds(parser, *, required=False, missing="", name="--bounds"):

@@ -1,8 +1,10 @@
 """The commands ``diagram`` and ``betti``: what a distance-to-measure shows of a file of points."""
 
+import math
 from functools import partial
 from typing import NamedTuple
 
+import numpy as np
 from matplotlib.figure import Figure
 from sklearn.pipeline import make_pipeline
 
@@ -42,10 +44,31 @@ def _add_function(parser):
     """Add the arguments of both commands: points, and the parameters of their function."""
     add_table(parser, "one row per point")
     add_bounds(parser, required=True)
+    parser.add_argument(
+        "--scale",
+        nargs="+",
+        type=float,
+        default=[1.0],
+        metavar="UNIT",
+        help="public numbers that coordinates and their bounds are divided by, one for all or one "
+        "for each: what a distance of one means in each of them (default 1)",
+    )
     add_epsilon(parser)
     parser.add_argument("--m", type=float, default=0.1, help="mass, in (0, 1] (default 0.1)")
     add_dimensions(parser)
     parser.add_argument("--resolution", type=int, help="grid nodes per axis")
+
+
+def _scaled_bounds(args):
+    """The public box in units of the scale."""
+    if not all(0 < unit < math.inf for unit in args.scale):
+        raise ValueError("--scale takes positive, finite numbers.")
+    low, high = map(np.asarray, parse_bounds(args.bounds))
+    if low.ndim and len(args.scale) not in (1, len(low)):
+        raise ValueError(f"--scale and --bounds differ: {len(args.scale)} and {len(low)} axes.")
+    if len(args.scale) == 1:
+        return low / args.scale[0], high / args.scale[0]
+    return low / args.scale, high / args.scale
 
 
 class _FunctionRelease(PaidRelease):
@@ -55,7 +78,7 @@ class _FunctionRelease(PaidRelease):
         super().__init__(args, private)
         self.filtration = DTMFiltration(
             m=args.m,
-            bounds=parse_bounds(args.bounds),
+            bounds=_scaled_bounds(args),
             resolution=args.resolution,
             max_distance="private" if args.max_distance is None else args.max_distance,
         )
@@ -63,7 +86,13 @@ class _FunctionRelease(PaidRelease):
 
     def prepare(self):
         # Both estimators check their input before anything is paid.
-        functions = self.filtration.fit_transform([super().prepare()])
+        points = super().prepare()
+        if len(self.args.scale) not in (1, points.shape[1]):
+            raise ValueError(
+                f"--scale takes 1 number, or one for each of the {points.shape[1]} coordinates; "
+                f"got {len(self.args.scale)}."
+            )
+        functions = self.filtration.fit_transform([points / self.args.scale])
         self.private.fit(functions)
         return functions
 
@@ -137,6 +166,7 @@ class DiagramRelease(_FunctionRelease):
                 "statistic": function.statistic,
                 "n_points": function.n_points,
                 "bounds": list(self.filtration.bounds_),
+                "scale": self.args.scale,
                 "resolution": list(function.shape),
                 "sensitivity": function.sensitivity,
                 "upper": function.upper,
@@ -172,20 +202,20 @@ class DiagramRelease(_FunctionRelease):
             lines = (f"{q} {birth!r} {death!r}\n" for q, birth, death, _ in self._points(result))
             path.write_text("".join(lines), encoding="utf-8")
         elif path.suffix == ".png":
-            self._draw(path, result.function, result.diagrams)
+            axes = Figure(figsize=(4.6, 4.6), layout="constrained").subplots()
+            title = f"private diagram, epsilon = {self.private.epsilon:g}"
+            self.picture(result).plot(ax=axes, title=title).figure_.savefig(path, dpi=150)
         else:
             super().write_file(path, result)
 
-    def _draw(self, path, function, diagrams):
-        axes = Figure(figsize=(4.6, 4.6), layout="constrained").subplots()
-        display = PersistenceDiagramDisplay(
-            diagrams,
+    def picture(self, result):
+        return PersistenceDiagramDisplay(
+            result.diagrams,
             homology_dimensions=self.private.homology_dimensions_,
-            upper=function.upper,
+            upper=result.function.upper,
             error_bound=self.private.error_bounds_[0],
             noise_floor=self.private.noise_floor_,
-        ).plot(ax=axes, title=f"private diagram, epsilon = {self.private.epsilon:g}")
-        display.figure_.savefig(path, dpi=150)
+        )
 
 
 def _add_diagram(parser):

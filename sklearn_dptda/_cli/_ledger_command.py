@@ -8,6 +8,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from sklearn_dptda._cli._command import Command
+from sklearn_dptda.plotting._release_report import budget_over_time
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.privacy._stored_release import to_bytes
 
@@ -90,13 +91,8 @@ def _draw_budget(accountant, path):
     """Draw what was left after each payment, by the budget in force now."""
     if math.isinf(accountant.epsilon):
         raise ValueError("--picture: the budget has no limit, so nothing is ever less.")
-    # A copy in memory pays again, one after the other.
-    copy = PrivacyAccountant(accountant.epsilon, accountant.delta, None, accountant.composition)
-    left, days = [copy.remaining().epsilon], ["start"]
-    for spend in accountant.spends():
-        copy.spend(spend.epsilon, spend.delta, rho=spend.rho, adjacency=spend.adjacency)
-        left.append(copy.remaining().epsilon)
-        days.append(f"{spend.number}\n{spend.time}")
+    left = [loss.epsilon for loss in budget_over_time(accountant)]
+    days = ["start", *(f"{spend.number}\n{spend.time}" for spend in accountant.spends())]
     figure = Figure(layout="constrained", figsize=(7, 3.5))
     ax = figure.add_subplot()
     ax.plot(left, drawstyle="steps-post", marker="o", markersize=4)

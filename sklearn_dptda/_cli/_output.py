@@ -14,6 +14,10 @@ import numpy as np
 _FIRST_LINE_SECONDS, _NEXT_LINE_SECONDS = 2.0, 5.0
 
 
+# Of the JSON files; release.schema.json describes them.
+FORMAT_VERSION = 1
+
+
 def write_json(path, guarantee, **content):
     """Write the guarantee and what belongs to it."""
     promised = {
@@ -24,7 +28,8 @@ def write_json(path, guarantee, **content):
         "unit": guarantee.unit,
         "seeded": guarantee.seeded,
     }
-    text = json.dumps({"guarantee": promised, **content}, indent=1, default=_plain)
+    head = {"format_version": FORMAT_VERSION, "release": path.stem, "guarantee": promised}
+    text = json.dumps({**head, **content}, indent=1, default=_plain)
     path.write_text(text + "\n", encoding="utf-8")
 
 

@@ -20,6 +20,7 @@ from sklearn_dptda._cli._command import output_folder, table_options
 from sklearn_dptda._cli._output import slow, write_csv, write_json
 from sklearn_dptda._cli._read_points import read_points
 from sklearn_dptda.model_selection import planned_loss
+from sklearn_dptda.plotting import release_report
 from sklearn_dptda.privacy import (
     PrivacyAccountant,
     PrivacyBudgetExceeded,
@@ -75,6 +76,12 @@ def add_paying(parser):
         "--force", action="store_true", help="overwrite an earlier release in that folder"
     )
     parser.add_argument(
+        "--report",
+        metavar="FILE",
+        help="write a page of HTML as well, for the files of a privacy officer: the guarantee, "
+        "the budget before and after, the picture, and no record",
+    )
+    parser.add_argument(
         "--resume",
         action="store_true",
         help="go on with a run that was interrupted, and pay nothing a second time",
@@ -115,6 +122,10 @@ class PaidRelease:
         """Header and rows of the CSV file."""
         raise NotImplementedError
 
+    def picture(self, result: Any) -> Any:
+        """Display or figure for the report, if there is one."""
+        return None
+
     def write(self, folder: Path, result: Any) -> None:
         """Write all files."""
         for name in self.files:
@@ -142,6 +153,7 @@ def run_paid(make_release, args):
             print(f"it would be refused: {error}")
         return
     _refuse_overwriting(Path(args.out), files, args.force)
+    _check_report(args.report, args.force)
     accountant = None
     if not args.resume:
         plan.check()
@@ -167,9 +179,31 @@ def run_paid(make_release, args):
             print(f"note: {_happened(accountant)}", file=sys.stderr)
         raise
     print(f"written to {', '.join(str(out / name) for name in files)}")
+    if args.report is not None:
+        # A ledger counts; a run without one has an accountant that counts this run alone.
+        page = release_report(
+            release.private,
+            accountant=None if args.ledger is None else accountant,
+            picture=release.picture(result),
+            statements=list(release.describe(result)),
+            title=f"Report of a private release: {Path(files[0]).stem}",
+        )
+        Path(args.report).write_text(page, encoding="utf-8")
+        print(f"report: {args.report}")
     print(budget.left(accountant))
     if args.seed is not None:
         print("note: a seeded release is for study, and no private one", file=sys.stderr)
+
+
+def _check_report(name, force):
+    """Refuse a report that could not be written, before anything is paid."""
+    if name is None:
+        return
+    path = Path(name)
+    if path.is_dir() or (path.exists() and not force):
+        raise ValueError(f"--report: {path} is there already: --force overwrites a file.")
+    if not os.access(path.absolute().parent, os.W_OK):
+        raise ValueError(f"--report: the folder {path.absolute().parent} cannot be written to.")
 
 
 def _happened(accountant):

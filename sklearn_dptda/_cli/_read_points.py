@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from sklearn_dptda._cli._gaps import is_missing, without_gaps
+
 # What libraries raise for broken files. Archives that are encrypted, or compressed in unknown ways,
 # raise RuntimeError and its children.
 _BROKEN = (
@@ -23,8 +25,6 @@ _BROKEN = (
     zipfile.BadZipFile,
     zlib.error,
 )
-# Words for a number that is missing, in lower case and without dashes and the like.
-_MISSING = {"", "na", "n/a", "nan", "null", "none", "nil", "missing", "unknown", "inf", "infinity"}
 # Releases of more columns are little but noise, and take hours.
 MAX_COLUMNS = 1000
 # A compressed table may become so many bytes, or so many times the size of its file.
@@ -39,13 +39,23 @@ def read_points(path, **options):
     return as_numbers(path, table, labels)
 
 
-def read_table(path, *, key=None, columns=None, header=None, max_columns=MAX_COLUMNS):
+def read_table(
+    path,
+    *,
+    key=None,
+    columns=None,
+    header=None,
+    fill=(),
+    drop_incomplete=False,
+    max_columns=MAX_COLUMNS,
+):
     """Read names of columns, or None, a table of cells, and what errors call its columns.
 
     The file is CSV, TSV, TXT, NPY, NPZ or Parquet.
     ``key`` chooses one of several arrays of an NPZ file, ``columns`` what to keep, both by name
     or by number from 0. ``header=None`` takes the first row of a text file for names if there is
-    neither a number in it nor a word for a missing one. A ``ValueError`` says what is unusable,
+    neither a number in it nor a word for a missing one. ``fill`` and ``drop_incomplete`` say what
+    becomes of missing cells of these columns. A ``ValueError`` says what is unusable,
     and counts rows, but quotes no values; nor a header that is guessed, which may be a record.
     """
     path = Path(path)
@@ -79,6 +89,8 @@ def read_table(path, *, key=None, columns=None, header=None, max_columns=MAX_COL
             f"{path} has {table.shape[1]:,} columns, and at most {max_columns:,} are released: "
             "choose --columns, by name or number from 0."
         )
+    if fill or drop_incomplete:
+        table = without_gaps(table, names, fill, drop_incomplete)
     return names, table, labels
 
 
@@ -108,7 +120,8 @@ def as_numbers(path, table, labels):
         raise ValueError(
             f"{path} is not numeric everywhere, or has gaps (empty cells, NaN, infinity): {named}"
             f"{more}. To go on, {choose if good else ''}fix the file: real numbers with decimal "
-            "points and without separators of thousands, gaps filled with a public constant."
+            "points and without separators of thousands. For gaps, --fill takes public constants, "
+            "and --drop-incomplete leaves rows out."
         )
     return points
 
@@ -129,7 +142,7 @@ def _unusable(column):
 def _kind(cell):
     number = parsed(cell)
     if number is None:
-        return "gap" if cell is None or _is_missing(str(cell)) else "text"
+        return "gap" if cell is None or is_missing(str(cell)) else "text"
     return "number" if np.isfinite(number) else "gap"
 
 
@@ -265,8 +278,4 @@ def _is_header(row):
 
 
 def _is_name(cell):
-    return not _is_missing(cell) and parsed(cell) is None
-
-
-def _is_missing(cell):
-    return cell.strip(".?*-_# ").lower() in _MISSING
+    return not is_missing(cell) and parsed(cell) is None

@@ -1,7 +1,7 @@
 """Displays of diagrams, filtrations, mixtures, curves and audits, in the manner of scikit-learn.
 
 Each is made from results or from an estimator, draws with ``plot`` and keeps the axes; colours
-and markers stay apart in greyscale.
+and markers stay apart in greyscale. A report puts a release on one page of HTML.
 """
 
 from sklearn_dptda.plotting._curve_displays import (
@@ -15,6 +15,7 @@ from sklearn_dptda.plotting._diagram_display import PersistenceDiagramDisplay
 from sklearn_dptda.plotting._expected_diagram_display import ExpectedDiagramDisplay
 from sklearn_dptda.plotting._filtration_display import FiltrationDisplay
 from sklearn_dptda.plotting._mixture_display import MixtureDensityDisplay
+from sklearn_dptda.plotting._release_report import release_report
 
 __all__ = [
     "AccuracyBoundsDisplay",
@@ -26,4 +27,5 @@ __all__ = [
     "PersistenceDiagramDisplay",
     "PrivacyUtilityDisplay",
     "ReleasePlanDisplay",
+    "release_report",
 ]

@@ -1,0 +1,80 @@
+"""Cells that are missing: rows that have some are dropped, or cells filled by public constants."""
+
+import numpy as np
+
+# Words for a number that is missing, in lower case and without dashes and the like.
+_MISSING = {"", "na", "n/a", "nan", "null", "none", "nil", "missing", "unknown", "inf", "infinity"}
+
+
+def is_missing(cell):
+    """Whether a text stands for a number that is missing."""
+    return cell.strip(".?*-_# ").lower() in _MISSING
+
+
+def add_gaps(parser):
+    """Add the arguments that say what becomes of missing cells."""
+    parser.add_argument(
+        "--fill",
+        nargs="+",
+        default=[],
+        metavar="[NAME=]VALUE",
+        help="public constants for missing cells: one for all columns, or one for each NAME",
+    )
+    parser.add_argument(
+        "--drop-incomplete",
+        action="store_true",
+        help="leave out the rows in which a cell is missing; which rows are complete then counts "
+        "as public where the number of rows does",
+    )
+
+
+def without_gaps(table, names, fill, drops):
+    """The table with missing cells filled, and without the rows that still have some."""
+    constants = _constants(names, table.shape[1], fill)
+    missing = np.column_stack([_gaps(column) for column in table.T])
+    table = table.copy()
+    for place, constant in constants.items():
+        kind = table.dtype.kind
+        table[missing[:, place], place] = constant if kind in "OUS" else _number(constant)
+        missing[:, place] = False
+    kept = ~missing.any(axis=1)
+    if drops and not kept.any():
+        raise ValueError("--drop-incomplete: no row is complete.")
+    return table[kept] if drops else table
+
+
+def _gaps(column):
+    if column.dtype.kind in "fc":
+        return ~np.isfinite(column)
+    if column.dtype.kind not in "OUS":
+        return np.zeros(len(column), dtype=bool)
+    # NaN is the one cell that differs from itself.
+    return np.array([c is None or c != c or is_missing(str(c)) for c in column.tolist()])
+
+
+def _constants(names, width, fill):
+    """Constant of each column that has one, by its place."""
+    pairs = [text.rpartition("=") for text in fill]
+    for_all = [value for _, equals, value in pairs if not equals]
+    if len(for_all) > 1:
+        raise ValueError("--fill takes one VALUE for all columns; others as NAME=VALUE.")
+    found = dict.fromkeys(range(width), for_all[0]) if for_all else {}
+    for name, equals, value in pairs:
+        if equals:
+            found[_place(names, width, name)] = value
+    return found
+
+
+def _place(names, width, name):
+    if names is not None and name in names:
+        return names.index(name)
+    if name.isdecimal() and int(name) < width:
+        return int(name)
+    raise ValueError(f"--fill: there is no column {name!r} among the {width} columns in use.")
+
+
+def _number(text):
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"--fill: {text!r} is no number, and the file holds numbers.") from None

@@ -1,0 +1,238 @@
+"""A release on one page that can be filed: its guarantee in words, its budget, its picture."""
+
+import io
+import platform
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from html import escape
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from typing import Any
+
+from matplotlib.figure import Figure
+from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
+
+from sklearn_dptda.model_selection import pipeline_guarantee
+from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee, PrivacyLoss
+from sklearn_dptda.privacy._parameters import public_parameters
+
+_PACKAGES = ("sklearn-dptda", "numpy", "scipy", "scikit-learn", "gudhi", "opendp")
+_STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; color: #1d2733; max-width: 52rem; margin: 2rem auto;
+       padding: 0 1rem; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
+table { border-collapse: collapse; width: 100%; }
+th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #d5dbe1;
+         vertical-align: top; overflow-wrap: anywhere; }
+.verdict { border-left: 5px solid; padding: .5rem 1rem; }
+.scroll { overflow-x: auto; } .scroll svg { max-width: 100%; height: auto; }
+"""
+
+
+def budget_over_time(accountant: PrivacyAccountant) -> list[PrivacyLoss]:
+    """Return what was left at the start and after each payment, by the budget in force now."""
+    # A copy in memory pays again, one payment after the other.
+    rule: Any = accountant.composition
+    copy = PrivacyAccountant(accountant.epsilon, accountant.delta, None, rule)
+    left = [copy.remaining()]
+    spend: Any
+    for spend in accountant.spends():
+        copy.spend(spend.epsilon, spend.delta, rho=spend.rho, adjacency=spend.adjacency)
+        left.append(copy.remaining())
+    return left
+
+
+def release_report(
+    estimator: BaseEstimator,
+    *,
+    accountant: PrivacyAccountant | None = None,
+    picture: Any = None,
+    statements: Sequence[str] = (),
+    title: str = "Report of a private release",
+) -> str:
+    """Return a page of HTML that describes a release, for the files of a privacy officer.
+
+    The page stands alone: it loads nothing from other places, and it holds no
+    record. It says what was released, the guarantee in words and in numbers,
+    how far the release can be trusted, the public parameters, the budget
+    before and after, and the versions of the packages.
+
+    Parameters
+    ----------
+    estimator : private estimator or Pipeline
+        Fitted.
+    accountant : PrivacyAccountant, default=None
+        The ledger that is shown. None takes that of the estimator, if it has one.
+    picture : Display, plotly Figure or matplotlib Figure, default=None
+        Shown below the guarantee. It must draw private output or public
+        parameters alone. A :class:`PersistenceDiagramDisplay` is interactive
+        if plotly is installed, and adds 5 MB to the page then.
+    statements : sequence of str, default=()
+        What can be said of this release, a paragraph each, such as its
+        numbers. They must be private output or public parameters.
+    title : str, default="Report of a private release"
+
+    Returns
+    -------
+    str
+        A whole HTML document in UTF-8.
+
+    Raises
+    ------
+    NotFittedError
+        If the estimator has not been fitted.
+
+    Notes
+    -----
+    .. rubric:: Privacy
+
+    Nothing is released here, and nothing is paid. The page shows what is
+    public: the guarantee, parameters, error bounds, and payments with their
+    days. What you pass as ``picture`` and ``statements`` is shown as it is.
+
+    Examples
+    --------
+    >>> from sklearn_dptda import DTMFiltration, PrivatePersistence
+    >>> from sklearn_dptda.datasets import make_two_circles
+    >>> from sklearn_dptda.plotting import release_report
+    >>> X = DTMFiltration(0.2, bounds=(-3, 3.5)).fit_transform([make_two_circles(1000)])
+    >>> page = release_report(PrivatePersistence(epsilon=2.0).fit(X))
+    >>> page.startswith("<!DOCTYPE html>"), "(epsilon=2, delta=0)" in page
+    (True, True)
+    """
+    guarantee = pipeline_guarantee(estimator)
+    last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+    if accountant is None:
+        accountant = getattr(last, "accountant", None)
+    sections = [
+        ("Guarantee", _guarantee(guarantee)),
+        ("Release", _paragraphs([*statements, getattr(last, "error_statement_", "")])),
+        ("Picture", "" if picture is None else f'<div class="scroll">{_drawn(picture)}</div>'),
+        ("Public parameters", _parameters(estimator)),
+        ("Budget", _budget(accountant)),
+        ("Versions", _table(_versions())),
+    ]
+    body = "".join(f"<h2>{name}</h2>{content}" for name, content in sections if content)
+    day = datetime.now(UTC).date().isoformat()
+    return (
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{_STYLE}</style></head>"
+        f"<body><h1>{escape(title)}</h1><p>Written on {day}. This page contains private output "
+        f"and public parameters only.</p>{body}</body></html>\n"
+    )
+
+
+def _guarantee(guarantee: PrivacyGuarantee) -> str:
+    verdict, colour = "This release can be published under the guarantee below.", "#2a7f62"
+    if not guarantee.holds:
+        verdict = "Do not publish this release as private: the guarantee below says why."
+        colour = "#b3541e"
+    meaning = {
+        "replace-one": "Data sets are neighbours if they have equally many records and differ in "
+        "one. The number of records is public.",
+        "add-remove": "Data sets are neighbours if one of them has one record more. The number of "
+        "records is private.",
+    }[guarantee.adjacency]
+    numbers = {
+        "epsilon": f"{guarantee.epsilon:g}",
+        "delta": f"{guarantee.delta:g}",
+        "zCDP rho": "-" if guarantee.rho is None else f"{guarantee.rho:.6g}",
+        "privacy unit": guarantee.unit,
+        "adjacency": f"{guarantee.adjacency}. {meaning}",
+        "released": guarantee.released,
+        "mechanism": guarantee.mechanism,
+        "randomness": "a known seed: for tests and study only"
+        if guarantee.seeded
+        else "the operating system",
+    }
+    return (
+        f'<p class="verdict" style="border-color:{colour}">{verdict}</p>'
+        f"<p>{escape(str(guarantee))}</p>{_table(numbers)}"
+    )
+
+
+def _parameters(estimator: BaseEstimator) -> str:
+    steps = estimator.steps if isinstance(estimator, Pipeline) else [("", estimator)]
+    rows = {}
+    for _, step in steps:
+        kind = type(step).__name__
+        for name, value in public_parameters(step).items():
+            if not isinstance(value, PrivacyAccountant):
+                rows[f"{kind}: {name}"] = repr(value)
+    return _table(rows) if rows else "<p>All parameters have their default values.</p>"
+
+
+def _budget(accountant: PrivacyAccountant | None) -> str:
+    if accountant is None:
+        return (
+            "<p>No ledger counted this release. Losses of other releases of the same data add to "
+            "the guarantee above.</p>"
+        )
+    left, spends = budget_over_time(accountant), accountant.spends()
+    head = (
+        f"<p>The budget is epsilon={accountant.epsilon:g}, delta={accountant.delta:g}, with "
+        f"{accountant.composition} composition. "
+        f"{left[-1].epsilon:.6g} of epsilon is left.</p>"
+    )
+    if not spends:
+        return head
+    columns = ("payment", "day", "estimator", "released", "epsilon", "left before", "left after")
+    rows = [
+        (
+            spend.number,
+            spend.time,
+            spend.estimator,
+            spend.what,
+            f"{spend.epsilon:g}",
+            f"{before.epsilon:.6g}",
+            f"{after.epsilon:.6g}",
+        )
+        for spend, before, after in zip(spends, left[:-1], left[1:], strict=True)
+    ]
+    cells = "".join(
+        "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    names = "".join(f"<th>{name}</th>" for name in columns)
+    return f'{head}<div class="scroll"><table><tr>{names}</tr>{cells}</table></div>'
+
+
+def _drawn(picture: Any) -> str:
+    """The picture as HTML that needs nothing else: interactive where it can be."""
+    if hasattr(picture, "to_plotly") and find_spec("plotly") is not None:
+        picture = picture.to_plotly()
+    if hasattr(picture, "to_html"):
+        return str(picture.to_html(full_html=False, include_plotlyjs=True))
+    figure = picture if isinstance(picture, Figure) else _figure_of(picture)
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg")
+    text = buffer.getvalue()
+    return text[text.index("<svg") :]
+
+
+def _figure_of(display: Any) -> Figure:
+    figure = Figure(figsize=(5, 4.5), layout="constrained")
+    display.plot(ax=figure.add_subplot())
+    return figure
+
+
+def _versions() -> dict[str, str]:
+    found = {"Python": f"{platform.python_version()} on {platform.system()}"}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _table(rows: Mapping[str, str]) -> str:
+    cells = "".join(
+        f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in rows.items()
+    )
+    return f"<table>{cells}</table>"
+
+
+def _paragraphs(texts: Sequence[str]) -> str:
+    return "".join(f"<p>{escape(text)}</p>" for text in texts if text)
