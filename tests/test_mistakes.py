@@ -85,7 +85,7 @@ MISTAKES = {
     "points where filtrations are expected": (
         lambda X, a: PrivatePersistence(accountant=a).fit_transform([X]),
         ValueError,
-        "Pass filtrations from DTMFiltration, or state sensitivity and upper",
+        "Pass filtrations from DTMFiltration, or set sensitivity and upper",
     ),
     "steps in the wrong order": (
         lambda X, a: make_pipeline(

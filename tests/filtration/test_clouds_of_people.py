@@ -225,7 +225,7 @@ def test_everything_on_top_promises_for_people():
     assert "for replacing all points of one person, by 'patient_id': " in str(guarantee)
     several = public.fit_transform([table, table.sample(frac=1)])
     assert several[0].unit == "all points of one person in one cloud, by 'patient_id'"
-    with pytest.raises(ValueError, match="other records than those in fit"):
+    with pytest.raises(ValueError, match=r"other records \(points or people\) than those in fit"):
         private.transform(DTMFiltration(0.3, bounds=(0, 1)).fit_transform([table[["x", "y"]]]))
     with pytest.raises(ValueError, match="different records"):
         PersistenceProfile().fit([filtration, several[0]])

@@ -274,7 +274,7 @@ def test_what_counts_is_the_loss_over_the_range():
 def test_hopeless_fits_warn_before_they_are_paid():
     accountant = PrivacyAccountant(5.0)
     private = PrivatePersistence(1.0, sensitivity=0.1, upper=2.0, accountant=accountant)
-    with pytest.warns(NoiseWarning, match="hides every feature.*seen from epsilon="):
+    with pytest.warns(NoiseWarning, match="hides every feature.*visible from epsilon="):
         private.fit([np.ones((4, 4))])
     assert not accountant.spends()
     assert math.isinf(private.error_bound_) or private.error_bound_ > 1.0
