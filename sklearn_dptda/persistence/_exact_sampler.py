@@ -475,7 +475,7 @@ class Region:
         return None
 
     def draw(self, source: NoiseSource) -> Point:
-        """Draw a point from a square, chosen by weight; reject it if an earlier square contains it."""
+        """Draw a point from a square, chosen by weight, unless an earlier square contains it."""
         while True:
             i = 0
             rank = source.below(sum(self._weights)) if self.size > 1 else 0
