@@ -213,7 +213,9 @@ def _middle(diagram: FloatArray) -> float:
 
 def _logarithms(diagram: FloatArray, name: str) -> FloatArray:
     if (diagram <= 0).any():
-        raise ValueError(f"{name} has births that are not positive. Use scale='linear'.")
+        raise ValueError(
+            f"{name} has births that are not positive, which have no logarithm. Use scale='linear'."
+        )
     return np.log(diagram)
 
 

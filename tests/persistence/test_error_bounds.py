@@ -238,7 +238,7 @@ def test_numbers_of_two_circles():
     # What may be drawn from costs little more than one cap that is known.
     assert bottleneck_error_bound(private, *public) < bound
     assert bound < 1.1 * bottleneck_error_bound(private, *public)
-    assert f"longer than {2 * bound:.3g}" in private.error_statement_
+    assert f"a persistence above {2 * bound:.3g} then" in private.error_statement_
     # Both loops are longer than twice the bound: they survive.
     exact = CubicalPersistence(1).fit_transform([filtration])[0]
     assert (np.ptp(exact, axis=1) > 2 * bound).sum() == 2
