@@ -261,7 +261,7 @@ class DTMFiltration(BaseGridFiltration):
         Upper bound of the working memory for each cloud, in MiB.
     n_jobs : int, default=None
         Number of clouds that joblib processes in parallel. None means 1 unless in a
-        :obj:`joblib.parallel_backend` context; -1 uses all processors.
+        :func:`joblib.parallel_config` context; -1 uses all processors.
 
     Attributes
     ----------

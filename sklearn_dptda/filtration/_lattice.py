@@ -102,7 +102,20 @@ class LatticeHistogram:
         return self
 
     def nodes_of(self, points: FloatArray) -> tuple[IntArray, BoolArray]:
-        """Return the index of the node nearest to each point, and which points are outside."""
+        """Return the index of the node nearest to each point, and which points are outside.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n, d)
+            Points, in the units of the data.
+
+        Returns
+        -------
+        nodes : ndarray of int64, of shape (n,)
+            Index of the node in the flattened lattice.
+        outside : ndarray of bool, of shape (n,)
+            Whether each point is outside the bounds.
+        """
         steps = (np.array(self.shape) - 1) / (self.high - self.low)
         inside = np.clip(points, self.low, self.high)
         index = np.rint((inside - self.low) * steps).astype(np.int64)
@@ -110,7 +123,18 @@ class LatticeHistogram:
         return nodes, (inside != points).any(axis=1)
 
     def matches(self, other: "LatticeHistogram") -> bool:
-        """Return whether another histogram has the same lattice."""
+        """Return whether another histogram has the same lattice.
+
+        Parameters
+        ----------
+        other : LatticeHistogram
+            The other histogram.
+
+        Returns
+        -------
+        bool
+            Whether the bounds and the shapes agree.
+        """
         return (
             self.shape == other.shape
             and np.array_equal(self.low, other.low)

@@ -158,7 +158,7 @@ class CubicalPersistence(
         filtration. None uses the bound of each filtration, and infinity for an array.
     n_jobs : int, default=None
         Number of filtrations that joblib processes in parallel. None means 1 unless in a
-        :obj:`joblib.parallel_backend` context; -1 uses all processors.
+        :func:`joblib.parallel_config` context; -1 uses all processors.
 
     Attributes
     ----------
