@@ -56,8 +56,8 @@ def load_polblogs(data_home: PathLike | None = None, *, largest_component: bool 
     >>> try:
     ...     load_polblogs("no/such/folder")
     ... except FileNotFoundError as error:
-    ...     print(str(error)[:62])
-    The political blogs are not in no/such/folder/polblogs.npz. Th
+    ...     print(str(error).partition("polblogs.npz")[0])
+    The political blogs are not in no/such/folder/
     """
     arrays = read_published(
         data_folder(data_home) / "polblogs.npz",

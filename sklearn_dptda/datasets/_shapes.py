@@ -80,8 +80,8 @@ def make_loops(
 ) -> tuple[list[FloatArray], IntArray]:
     """Generate labelled point clouds that differ in their number of loops.
 
-    Each cloud lies in the box ``[-2, 2]^2``, up to noise. With one loop it is a circle, and with
-    two loops it is a figure eight of two touching circles of about half the size. Each cloud is
+    Without noise, each cloud lies in the box ``[-2, 2]^2``. With one loop it is a circle of radius
+    1.5, and with two loops a figure eight of two touching circles of radius 0.9. Each cloud is
     rotated by a random angle.
 
     Parameters

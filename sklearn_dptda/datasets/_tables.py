@@ -298,8 +298,8 @@ def load_table(
     >>> try:
     ...     load_table("magic", data_home="no/such/folder")
     ... except FileNotFoundError as error:
-    ...     print(str(error)[:63])
-    The magic data are not in no/such/folder/magic.npz. Their sourc
+    ...     print(str(error).partition("magic.npz")[0])
+    The magic data are not in no/such/folder/
     """
     if name not in TABLES:
         raise ValueError(f"name must be one of {', '.join(TABLES)}; got {quoted(name)}.")

@@ -91,8 +91,8 @@ def load_walkers(
     >>> try:
     ...     load_walkers("no/such/folder", download=False)
     ... except FileNotFoundError as error:
-    ...     print(str(error)[:55])
-    The walkers data are not in no/such/folder/walkers.npz.
+    ...     print(str(error).partition("walkers.npz")[0])
+    The walkers data are not in no/such/folder/
     """
     path = data_folder(data_home) / FILES[series]
     if download and not path.is_file():
