@@ -112,9 +112,9 @@ class AdjacencySpectralEmbedding(
 
     In a degree-corrected block model, the position of a node is its activity times the
     position of its group. Groups are therefore rays from the origin, which normalised
-    coordinates concentrate in points. On networks whose degrees vary, this increases the
-    agreement between clusters and groups several times. If there are many groups, the number of
-    components that is found automatically works better than the number of groups.
+    coordinates concentrate in points. On networks whose degrees vary, this multiplies the
+    agreement between clusters and groups. If there are many groups, the number of components
+    that is chosen automatically works better than the number of groups.
 
     References
     ----------

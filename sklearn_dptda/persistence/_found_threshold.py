@@ -132,7 +132,7 @@ def threshold_scores(lifetimes: NDArray[Any], threshold: float) -> NDArray[Any]:
 
 
 def margin_of(choice: Choice, t: Tried, missed: float, rounded: int) -> float:
-    """Return by how much a threshold may be wrong for the counts drawn at it to be right.
+    """Return the margin of the counts that were drawn at a threshold.
 
     ``missed`` bounds the difference between the best score and the drawn one. The default cap has a
     score of 0, minus its penalty, at each of its thresholds, whatever the records are.

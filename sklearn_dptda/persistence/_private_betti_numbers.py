@@ -88,9 +88,10 @@ class PrivateBettiNumbers(PrivateLifetimes):
     Attributes
     ----------
     margins_ : ndarray of shape (n_clouds,)
-        For each filtration of ``fit``, the margin of the counts: with probability
-        ``confidence``, the released counts are correct for thresholds that differ from
-        the given ones by at most this margin. See :meth:`statements`. It is ``inf`` if it
+        Margin of the counts for each filtration of ``fit``, in the units of the
+        filtration. With probability ``confidence``, at least as many features as counted
+        are longer than the threshold minus the margin, and at most as many are longer
+        than the threshold plus the margin; see :meth:`statements`. It is ``inf`` if it
         would exceed the whole range. It depends on public numbers only. Without
         ``threshold``, it is the largest margin that a release may have.
     thresholds_ : ndarray of shape (n_clouds,)
