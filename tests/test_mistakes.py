@@ -85,7 +85,7 @@ MISTAKES = {
     "points where filtrations are expected": (
         lambda X, a: PrivatePersistence(accountant=a).fit_transform([X]),
         ValueError,
-        "Pass filtrations from DTMFiltration, or state sensitivity and upper",
+        "Pass filtrations from DTMFiltration, or set sensitivity and upper",
     ),
     "steps in the wrong order": (
         lambda X, a: make_pipeline(
@@ -127,19 +127,19 @@ MISTAKES = {
     "points taken for diagrams": (
         lambda X, a: DiagramFeatures(value_range=(0, 2)).fit_transform([X, X]),
         ValueError,
-        r"X\[0\] holds deaths before births: X must be diagrams, as PrivatePersistence returns",
+        r"X\[0\] has deaths before births. X must consist of diagrams, such as those of Private",
     ),
     "no release before the features": (
         lambda X, a: make_pipeline(
             DTMFiltration(0.2, bounds=BOX, resolution=9), DiagramFeatures(value_range=(0, 2))
         ).fit_transform([X]),
         ValueError,
-        "put PrivatePersistence before DiagramFeatures",
+        "Put PrivatePersistence before DiagramFeatures",
     ),
     "voids of a plane": (
         lambda X, a: PrivatePersistence(homology_dimensions=2, accountant=a).fit(filtration(X)),
         ValueError,
-        "homology_dimensions=2: functions of so few coordinates have no H2",
+        "homology_dimensions=2 is too high: the functions in X have no H2",
     ),
     "a table where chunks are expected": (
         lambda X, a: DPLloyd(2, bounds=BOX, accountant=a).fit_chunks(X),
@@ -149,7 +149,7 @@ MISTAKES = {
     "a directed graph, unannounced": (
         lambda X, a: EdgeFlip(1.0, accountant=a).fit_transform(np.triu(np.ones((5, 5)), 1)),
         ValueError,
-        "not symmetric: pass directed=True, or the larger of it and its transpose",
+        "not symmetric. Pass directed=True, or pass the elementwise maximum of the matrix and its ",
     ),
     "a data set that is not there": (
         lambda X, a: load_table("pulsar", data_home="no/such/folder"),
@@ -276,7 +276,7 @@ def test_weights_of_edges_are_not_quoted():
     graph.add_edge("Alice", "Bob", weight="met 1983-03-17")
     fitted = EdgeFlip().fit(np.ones((2, 2)) - np.eye(2))
     for refused in (EdgeFlip().fit, fitted.transform, fitted.transform_links):
-        with pytest.raises(ValueError, match="weights that are no numbers") as caught:
+        with pytest.raises(ValueError, match="weights that are not numbers") as caught:
             refused(graph)
         assert "1983" not in str(caught.value) and "Alice" not in str(caught.value)
 
@@ -348,7 +348,7 @@ def test_boxes_of_unequal_sides(cloud):
         return np.max(loops[:, 1] - loops[:, 0], initial=0.0)
 
     assert longest(ring, np.full(2, 1.5)) > 0.5
-    with pytest.warns(UserWarning, match="sides of 300 and 3"):
+    with pytest.warns(UserWarning, match="sides of very different lengths, 300 and 3"):
         assert longest(ring * stretch, 1.5 * stretch) < 0.02
 
 

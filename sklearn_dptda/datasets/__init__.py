@@ -1,7 +1,7 @@
-"""Simulated shapes and published data sets, the latter with public bounds.
+"""Simulated point clouds, and published data sets with public bounds.
 
-Generators draw clouds of a known shape; loaders read files that are not shipped, and say where
-they are to be had.
+Generators draw point clouds of a known shape. Loaders read files that are not part of the package.
+If a file is missing, the error message says where to get it.
 """
 
 from sklearn_dptda.datasets._networks import load_polblogs

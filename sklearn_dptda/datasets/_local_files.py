@@ -1,11 +1,11 @@
-"""Data that are not shipped: files of arrays in a local folder.
+"""Reading of data sets that are not part of the package from files in a local folder.
 
-A loader looks for its file in ``data_home``, else in the folder
-that the environment variable ``SKLEARN_DPTDA_DATA`` names, else in scikit-learn's data folder.
-Where there is none, the error names the source, the arrays to save from it, and their checksum.
-The checksum is the sha256 of the numbers alone, array after array in the order that the error
-names them, each in C order: real numbers as little-endian float64, integers as little-endian
-int64. Another checksum is a warning, since own data of the same form are welcome.
+A loader looks for its file in ``data_home``, else in the folder that the environment variable
+``SKLEARN_DPTDA_DATA`` names, else in scikit-learn's data folder. If there is no file, the error
+names the source, the arrays to save from it, and their checksum. The checksum is the sha256 of the
+numbers only, array after array in the order in which the error names them, each in C order. Real
+numbers are little-endian float64, and integers little-endian int64. Another checksum only causes a
+warning, because you may use your own data of the same form.
 """
 
 import hashlib
@@ -19,33 +19,33 @@ from sklearn_dptda.privacy._warnings import warn_caller
 
 
 def data_folder(data_home):
-    """Folder of the files: the caller's, else the environment's, else scikit-learn's."""
+    """Return the folder of the files: the caller's, the environment's, or scikit-learn's."""
     return Path(data_home or os.environ.get("SKLEARN_DPTDA_DATA") or get_data_home())
 
 
 def read_published(path, *, contents, source, layout, needed, sha256, n_columns=None):
-    """Arrays of a published file by name; an error says how to get a file that is not there.
+    """Return the arrays of a published file by name, or raise an error that says how to get it.
 
-    ``layout`` says how rows and labels are stored; tables ``X...`` must have ``n_columns``.
+    ``layout`` describes how rows and labels are stored. Tables ``X...`` must have ``n_columns``.
     """
     arrays = read_arrays(
         path,
         needed,
-        f"The {contents} are not in {path}. The original is {source}. Save it as {path.name} with "
+        f"The {contents} are not in {path}. Their source is {source}. Save it as {path.name} with "
         f"numpy.savez, as arrays {', '.join(needed)} ({layout}; sha256 of the numbers {sha256}), "
         "and pass the folder as data_home or in the environment variable SKLEARN_DPTDA_DATA.",
     )
     for key, array in arrays.items():
         if n_columns and key.startswith("X") and array.shape[1:] != (n_columns,):
             raise ValueError(
-                f"{key} in {path} should have {n_columns} columns; its shape is {array.shape}."
+                f"{key} in {path} must have {n_columns} columns; its shape is {array.shape}."
             )
     warn_of_other_contents(path, arrays.values(), sha256)
     return arrays
 
 
 def read_arrays(path, needed, missing_file, optional=()):
-    """Arrays of an archive by name; ``missing_file`` is the message of the error without it."""
+    """Return arrays of an archive by name. ``missing_file`` is the message if it does not exist."""
     if not path.is_file():
         raise FileNotFoundError(missing_file)
     with np.load(path, allow_pickle=False) as archive:
@@ -56,7 +56,7 @@ def read_arrays(path, needed, missing_file, optional=()):
 
 
 def checksum(arrays):
-    """Sha256 of the numbers in arrays, as the module defines it; arrays of strings do not count."""
+    """Return the sha256 of the numbers in arrays, as defined in the module, without strings."""
     digest = hashlib.sha256()
     for array in arrays:
         number = {"f": "<f8", "i": "<i8", "u": "<i8"}.get(array.dtype.kind)
@@ -66,8 +66,8 @@ def checksum(arrays):
 
 
 def warn_of_other_contents(path, arrays, sha256):
-    """Say so where a file does not hold the published numbers."""
+    """Warn if a file does not contain the published numbers."""
     if checksum(arrays) != sha256:
         warn_caller(
-            f"{path} does not hold the published data: the sha256 of its numbers is another one."
+            f"{path} does not contain the published data: the sha256 of its numbers is different."
         )

@@ -1,4 +1,4 @@
-"""Graphs with labelled nodes, read from local files."""
+"""Loaders of graphs with labelled nodes from local files."""
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
@@ -18,23 +18,46 @@ def load_polblogs(data_home: PathLike | None = None, *, largest_component: bool 
     ----------
     %(data_home)s
     largest_component : bool, default=True
-        Whether to leave out the 268 blogs that are not linked to the others.
-        Which blogs those are depends on the links: a choice that no guarantee
-        covers.
+        Whether to leave out the 268 blogs that are not linked to the others. Which blogs these
+        are depends on the links, so no privacy guarantee covers this choice.
 
     Returns
     -------
     Bunch
-        ``adjacency``, a csr_array of shape (n_nodes, n_nodes) of zeros and
-        ones, symmetric, without loops; ``target`` of shape (n_nodes,), 0 for
-        liberal and 1 for conservative; ``target_names``, ``node_names``.
+        Dictionary-like object, with the following attributes.
+
+        adjacency : csr_array of shape (n_nodes, n_nodes)
+            Symmetric adjacency matrix of zeros and ones, without self-loops.
+        target : ndarray of shape (n_nodes,)
+            0 for liberal and 1 for conservative blogs.
+        target_names : ndarray of str
+            Names of the two classes.
+        node_names : ndarray of str
+            Names of the blogs.
 
     %(file_errors)s
 
     References
     ----------
-    L. Adamic, N. Glance, "The political blogosphere and the 2004 US election:
-    divided they blog", 2005; M. Newman's network data.
+    L. Adamic, N. Glance, "The political blogosphere and the 2004 US election: divided they
+    blog", 2005.
+
+    M. Newman's network data, http://www-personal.umich.edu/~mejn/netdata/.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.datasets import load_polblogs
+    >>> graph = load_polblogs()  # doctest: +SKIP
+    >>> graph.adjacency.shape  # doctest: +SKIP
+    (1222, 1222)
+
+    Without the file, the message says where to get it:
+
+    >>> try:
+    ...     load_polblogs("no/such/folder")
+    ... except FileNotFoundError as error:
+    ...     print(str(error).partition("polblogs.npz")[0])
+    The political blogs are not in no/such/folder/
     """
     arrays = read_published(
         data_folder(data_home) / "polblogs.npz",
@@ -48,7 +71,7 @@ def load_polblogs(data_home: PathLike | None = None, *, largest_component: bool 
     n, (sources, targets) = len(arrays["y"]), arrays["edges"].T
     linked = sources != targets
     A = of_pairs(sources[linked], targets[linked], (n, n), symmetric=True)
-    # Links that are told twice, or in both directions, are one.
+    # Links that occur twice, or in both directions, are one link.
     A.data[:] = 1.0
     kept = np.arange(n)
     if largest_component:

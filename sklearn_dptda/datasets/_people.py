@@ -1,4 +1,4 @@
-"""People of whom each has several rows, or is a time series: for trying what protects people."""
+"""Simulated people, who have several rows or one time series each."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,43 +8,44 @@ from sklearn.utils import check_random_state
 from sklearn_dptda._typing import FloatArray, IntArray, LegacyRandomStateLike
 from sklearn_dptda.datasets._shapes import _check_number
 
-# Frequencies of the periodic series, in periods for each step.
+# Range of the frequencies of periodic series, in periods per step.
 _FREQUENCIES = (0.08, 0.14)
 # Standard deviation of the noise on each step of a series.
 _SERIES_NOISE = 0.25
-# Steps that noise without a period is averaged over.
+# Number of steps over which noise without a period is averaged.
 _SMOOTHED = 6
 
 _CENTRES = 3.0 * np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]])
 # Standard deviations of people about the centres, and of visits about people.
 _SPREAD = 0.6
-# Shape of the Pareto law of the number of visits: some people have very many.
+# Shape of the Pareto distribution of the number of visits, which has a heavy tail.
 _TAIL = 1.1
 
 
 def make_series(
     n_series: int = 60, n_steps: int = 300, *, random_state: LegacyRandomStateLike = None
 ) -> tuple[FloatArray, IntArray]:
-    """Time series of two kinds that differ in their shape: a period, or none.
+    """Generate time series of two kinds: with and without a period.
 
-    Half of them, at random, are sines of an unknown frequency and phase with
-    noise; the others are smoothed noise of the same size. Delay embeddings of
-    the first are loops, those of the second are not.
+    About half of the series, chosen at random, are sines of random frequency and phase with
+    noise. The others are smoothed noise of the same size. Delay embeddings of the first kind are
+    loops, and those of the second kind are not.
 
     Parameters
     ----------
     n_series : int, default=60
-        Number of series; each stands for a person.
+        Number of series, each of which represents a person.
     n_steps : int, default=300
-        Steps of each.
+        Number of time steps of each series.
     random_state : int, RandomState instance or None, default=None
-        Seeds the generator. This is simulated data: no privacy is at stake.
+        Seed of the generator. The data are simulated, so it does not concern privacy.
 
     Returns
     -------
     X : ndarray of shape (n_series, n_steps)
+        The series.
     y : ndarray of shape (n_series,)
-        1 for the series with a period.
+        1 for series with a period, and 0 for the others.
 
     Examples
     --------
@@ -72,9 +73,9 @@ def make_visits(
     biased: bool = False,
     random_state: LegacyRandomStateLike = None,
 ) -> tuple[FloatArray, NDArray[np.intp], IntArray]:
-    """Visits of people, of whom half come once or twice and some hundreds of times.
+    """Generate visits of people, half of whom come once or twice and some hundreds of times.
 
-    Rows lie about four centres. Each person has her own mixture of these, and an
+    Each visit is a row near one of four centres. Each person has a mixture of the centres, and an
     offset from them.
 
     Parameters
@@ -82,21 +83,20 @@ def make_visits(
     n_people : int, default=500
         Number of people.
     max_visits : int, default=500
-        The most visits of one person; 1 for one visit each.
+        Largest number of visits of one person. 1 means one visit each.
     biased : bool, default=False
-        Whether those who are mostly near the first centre come twenty times as
-        often.
+        Whether people who are mostly near the first centre visit 20 times as often.
     random_state : int, RandomState instance or None, default=None
-        Seeds the generator. This is simulated data: no privacy is at stake.
+        Seed of the generator. The data are simulated, so it does not concern privacy.
 
     Returns
     -------
     X : ndarray of shape (n_visits, 2)
-        Nearly all in the box ``[-8, 8]^2``.
+        The visits. Nearly all are in the box ``[-8, 8]^2``.
     ids : ndarray of shape (n_visits,)
-        Whose visit it is, from 0 on.
+        The person of each visit, numbered from 0.
     y : ndarray of shape (n_visits,)
-        Which centre it is about.
+        The centre of each visit, numbered from 0.
 
     Examples
     --------

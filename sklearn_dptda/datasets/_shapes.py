@@ -1,4 +1,4 @@
-"""Point clouds with a known shape: circles and loops, and clusters by connection, not closeness."""
+"""Point clouds of known shapes: circles, loops, and clusters defined by connectedness."""
 
 import math
 import numbers
@@ -13,9 +13,9 @@ from sklearn_dptda._docs import fill_doc
 from sklearn_dptda._typing import FloatArray, IntArray, LegacyRandomStateLike
 from sklearn_dptda.privacy._parameters import quoted
 
-# Where the arms of a spiral begin; they end at radius 1.
+# The radius at which the arms of a spiral begin. They end at radius 1.
 _INNER_RADIUS = 0.2
-# The length of an arm is computed at so many radii, and interpolated between.
+# The length of an arm is computed at this number of radii, and interpolated between them.
 _N_RADII = 2049
 
 
@@ -28,7 +28,7 @@ def make_two_circles(
     weights: ArrayLike | None = None,
     random_state: LegacyRandomStateLike = None,
 ) -> FloatArray:
-    """Points on two circles of the plane: two components, two loops.
+    """Generate points on two circles of the plane: two components and two loops.
 
     Parameters
     ----------
@@ -39,20 +39,21 @@ def make_two_circles(
     centers : tuple of pairs, default=((1.5, 1.5), (-1.5, -1.5))
         Centres of the circles.
     noise : float, default=0.0
-        Standard deviation of Gaussian noise on each coordinate.
+        Standard deviation of Gaussian noise that is added to each coordinate.
     weights : tuple of float, default=None
-        Share of the points on each circle. None: equal.
+        Share of the points on each circle. None gives equal shares.
     random_state : int, RandomState instance or None, default=None
-        Seeds the generator. This is simulated data: no privacy is at stake.
+        Seed of the generator. The data are simulated, so it does not concern privacy.
 
     Returns
     -------
     X : ndarray of shape (n_samples, 2)
+        The points.
 
     References
     ----------
-    T. Kang, S. Kim, J. Sohn, J. Awan, "Differentially private topological data
-    analysis", Section 5.
+    T. Kang, S. Kim, J. Sohn, J. Awan, "Differentially private topological data analysis",
+    Section 5.
 
     Examples
     --------
@@ -77,29 +78,36 @@ def make_loops(
     noise: float = 0.05,
     random_state: LegacyRandomStateLike = None,
 ) -> tuple[list[FloatArray], IntArray]:
-    """Labelled clouds that differ in their number of loops.
+    """Generate labelled point clouds that differ in their number of loops.
 
-    Each cloud lies in the box ``[-2, 2]^2``: one circle, or a figure eight of
-    two touching ones of half the size, at a random angle.
+    Without noise, each cloud lies in the box ``[-2, 2]^2``. With one loop it is a circle of radius
+    1.5, and with two loops a figure eight of two touching circles of radius 0.9. Each cloud is
+    rotated by a random angle.
 
     Parameters
     ----------
     n_clouds : int, default=60
-        Number of clouds; labels alternate.
+        Number of clouds. The labels alternate.
     n_points : int, default=400
-        Points of each cloud.
+        Number of points of each cloud.
     n_loops : tuple of int, default=(1, 2)
-        Numbers of loops, the labels: any of 0 (a disc), 1 and 2.
+        Numbers of loops, which are the labels: any of 0 (a disc), 1 and 2.
     noise : float, default=0.05
-        Standard deviation of Gaussian noise on each coordinate.
+        Standard deviation of Gaussian noise that is added to each coordinate.
     random_state : int, RandomState instance or None, default=None
-        Seeds the generator. This is simulated data: no privacy is at stake.
+        Seed of the generator. The data are simulated, so it does not concern privacy.
 
     Returns
     -------
     X : list of ndarray of shape (n_points, 2)
+        The clouds.
     y : ndarray of shape (n_clouds,)
-        Number of loops.
+        Number of loops of each cloud.
+
+    Raises
+    ------
+    ValueError
+        If ``n_loops`` contains another number than 0, 1 or 2.
 
     Examples
     --------
@@ -111,7 +119,7 @@ def make_loops(
     rng = check_random_state(random_state)
     unknown = set(n_loops) - {0, 1, 2}
     if unknown:
-        raise ValueError(f"n_loops may contain 0, 1 and 2; got {sorted(unknown)}.")
+        raise ValueError(f"n_loops must contain only 0, 1 and 2; got {sorted(unknown)}.")
     y = np.array([n_loops[i % len(n_loops)] for i in range(n_clouds)])
     X = []
     for loops in y:
@@ -138,27 +146,28 @@ def make_spirals(
     noise: float = 0.0,
     random_state: LegacyRandomStateLike = None,
 ) -> tuple[FloatArray, IntArray]:
-    """Points on interleaved spiral arms of the plane, one label per arm.
+    """Generate points on interleaved spiral arms of the plane, with one label for each arm.
 
-    The arms wind from radius 0.2 to radius 1, with points spread evenly along
-    their length. Without noise they lie in the box ``[-1, 1]^2``.
+    The arms extend from radius 0.2 to radius 1, and the points are uniform along their length.
+    Without noise, they lie in the box ``[-1, 1]^2``.
 
     Parameters
     ----------
     n_samples : int, default=1000
-        Number of points; labels alternate.
+        Number of points, at least ``n_arms``. The labels alternate.
     n_arms : int, default=2
         Number of arms.
     turns : float, default=1.5
-        How often an arm winds around the origin. Neighbouring arms are about
-        ``0.8 / (n_arms * turns)`` apart.
+        Number of times that an arm winds around the origin. The distance between neighbouring
+        arms is about ``0.8 / (n_arms * turns)``.
     %(noise_and_seed)s
 
     Returns
     -------
     X : ndarray of shape (n_samples, 2)
+        The points.
     y : ndarray of shape (n_samples,)
-        Number of the arm.
+        Index of the arm of each point.
 
     %(out_of_range)s
 
@@ -172,7 +181,8 @@ def make_spirals(
     _check_number("n_arms", n_arms, 1, whole=True)
     _check_number("turns", turns, 0, strict=True)
     rng, y = _start(n_samples, n_arms, noise, random_state)
-    # Radii are even in arc length, else the inner windings would be dense and the outer ones break.
+    # Points are uniform in arc length. Otherwise, inner windings would be dense and outer ones
+    # would have gaps.
     winding = 2 * np.pi * turns / (1 - _INNER_RADIUS)
     grid = np.linspace(_INNER_RADIUS, 1, _N_RADII)
     length = winding * grid * np.hypot(1, winding * grid) + np.arcsinh(winding * grid)
@@ -190,28 +200,29 @@ def make_rings(
     noise: float = 0.0,
     random_state: LegacyRandomStateLike = None,
 ) -> tuple[FloatArray, IntArray]:
-    """Points on rings: around each other in the plane, or linked in space.
+    """Generate points on rings: concentric in the plane, or linked in space.
 
-    In space the rings form a chain along the first axis, through the origin:
-    each lies in a plane at a right angle to that of the one before, and passes
-    through it. Linked rings are two thirds of the smaller radius apart.
+    In space, the rings form a chain along the first axis, centred at the origin. Each ring lies in
+    a plane orthogonal to that of the previous ring, and passes through it. The distance between
+    linked rings is two thirds of the smaller radius.
 
     Parameters
     ----------
     n_samples : int, default=1000
-        Number of points; labels alternate, so each ring has an equal share
-        whatever its size.
+        Number of points, at least the number of rings. The labels alternate, so each ring has
+        the same share, whatever its size.
     radii : tuple of float, default=(1.0, 2.0, 3.0)
-        Radii of the rings; they differ if ``n_features=2``.
+        Radii of the rings. They must differ if ``n_features=2``.
     n_features : {2, 3}, default=2
-        2: circles around the origin. 3: a chain of linked circles.
+        2 gives circles around the origin, and 3 a chain of linked circles.
     %(noise_and_seed)s
 
     Returns
     -------
     X : ndarray of shape (n_samples, n_features)
+        The points.
     y : ndarray of shape (n_samples,)
-        Number of the ring.
+        Index of the ring of each point.
 
     %(out_of_range)s
 
@@ -239,23 +250,24 @@ def make_rings(
 def make_shapes(
     n_samples: int = 1000, *, noise: float = 0.0, random_state: LegacyRandomStateLike = None
 ) -> tuple[FloatArray, IntArray]:
-    """Five different shapes in one scene of the plane.
+    """Generate five different shapes in one scene of the plane.
 
-    Two interleaved moons (labels 0 and 1), a ring (2) around a disc (3), and a
-    long thin ellipse (4). Without noise they lie in the box ``[-4, 4]^2`` and
-    are at least 0.6 apart.
+    The shapes are two interleaved moons (labels 0 and 1), a ring (2) around a disc (3), and a long
+    thin ellipse (4). Without noise, they lie in the box ``[-4, 4]^2``, and the distance between
+    any two is at least 0.6.
 
     Parameters
     ----------
     n_samples : int, default=1000
-        Number of points; labels alternate.
+        Number of points, at least 5. The labels alternate.
     %(noise_and_seed)s
 
     Returns
     -------
     X : ndarray of shape (n_samples, 2)
+        The points.
     y : ndarray of shape (n_samples,)
-        Number of the shape.
+        Index of the shape of each point.
 
     %(out_of_range)s
 
@@ -282,7 +294,7 @@ def make_shapes(
 
 
 def _start(n_samples, n_shapes, noise, random_state):
-    """Check what all generators have in common; labels that alternate."""
+    """Check the common parameters of all generators, and return alternating labels."""
     _check_number("n_samples", n_samples, n_shapes, whole=True)
     _check_number("noise", noise, 0)
     return check_random_state(random_state), np.arange(n_samples) % n_shapes
@@ -309,7 +321,7 @@ def _checked_radii(radii: ArrayLike, distinct: bool) -> FloatArray:
         raise ValueError(f"radii must be a list of numbers; got {quoted(radii)}.") from None
     if values.ndim != 1 or not values.size or not (np.isfinite(values) & (values > 0)).all():
         raise ValueError(
-            f"radii must be finite positive numbers, at least one; got {quoted(radii)}."
+            f"radii must be a non-empty list of finite positive numbers; got {quoted(radii)}."
         )
     if distinct and np.unique(values).size < values.size:
         raise ValueError(f"radii must differ if n_features=2; got {quoted(radii)}.")
@@ -317,8 +329,8 @@ def _checked_radii(radii: ArrayLike, distinct: bool) -> FloatArray:
 
 
 def _chain(radii):
-    """Place the centres on the axis of the chain; its middle is 0."""
-    # A link of two thirds leaves as much between a ring and the next but one.
+    """Return the centres of the rings on the axis of the chain, whose middle is 0."""
+    # With an overlap of two thirds, the distance of a ring to the next but one is two thirds, too.
     link = 2 / 3 * np.minimum(radii[:-1], radii[1:])
     centers = np.concatenate([[0], np.cumsum(radii[:-1] + radii[1:] - link)])
     return centers - ((centers - radii).min() + (centers + radii).max()) / 2

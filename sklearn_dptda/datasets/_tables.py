@@ -1,8 +1,8 @@
-"""Published tables: public bounds of their columns, sources and checksums, and their loader.
+"""Published tables: public bounds of their columns, their sources and checksums, and a loader.
 
-The bounds are constants: round numbers from the meaning of a column and its published range.
-They are never computed from the rows that were read, so that they may enter a private estimator
-as public knowledge.
+The bounds are constants: round numbers that follow from the meaning of a column and its published
+range. They are never computed from the rows that were read, so a private estimator may use them as
+public knowledge.
 """
 
 from collections.abc import Mapping
@@ -20,11 +20,11 @@ from sklearn_dptda.privacy._parameters import quoted
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """What is known of a table before its file is read.
+    """Facts about a table that are known before its file is read.
 
-    ``bounds`` has a pair (low, high) for each column, in order; ``more_arrays`` names arrays beside
-    ``X``, ``y`` and ``classes``; ``sha256`` is that of their numbers. Where all columns have
-    ``one_interval``, users get it in place of arrays.
+    ``bounds`` has a pair (low, high) for each column, in order. ``more_arrays`` names arrays other
+    than ``X``, ``y`` and ``classes``. ``sha256`` is that of their numbers. If all columns have
+    ``one_interval``, users get this interval instead of arrays.
     """
 
     bounds: Mapping[str, tuple[float, float]]
@@ -35,10 +35,10 @@ class PublishedTable:
     one_interval: tuple[float, float] | None = None
 
 
-# Means are taken to lie in the range of a byte, as all published ones do, and a standard
-# deviation is at most half a range. The two pairs of higher moments are interchanged at the
-# source, as the notes of load_table say: what is called skewness is an excess kurtosis, never
-# below -2.
+# Means are assumed to be in the range of a byte, like all published ones, and a standard deviation
+# is at most half of a range. The two pairs of higher moments are interchanged at the source, as the
+# notes of load_table explain: the column named skewness is an excess kurtosis, which is never below
+# -2.
 _PULSAR = {
     "profile_mean": (0, 255),
     "profile_std": (0, 128),
@@ -50,7 +50,8 @@ _PULSAR = {
     "dmsnr_skewness": (-2, 1200),
 }
 
-# Lengths in mm on the camera, the size as a decimal logarithm, shares, an angle in degrees.
+# The columns are lengths in mm on the camera, the size as a decimal logarithm, shares, and an angle
+# in degrees.
 _MAGIC = {
     "fLength": (0, 400),
     "fWidth": (0, 300),
@@ -64,8 +65,8 @@ _MAGIC = {
     "fDist": (0, 500),
 }
 
-# The units are not published. Columns 7 to 9 are differences of columns 1, 3 and 5 up to
-# rounding, so one scale serves all; it cuts the rare spikes of up to 14000.
+# The units are not published. Columns 7 to 9 are differences of columns 1, 3 and 5 up to rounding,
+# so all columns have the same scale. It cuts off the rare spikes of up to 14000.
 _SHUTTLE = {
     "time": (0, 150),
     "sensor_2": (-150, 150),
@@ -73,8 +74,9 @@ _SHUTTLE = {
     **{f"sensor_{i}": (-150, 150) for i in range(4, 10)},
 }
 
-# One range for all magnitudes keeps colours, their differences, comparable. Stars that approach
-# have a small negative redshift; the survey's spectroscopic pipeline stops at 7.
+# All magnitudes have the same range, so that their differences, the colours, remain comparable.
+# Approaching stars have a small negative redshift. The spectroscopic pipeline of the survey stops
+# at 7.
 _SLOAN = {
     "ra": (0, 360),
     "dec": (-90, 90),
@@ -90,8 +92,8 @@ _SLOAN = {
     "fiberid": (1, 1000),
 }
 
-# Biceps, triceps, thighs and hamstrings, right and left. The unit is not published; channels
-# saturate at this level.
+# The muscles are the right and left biceps, triceps, thighs and hamstrings. The unit is not
+# published, and the channels saturate at this level.
 _EMG = ("R-Bic", "R-Tri", "L-Bic", "L-Tri", "R-Thi", "R-Ham", "L-Thi", "L-Ham")
 
 TABLES: dict[str, PublishedTable] = {
@@ -184,76 +186,89 @@ def load_table(
 ) -> Bunch | tuple[FloatArray, IntArray]:
     """Load a published table: rows, labels, and public bounds of the columns.
 
+    Nothing is downloaded. If the file is missing, the error message says where to get it and how
+    to save it.
+
     Parameters
     ----------
     name : {"emg", "htru2", "magic", "pulsar", "shuttle", "sloan", "usps"}
-        Which table; the notes describe each.
+        Name of the table. The notes describe each table.
     %(data_home)s
     physical : bool, default=None
-        For ``"sloan"`` alone. True: the position, the five magnitudes and the
-        redshift. False: all 16 columns, with the numbers that only say how the
-        row was recorded. None: True.
+        Selects the columns of ``"sloan"``. It must be None for other tables. True selects the
+        position, the five magnitudes and the redshift. False selects all 16 columns, including
+        numbers that only describe how a row was recorded. None means True.
     return_X_y : bool, default=False
-        Whether to return ``(data, target)`` alone.
+        Whether to return only ``(data, target)``.
 
     Returns
     -------
     Bunch
-        ``data`` of shape (n_rows, n_columns), ``target`` of shape (n_rows,),
-        ``target_names``, ``feature_names``, and ``bounds``, a pair of arrays
-        (low, high), which contain the data, but for those of ``"shuttle"``.
-        ``"usps"`` has ``data_test`` of shape (2007, 256) and ``target_test`` as
-        well, and its bounds are the pair of numbers (-1, 1).
+        Dictionary-like object, with the following attributes, or ``(data, target)`` if
+        ``return_X_y`` is True.
+
+        data : ndarray of shape (n_rows, n_columns)
+            The rows.
+        target : ndarray of shape (n_rows,)
+            Labels of the rows.
+        target_names : ndarray of str
+            Names of the classes.
+        feature_names : ndarray of str
+            Names of the columns.
+        bounds : tuple of two ndarray of shape (n_columns,), or (-1, 1) for ``"usps"``
+            Public lower and upper bounds of the columns. They contain all data, except for
+            those of ``"shuttle"``.
+        data_test, target_test : ndarray of shape (2007, 256), and (2007,)
+            Test rows and labels of ``"usps"``.
 
     Raises
     ------
     FileNotFoundError
-        If the file is not there; the message says where to get it.
+        If the file does not exist. The message says where to get it.
     ValueError
-        If there is no table of this name, if ``physical`` is given for another
-        one than ``"sloan"``, or if the file does not hold the expected arrays.
+        If there is no table of this name, if ``physical`` is given for another table than
+        ``"sloan"``, or if the file does not contain the expected arrays.
 
     Warns
     -----
     UserWarning
-        If the numbers in the file are not the published ones, by their sha256.
+        If the numbers in the file are not the published ones, according to their sha256.
 
     Notes
     -----
-    ``"emg"``: signals of eight muscles of one person, in six actions; 59130 rows,
-    9830 of bowing, 10000 of clapping, 9611 of shaking hands, 10000 of jumping,
-    9964 of running and 9725 of standing. They are samples of time series, in
-    order. The unit is not published; the bounds are the level at which the
-    channels of this public table saturate. These are subject 1 and six of the
-    normal actions [1]_: which six are meant where papers speak of 59130 rows is
-    not known; these are the first by the alphabet that have so many.
+    ``"emg"``: signals of eight muscles of one person, in six actions. It has 59130 rows: 9830 of
+    bowing, 10000 of clapping, 9611 of shaking hands, 10000 of jumping, 9964 of running and 9725
+    of standing. They are samples of time series, in order. The unit is not published; the bounds
+    are the level at which the channels of this public table saturate. The data are those of
+    subject 1 and six of the normal actions [1]_. It is not known which six actions are meant by
+    papers that mention 59130 rows. These six are the first in alphabetical order that have this
+    number of rows.
 
-    ``"pulsar"``: eight moments of radio profiles [2]_; 9273 rows, 8423 non-pulsars
-    and 850 pulsars. The columns keep their published names, but the values show
-    that "excess kurtosis" and "skewness" are interchanged, for the profile and
-    for the DM-SNR curve: every row has ``skewness >= excess_kurtosis ** 2 - 2``,
-    which moments obey the other way round.
+    ``"pulsar"``: eight moments of radio profiles [2]_. It has 9273 rows: 8423 non-pulsars and 850
+    pulsars. The columns keep their published names, but the values show that "excess kurtosis"
+    and "skewness" are interchanged, for the profile and for the DM-SNR curve: every row has
+    ``skewness >= excess_kurtosis ** 2 - 2``, but moments satisfy this inequality with the two
+    interchanged.
 
-    ``"htru2"``: the whole table that ``"pulsar"`` is a part of, with the same columns
-    and bounds; 17898 rows, 16259 non-pulsars and 1639 pulsars.
+    ``"htru2"``: the whole table of which ``"pulsar"`` is a part, with the same columns and bounds.
+    It has 17898 rows: 16259 non-pulsars and 1639 pulsars.
 
-    ``"magic"``: ten columns of simulated telescope images [3]_; 19020 rows, 12332
-    gamma rays and 6688 hadrons.
+    ``"magic"``: ten columns of simulated telescope images [3]_. It has 19020 rows: 12332 gamma
+    rays and 6688 hadrons.
 
-    ``"shuttle"``: nine sensor readings [4]_ in seven very uneven classes; 43500 rows,
-    34108, 37, 132, 6748, 2458, 6 and 11 of them. The first column is time; the
-    names of the others are generic. The bounds do not contain all of the data:
-    191 rows have a spike that sticks out, nearly always in columns 2, 4 and 6,
-    among them all 17 of the two smallest classes. Clipped to the bounds, a spike
-    is still far from the other values. Since the units are not published, the
-    scale was chosen with the ranges of this public table in view.
+    ``"shuttle"``: nine sensor readings [4]_ in seven classes of very different sizes. It has 43500
+    rows: 34108, 37, 132, 6748, 2458, 6 and 11 in the classes. The first column is time, and the
+    names of the others are generic. The bounds do not contain all data: 191 rows have a spike
+    outside, nearly always in columns 2, 4 and 6, including all 17 rows of the two smallest
+    classes. After clipping to the bounds, a spike is still far from the other values. Because the
+    units are not published, the scale was chosen from the ranges of this public table.
 
-    ``"sloan"``: galaxies, quasars and stars of the sky survey [5]_, in 8 or 16
-    columns; 10000 rows, 4998 galaxies, 850 quasars and 4152 stars.
+    ``"sloan"``: galaxies, quasars and stars of the sky survey [5]_, in 8 or 16 columns. It has
+    10000 rows: 4998 galaxies, 850 quasars and 4152 stars.
 
-    ``"usps"``: grey images of digits, 16 by 16 pixels, in ten classes [6]_ [7]_; from -1,
-    paper, to 1, ink;
-    7291 rows, and 2007 for a test. Names of columns are ``pixel_row_column``.
+    ``"usps"``: grey images of digits with 16 x 16 pixels, in ten classes [6]_ [7]_. The values
+    range from -1 (paper) to 1 (ink). It has 7291 rows, and 2007 rows for a test. The names of the
+    columns are ``pixel_row_column``.
 
     References
     ----------
@@ -270,11 +285,28 @@ def load_table(
        back-propagation network", NIPS 1989.
     .. [7] T. Hastie, R. Tibshirani, J. Friedman, "The elements of statistical
        learning", 2009.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.datasets import load_table
+    >>> table = load_table("magic")  # doctest: +SKIP
+    >>> table.data.shape, table.bounds[0][:3]  # doctest: +SKIP
+    ((19020, 10), array([0., 0., 1.]))
+
+    Without the file, the message says where to get it:
+
+    >>> try:
+    ...     load_table("magic", data_home="no/such/folder")
+    ... except FileNotFoundError as error:
+    ...     print(str(error).partition("magic.npz")[0])
+    The magic data are not in no/such/folder/
     """
     if name not in TABLES:
         raise ValueError(f"name must be one of {', '.join(TABLES)}; got {quoted(name)}.")
     if physical is not None and name != "sloan":
-        raise ValueError(f"physical chooses columns of the table 'sloan', not of {name!r}.")
+        raise ValueError(
+            f"physical selects columns of the table 'sloan', not of {name!r}. Pass physical=None."
+        )
     table, columns = TABLES[name], list(TABLES[name].bounds)
     arrays = read_published(
         data_folder(data_home) / f"{name}.npz",

@@ -1,4 +1,4 @@
-"""Accelerometer recordings of three walking persons."""
+"""Accelerometer recordings of three walking people."""
 
 import io
 import pickle
@@ -17,7 +17,7 @@ from sklearn_dptda.datasets._local_files import (
 )
 
 URL = "https://raw.githubusercontent.com/GUDHI/TDA-tutorial/master/datasets/data_acc"
-# The checksum of the recordings: three persons of 100 windows of 200 samples, without labels.
+# The checksum of the recordings of three people, 100 windows of 200 samples each, without labels.
 SHA256 = "f3be8882afc3ad7b378f1023027278ccd1869e85ad77f8fd3c886e017581446d"
 FILES = {False: "walkers.npz", True: "walkers_series.npz"}
 SHAPE = (3, 100, 200, 3)
@@ -27,54 +27,72 @@ NAMES = np.array(["A", "B", "C"])
 def load_walkers(
     data_home: PathLike | None = None, *, series: bool = False, download: bool = True
 ) -> Bunch:
-    """Load the walkers data: phone accelerations of persons A, B and C.
+    """Load the walkers data: phone accelerations of three walking people, A, B and C.
 
     Parameters
     ----------
     data_home : str or path, default=None
-        Folder that holds ``walkers.npz`` or ``walkers_series.npz``, or where a
-        download is kept. None: the folder named by the environment variable
-        ``SKLEARN_DPTDA_DATA``, else scikit-learn's data folder.
+        Folder that contains ``walkers.npz`` or ``walkers_series.npz``, and in which a download
+        is stored. None uses the folder named by the environment variable
+        ``SKLEARN_DPTDA_DATA``, or else scikit-learn's data folder.
     series : bool, default=False
-        False: one cloud per person. True: 100 windows of 200 samples per
-        person, as labelled clouds.
+        False loads one point cloud for each person. True loads 100 windows of 200 samples for
+        each person, as labelled point clouds.
     download : bool, default=True
-        Whether to fetch the recordings from the GUDHI tutorial, and check
-        them, if the file is not there.
+        Whether to download the recordings from the GUDHI tutorial, and to check them, if the
+        file does not exist.
 
     Returns
     -------
     Bunch
-        With ``series=False``: ``data``, a list of three arrays of shape
-        (20000, 3); ``target_names``. With ``series=True``: ``data`` of shape
-        (300, 200, 3), ``target`` of shape (300,), ``target_names``, and where
-        the local file has them ``segment`` and ``start``, the place of each
-        window in the recording.
+        Dictionary-like object, with the following attributes.
+
+        data : list of ndarray of shape (20000, 3), or ndarray of shape (300, 200, 3)
+            One array for each person, or with ``series=True`` one for each window.
+        target : ndarray of shape (300,)
+            The person of each window. Only with ``series=True``.
+        target_names : ndarray of str
+            Names of the people.
+        segment, start : ndarray of shape (300,)
+            Position of each window in the recording. Only with ``series=True``, and only if
+            the local file has them.
 
     Raises
     ------
     FileNotFoundError
-        If the data are neither there nor to be had; the message says what to
-        do.
+        If the file does not exist and cannot be downloaded. The message says what to do.
     ValueError
-        If a download does not have the expected checksum, or a file lacks an
-        array.
+        If a download does not have the expected checksum, or if a file lacks an array.
 
     Warns
     -----
     UserWarning
-        If the recordings in the file are not the published ones, by their sha256.
+        If the recordings in the file are not the published ones, according to their sha256.
 
     Notes
     -----
-    The windows overlap: of the 20000 rows of a person about 3670 are
-    distinct, so a record is a row of this table, not a measurement. Split by
-    ``segment`` to keep train and test apart.
+    The windows overlap: of the 20000 rows of a person, only about 3670 are distinct. A record is
+    therefore a row of this table, not a measurement. Split by ``segment`` to keep training and
+    test data apart.
 
     References
     ----------
-    F. Chazal, B. Michel, "An introduction to topological data analysis",
-    2021; the GUDHI tutorial.
+    F. Chazal, B. Michel, "An introduction to topological data analysis", 2021; the GUDHI tutorial.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.datasets import load_walkers
+    >>> walkers = load_walkers()  # doctest: +SKIP
+    >>> [cloud.shape for cloud in walkers.data]  # doctest: +SKIP
+    [(20000, 3), (20000, 3), (20000, 3)]
+
+    Without the file, the message says where to get it:
+
+    >>> try:
+    ...     load_walkers("no/such/folder", download=False)
+    ... except FileNotFoundError as error:
+    ...     print(str(error).partition("walkers.npz")[0])
+    The walkers data are not in no/such/folder/
     """
     path = data_folder(data_home) / FILES[series]
     if download and not path.is_file():
@@ -103,7 +121,7 @@ def _how_to(path):
 
 
 def _download(path):
-    """Fetch the recordings, check them, and store both files."""
+    """Download the recordings, check them, and store both files."""
     try:
         with urllib.request.urlopen(URL, timeout=30) as response:
             content = response.read()
@@ -113,10 +131,13 @@ def _download(path):
         parts = _ArrayUnpickler(io.BytesIO(content), encoding="latin1").load()
         windows = np.stack([np.asarray(part, dtype="<f8") for part in parts[:3]])
     except (pickle.UnpicklingError, EOFError, TypeError, IndexError) as error:
-        raise ValueError("The download cannot be read: it is damaged or has changed.") from error
+        raise ValueError(
+            f"The download cannot be read, because it is damaged or has changed. See {URL}."
+        ) from error
     if windows.shape != SHAPE or checksum([windows]) != SHA256:
         raise ValueError(
-            "The download does not have the expected checksum: it is damaged or has changed."
+            "The download does not have the expected checksum, because it is damaged or has "
+            f"changed. See {URL}."
         )
     clouds = {name: part.reshape(-1, 3) for name, part in zip(NAMES, windows, strict=True)}
     np.savez_compressed(path.parent / FILES[False], **clouds)
@@ -129,7 +150,7 @@ def _download(path):
 
 
 class _ArrayUnpickler(pickle.Unpickler):
-    """Rebuilds NumPy arrays and nothing else: a pickle must not run code."""
+    """Unpickler that rebuilds NumPy arrays only, because a pickle must not run code."""
 
     def find_class(self, module, name):
         if (module.split(".")[0], name) in {

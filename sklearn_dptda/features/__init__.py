@@ -1,6 +1,6 @@
-"""Persistence diagrams to feature matrices, by any vectoriser of GUDHI.
+"""Feature matrices of persistence diagrams, by any vectoriser of GUDHI and two of this package.
 
-Post-processing: features of private diagrams are as private as the diagrams are.
+Features are post-processing: features of private diagrams are as private as the diagrams.
 """
 
 from sklearn_dptda.features._diagram_features import DiagramFeatures

@@ -1,4 +1,4 @@
-"""Persistence diagrams to feature matrices, by GUDHI's vectorisers, made safe to pickle.
+"""Feature matrices of persistence diagrams, by GUDHI's vectorisers, made safe to pickle.
 
 Proof: doc/theory/people.md, "Maps of one record".
 """
@@ -27,44 +27,52 @@ from sklearn_dptda.utils._sklearn import HasMethods, Interval, ListInputMixin, _
 
 
 class DiagramFeatures(ListInputMixin, QuotedParametersMixin, TransformerMixin, BaseEstimator):
-    """Turn persistence diagrams into a feature matrix.
+    """Transform persistence diagrams into a feature matrix.
 
-    One clone of a GUDHI vectoriser per homology dimension, side by side.
-    Empty diagrams and infinite deaths are taken care of.
+    The features of one clone of a vectoriser for each homology dimension are concatenated.
+    The transformer also handles empty diagrams and infinite deaths, which several vectorisers
+    of GUDHI do not.
 
     Parameters
     ----------
     vectorizer : estimator, default=None
         A transformer of lists of diagrams into matrices, such as those of
-        ``gudhi.representations``. None: a persistence image of 10 x 10 pixels,
-        weighted by persistence, of a bandwidth of a twentieth of the range.
+        ``gudhi.representations``. None uses a persistence image of 10 x 10 pixels, weighted
+        by persistence, whose bandwidth is one twentieth of the range.
     homology_dimensions : int or sequence of int, default=None
-        The dimensions of the diagrams, in the order of the input: an integer
-        for one diagram per sample, a sequence for one list of diagrams per
-        sample. None takes what the input looks like and counts from 0.
+        Homology dimensions of the diagrams, in the order of the input: an integer for one
+        diagram per sample, a sequence for a list of diagrams per sample. None derives it
+        from the input and numbers the diagrams from 0. It is used in the names of the
+        features.
     value_range : tuple (low, high), default=None
-        Public range of births and deaths. Values are clipped to it, infinite
-        deaths become ``high``, and vectorisers that ask for a range get it.
-        None takes the range of the diagrams in ``fit``.
+        Public range of births and deaths, in the units of the diagrams. Values are clipped
+        to it, infinite deaths become ``high``, and it is passed to vectorisers that need a
+        range. None uses the range of the diagrams in ``fit``, so each sample then depends
+        on all of them.
 
     Attributes
     ----------
     vectorizers_ : list of estimator
-        One fitted vectoriser per dimension.
+        One fitted vectoriser for each homology dimension.
     homology_dimensions_ : tuple of int
-        The dimensions.
+        The homology dimensions.
     value_range_ : tuple of float
-        The range that is used.
+        The range of births and deaths that is used.
+
+    See Also
+    --------
+    SortedLifetimes : A vectoriser with few features, for private estimators.
+    PersistenceMass : A vectoriser for expected persistence diagrams.
 
     Notes
     -----
     .. rubric:: Privacy
 
-    Post-processing: on private diagrams everything, the range of
-    the fit included, is as private as they are. On exact diagrams nothing is.
-    But with a ``value_range`` and a vectoriser that learns nothing, each sample
-    is treated by itself: if one cloud is one record, an estimator of rows that
-    follows protects whole clouds.
+    This is post-processing: if the diagrams are private, everything that is computed from
+    them is as private, including the range in ``fit``. If the diagrams are exact, nothing
+    is private. However, with a ``value_range`` and a vectoriser that learns nothing, each
+    sample is transformed independently. If one cloud is one record, a private estimator of
+    rows in the next step then protects whole clouds.
 
     Examples
     --------
@@ -102,17 +110,19 @@ class DiagramFeatures(ListInputMixin, QuotedParametersMixin, TransformerMixin, B
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Iterable[ArrayLike | Sequence[ArrayLike]], y: object = None) -> Self:
-        """Fit one vectoriser per homology dimension.
+        """Fit one vectoriser for each homology dimension.
 
         Parameters
         ----------
         X : list of array-like of shape (n, 2), or list of lists of them
             Diagrams, as persistence estimators return them.
         y : Ignored
+            Present for compatibility with scikit-learn.
 
         Returns
         -------
         self
+            The fitted transformer.
         """
         samples = check_collection(X)
         self.single_ = _is_diagram(samples[0])
@@ -133,25 +143,29 @@ class DiagramFeatures(ListInputMixin, QuotedParametersMixin, TransformerMixin, B
         Parameters
         ----------
         X : list of array-like of shape (n, 2), or list of lists of them
+            Diagrams, in the same form as in :meth:`fit`.
 
         Returns
         -------
         ndarray of shape (n_samples, n_features)
+            The features, with those of all homology dimensions side by side.
         """
         check_is_fitted(self)
         columns = self._columns(check_collection(X))
         return np.hstack(list(map(self._apply, self.vectorizers_, columns)))
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
-        """Names such as ``"H1_persistenceimage17"``.
+        """Get the names of the features, such as ``"H1_persistenceimage17"``.
 
         Parameters
         ----------
         input_features : Ignored
+            Present for compatibility with scikit-learn.
 
         Returns
         -------
         ndarray of str
+            The names.
         """
         check_is_fitted(self)
         parts = zip(self.homology_dimensions_, self.vectorizers_, self._widths, strict=True)
@@ -170,8 +184,8 @@ class DiagramFeatures(ListInputMixin, QuotedParametersMixin, TransformerMixin, B
             given = tuple(self.homology_dimensions)
         if len(given) != width:
             raise ValueError(
-                f"homology_dimensions names {len(given)} dimension(s), but every sample of X has "
-                f"{width} diagram(s)."
+                f"homology_dimensions has {len(given)} dimension(s), but every sample of X has "
+                f"{width} diagram(s). Pass one dimension for each diagram."
             )
         if any(not isinstance(q, Integral) or q < 0 for q in given):
             raise ValueError(
@@ -180,13 +194,13 @@ class DiagramFeatures(ListInputMixin, QuotedParametersMixin, TransformerMixin, B
         return tuple(int(q) for q in given)
 
     def _columns(self, samples: list[Any]) -> list[list[FloatArray]]:
-        """One list of checked diagrams per homology dimension."""
+        """Return one list of checked diagrams for each homology dimension."""
         width = len(self.homology_dimensions_)
         columns: list[list[FloatArray]] = [[] for _ in range(width)]
         for i, sample in enumerate(samples):
             diagrams = [sample] if self.single_ else list(sample)
             if _is_diagram(sample) != self.single_ or len(diagrams) != width:
-                raise ValueError(f"X[{i}] must hold {width} diagram(s), as in fit.")
+                raise ValueError(f"X[{i}] must have {width} diagram(s), like the samples in fit.")
             for column, diagram in zip(columns, diagrams, strict=True):
                 column.append(_checked(diagram, f"X[{i}]"))
         return columns
@@ -208,7 +222,7 @@ class DiagramFeatures(ListInputMixin, QuotedParametersMixin, TransformerMixin, B
         return (low, high) if low < high else (low, low + 1.0)
 
     def _in_range(self, low: float, high: float) -> BaseEstimator:
-        """A clone of the vectoriser, in a range."""
+        """Return a clone of the vectoriser with its range set."""
         if self.vectorizer is None:
             vectorizer = PersistenceImage(
                 bandwidth=(high - low) / 20, weight=_persistence_weight, resolution=[10, 10]
@@ -232,20 +246,20 @@ class DiagramFeatures(ListInputMixin, QuotedParametersMixin, TransformerMixin, B
         return learns(self._in_range(*self.value_range))
 
     def _pad(self, column: list[FloatArray]) -> list[FloatArray]:
-        """Clip diagrams to the range; an empty one becomes one point of no persistence.
+        """Clip diagrams to the range, and replace an empty one by a point of zero persistence.
 
-        Several vectorisers of GUDHI fail on empty diagrams, and none tells a point on the
-        diagonal from nothing.
+        Several vectorisers of GUDHI fail on empty diagrams, and for all of them a point on the
+        diagonal is equivalent to no point.
         """
         low, high = self.value_range_
         ghost = np.array([[low, low]])
         if isinstance(self.vectorizer, SortedLifetimes):
-            # Clipped, an essential class would be a lifetime as long as the range.
+            # If it were clipped, an essential class would have a lifetime as long as the range.
             column = [d[np.isfinite(d).all(axis=1)] for d in column]
         return [np.clip(d, low, high) if len(d) else ghost for d in column]
 
     def _apply(self, vectorizer: BaseEstimator, column: list[FloatArray]) -> FloatArray:
-        # Normalising by a total persistence of zero is no error: such features are zero.
+        # Features that are normalised by a total persistence of zero are defined as zero.
         with np.errstate(invalid="ignore", divide="ignore"):
             features = np.asarray(vectorizer.transform(self._pad(column)))
         features = features.reshape(len(column), -1)
@@ -254,7 +268,7 @@ class DiagramFeatures(ListInputMixin, QuotedParametersMixin, TransformerMixin, B
         return np.nan_to_num(features.astype(float), nan=0.0)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Swap anonymous defaults of GUDHI for ones that pickle."""
+        """Replace anonymous default functions of GUDHI by objects that can be pickled."""
         state = super().__getstate__()
         changes = {} if self.vectorizer is None else _named_defaults(self.vectorizer)
         if changes:
@@ -263,15 +277,15 @@ class DiagramFeatures(ListInputMixin, QuotedParametersMixin, TransformerMixin, B
 
 
 def _persistence_weight(point: FloatArray) -> float:
-    """Weight of a (birth, persistence) point in a persistence image: its persistence."""
+    """Return the weight of a (birth, persistence) point in a persistence image."""
     return point[1]
 
 
 class _DefaultParameter:
-    """A default of another class's constructor, looked up when it is called.
+    """A default argument of another class's constructor, looked up when it is called.
 
-    GUDHI's weights are anonymous functions, which do not pickle; this stands in for one of them
-    and does.
+    GUDHI's weights are anonymous functions, which cannot be pickled. This object replaces them and
+    can be pickled.
     """
 
     def __init__(self, owner: type, name: str) -> None:
@@ -283,7 +297,7 @@ class _DefaultParameter:
 
 
 def _named_defaults(vectorizer: BaseEstimator) -> dict[str, Any]:
-    """Stand-ins for the anonymous functions among GUDHI's default parameters."""
+    """Return replacements of the anonymous functions among GUDHI's default parameters."""
     return {
         name: _DefaultParameter(type(vectorizer), name)
         for name, value in vectorizer.get_params(deep=False).items()
@@ -293,27 +307,30 @@ def _named_defaults(vectorizer: BaseEstimator) -> dict[str, Any]:
 
 
 def _is_unset(value: Any) -> bool:
-    """Whether a range parameter is still GUDHI's default of NaNs."""
+    """Return whether a range parameter has GUDHI's default value of NaNs."""
     if not isinstance(value, list | tuple | np.ndarray):
         return False
     return all(isinstance(v, Real) and math.isnan(v) for v in value)
 
 
 def _checked(diagram: ArrayLike, name: str) -> FloatArray:
-    """A diagram in which everything is born before it dies."""
+    """Return a diagram after checking that every birth precedes its death."""
     diagram = as_diagram(diagram, name)
     if (diagram[:, 1] < diagram[:, 0]).any():
         raise ValueError(
-            f"{name} holds deaths before births: X must be diagrams, as PrivatePersistence returns "
-            "them, not points; diagrams of superlevel sets have to be negated."
+            f"{name} has deaths before births. X must consist of diagrams, such as those of "
+            "PrivatePersistence, not of points. Negate diagrams of superlevel sets."
         )
     return diagram
 
 
 def _is_diagram(sample: Any) -> bool:
-    """Whether a sample is one diagram rather than a list of diagrams."""
+    """Return whether a sample is one diagram rather than a list of diagrams."""
     if isinstance(sample, Filtration):
-        raise ValueError("X holds filtrations: put PrivatePersistence before DiagramFeatures.")
+        raise ValueError(
+            "X consists of filtrations, not of diagrams. Put PrivatePersistence before "
+            "DiagramFeatures."
+        )
     refuse_dask(sample)
     if isinstance(sample, np.ndarray) and sample.dtype != object:
         return sample.ndim == 2

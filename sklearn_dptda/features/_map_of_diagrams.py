@@ -1,4 +1,4 @@
-"""Maps of one diagram to numbers: nothing is learnt, and each diagram is treated by itself."""
+"""Base of transformers that map each diagram to numbers independently and learn nothing."""
 
 from collections.abc import Iterable
 from typing import Self
@@ -20,39 +20,43 @@ class MapOfDiagrams(ListInputMixin, QuotedParametersMixin, TransformerMixin, Bas
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Iterable[ArrayLike], y: object = None) -> Self:
-        """Check the parameters; nothing is learnt.
+        """Check the parameters and the input. Nothing is learnt from it.
 
         Parameters
         ----------
         X : list of array-like of shape (n, 2)
-            Diagrams.
+            Diagrams: births and deaths.
         y : Ignored
+            Present for compatibility with scikit-learn.
 
         Returns
         -------
         self
+            The fitted transformer.
         """
         self._check_parameters()
         read_diagrams(X)
         return self
 
     def _check_parameters(self) -> None:
-        """Refuse parameters that do not go together."""
+        """Raise an error if parameters are incompatible."""
 
     def _learns_records(self) -> bool:
         return False
 
     def __sklearn_tags__(self) -> Tags:
-        """Describe the input, and that nothing is learnt."""
+        """Describe the input, and declare that no fit is required."""
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
         return tags
 
 
 def read_diagrams(X: Iterable[ArrayLike]) -> list[FloatArray]:
-    """Diagrams of a list, checked."""
+    """Return the diagrams of a list after checking them."""
     refuse_dask(X)
     diagrams = [as_diagram(diagram, f"X[{i}]") for i, diagram in enumerate(check_collection(X))]
     if any((diagram[:, 1] < diagram[:, 0]).any() for diagram in diagrams):
-        raise ValueError("X has points that die before they are born: these are no diagrams.")
+        raise ValueError(
+            "X has points whose death precedes their birth, which diagrams cannot have."
+        )
     return diagrams

@@ -1,4 +1,4 @@
-"""Persistence on a grid: one vector for each diagram, whose mean is an expected diagram.
+"""Persistence on a grid: one vector per diagram, whose mean gives an expected diagram.
 
 Proof: doc/theory/populations.md, "The expected persistence diagram".
 """
@@ -14,48 +14,54 @@ from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.features._map_of_diagrams import MapOfDiagrams, read_diagrams
 from sklearn_dptda.utils._sklearn import Interval
 
-# Part of the people that there may be nodes, for each unit of epsilon: the finest of the
-# resolutions that this allows.
+# The recommended resolution is the largest of these whose number of nodes is at most this share of
+# the number of people, times epsilon.
 _NODES_FOR_EACH = 0.2
 _RESOLUTIONS = (4, 6, 8, 12)
-# Masses below this part of what Laplace noise reaches in one of the nodes are left out.
+# Masses below this share of the typical maximum of Laplace noise over all nodes are left out.
 _SEEN = 0.75
 
 
 class PersistenceMass(MapOfDiagrams):
-    """Spread the persistence of each diagram over a grid of births and lifetimes.
+    """Distribute the persistence of each diagram over a grid of births and lifetimes.
 
-    The sum of a row is the total persistence of its diagram. The mean of the
-    rows of many people, divided by the lifetimes of the nodes, is their
-    expected persistence diagram; weighted by persistence, all nodes cost the
-    same under privacy.
+    The sum of a row is the total persistence of its diagram. The mean of the rows of many
+    people, divided by the lifetimes of the nodes, is their expected persistence diagram.
+    Because points are weighted by their persistence, the privacy noise is the same for all
+    nodes.
 
     Parameters
     ----------
     upper : float, default=1.0
-        Public cap: births and lifetimes are clipped to it, and negative births
-        to zero.
+        Public cap, in the units of the diagrams. Births and lifetimes are clipped to it, and
+        negative births to zero.
     least_lifetime : float, default=0.1
-        Public; shorter features count as nothing. Most features of a cloud are
-        shorter than what is worth a look.
+        Public lower limit of lifetimes, in the units of the diagrams. Shorter features are
+        ignored. Most features of a cloud are too short to be of interest.
     resolution : int, default=6
-        Steps of the grid along each axis. :meth:`resolution_for` names one that
-        the noise of privacy allows.
+        Number of steps of the grid along each axis, from 1 to 1000. More steps give more
+        features and therefore more privacy noise in total. :meth:`resolution_for` recommends
+        a value.
+
+    See Also
+    --------
+    sklearn_dptda.population.PrivateMean : Releases the mean of the rows.
+    SortedLifetimes : A vectoriser with fewer features.
 
     Notes
     -----
     .. rubric:: Privacy
 
-    None: masses of exact diagrams are exact. But nothing is learnt, and each
-    diagram is treated by itself. So with
-    ``PrivateMean(delta=0, bounds=(0, M), norm_bound=M, confidence=None)``
-    behind it, ``M`` a public bound of the total persistence of a person, whole
-    diagrams are protected.
+    There is no privacy guarantee: masses of exact diagrams are exact. However, nothing is
+    learnt, and each diagram is transformed independently. If
+    ``PrivateMean(delta=0, bounds=(0, M), norm_bound=M, confidence=None)`` is the next step,
+    where ``M`` is a public bound of the total persistence of a person, it protects whole
+    diagrams.
 
     References
     ----------
-    V. Divol, T. Lacombe, "Estimation and quantization of expected persistence
-    diagrams", ICML 2021.
+    V. Divol, T. Lacombe, "Estimation and quantization of expected persistence diagrams",
+    ICML 2021.
 
     Examples
     --------
@@ -82,17 +88,19 @@ class PersistenceMass(MapOfDiagrams):
 
     @staticmethod
     def resolution_for(n_people: int, epsilon: float = 1.0) -> int:
-        """Resolution at which the noise of privacy is no larger than the cells.
+        """Return a resolution for which the error from privacy noise is at most that of the grid.
 
         Parameters
         ----------
         n_people : int
-            Public number of people, or a guess.
+            Public number of people, or an estimate of it.
         epsilon : float, default=1.0
+            Privacy loss of the release of the mean.
 
         Returns
         -------
         int
+            The number of steps of the grid along each axis.
         """
         most = _NODES_FOR_EACH * epsilon * n_people
         return max((k for k in _RESOLUTIONS if (k + 1) ** 2 <= most), default=_RESOLUTIONS[0])
@@ -109,18 +117,18 @@ class PersistenceMass(MapOfDiagrams):
         Parameters
         ----------
         X : list of array-like of shape (n, 2)
-            Diagrams; deaths may be infinite.
+            Diagrams: births and deaths. Deaths may be infinite.
 
         Returns
         -------
         ndarray of shape (n_samples, (resolution + 1)**2)
-            Not negative, in units of persistence.
+            Non-negative masses, in units of persistence.
         """
         self._check_parameters()
         return np.array([self._masses(diagram) for diagram in read_diagrams(X)])
 
     def _masses(self, diagram: FloatArray) -> FloatArray:
-        """Multilinear hats: births, lifetimes and masses of points are kept."""
+        """Distribute points by multilinear hats, which preserve births, lifetimes and masses."""
         k, least = int(self.resolution), float(self.least_lifetime)
         lifetimes = diagram[:, 1] - diagram[:, 0]
         long = lifetimes > least
@@ -136,36 +144,42 @@ class PersistenceMass(MapOfDiagrams):
         return masses.ravel()
 
     def node_lifetimes(self) -> FloatArray:
-        """Lifetimes of the nodes of the grid.
+        """Return the lifetimes of the nodes of the grid.
 
         Returns
         -------
         ndarray of shape (resolution + 1,)
+            Lifetimes in the units of the diagrams.
         """
         return np.linspace(self.least_lifetime, self.upper, int(self.resolution) + 1)
 
     def expected_diagram(self, mean: ArrayLike, noise: ArrayLike = 0.0) -> FloatArray:
-        """Expected persistence diagram of a mean of rows: post-processing.
+        """Compute the expected persistence diagram from a mean of rows.
+
+        This is post-processing of the mean, so it costs no privacy.
 
         Parameters
         ----------
         mean : array-like of shape ((resolution + 1)**2,)
             Mean of rows, such as ``mean_`` of a :class:`PrivateMean`.
         noise : float or array-like of the same shape, default=0.0
-            Standard deviation of the noise in the mean, ``noise_``. Masses of
-            about the size that Laplace noise alone reaches in one of the nodes
-            are left out.
+            Standard deviation of the noise in the mean, such as ``noise_``. Masses that are about
+            as small as the largest Laplace noise of all nodes are left out.
 
         Returns
         -------
         ndarray of shape (n, 3)
-            Births, deaths, and the expected number of points at them, of nodes
-            with any.
+            Birth, death, and expected number of points for each node that has any.
+
+        Raises
+        ------
+        ValueError
+            If ``mean`` does not have one entry for each node.
         """
         masses = np.asarray(mean, dtype=float)
         n = int(self.resolution) + 1
         if masses.shape != (n * n,):
-            raise ValueError(f"mean must have {n * n} entries, one for each node.")
+            raise ValueError(f"mean must have {n * n} entries, one for each node of the grid.")
         reached = np.broadcast_to(noise, masses.shape) / math.sqrt(2) * math.log(n * n)
         seen = masses > _SEEN * reached
         i, j = np.divmod(np.flatnonzero(seen & (masses > 0)), n)
@@ -174,15 +188,17 @@ class PersistenceMass(MapOfDiagrams):
         return np.column_stack([births, births + lifetimes, numbers])
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
-        """Names such as ``"mass0_3"``, of the node at the first birth and the fourth lifetime.
+        """Get the names of the features.
 
         Parameters
         ----------
         input_features : Ignored
+            Present for compatibility with scikit-learn.
 
         Returns
         -------
         ndarray of str
+            The names, such as ``"mass0_3"`` for the first birth and the fourth lifetime.
         """
         nodes = range(int(self.resolution) + 1)
         return np.array([f"mass{i}_{j}" for i in nodes for j in nodes], dtype=object)

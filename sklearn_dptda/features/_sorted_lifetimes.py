@@ -1,4 +1,4 @@
-"""The longest lifetimes of a diagram, sorted: few numbers with a public range.
+"""The longest lifetimes of a diagram, sorted: few features with a public range.
 
 Proof: doc/theory/people.md, "Maps of one record".
 """
@@ -16,35 +16,39 @@ from sklearn_dptda.utils._sklearn import Interval
 
 
 class SortedLifetimes(MapOfDiagrams):
-    """Turn each diagram into its longest lifetimes, in units of a public cap.
+    """Transform each diagram into its longest lifetimes, divided by a public cap.
 
-    One of few vectorisations that a private estimator of rows can afford:
-    noise grows with the number of features, and here there are few, each
-    between 0 and 1 by construction. Points with infinite deaths are left out:
-    an essential class is there in every cloud, and has no lifetime.
+    The noise of private estimators of rows grows with the number of features. This
+    vectorisation has few features, each of which is between 0 and 1 by construction, so it is
+    suitable for them. Points with infinite deaths are left out: every cloud has an essential
+    class, which has no finite lifetime.
 
     Parameters
     ----------
     n_lifetimes : int, default=4
-        How many lifetimes of each diagram are kept, the longest first. Where a
-        diagram has fewer points, the others are 0.
+        Number of lifetimes of each diagram, at least 1, the longest first. If a diagram has
+        fewer points, the remaining features are 0.
     upper : float, default=None
-        Public cap, in the units of the diagrams: a lifetime of so much or more
-        becomes 1. None: 1, and within :class:`DiagramFeatures` the width of its
-        range.
+        Public cap, in the units of the diagrams. A lifetime of ``upper`` or more becomes 1.
+        None means 1, and inside :class:`DiagramFeatures` the width of its range.
+
+    See Also
+    --------
+    DiagramFeatures : Applies a vectoriser to each homology dimension.
+    PersistenceMass : A vectoriser that keeps births, too.
 
     Notes
     -----
     .. rubric:: Privacy
 
-    None: features of exact diagrams are exact. But nothing is learnt, and each
-    diagram is treated by itself. So if each cloud is one record, an estimator of
-    rows with ``bounds=(0, 1)`` protects whole clouds.
+    There is no privacy guarantee: features of exact diagrams are exact. However, nothing is
+    learnt, and each diagram is transformed independently. If each cloud is one record, a
+    private estimator of rows with ``bounds=(0, 1)`` in the next step therefore protects whole
+    clouds.
 
     References
     ----------
-    :class:`gudhi.representations.vector_methods.PersistenceLengths` sorts the
-    lifetimes.
+    :class:`gudhi.representations.vector_methods.PersistenceLengths` sorts the lifetimes.
 
     Examples
     --------
@@ -72,12 +76,12 @@ class SortedLifetimes(MapOfDiagrams):
         Parameters
         ----------
         X : list of array-like of shape (n, 2)
-            Diagrams.
+            Diagrams: births and deaths.
 
         Returns
         -------
         ndarray of shape (n_samples, n_lifetimes)
-            In [0, 1], falling along each row.
+            Lifetimes divided by the cap, in [0, 1], in decreasing order in each row.
         """
         finite = [d[np.isfinite(d).all(axis=1)] for d in read_diagrams(X)]
         lengths = PersistenceLengths(int(self.n_lifetimes)).fit_transform(finite)
@@ -85,14 +89,16 @@ class SortedLifetimes(MapOfDiagrams):
         return shares
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
-        """Names such as ``"lifetime0"``.
+        """Get the names of the features.
 
         Parameters
         ----------
         input_features : Ignored
+            Present for compatibility with scikit-learn.
 
         Returns
         -------
         ndarray of str
+            The names, such as ``"lifetime0"``.
         """
         return np.array([f"lifetime{i}" for i in range(self.n_lifetimes)], dtype=object)

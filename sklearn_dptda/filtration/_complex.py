@@ -1,4 +1,4 @@
-"""Simplices on public landmarks, the places at which they are measured, and functions on them.
+"""Simplices on public landmarks, their evaluation points, and functions on the simplices.
 
 Proof: doc/theory/landmarks.md, "Values of simplices".
 Proof: doc/theory/landmarks.md, "Which simplices".
@@ -21,68 +21,86 @@ from sklearn_dptda.filtration._filtration import Filtration
 from sklearn_dptda.utils._clouds import check_cloud
 from sklearn_dptda.utils._distances import farthest_first
 
-# Parts of the largest distance of two landmarks that places within simplices are apart, at most, by
-# the dimension of the complex; the first number that makes no more than the most places counts.
-# Tetrahedra have so many places that with more parts there are too few of them, and voids between
-# them.
+# Neighbouring places in a simplex are at most the diameter of the landmarks divided by one of these
+# numbers apart. They depend on the dimension of the complex, and the first that needs no more than
+# the largest allowed number of places is used. Tetrahedra need so many places that a finer division
+# would leave too few tetrahedra, with voids between them.
 _PARTS = {1: (16, 12, 8), 2: (16, 12, 8), 3: (6, 5, 4)}
-# Places that a complex is cut down to: one second for 4,000 points. Places that all simplices of
-# the least stretch may have: where they have more, the last landmarks span none.
+# A complex is reduced to the first number of places, which take one second for 4,000 points. The
+# simplices of the least stretch may have up to the second number of places. If they have more, the
+# last landmarks span no simplices.
 _ENOUGH_PLACES, _MOST_PLACES = 2**15, 2**18
-# Edges are shorter than these multiples of the distance at which the later of their landmarks was
-# the farthest from all before it: the least multiple, and its growth while places are few.
+# The stretch of an edge is its length divided by the distance at which the later of its landmarks
+# was the farthest from all earlier ones. The limit starts at the first number and grows by the
+# second factor while there are few places.
 _LEAST_STRETCH, _GROWTH = 2.0, 1.25
-# Part of the landmarks that span simplices, where there are too many of these: the step down.
+# If there are too many simplices, the number of landmarks that span them is reduced by this factor.
 _FEWER = 0.8
-# Simplices that are looked at together, against every landmark.
+# Number of simplices that are compared with all landmarks at a time.
 _AT_ONCE = 1 << 12
 
-# Simplices by dimension, and into how many parts the longest edge of each is cut.
+# For each dimension, the simplices and into how many parts the longest edge of each is cut.
 Parted: TypeAlias = list[tuple[IntArray, IntArray]]
 
 
 @dataclass(frozen=True, eq=False)
 class LandmarkComplex:
-    """Simplices on public landmarks, long ones between a few and short ones between many.
+    """Simplicial complex on public landmarks: few long simplices, and many short ones.
 
-    Landmarks are taken in an order in which each is the farthest from those
-    before it, and each is joined to those that are near by the scale at which
-    it was added: the first ones across the whole shape, the last ones to their
-    neighbours alone. A long simplex is as high as the function is beneath it,
-    so that it fills no hole. Where there are too many simplices even so, as in
-    many columns, the last landmarks have one edge each, to the nearest of the
-    others, and span no simplex.
+    The landmarks are ordered so that each is the farthest from those before it. Each
+    landmark is joined to the others within a distance that is proportional to the
+    scale at which it was added: the first landmarks across the whole shape, the last
+    ones only to their neighbours. The value of a simplex is the largest value of the
+    function at evaluation points inside it, so a long simplex does not fill a hole.
+    If this still gives too many simplices, as with many columns, the last landmarks
+    get one edge each, to the nearest of the other landmarks, and span no larger
+    simplex.
+
+    A complex is a function of public numbers only. It costs no privacy.
 
     Parameters
     ----------
-    landmarks : ndarray of shape (n_landmarks, d)
-        Public points, in the units of the data.
+    landmarks : array-like of shape (n_landmarks, d)
+        Public points, in the units of the data: at least 2 and at most 1000. They must
+        not depend on the data, unless they are the result of a private release.
     dimension : int, default=2
-        That of the largest simplices, from 1 to 3: diagrams of dimensions
-        below it are those of the function.
+        Dimension of the largest simplices, from 1 to 3. Diagrams of all homology
+        dimensions below it are those of the function. For voids (H2), pass 3.
     reach : float, default=None
-        What is farther than this from all landmarks is not covered by them.
-        None: twice the largest gap, which is the distance of a landmark from
-        the nearest other one.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two landmarks, or more than a thousand, or if
-        ``reach`` is no number, or negative.
+        Points that are farther than this distance from all landmarks, in the units of
+        the data, count as not covered. None uses twice the largest gap, which is the
+        largest distance of a landmark from its nearest other landmark.
 
     Attributes
     ----------
     simplices : list of ndarray of shape (n, q + 1)
-        Numbers of the landmarks of each simplex, increasing, by dimension
-        ``q``.
+        For each dimension ``q``, the indices of the landmarks of each simplex, in
+        increasing order.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than 2 or more than 1000 landmarks, or if ``reach`` is not a
+        non-negative number.
+
+    See Also
+    --------
+    ComplexFiltration : A function on the simplices of a complex.
+    sklearn_dptda.cluster.PrivateLandmarks : Differentially private landmarks.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.filtration import LandmarkComplex
+    >>> complex = LandmarkComplex([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> [len(simplices) for simplices in complex.simplices]
+    [3, 3, 1]
     """
 
     landmarks: FloatArray = field(repr=False)
     dimension: int = 2
     reach: float | None = None
     simplices: list[IntArray] = field(init=False, repr=False)
-    # Parts of the diameter that places are apart at most.
+    # The chosen number from _PARTS.
     _parts: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -92,27 +110,30 @@ class LandmarkComplex:
         with np.errstate(over="ignore"):
             squares = np.ptp(landmarks, axis=0) ** 2
         if not np.isfinite(squares).all():
-            raise ValueError("landmarks are too far apart: squares of their distances overflow.")
+            raise ValueError(
+                "landmarks are too far apart: the squares of their distances overflow. Rescale the "
+                "columns."
+            )
         check_scalar(self.dimension, "dimension", Integral, min_val=1, max_val=3)
         if len(landmarks) > MOST_LANDMARKS:
             raise ValueError(
-                f"There are {len(landmarks)} landmarks, more than {MOST_LANDMARKS}: take fewer "
-                "landmarks."
+                f"landmarks has {len(landmarks)} points, but at most {MOST_LANDMARKS} are "
+                "supported. Pass fewer landmarks."
             )
         far = self._distances
         if self.reach is None:
             object.__setattr__(self, "reach", 2 * float(np.sort(far, axis=1)[:, 1].max()))
         elif not (isinstance(self.reach, Real) and 0 <= float(self.reach) < np.inf):
-            raise ValueError("reach must be a number, 0 or more, or None.")
+            raise ValueError("reach must be a number of at least 0, or None.")
         object.__setattr__(self, "simplices", self._chosen_simplices())
 
     def __getstate__(self) -> dict[str, Any]:
-        # What follows from the landmarks is computed again where it is asked for.
+        # Cached quantities that follow from the landmarks are recomputed after unpickling.
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        # Pickles of arrays do not keep that they are read-only.
+        # Pickled arrays lose their read-only flag.
         self.landmarks.setflags(write=False)
 
     @cached_property
@@ -120,7 +141,7 @@ class LandmarkComplex:
         return squareform(pdist(self.landmarks))
 
     def _chosen_simplices(self) -> list[IntArray]:
-        """Simplices of the least stretch, and of as large a one as there are places for."""
+        """Choose the simplices of the least stretch, then of larger ones while places remain."""
         order, stretch = _stretches(self._distances)
         longest, limit = float(stretch[np.isfinite(stretch)].max()), _LEAST_STRETCH
         chosen = self._least_simplices(order, stretch <= limit)
@@ -135,13 +156,13 @@ class LandmarkComplex:
         return [simplices for simplices, _ in chosen]
 
     def _least_simplices(self, order: IntArray, joined: BoolArray) -> Parted:
-        """Simplices whose landmarks are all joined, with fewer places or landmarks if need be."""
+        """Return the simplices whose landmarks are all joined, with fewer places if need be."""
         for parts in _PARTS[self.dimension]:
             object.__setattr__(self, "_parts", parts)
             chosen = self._flags(joined)
             if chosen is not None:
                 return chosen
-        # An edge that is in no triangle makes no loop where it is the only one of its end.
+        # An edge outside all triangles closes no loop if it is the only edge at one of its ends.
         n = len(order)
         while chosen is None:
             n = int(_FEWER * n)
@@ -154,7 +175,7 @@ class LandmarkComplex:
         return chosen
 
     def _flags(self, joined: BoolArray) -> Parted | None:
-        """Simplices whose landmarks are all joined; None of more than the most places."""
+        """Return the simplices whose landmarks are all joined, or None if there are too many."""
         found = list[tuple[IntArray, IntArray]]()
         simplices: IntArray = np.arange(len(joined), dtype=np.int32)[:, None]
         for q in range(self.dimension + 1):
@@ -169,18 +190,30 @@ class LandmarkComplex:
         return found
 
     def _n_parts(self, simplices: IntArray) -> IntArray:
-        """Parts of the longest edge of each simplex, so that places lie dense enough."""
+        """Return into how many parts to cut the longest edge of each simplex."""
         step = max(self.diameter / self._parts, np.finfo(float).tiny)
         parts = np.ceil(_longest_edges(simplices, self._distances) / step * (1 - 1e-9))
         return np.clip(parts, simplices.shape[1], self._parts).astype(np.int64)
 
     @property
     def diameter(self) -> float:
-        """Largest distance of two landmarks."""
+        """Largest distance between two landmarks, in the units of the data."""
         return float(self._distances.max())
 
     def beyond(self, points: FloatArray) -> BoolArray:
-        """Which points no landmark covers."""
+        """Return which points no landmark covers.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n, d)
+            Points, in the units of the data.
+
+        Returns
+        -------
+        ndarray of bool, of shape (n,)
+            True for points that are farther than ``reach`` from every landmark. An exact
+            statistic of the points, *not* private.
+        """
         return distances_to(self.landmarks, points) > float(self.reach or 0.0)
 
     @property
@@ -190,12 +223,12 @@ class LandmarkComplex:
 
     @property
     def n_places(self) -> int:
-        """Number of places of all simplices."""
+        """Number of evaluation points of all simplices."""
         return sum(len(own) * len(weights) for blocks in self._blocks for own, weights in blocks)
 
     @cached_property
     def _blocks(self) -> list[list[tuple[IntArray, FloatArray]]]:
-        """By dimension: simplices with equally many places, and the barycentric coordinates."""
+        """Simplices with equally many places and their barycentric coordinates, by dimension."""
 
         def block(q: int, parts: IntArray, n: int) -> tuple[IntArray, FloatArray]:
             return np.flatnonzero(parts == n), _inside(q, n)
@@ -204,7 +237,14 @@ class LandmarkComplex:
         return [[block(q, parts, int(n)) for n in np.unique(parts)] for q, parts in of_dimension]
 
     def places(self) -> FloatArray:
-        """Places of shape (n_places, d) at which a function is measured, by dimension."""
+        """Return the evaluation points of all simplices.
+
+        Returns
+        -------
+        ndarray of shape (n_places, d)
+            The points at which a function is evaluated, ordered by the dimension of their
+            simplex, in the units of the data. Public.
+        """
         return self._places
 
     @cached_property
@@ -220,7 +260,19 @@ class LandmarkComplex:
         )
 
     def highest(self, at_places: FloatArray) -> FloatArray:
-        """Largest value of a function within each closed simplex, by dimension."""
+        """Return the largest value of a function in each closed simplex.
+
+        Parameters
+        ----------
+        at_places : ndarray of shape (n_places,)
+            Values of the function at :meth:`places`.
+
+        Returns
+        -------
+        ndarray of shape (n_simplices,)
+            Values of the simplices, ordered by dimension. No simplex has a smaller value
+            than its faces.
+        """
         parts: list[FloatArray] = []
         start = 0
         for q, (blocks, simplices) in enumerate(zip(self._blocks, self.simplices, strict=True)):
@@ -236,28 +288,28 @@ class LandmarkComplex:
         return np.concatenate(parts)
 
     def _ranks(self, simplices: IntArray) -> IntArray:
-        """Where simplices stand among all of their dimension, which are in lexicographic order."""
+        """Return the positions of simplices in the sorted list of their dimension."""
         base = len(self.landmarks) ** np.arange(simplices.shape[1], dtype=np.int64)[::-1]
         return np.searchsorted(self.simplices[simplices.shape[1] - 1] @ base, simplices @ base)
 
 
 def _stretches(distances: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Order of landmarks, and lengths of edges in parts of how far the later landmark was."""
+    """Return the order of the landmarks, and the stretch of each edge."""
     order, radii = farthest_first(lambda i: distances[i], len(distances))
-    # Where only copies are left, the first landmark is the farthest once more.
+    # If only copies remain, the first landmark is selected again as the farthest.
     scale = np.zeros(len(distances))
     scale[order[::-1]] = radii[::-1]
     scales = np.minimum(scale[:, None], scale)
     stretch = np.full_like(distances, np.inf)
     np.divide(distances, scales, out=stretch, where=scales > 0)
-    # Copies of a landmark are joined to it alone, and not to each other.
+    # Copies of a landmark are joined only to that landmark, not to each other.
     stretch[(distances == 0) & (np.maximum(scale[:, None], scale) > 0)] = 0.0
     np.fill_diagonal(stretch, np.inf)
     return order, stretch
 
 
 def _with_one_more(simplices: IntArray, joined: BoolArray) -> IntArray | None:
-    """Simplices with one more landmark, which all theirs are joined to; None if there are many."""
+    """Extend simplices by one landmark that is joined to all of theirs, or None if too many."""
     numbers, n_found = np.arange(len(joined), dtype=np.int32), 0
     found = [np.empty((0, simplices.shape[1] + 1), dtype=np.int32)]
     for start in range(0, len(simplices), _AT_ONCE):
@@ -265,14 +317,14 @@ def _with_one_more(simplices: IntArray, joined: BoolArray) -> IntArray | None:
         rows, last = np.nonzero(joined[part].all(axis=1) & (numbers > part[:, -1:]))
         found.append(np.column_stack([part[rows], numbers[last]]))
         n_found += len(rows)
-        # Each has a place of its own.
+        # Each simplex has at least one place.
         if n_found > _MOST_PLACES:
             return None
     return np.concatenate(found)
 
 
 def _longest_edges(simplices: IntArray, lengths: FloatArray) -> FloatArray:
-    """Largest of some lengths over the edges of each simplex; none of a vertex."""
+    """Return the largest of given edge lengths for each simplex, zero for vertices."""
     longest = np.zeros(len(simplices))
     for i, j in combinations(range(simplices.shape[1]), 2):
         np.maximum(longest, lengths[simplices[:, i], simplices[:, j]], out=longest)
@@ -280,12 +332,12 @@ def _longest_edges(simplices: IntArray, lengths: FloatArray) -> FloatArray:
 
 
 def _n_places(found: Parted) -> int:
-    """Number of places of simplices whose edges are cut into parts."""
+    """Return the number of places of simplices whose edges are cut into parts."""
     return int(sum(comb(n - 1, q).sum() for q, (_, n) in enumerate(found)))
 
 
 def _cut(found: Parted, stretch: FloatArray) -> Parted:
-    """The same without the simplices of the largest stretches, down to enough places."""
+    """Remove the simplices of the largest stretches until few enough places are left."""
     if _n_places(found) <= _ENOUGH_PLACES:
         return found
     own = [_longest_edges(simplices, stretch) for simplices, _ in found]
@@ -293,13 +345,13 @@ def _cut(found: Parted, stretch: FloatArray) -> Parted:
     rising = np.concatenate(own)
     order = np.argsort(rising, kind="stable")
     first_out = np.searchsorted(np.cumsum(places[order]), _ENOUGH_PLACES, side="right")
-    # The least stretch stays whole.
+    # All simplices of the least stretch are kept.
     limit = max(rising[order][first_out], np.nextafter(_LEAST_STRETCH, np.inf))
     return [(s[each < limit], n[each < limit]) for each, (s, n) in zip(own, found, strict=True)]
 
 
 def _inside(q: int, n_parts: int) -> FloatArray:
-    """Barycentric coordinates of the places within a simplex, the lattice of its parts."""
+    """Return barycentric coordinates of the places in a simplex, the lattice of its parts."""
     inner = [w for w in product(range(1, n_parts), repeat=q) if sum(w) < n_parts]
     weights = np.array(inner, dtype=float).reshape(len(inner), q)
     return np.column_stack([n_parts - weights.sum(axis=1), weights]) / n_parts
@@ -309,23 +361,75 @@ def _inside(q: int, n_parts: int) -> FloatArray:
 class ComplexFiltration(Filtration):
     """A function of one point cloud on the simplices of public landmarks, with its public bounds.
 
-    The values and ``n_clipped`` are exact statistics of the cloud: they are
-    *not* private. Everything else is public. Other fields are those of
-    :class:`GridFiltration`.
+    ``values``, ``smaller`` and ``n_clipped`` are exact statistics of the point cloud: they
+    are *not* private. All other fields are public. :class:`DTMFiltration` returns such
+    objects if you pass ``landmarks``.
 
     Parameters
     ----------
     values : ndarray of shape (n_simplices,)
-        Filtration value of every simplex, by dimension, none below those of
-        its faces; at most ``upper``.
+        Filtration value of every simplex, ordered by dimension, in the units of the
+        function. The value of a simplex is at least that of each of its faces, and at
+        most ``upper``. *Not* private.
+    sensitivity : float
+        Largest change of any value when one record is replaced, in the units of the
+        function. A record is one point of the cloud, or all points of one person. The
+        noise of a private release is proportional to it.
+    upper : float
+        Public upper bound of the values. From this level on, every simplex belongs to
+        the sublevel set.
+    n_points : int
+        Number of records in the cloud: points, or people. It is public, because
+        neighbouring clouds differ by replacing one record.
+    statistic : str
+        Description of the function, for guarantees and reports.
+    approximation_error : float, default=0.0
+        Largest difference, apart from floating-point errors, between the values and
+        those of the original points, where points or distances were rounded.
+    public_bounds : bool, default=True
+        Whether the domain is public. False means that it was computed from the data
+        without a privacy guarantee, so a release is not private.
+    bounds_guarantee : PrivacyGuarantee, default=None
+        Guarantee of private landmarks. A release of diagrams adds its own privacy loss
+        to it. None if the landmarks are public and cost nothing.
+    n_clipped : int, default=None
+        Number of records that the landmarks do not cover, or not completely. *Not*
+        private. None if it is not known.
+    unit : str, default="one point of a cloud"
+        Description of the privacy unit, for the guarantees of releases.
+    smaller : tuple of (values, sensitivity, upper), default=()
+        The same function with distances cut off at smaller caps, the largest cap first.
+        A private release may draw one of them. The values are exact and *not* private;
+        the other two numbers are public.
     complex : LandmarkComplex
-        The simplices. By keyword.
+        The public simplices. Keyword only.
+
+    Attributes
+    ----------
+    smaller_caps : list of (float, float)
+        Sensitivity and upper bound under each smaller cap. Public.
+    adjacency : str
+        ``"replace-one"``: neighbouring clouds differ by replacing one record.
 
     Raises
     ------
     ValueError
-        If values and simplices disagree, or a number is not finite or not
-        positive where it has to be.
+        If the number of values is not the number of simplices, if a value is not
+        finite, or if ``sensitivity`` or ``upper`` is not positive and finite.
+
+    See Also
+    --------
+    GridFiltration : A function on the nodes of a grid.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_dptda.filtration import ComplexFiltration, LandmarkComplex
+    >>> complex = LandmarkComplex([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> values = np.linspace(0.1, 0.7, complex.n_simplices)
+    >>> function = ComplexFiltration(values, 0.01, 1.0, 100, "an example", complex=complex)
+    >>> len(function), function.upper
+    (7, 1.0)
     """
 
     complex: LandmarkComplex = field(repr=False, kw_only=True)
@@ -333,4 +437,4 @@ class ComplexFiltration(Filtration):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.values.shape != (self.complex.n_simplices,):
-            raise ValueError("values must have one entry per simplex.")
+            raise ValueError("values must have one entry per simplex of complex.")

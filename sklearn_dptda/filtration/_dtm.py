@@ -1,4 +1,4 @@
-"""The distance-to-measure of point clouds: a plain function, on public grids, and on landmarks.
+"""The distance-to-measure of point clouds: as a function, on public grids, and on landmarks.
 
 Proof: doc/theory/sensitivity.md, "Distance-to-measure".
 Proof: doc/theory/private_cap.md, "All caps at once".
@@ -53,19 +53,19 @@ from sklearn_dptda.utils._bounds import diameter
 from sklearn_dptda.utils._clouds import check_cloud
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
-# Nanoseconds, measured: one element of a partitioned row of distances, one neighbour from a k-d
-# tree, one offset of the lattice, and one grid node at it.
+# Measured costs in nanoseconds: one element of a partitioned row of distances, one neighbour from a
+# k-d tree, one offset of the lattice, and one grid node for each offset.
 _ROW_ELEMENT, _TREE_NEIGHBOUR, _LATTICE_OFFSET, _LATTICE_NODE = 3.0, 100.0, 2000.0, 1.2
-# Smaller caps are these parts of the default one.
+# The smaller caps, as shares of the default one.
 _CAPS = tuple(2.0 ** (-j / 2) for j in range(1, 7))
-# Parts of the longest distance below which a cap is refused.
+# Caps below this share of the longest distance are refused.
 _LEAST_CAP = 1e-9
 
 
 def neighbour_count(m: float, n: int) -> int:
-    """Number of neighbours ``k = ceil(m * n)`` of the mass ``m`` in (0, 1].
+    """Return the number of neighbours ``k = ceil(m * n)`` of the mass ``m`` in (0, 1].
 
-    A product that exceeds an integer by rounding alone is not rounded up.
+    A product that exceeds an integer only because of rounding is not rounded up.
     """
     if not 0 < m <= 1:
         raise ValueError(f"m must be in (0, 1]; got {quoted(m)}.")
@@ -73,34 +73,43 @@ def neighbour_count(m: float, n: int) -> int:
 
 
 def sensitivity_dtm(m: float, n: int, p: float, diameter: float) -> float:
-    """Sup-norm sensitivity of the L^p distance-to-measure on a box.
+    """Compute the sup-norm sensitivity of the L^p distance-to-measure on a box.
 
-    With ``k = ceil(m n)``, one replaced point changes the sum of the ``k``
-    smallest ``p``-th powers of distances by at most ``diameter**p``, hence the
-    distance-to-measure by at most ``(diameter**p / k)**(1/p)``. By stability
-    this also bounds the bottleneck distance between the persistence diagrams.
-    The bound needs nothing of the set of possible records but its diameter. It
-    is attained for ``p = 1`` and ``k`` from 4 on wherever two records can be a
-    diameter apart (:func:`~sklearn_dptda.theory.dtm_worst_case`).
+    With ``k = ceil(m n)``, replacing one point changes the sum of the ``k`` smallest
+    ``p``-th powers of distances by at most ``diameter**p``. It therefore changes the
+    distance-to-measure by at most ``(diameter**p / k)**(1/p)``. By stability, this also
+    bounds the bottleneck distance between the persistence diagrams. The bound depends on
+    the set of possible records only through its diameter. It is attained for ``p = 1`` and
+    ``k >= 4`` if two records can be a diameter apart
+    (:func:`~sklearn_dptda.theory.dtm_worst_case`).
+
+    All parameters are public, so the result is public.
 
     Parameters
     ----------
     m : float
-        Mass, in (0, 1].
+        Mass: the share of the points that each value averages over, in (0, 1].
     n : int
-        Number of points.
+        Number of points, or of people if each person is one record.
     p : float
-        Order, at least 1.
+        Order of the mean, at least 1.
     diameter : float
-        Largest distance between two points of the box, or the value at which
-        distances are capped, whichever is smaller.
+        Largest distance between two points of the box or the value at which distances are
+        capped, whichever is smaller, in the units of the data.
 
     Returns
     -------
     float
+        The sensitivity, in the units of the data.
+
+    Raises
+    ------
+    ValueError
+        If ``m`` is outside (0, 1] or ``p`` is below 1.
 
     Examples
     --------
+    >>> from sklearn_dptda.filtration import sensitivity_dtm
     >>> sensitivity_dtm(0.1, 1000, 1, 5.0)
     0.05
     """
@@ -112,40 +121,44 @@ def sensitivity_dtm(m: float, n: int, p: float, diameter: float) -> float:
 def distance_to_measure(
     X: ArrayLike, query: ArrayLike, m: float, p: float = 1, *, memory: float = 256.0
 ) -> FloatArray:
-    """L^p distance to the empirical measure of a point cloud.
+    """Compute the L^p distance to the empirical measure of a point cloud.
 
-    The ``p``-mean of the distances from a query to its ``ceil(m n)`` nearest
-    points.
+    The value at a query point is the ``p``-mean of its distances to the ``ceil(m n)``
+    nearest points of the cloud.
 
     Parameters
     ----------
     X : array-like of shape (n, d)
-        The cloud.
+        The point cloud.
     query : array-like of shape (q, d)
-        Where to evaluate.
+        The points at which to evaluate the function, in the units of ``X``.
     m : float
-        Mass, in (0, 1].
+        Mass: the share of the points that each value averages over, in (0, 1].
     p : float, default=1
-        Order, at least 1.
+        Order of the mean, at least 1.
     memory : float, default=256.0
-        Bound of the working memory, in MiB.
+        Upper bound of the working memory, in MiB. It does not change the result.
 
     Returns
     -------
     ndarray of shape (q,)
-        In the units of the data. An exact statistic of the cloud, *not*
+        Values in the units of the data. They are exact statistics of the cloud, *not*
         private.
 
     Raises
     ------
     ValueError
-        If ``m`` is outside (0, 1], ``p`` is below 1, or an array is not finite
-        and two-dimensional.
+        If ``m`` is outside (0, 1], if ``p`` is below 1, or if an array is not finite and
+        two-dimensional.
+
+    See Also
+    --------
+    DTMFiltration : The same function on a public grid, with its sensitivity.
 
     References
     ----------
-    F. Chazal, D. Cohen-Steiner, Q. Mérigot, "Geometric inference for
-    probability measures", 2011.
+    F. Chazal, D. Cohen-Steiner, Q. Mérigot, "Geometric inference for probability
+    measures", 2011.
 
     Examples
     --------
@@ -168,91 +181,105 @@ def distance_to_measure(
 
 
 class DTMFiltration(BaseGridFiltration):
-    r"""Distance to the empirical measure of each cloud, on a public grid or on landmarks.
+    """Distance to the empirical measure of each point cloud, on a public grid or on landmarks.
 
-    The ``p``-mean of the distances from a place to its
-    ``k = ceil(m n)`` nearest points. Its sublevel sets are a robust version
-    of unions of balls: a point more or less hardly matters, which is what
-    makes the persistence diagrams cheap to release under differential
-    privacy.
+    The value at a point is the ``p``-mean of its distances to the ``k = ceil(m n)`` nearest
+    points of the cloud. The sublevel sets of this function are a robust version of unions of
+    balls: adding or removing one point has little effect. The noise that differential
+    privacy requires for its persistence diagrams is therefore small.
 
-    A grid has up to four coordinates. With ``landmarks`` there can be any
-    number of them: the function is computed at places of all simplices that
-    the landmarks span.
+    A grid supports up to four coordinates. With ``landmarks``, any number of coordinates is
+    possible: the function is then evaluated at points inside all simplices that the
+    landmarks span.
 
     Parameters
     ----------
     m : float, default=0.1
-        Mass: the share of the points that each value looks at, in (0, 1].
+        Mass: the share of the points that each value averages over, in (0, 1]. A larger
+        ``m`` has a smaller sensitivity, so a private release has less noise, but it blurs
+        small features.
     p : float, default=1
         Order of the mean, at least 1. ``p=1`` has the smallest sensitivity.
     bounds : tuple (low, high) or PrivateBounds, default=None
-        Public bounding box, numbers or one per coordinate. Points outside are
-        clipped to it. A :class:`~sklearn_dptda.preprocessing.PrivateBounds` is
-        fitted to the clouds of ``fit``, which pays for it; private diagrams
-        add its guarantee to theirs. None computes the box from the data and
-        warns, because this is not private.
+        Public bounding box, in the units of the data: two numbers, or two arrays with one
+        number per coordinate. Points outside are clipped to it.
+
+        A :class:`~sklearn_dptda.preprocessing.PrivateBounds` is fitted to the clouds in
+        ``fit`` and spends its own privacy budget. The guarantee of private diagrams
+        includes it.
+
+        None computes the box from the data and warns, because the result is then not
+        private.
     resolution : int or tuple of int, default=None
-        Grid nodes along each axis. None: 1001, 101, 41 or 17 in dimensions 1
-        to 4.
-    max_distance : float or "private", default="private"
-        Public cap: longer distances count as this one. The sensitivity is
-        proportional to it. None: half the longest side of the box, which cuts
-        hardly a feature but components in opposite corners, or half the
-        largest distance of two landmarks; ``inf`` does not cap within the box,
-        and caps at that distance of landmarks. ``"private"``: as None, and the
-        same function under six smaller caps, down to an eighth, travels along.
-        :class:`PrivatePersistence` draws the cap together with the diagrams, at
-        no additional loss, and :class:`PersistenceProfile` for a part of its
-        loss, where enough points make that worthwhile.
+        Number of grid nodes along each axis. None uses 1001, 101, 41 or 17 in dimensions
+        1 to 4. It does not affect privacy.
+    max_distance : float, "private" or None, default="private"
+        Public cap of distances, in the units of the data: longer distances count as this
+        one. The sensitivity is proportional to it.
+
+        - None uses half the longest side of the box, or half the largest distance between
+          two landmarks. This cap removes hardly any feature, except for components in
+          opposite corners.
+        - ``inf`` does not cap distances within the box. With landmarks, it uses the largest
+          distance between two landmarks.
+        - ``"private"`` uses the same cap as None, and also computes the function under six
+          smaller caps, down to an eighth of it. :class:`PrivatePersistence` draws the cap
+          together with the diagrams, at no additional privacy loss.
+          :class:`PersistenceProfile` spends a part of its privacy budget on the choice,
+          if there are enough points to make this worthwhile.
     method : {"auto", "exact", "lattice"}, default="auto"
-        ``"exact"`` uses the points. ``"lattice"`` moves each point to the
-        nearest node of a public lattice first and works with counts: the cost
-        after one pass over the points does not depend on their number, the
-        sensitivity is the same, and the values are off by at most half the
-        diagonal of a lattice cell. ``"auto"`` takes the cheaper one, but
-        exact values where that error is above the sensitivity and they take
-        half a minute at most.
+        How to compute the values on a grid. It does not affect the sensitivity.
+
+        - ``"exact"`` uses the points.
+        - ``"lattice"`` first moves each point to the nearest node of a public lattice and
+          works with counts. The running time after one pass over the points does not
+          depend on their number. The values differ from the exact ones by at most half
+          the diagonal of a lattice cell.
+        - ``"auto"`` chooses the faster method. It also chooses exact values if the error of
+          the lattice is larger than the sensitivity and they take at most about 30 seconds.
     refinement : int, default=None
-        Lattice steps per grid step. None: 4, 2, 1, 1 in dimensions 1 to 4, and
-        with ``groups`` as many that the lattice moves values by less than one
-        person can, if that takes half a minute at most.
+        Number of lattice steps per grid step. None uses 4, 2, 1, 1 in dimensions 1 to 4.
+        With ``groups``, None increases it until the error of the lattice is below the
+        sensitivity, as long as the computation takes at most about 30 seconds.
     landmarks : array-like, LandmarkComplex or estimator, default=None
-        Public points near which the clouds are, of shape (n_landmarks, d), in
-        place of a grid; other parameters of grids stay at their defaults. A
-        :class:`~sklearn_dptda.cluster.PrivateLandmarks` is fitted to the
-        clouds of ``fit``, which pays for it; a private estimator that was
-        fitted before, in a :class:`~sklearn.frozen.FrozenEstimator`, gives its
-        ``cluster_centers_``, or rows of its ``sample``. Private diagrams add
-        the guarantee of either to theirs.
+        Public points of shape (n_landmarks, d) close to the clouds, in place of a grid.
+        Leave ``bounds``, ``resolution``, ``method`` and ``refinement`` at their defaults
+        in this case.
+
+        A :class:`~sklearn_dptda.cluster.PrivateLandmarks` is fitted to the clouds in
+        ``fit`` and spends its own privacy budget. A private estimator that is already
+        fitted, passed in a :class:`~sklearn.frozen.FrozenEstimator`, provides its
+        ``cluster_centers_`` or rows of its ``sample``. In both cases, the guarantee of
+        private diagrams includes the guarantee of the landmarks.
     groups : str or bool, default=None
-        Who a person is. The name of the column of ids, where each cloud is a
-        data frame, or True where each cloud is a list of arrays, one for each
-        person. Everybody then has the same mass, spread evenly over her points,
-        and the guarantee is about all points of one person, whatever their
-        number. None: about one point.
+        Defines the people, if one person can have several points. Pass the name of the
+        column of ids if each cloud is a data frame, or True if each cloud is a list of
+        arrays with one array per person. Each person then has the same mass, spread evenly
+        over their points, and the privacy unit is all points of one person, whatever their
+        number. None: the privacy unit is one point.
     memory : float, default=256.0
-        Bound of the working memory per cloud, in MiB.
+        Upper bound of the working memory for each cloud, in MiB.
     n_jobs : int, default=None
-        Number of clouds that are worked on at a time, by joblib.
+        Number of clouds that joblib processes in parallel. None means 1 unless in a
+        :func:`joblib.parallel_config` context; -1 uses all processors.
 
     Attributes
     ----------
     bounds_ : tuple of two ndarray of shape (d,)
-        The box, public or paid for.
+        Lower and upper bounds of the box, public or released privately.
     bounds_guarantee_ : PrivacyGuarantee or None
-        What was paid for a private box, or for private landmarks.
+        Guarantee of a private box or of private landmarks. None if nothing was spent.
     clipped_share_ : float
-        Private share of the points outside a private box, which it released
-        with itself. Of public bounds :class:`~sklearn_dptda.PrivatePersistence`
-        releases it with ``clipped_share=True``.
+        Private estimate of the share of the points outside a private box, which is
+        released together with the box. For public bounds,
+        :class:`~sklearn_dptda.PrivatePersistence` releases it if ``clipped_share=True``.
     axes_ : tuple of ndarray
-        The public grid.
+        Coordinates of the public grid along each axis.
     refinement_ : int
-        Lattice steps per grid step.
+        Number of lattice steps per grid step.
     complex_ : LandmarkComplex
-        The public simplices, with ``landmarks``, in place of all the above but
-        the guarantee.
+        The public simplices. Only with ``landmarks``; of the attributes above, only
+        ``bounds_guarantee_`` exists in this case.
     n_features_in_ : int
         Dimension of the points.
 
@@ -265,20 +292,22 @@ class DTMFiltration(BaseGridFiltration):
     -----
     .. rubric:: Privacy
 
-    The filtrations are exact and *not* private. Each carries its
-    sensitivity: replacing one point of a cloud changes every value by at most
-    ``max_distance / k**(1/p)`` with ``k = ceil(m * n)`` of ``n`` points. The
-    sums are exact integers, so rounding does not widen it. With ``groups`` the
-    same holds of ``n`` people, and all points of one of them. What landmarks do
-    not cover is not seen: ``n_clipped`` of a filtration counts points farther
-    from them than their ``reach``, and
+    The filtrations are exact and *not* private. Each carries its sensitivity: replacing one
+    of the ``n`` points of a cloud changes every value by at most ``max_distance / k**(1/p)``,
+    where ``k = ceil(m * n)``. The sums are exact integers, so rounding does not increase the
+    sensitivity. With ``groups``, the same bound holds for ``n`` people and the replacement of
+    all points of one person.
+
+    Landmarks do not represent points that are far from all of them. The ``n_clipped`` of a
+    filtration counts points farther away than the ``reach`` of the complex, and
     ``PrivatePersistence(clipped_share=True)`` releases their share.
 
     References
     ----------
-    T. Kang, S. Kim, J. Sohn, J. Awan, "Differentially private topological data
-    analysis". F. Chazal, D. Cohen-Steiner, Q. Mérigot, "Geometric inference
-    for probability measures", 2011.
+    T. Kang, S. Kim, J. Sohn, J. Awan, "Differentially private topological data analysis".
+
+    F. Chazal, D. Cohen-Steiner, Q. Mérigot, "Geometric inference for probability measures",
+    2011.
 
     Examples
     --------
@@ -289,7 +318,7 @@ class DTMFiltration(BaseGridFiltration):
     >>> filtration.shape, round(filtration.sensitivity, 4)
     ((101, 101), 0.0163)
 
-    In any number of columns, on private landmarks:
+    With any number of columns, on private landmarks:
 
     >>> from sklearn_dptda.cluster import PrivateLandmarks
     >>> X = make_two_circles(1000, random_state=0) @ [[1, 1, 0, 0, 1], [0, 1, 1, 1, 0]]
@@ -340,22 +369,23 @@ class DTMFiltration(BaseGridFiltration):
         Parameters
         ----------
         X : list of array-like of shape (n_i, d), or array-like of shape (n_clouds, n, d)
-            The clouds. Only their dimension is learnt, unless ``bounds`` and
-            ``landmarks`` are None, or private. Histograms from
-            :meth:`make_histogram` may stand for clouds on a grid. With
-            ``groups``, each cloud is a data frame with a column of ids, or a
-            list of arrays, one for each person.
+            The point clouds. Only their dimension is used, unless ``bounds`` and
+            ``landmarks`` are both None, or one of them is private. On a grid, histograms from
+            :meth:`make_histogram` can replace clouds. With ``groups``, each cloud is a data
+            frame with a column of ids, or a list of arrays with one array per person.
         y : Ignored
+            Present for compatibility with scikit-learn.
 
         Returns
         -------
         self
+            The fitted estimator.
 
         Raises
         ------
         ValueError
-            If the clouds, ``bounds``, ``resolution`` or ``landmarks`` are
-            unusable, or if the grid does not fit into ``memory``.
+            If the clouds, ``bounds``, ``resolution`` or ``landmarks`` are invalid, or if the
+            grid does not fit into ``memory``.
         """
         if self.landmarks is None:
             self._forget("complex_")
@@ -368,9 +398,13 @@ class DTMFiltration(BaseGridFiltration):
             self.landmarks, distinct, self._unit(len(clouds))
         )
         longest = complex.diameter
-        # What was paid for is not lost: there the cap is as small as it can be.
+        # Private landmarks have already spent privacy budget, so for them _cap() raises a
+        # negligible cap instead of failing here.
         if guarantee is None and self._cap_of(longest, longest) <= _LEAST_CAP * longest:
-            raise ValueError("max_distance is negligible against the distances of landmarks.")
+            raise ValueError(
+                "max_distance is negligible compared with the distances between landmarks. "
+                "Increase it."
+            )
         self.complex_, self.bounds_guarantee_ = complex, guarantee
         self.n_features_in_ = n_features_of(clouds[0])
         self._forget("bounds_", "clipped_share_", "axes_", "refinement_")
@@ -379,28 +413,31 @@ class DTMFiltration(BaseGridFiltration):
         return self
 
     def _forget(self, *names: str) -> None:
-        """Remove what an earlier fit to the other kind of places learnt."""
+        """Remove the attributes of an earlier fit to the other kind of evaluation points."""
         for name in names:
             self.__dict__.pop(name, None)
 
     def _refuse_grid(self) -> None:
-        """Refuse parameters of grids beside landmarks."""
+        """Raise an error if parameters of grids are set together with landmarks."""
         given = {name: getattr(self, name) for name in ("bounds", "resolution", "refinement")}
         names = [name for name, value in given.items() if value is not None]
         names += ["method"] * (self.method != "auto")
         if names:
             raise ValueError(
-                f"landmarks stand for a grid: leave {', '.join(names)} at the default beside them."
+                f"landmarks replace the grid, so {', '.join(names)} must keep the default value."
             )
 
     def _read(self, cloud: Any, name: str, n_features: int | None) -> Cloud:
         if isinstance(cloud, PlaceHistogram) and (self.groups or self.landmarks is None):
             raise ValueError(
-                f"{name} counts distances of points from landmarks: pass it with landmarks, and "
-                "without groups."
+                f"{name} counts distances of points from landmarks. It needs an estimator with "
+                "landmarks and without groups."
             )
         if self.landmarks is not None and isinstance(cloud, LatticeHistogram | PeopleHistogram):
-            raise ValueError(f"{name} is a histogram on a grid: with landmarks, pass points.")
+            raise ValueError(
+                f"{name} is a histogram on a grid, which cannot be used with landmarks. Pass the "
+                "points."
+            )
         return super()._read(cloud, name, n_features)
 
     def _paid_first(self) -> PrivateBounds | PrivateLandmarks | None:
@@ -415,12 +452,15 @@ class DTMFiltration(BaseGridFiltration):
         if not hasattr(self, "complex_"):
             return super()._counting()
         if self.groups:
-            raise ValueError("groups beside landmarks need clouds in memory.")
+            raise ValueError(
+                "make_histogram does not support groups together with landmarks. Pass point clouds "
+                "in memory to transform."
+            )
         needed = mebibytes_of_counts(self.complex_)
         if needed > self.memory:
             raise ValueError(
-                f"Counts at all places of the landmarks need {needed:.0f} MiB, but "
-                f"memory={self.memory:g} MiB: take fewer landmarks, or raise memory."
+                f"Counts at all evaluation points of the landmarks need {needed:.0f} MiB, but "
+                f"memory={self.memory:g} MiB. Use fewer landmarks, or raise memory."
             )
         places = self.complex_, self._cap(), self.p
         return partial(counted_at_places, *places), PlaceHistogram(*places)
@@ -430,7 +470,7 @@ class DTMFiltration(BaseGridFiltration):
         return self._on_simplices(cloud, unit) if on_simplices else super()._one(cloud, unit)
 
     def _on_simplices(self, cloud: Cloud, unit: str) -> ComplexFiltration:
-        """Filtration of one cloud on landmarks."""
+        """Compute the filtration of one cloud on landmarks."""
         n = n_records(cloud)
         power = self._power(n)
         error = rounding_of_places(self.complex_.landmarks, power.cap)
@@ -438,8 +478,8 @@ class DTMFiltration(BaseGridFiltration):
         if isinstance(cloud, PlaceHistogram):
             if not cloud.matches(self.complex_, power.cap, self.p):
                 raise ValueError(
-                    "A histogram must be of the places of this filtration: make it with "
-                    "make_histogram()."
+                    "The histogram does not belong to the landmarks, max_distance and p of this "
+                    "estimator. Create it with make_histogram() of this estimator."
                 )
             power, n_beyond = cloud.power(power.k, self._smaller_caps()), cloud.n_clipped
             error += cloud.rounding
@@ -469,7 +509,7 @@ class DTMFiltration(BaseGridFiltration):
     def _sums_at_places(
         self, cloud: Cloud, power: FixedPointPower
     ) -> tuple[list[tuple[NDArray[np.int64], FloatArray | None]], int]:
-        """Sums of the nearest points at all places, and how many records landmarks do not cover."""
+        """Return sums of the nearest points at all places, and the number of uncovered records."""
         places = self.complex_.places()
         if not isinstance(cloud, PeopleCloud):
             assert isinstance(cloud, np.ndarray)
@@ -477,17 +517,17 @@ class DTMFiltration(BaseGridFiltration):
             return [(each, None) for each in sums], int(self.complex_.beyond(cloud).sum())
         far = set(compress(cloud.ids, self.complex_.beyond(cloud.points)))
         weights = point_weights(cloud.ids)
-        # Of a person with millions of points some weigh nothing.
+        # If a person has millions of points, the weight of some of them is zero.
         points, weights = cloud.points[weights > 0], weights[weights > 0]
         of_people = weighted_sums(points, weights, WEIGHT_BITS, places, power, self.memory)
         return [*of_people], len(far)
 
     def _check_scale(self) -> None:
         if self._cap() < _LEAST_CAP * diameter(*self.bounds_):
-            raise ValueError("max_distance is negligible against the bounds.")
+            raise ValueError("max_distance is negligible compared with the bounds. Increase it.")
 
     def _cap(self) -> float:
-        """Distance from which on all points count alike.
+        """Return the distance above which all points count alike.
 
         Proof: doc/theory/sensitivity.md, "The upper bound and the default cap".
         """
@@ -498,7 +538,7 @@ class DTMFiltration(BaseGridFiltration):
         return self._cap_of(diameter(low, high), float((high - low).max()))
 
     def _cap_of(self, longest: float, width: float) -> float:
-        """Cap where no two points are farther apart than ``longest``."""
+        """Return the cap if no two points are farther apart than ``longest``."""
         if self.max_distance in (None, "private"):
             return width / 2
         return min(float(self.max_distance), longest)
@@ -511,7 +551,7 @@ class DTMFiltration(BaseGridFiltration):
         return FixedPointPower(self._cap(), self.p, k, self._smaller_caps())
 
     def _smaller_caps(self) -> tuple[float, ...]:
-        """Parts of the cap under which the function travels along."""
+        """Return the smaller caps as shares of the cap."""
         return _CAPS if self.max_distance == "private" else ()
 
     def _values_ahead(self, n: int) -> ValuesAhead:
@@ -544,14 +584,14 @@ class DTMFiltration(BaseGridFiltration):
         needed, _ = self._lattice_work()
         if needed > self.memory:
             raise ValueError(
-                f"The lattice needs about {needed:.0f} MiB, but memory={self.memory:g} MiB: lower "
+                f"The lattice needs about {needed:.0f} MiB, but memory={self.memory:g} MiB. Lower "
                 "refinement, resolution or max_distance, or raise memory."
             )
         power = self._power(histogram.n_points)
         return [power.values(*s) for s in lattice_sums(histogram, self.refinement_, power)]
 
     def _lattice_work(self) -> tuple[float, float]:
-        """Mebibytes of the padded counts and the sorted offsets, and how many offsets there are."""
+        """Return the MiB of the padded counts and sorted offsets, and the number of offsets."""
         sides = np.array(self._lattice_shape)
         low, high = self.bounds_
         reach = np.minimum(self._cap() // ((high - low) / (sides - 1)), sides - 1)

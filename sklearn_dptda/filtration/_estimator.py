@@ -1,4 +1,4 @@
-"""The base of the estimators that turn point clouds into functions: how clouds are read.
+"""Base class of the estimators that turn point clouds into functions, and how they read clouds.
 
 Proof: doc/theory/people.md, "Clouds of people".
 """
@@ -25,10 +25,10 @@ from sklearn_dptda.utils._clouds import check_cloud, check_collection, first_pla
 from sklearn_dptda.utils._sklearn import Interval, ListInputMixin, ListOutputMixin
 from sklearn_dptda.utils._tasks import run
 
-# Part of the largest value that a change of one person may reach before the estimators warn.
+# The estimators warn if one person can change a value by more than this share of the upper bound.
 _HANDFUL = 0.1
 
-# A cloud as it is worked with.
+# The internal forms of a point cloud.
 Cloud: TypeAlias = FloatArray | LatticeHistogram | PeopleCloud | PeopleHistogram | PlaceHistogram
 
 
@@ -39,9 +39,9 @@ class BaseFiltration(
     TransformerMixin,
     HoldsPrivateStepsMixin,
 ):
-    """Point clouds in, one :class:`Filtration` per cloud out.
+    """Base of the estimators that compute one :class:`Filtration` for each point cloud.
 
-    A subclass fixes in ``fit`` where its function is computed, and computes it in ``_one``.
+    A subclass decides in ``fit`` where its function is evaluated, and evaluates it in ``_one``.
     """
 
     _parameter_constraints = {
@@ -49,51 +49,53 @@ class BaseFiltration(
         "memory": [Interval(Real, 0, None, closed="neither")],
         "n_jobs": [Integral, None],
     }
-    # For type checkers: parameters and fitted attributes of all subclasses.
+    # For type checkers: parameters that all subclasses have.
     groups: str | bool | None
     memory: float
     n_jobs: int | None
 
     def transform(self, X: Iterable[ArrayLike | LatticeHistogram]) -> list[Filtration]:
-        """Compute the filtration of each cloud.
+        """Compute the filtration of each point cloud.
 
         Parameters
         ----------
         X : list of array-like of shape (n_i, d), or array-like of shape (n_clouds, n, d)
-            As in :meth:`fit`. Points outside the bounds are clipped to them.
+            The point clouds, in the form that :meth:`fit` accepts. Points outside the
+            bounds are clipped to them.
 
         Returns
         -------
         list of Filtration
-            Exact statistics, *not* private. For a cloud that stands in several
-            places the same object.
+            One for each cloud, in the same order. They are exact statistics, *not*
+            private. If the same object appears several times in ``X``, the result
+            contains the same filtration at these positions.
         """
         check_is_fitted(self)
         items = check_collection(X)
         clouds = self._check(items, self.n_features_in_)
         unit, firsts = self._unit(len(items)), first_places(items)
         distinct = sorted(set(firsts))
-        # Threads suffice: sorting, distances and matrix products release the lock.
+        # Threads suffice: sorting, distances and matrix products release the global lock.
         filtrations = run(
             self._one, [(clouds[i], unit) for i in distinct], n_jobs=self.n_jobs, prefer="threads"
         )
         if self.groups and any(f.sensitivity > _HANDFUL * f.upper for f in filtrations):
             warn_caller(
-                "one person moves the function by more than a tenth of its largest value: there "
-                "are too few people for what is released of it. Raise m, or the number of people.",
+                "One person can change the function by more than a tenth of its upper bound: there "
+                "are too few people for a useful release. Raise m, or use more people.",
                 NoiseWarning,
             )
-        # One cloud, one filtration: a release can see that it would be one of the same records.
+        # Repeated clouds give one object, so that a release detects that the records are the same.
         of_cloud = dict(zip(distinct, filtrations, strict=True))
         return [of_cloud[i] for i in firsts]
 
     def _one(self, cloud: Cloud, unit: str) -> Filtration:
-        """Filtration of one cloud, of records that are such units."""
+        """Compute the filtration of one cloud whose records are described by ``unit``."""
         raise NotImplementedError
 
     def _check(self, X: Iterable[Any], n_features: int | None = None) -> list[Cloud]:
         clouds: list[Cloud] = []
-        # A frame with a column of ids is one of several clouds, a list of arrays is not.
+        # With a column of ids, each cloud is one data frame; a list of arrays is one cloud.
         for i, given in enumerate(check_collection(X)):
             cloud = self._read(given, f"X[{i}]", n_features)
             n_features = n_features_of(cloud)
@@ -101,24 +103,27 @@ class BaseFiltration(
         return clouds
 
     def _check_to_fit(self, X: Iterable[Any]) -> tuple[list[Cloud], list[Cloud]]:
-        """All clouds, and each of them once: points that stand in several places count once.
+        """Return all clouds, and each distinct cloud once, so that repeated points count once.
 
-        Which are the same the given objects tell, and copies that checks make do not.
+        Identity is decided by the objects that were passed, not by the copies that checks make.
         """
         items = check_collection(X)
         clouds = self._check(items)
         return clouds, [clouds[i] for i in sorted(set(first_places(items)))]
 
     def _read(self, cloud: Any, name: str, n_features: int | None) -> Cloud:
-        """One cloud, or a histogram that stands for one, of the records that are protected."""
+        """Read one cloud, or a histogram in place of one, of the protected records."""
         if isinstance(cloud, LatticeHistogram | PeopleHistogram | PlaceHistogram):
             if isinstance(cloud, PeopleHistogram) != bool(self.groups):
                 raise ValueError(
-                    f"{name} is a {type(cloud).__name__}: with groups the records are people, and "
-                    "points without. Make it with make_histogram()."
+                    f"{name} is a {type(cloud).__name__}, which does not match groups: the records "
+                    "are people with groups, and points without. Create it with make_histogram() "
+                    "of this estimator."
                 )
             if n_features not in (None, cloud.n_features):
-                raise ValueError(f"{name} has {cloud.n_features} features, not {n_features}.")
+                raise ValueError(
+                    f"{name} has {cloud.n_features} features, but {n_features} are expected."
+                )
             if n_records(cloud) < 2:
                 raise ValueError(f"{name} has fewer than 2 {_records(self.groups)}.")
             return cloud
@@ -127,7 +132,7 @@ class BaseFiltration(
         return check_cloud(cloud, name, n_features)
 
     def _unit(self, n_clouds: int) -> str:
-        """What one record is, for the guarantees of what is released."""
+        """Describe the privacy unit, for the guarantees of releases."""
         if not self.groups:
             return POINT
         which = "" if n_clouds == 1 else " in one cloud"
@@ -136,14 +141,14 @@ class BaseFiltration(
 
 
 def n_records(cloud: Cloud) -> int:
-    """Number of points, or of people."""
+    """Return the number of points, or of people."""
     if isinstance(cloud, LatticeHistogram | PlaceHistogram):
         return cloud.n_points
     return len(cloud) if isinstance(cloud, np.ndarray) else cloud.n_people
 
 
 def n_features_of(cloud: Cloud) -> int:
-    """Dimension of the points."""
+    """Return the dimension of the points."""
     if isinstance(cloud, LatticeHistogram | PeopleHistogram | PlaceHistogram):
         return cloud.n_features
     return (cloud.points if isinstance(cloud, PeopleCloud) else cloud).shape[1]

@@ -1,4 +1,4 @@
-"""Functions of one point cloud with their public numbers: on the nodes of a grid, on simplices."""
+"""Functions of one point cloud on grid nodes or on simplices, with their public numbers."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -12,7 +12,7 @@ POINT = "one point of a cloud"
 
 
 class Capped(NamedTuple):
-    """A function whose distances are cut off sooner, and its public numbers."""
+    """A function whose distances are cut off at a smaller cap, with its public numbers."""
 
     values: FloatArray
     sensitivity: float
@@ -21,9 +21,9 @@ class Capped(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Filtration:
-    """A function of one point cloud at public places, with its public bounds.
+    """Base of functions of one point cloud at public evaluation points, with public bounds.
 
-    Subclasses say in a field of their own where its values are.
+    Subclasses add a field that says where the values are located.
     """
 
     values: FloatArray = field(repr=False)
@@ -52,12 +52,12 @@ class Filtration:
 
     @property
     def smaller_caps(self) -> list[tuple[float, float]]:
-        """Sensitivity and upper bound under each smaller cap: public."""
+        """Sensitivity and upper bound under each smaller cap. Public."""
         return [(each.sensitivity, each.upper) for each in self.smaller]
 
     @property
     def adjacency(self) -> Literal["replace-one"]:
-        """Neighbouring clouds differ in one replaced record."""
+        """Neighbouring clouds differ by replacing one record."""
         return "replace-one"
 
     def __len__(self) -> int:
@@ -65,7 +65,7 @@ class Filtration:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        # Pickles of arrays do not keep that they are read-only.
+        # Pickled arrays lose their read-only flag.
         self.__post_init__()
 
 
@@ -73,49 +73,79 @@ class Filtration:
 class GridFiltration(Filtration):
     """A function of one point cloud on a public grid, with its public bounds.
 
-    The values and ``n_clipped`` are exact statistics of the cloud: they are
-    *not* private. Everything else is public.
+    ``values``, ``smaller`` and ``n_clipped`` are exact statistics of the point cloud: they
+    are *not* private. All other fields are public. :class:`DTMFiltration` and
+    :class:`KernelDistanceFiltration` return such objects. Construct one yourself if you
+    release a function of your own whose sensitivity you have proved.
 
     Parameters
     ----------
     values : ndarray of shape (r_1, ..., r_d)
-        Filtration value of every grid node; at most ``upper``.
+        Filtration value of every grid node, at most ``upper``, in the units of the
+        function. *Not* private.
     sensitivity : float
-        Largest change of any value when one record is replaced: one point of
-        the cloud, or all points of one person.
+        Largest change of any value when one record is replaced, in the units of the
+        function. A record is one point of the cloud, or all points of one person. The
+        noise of a private release is proportional to it.
     upper : float
-        Public bound of the values. Sublevel sets are whole from here on.
+        Public upper bound of the values. From this level on, every node belongs to the
+        sublevel set.
     n_points : int
-        Number of records in the cloud, points or people, public under
-        replace-one adjacency.
+        Number of records in the cloud: points, or people. It is public, because
+        neighbouring clouds differ by replacing one record.
     statistic : str
-        What was computed.
+        Description of the function, for guarantees and reports.
     approximation_error : float, default=0.0
-        Largest distance of the values from those of the untouched cloud,
-        beyond floating point: half the diagonal of a lattice cell where the
+        Largest difference, apart from floating-point errors, between the values and
+        those of the original points. It is half the diagonal of a lattice cell if the
         points were first moved to a lattice.
     public_bounds : bool, default=True
-        False when the box was computed from the data, at no price.
+        Whether the box is public. False means that it was computed from the data
+        without a privacy guarantee, so a release is not private.
     bounds_guarantee : PrivacyGuarantee, default=None
-        What was paid for a private box; a release of diagrams adds its own.
+        Guarantee of a private box. A release of diagrams adds its own privacy loss to
+        it. None if the box is public and costs nothing.
     n_clipped : int, default=None
-        How many records lay outside the box, or partly so, and were clipped to
-        it: *not* private. None where that is not known.
+        Number of records that were outside the box, or partly outside, and were
+        clipped to it. *Not* private. None if it is not known.
     unit : str, default="one point of a cloud"
-        What one record is, for the guarantees of what is released.
+        Description of the privacy unit, for the guarantees of releases.
     smaller : tuple of (values, sensitivity, upper), default=()
-        The same function under smaller caps of its distances, the largest
-        first, among which releases may draw. As exact as ``values``: *not*
-        private.
+        The same function with distances cut off at smaller caps, the largest cap first.
+        A private release may draw one of them. The values are exact and *not* private;
+        the other two numbers are public.
     axes : tuple of ndarray
-        Coordinates of the grid along each axis, in the units of the data. By
-        keyword.
+        Coordinates of the grid nodes along each axis, in the units of the data. Keyword
+        only.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Number of grid nodes along each axis.
+    smaller_caps : list of (float, float)
+        Sensitivity and upper bound under each smaller cap. Public.
+    adjacency : str
+        ``"replace-one"``: neighbouring clouds differ by replacing one record.
 
     Raises
     ------
     ValueError
-        If values and axes disagree, or a number is not finite or not positive
-        where it has to be.
+        If the shape of ``values`` disagrees with ``axes``, if a value is not finite, or
+        if ``sensitivity`` or ``upper`` is not positive and finite.
+
+    See Also
+    --------
+    ComplexFiltration : A function on the simplices of public landmarks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_dptda import GridFiltration
+    >>> axis = np.linspace(0.0, 1.0, 5)
+    >>> values = np.abs(axis[:, None] - axis)
+    >>> function = GridFiltration(values, 0.01, 1.0, 100, "an example", axes=(axis, axis))
+    >>> function.shape, function.sensitivity
+    ((5, 5), 0.01)
     """
 
     axes: tuple[FloatArray, ...] = field(repr=False, kw_only=True)

@@ -1,4 +1,4 @@
-"""The base of the estimators that compute functions on a regular grid of public nodes.
+"""Base class of the estimators that compute functions on a regular public grid.
 
 Proof: doc/theory/people.md, "Clouds of people".
 """
@@ -35,23 +35,24 @@ from sklearn_dptda.utils._bounds import bounds_from_data, check_bounds
 from sklearn_dptda.utils._frames import parts_elsewhere, without_quotes
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
-# Nodes along each axis, by dimension. Odd numbers, so that the centre of the box is a node.
+# Nodes along each axis, by dimension. The numbers are odd, so that the centre of the box is a node.
 _DEFAULT_RESOLUTION = {1: 1001, 2: 101, 3: 41, 4: 17}
 # Lattice steps per grid step, by dimension.
 _DEFAULT_REFINEMENT = {1: 4, 2: 2, 3: 1, 4: 1}
-# Ratio of the longest to the shortest side of a box from which on the estimators warn.
+# The estimators warn if the longest side of a box exceeds the shortest by more than this factor.
 _UNEQUAL_SIDES = 10.0
-# Nanoseconds per cloud that exact values may take where a lattice would be cheaper, but its error
-# larger than the change that one point can make.
+# Exact values may take this many nanoseconds per cloud if a lattice would be faster but its error
+# would exceed the sensitivity.
 _NANOSECONDS_FOR_EXACT_VALUES = 30e9
 
 
 @dataclass(frozen=True)
 class ValuesAhead:
-    """What is public of the values of any ``n`` points, before they are computed.
+    """Public facts about the values of any ``n`` points, known before they are computed.
 
-    ``statistic``, ``sensitivity`` and ``upper`` are those of :class:`GridFiltration`. Values from a
-    lattice are off by ``lattice_error`` at most. Costs are nanoseconds, roughly.
+    ``statistic``, ``sensitivity`` and ``upper`` are those of :class:`GridFiltration`. Values that
+    are computed on a lattice differ from the exact ones by at most ``lattice_error``. Costs are
+    rough estimates in nanoseconds.
     """
 
     statistic: str
@@ -65,7 +66,7 @@ class ValuesAhead:
 
 
 class BaseGridFiltration(BaseFiltration):
-    """Point clouds in, one :class:`GridFiltration` per cloud out.
+    """Base of the estimators that compute one :class:`GridFiltration` for each point cloud.
 
     A subclass bounds its function in ``_values_ahead``, and computes it in ``_exact`` and
     ``_from_histogram``.
@@ -78,7 +79,7 @@ class BaseGridFiltration(BaseFiltration):
         "method": [StrOptions({"auto", "exact", "lattice"})],
         "refinement": [Interval(Integral, 1, None, closed="left"), None],
     }
-    # For type checkers: parameters and fitted attributes of all subclasses.
+    # For type checkers: parameters and fitted attributes that all subclasses have.
     bounds: Bounds | PrivateBounds | None
     resolution: Any
     method: str
@@ -92,21 +93,23 @@ class BaseGridFiltration(BaseFiltration):
         Parameters
         ----------
         X : list of array-like of shape (n_i, d), or array-like of shape (n_clouds, n, d)
-            The clouds. Only their dimension is learnt, unless ``bounds`` is
-            None. Histograms from :meth:`make_histogram` may stand for clouds.
-            With ``groups``, each cloud is a data frame with a column of ids, or
-            a list of arrays, one for each person.
+            The point clouds. Only their dimension is used, unless ``bounds`` is None or
+            private. Histograms from :meth:`make_histogram` can replace clouds. With
+            ``groups``, each cloud is a data frame with a column of ids, or a list of arrays
+            with one array per person.
         y : Ignored
+            Present for compatibility with scikit-learn.
 
         Returns
         -------
         self
+            The fitted estimator.
 
         Raises
         ------
         ValueError
-            If the clouds, ``bounds`` or ``resolution`` are unusable, or if the
-            grid does not fit into ``memory``.
+            If the clouds, ``bounds`` or ``resolution`` are invalid, or if the grid does not
+            fit into ``memory``.
         """
         clouds, distinct = self._check_to_fit(X)
         d = n_features_of(clouds[0])
@@ -121,32 +124,33 @@ class BaseGridFiltration(BaseFiltration):
             self._check_scale()
         if self.groups and self.refinement is None:
             self._refine_for(max(map(n_records, clouds)))
-        # Warnings come last: where they are errors, the box is there all the same.
+        # Warnings come last, so that the fitted box is kept even if warnings are errors.
         for remark in remarks:
             warn_caller(remark)
         sides = high - low
         if sides.max() > _UNEQUAL_SIDES * sides.min():
             warn_caller(
-                f"bounds have sides of {sides.max():g} and {sides.min():g}: distances are measured "
-                "across columns, so that a short side hardly counts, and what is seen of the shape "
-                "is its shadow on the long ones. Divide columns by public numbers, so that a step "
-                "of one means as much in each of them.",
+                f"bounds has sides of very different lengths, {sides.max():g} and "
+                f"{sides.min():g}. Distances combine all columns, so the columns with short sides "
+                "have hardly any influence. Divide the columns by public numbers that make their "
+                "scales comparable.",
             )
         return self
 
     def _refine(self, refinement: int) -> None:
-        """Set the lattice that points are moved to."""
+        """Set the lattice to which points are moved."""
         low, high = self.bounds_
         self.refinement_ = refinement
         self._lattice_shape = tuple((len(axis) - 1) * refinement + 1 for axis in self.axes_)
-        # How far a point moves to the nearest node of the lattice, at most.
+        # The largest distance between a point and the nearest node of the lattice.
         cell = (high - low) / (np.array(self._lattice_shape) - 1)
         self._lattice_shift = float(np.linalg.norm(cell)) / 2
 
     def _refine_for(self, n_people: int) -> None:
-        """Refine the lattice until its error is below what one of so many people can change.
+        """Refine the lattice until its error is below what one of ``n_people`` people can change.
 
-        There are no exact values of people. The work stays within that of exact values of points.
+        There are no exact values for people. The refinement stops when the work would exceed the
+        limit for exact values of points.
         """
         last, ahead = self.refinement_, self._values_ahead(n_people)
         while (
@@ -162,14 +166,14 @@ class BaseGridFiltration(BaseFiltration):
     def _box(
         self, clouds: list[Cloud], n_features: int, unit: str
     ) -> tuple[FloatArray, FloatArray, PrivacyGuarantee | None, list[str]]:
-        """Lower and upper bounds, the guarantee of a private box, and what to warn of.
+        """Return lower and upper bounds, the guarantee of a private box, and warnings to issue.
 
         Proof: doc/theory/private_bounds.md, "Composition".
         """
         if self.bounds is not None and not isinstance(self.bounds, PrivateBounds):
             return *check_bounds(self.bounds, n_features), None, []
         if any(isinstance(cloud, LatticeHistogram | PeopleHistogram) for cloud in clouds):
-            raise ValueError("bounds must be given where histograms stand for clouds.")
+            raise ValueError("bounds must be numbers if histograms replace point clouds.")
         points: list[FloatArray] = [
             cloud.points if isinstance(cloud, PeopleCloud) else cloud  # type: ignore[misc]
             for cloud in clouds
@@ -178,7 +182,8 @@ class BaseGridFiltration(BaseFiltration):
             return *bounds_from_data(points, type(self).__name__), None, []
         if self.bounds.adjacency != "replace-one":
             raise ValueError(
-                "bounds must have adjacency='replace-one': the sizes of clouds are public here."
+                "bounds must have adjacency='replace-one', because filtrations treat the number of "
+                "points as public."
             )
         box = clone(self.bounds)
         ids = [cloud.ids for cloud in clouds if isinstance(cloud, PeopleCloud)]
@@ -190,7 +195,7 @@ class BaseGridFiltration(BaseFiltration):
         return self.bounds is None
 
     def _releases_ahead(self, method: str, n_features: int | None) -> list[Any]:
-        """As of private estimators: a box that is not public is paid for in ``fit``."""
+        """Return the releases of ``fit``, as private estimators do: a private box costs budget."""
         first = self._paid_first()
         if first is None:
             return []
@@ -200,14 +205,14 @@ class BaseGridFiltration(BaseFiltration):
         ]
 
     def _paid_first(self) -> PrivateRowsEstimator | None:
-        """What ``fit`` pays for."""
+        """Return the private estimator that ``fit`` fits, or None."""
         return self.bounds if isinstance(self.bounds, PrivateBounds) else None
 
     def _check(self, X: Iterable[Any], n_features: int | None = None) -> list[Cloud]:
         if self.groups and self.method == "exact":
             raise ValueError(
-                "method='exact' is not there for people: with groups, points are moved to a "
-                "lattice. Leave method at 'auto', and raise refinement for a finer one."
+                "method='exact' is not supported with groups, where points are moved to a lattice. "
+                "Use method='auto', and raise refinement for a finer lattice."
             )
         return super()._check(X, n_features)
 
@@ -245,7 +250,7 @@ class BaseGridFiltration(BaseFiltration):
         )
 
     def _histogram_of(self, cloud: Cloud, on_lattice: bool) -> LatticeHistogram | None:
-        """Weighted counts on the lattice, where values are to be computed from them."""
+        """Return weighted counts on the lattice, or None if the values are computed from points."""
         lattice = LatticeHistogram(self.bounds_, self._lattice_shape)
         if isinstance(cloud, PeopleCloud):
             cloud = PeopleHistogram(self.bounds_, self._lattice_shape).update(*cloud)
@@ -255,13 +260,13 @@ class BaseGridFiltration(BaseFiltration):
         assert isinstance(weighted, LatticeHistogram)
         if not lattice.matches(weighted):
             raise ValueError(
-                "A histogram must live on the lattice of this filtration: make it with "
-                "make_histogram()."
+                "The histogram does not belong to the lattice of this estimator. Create it with "
+                "make_histogram() of this estimator."
             )
         return weighted
 
     def _choose(self, n: int) -> tuple[ValuesAhead, bool]:
-        """What is public of the values of ``n`` points, and whether they come from the lattice."""
+        """Return public facts about the values of ``n`` points, and whether to use the lattice."""
         ahead = self._values_ahead(n)
         if self.method != "auto" or self.groups:
             return ahead, self.method != "exact"
@@ -270,28 +275,30 @@ class BaseGridFiltration(BaseFiltration):
         return ahead, ahead.exact_cost > ahead.lattice_cost and not affordable
 
     def make_histogram(self, X: Any = None) -> LatticeHistogram | PeopleHistogram | PlaceHistogram:
-        """Count points on the lattice that ``method="lattice"`` works with, or by distance.
+        """Count a point cloud on the lattice, or by distance from landmarks.
+
+        Use a histogram if a cloud is too large for the memory or is stored in several parts.
 
         Parameters
         ----------
         X : array-like of shape (n, d), iterable of such arrays, Dask collection or None
-            A cloud, or its chunks. The parts of a Dask array or data frame, of a
-            list of delayed clouds, or of an object with ``map_reduce`` as in
-            :meth:`sklearn_dptda.cluster.DPMoG.fit_chunks`, are counted where they
-            are. With ``groups``, frames with the column of ids: the points of a
-            person may be in several of them. None returns an empty histogram.
+            A cloud, or its chunks. The parts of a Dask array or data frame, of a list of
+            delayed clouds, or of an object with a method ``map_reduce`` (described in
+            :meth:`sklearn_dptda.cluster.DPMoG.fit_chunks`) are counted where they are stored.
+            With ``groups``, chunks are data frames with the column of ids; the points of a
+            person may be spread over several of them. None returns an empty histogram.
 
         Returns
         -------
         LatticeHistogram, PeopleHistogram, or with ``landmarks`` PlaceHistogram
-            It can be updated with further chunks, added to the histograms of
-            other parts of the cloud, and passed to :meth:`transform` in place
-            of the cloud.
+            You can update it with further chunks, add it to the histograms of other parts of
+            the cloud, and pass it to :meth:`transform` in place of the cloud. It is an exact
+            statistic, *not* private.
 
         Raises
         ------
         ValueError
-            With ``landmarks`` and ``groups`` together.
+            If ``landmarks`` and ``groups`` are used together.
         """
         check_is_fitted(self)
         count, empty = self._counting()
@@ -307,24 +314,24 @@ class BaseGridFiltration(BaseFiltration):
         return histogram
 
     def _counting(self) -> tuple[Any, Any]:
-        """What counts a part of a cloud, in a histogram of its own or a given one; an empty one."""
+        """Return the function that counts one part of a cloud, and an empty histogram."""
         lattice = self.bounds_, self._lattice_shape
         if self.groups:
             return partial(counted_people, *lattice, self.groups), PeopleHistogram(*lattice)
         return partial(_counted, *lattice), LatticeHistogram(*lattice)
 
     def _check_scale(self) -> None:
-        """Refuse a length parameter that makes no sense for a public box of this size."""
+        """Raise an error if a length parameter is unreasonable for a public box of this size."""
 
     def _values_ahead(self, n: int) -> ValuesAhead:
         raise NotImplementedError
 
     def _exact(self, points: FloatArray) -> list[FloatArray]:
-        """Value at every node, of points within the bounds; and under each smaller cap."""
+        """Compute the value at every node from points within the bounds, for each cap."""
         raise NotImplementedError
 
     def _from_histogram(self, histogram: LatticeHistogram) -> list[FloatArray]:
-        """Value at every node, of counts on the lattice; and under each smaller cap."""
+        """Compute the value at every node from counts on the lattice, for each cap."""
         raise NotImplementedError
 
 
@@ -334,30 +341,30 @@ def _counted(
     part: ArrayLike,
     histogram: LatticeHistogram | None = None,
 ) -> LatticeHistogram:
-    """Count a part of a cloud where that part is, in a histogram of its own or in a given one."""
+    """Count one part of a cloud, in a new histogram or in a given one."""
     return (histogram or LatticeHistogram(bounds, shape)).update(part)
 
 
 def _is_cloud(X: Any) -> bool:
-    """Whether X is one cloud rather than an iterable of chunks."""
+    """Return whether X is one cloud rather than an iterable of chunks."""
     if hasattr(X, "shape"):
         return len(X.shape) == 2
     return isinstance(X, list | tuple) and len(X) > 0 and np.ndim(X[0]) == 1
 
 
 def _check_resolution(given: Any, n_dims: int, memory: float) -> tuple[int, ...]:
-    """Return one number of nodes per axis, or refuse what does not fit into ``memory`` MiB."""
+    """Return the number of nodes along each axis, or raise an error if the grid is too large."""
     most = max(_DEFAULT_RESOLUTION)
     projection = (
-        "the clouds to 2 or 3 dimensions by a projection that does not look at the data, such as "
-        "sklearn.random_projection.GaussianRandomProjection."
+        "project the clouds to 2 or 3 dimensions by a projection that does not depend on the data, "
+        "such as sklearn.random_projection.GaussianRandomProjection."
     )
     if n_dims > most:
-        # The number of nodes may be beyond all floats.
+        # The number of nodes may exceed the range of floats.
         raise ValueError(
-            f"A grid in {n_dims} dimensions is not supported: at most {most}. Give landmarks to "
-            "DTMFiltration, such as PrivateLandmarks(epsilon=0.5), which take any number of "
-            f"columns, or bring {projection}"
+            f"A grid in {n_dims} dimensions is not supported: at most {most}. Pass landmarks to "
+            "DTMFiltration, such as PrivateLandmarks(epsilon=0.5), which support any number of "
+            f"columns, or {projection}"
         )
     resolution = np.asarray(_DEFAULT_RESOLUTION[n_dims] if given is None else given)
     if resolution.ndim == 0:
@@ -365,25 +372,25 @@ def _check_resolution(given: Any, n_dims: int, memory: float) -> tuple[int, ...]
     whole = np.issubdtype(resolution.dtype, np.integer)
     if resolution.shape != (n_dims,) or not whole or resolution.min() < 2:
         raise ValueError(
-            "resolution must be an integer of at least 2, or one per coordinate "
+            "resolution must be an integer of at least 2, or one such integer per coordinate "
             f"({n_dims} here); got {quoted(given)}."
         )
     sizes = tuple(int(size) for size in resolution)
     n_nodes = math.prod(sizes)
-    # Floating-point work: values, coordinates and sums of every node.
+    # Floating-point numbers of the computation: values, coordinates and sums of every node.
     needed = n_nodes * 8 * (n_dims + 3) / 2**20
     if needed > memory:
         raise ValueError(
             f"A grid of {n_nodes} nodes in {n_dims} dimensions needs about {needed:.3g} MiB, but "
-            f"memory={memory:g} MiB. Lower resolution or raise memory. Or bring {projection}"
+            f"memory={memory:g} MiB. Lower resolution, raise memory, or {projection}"
         )
     return sizes
 
 
 def resolution_for(error: float, sides: FloatArray) -> int:
-    """Nodes per axis for which no place of a box is further than ``error`` from a node.
+    """Return the nodes per axis for which no point of a box is farther than ``error`` from a node.
 
-    The default where that is enough, and less than twice as many where even they are not.
+    It is the default resolution if that is enough, and always less than twice the default.
     """
     least = _DEFAULT_RESOLUTION.get(len(sides), 2)
     needed = 1 + math.ceil(float(np.linalg.norm(sides)) / (2 * error))

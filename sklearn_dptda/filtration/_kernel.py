@@ -17,84 +17,149 @@ from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.utils._bounds import diameter
 from sklearn_dptda.utils._sklearn import Interval
 
-# Points per matrix product: their number bounds the rounding of the inner products.
+# Points per matrix product. The number bounds the rounding error of the inner products.
 _POINTS_PER_PRODUCT = 512
 
 
 def sensitivity_kernel_distance(
     n: int, bandwidth: float | None = None, diameter: float | None = None, squared: bool = False
 ) -> float:
-    """Sup-norm sensitivity of the Gaussian kernel distance.
+    """Compute the sup-norm sensitivity of the Gaussian kernel distance.
 
-    One replaced point moves the mean embedding by ``(phi(X') - phi(X)) / n``,
-    of norm at most ``sqrt(2 - 2 K(X, X')) / n``; by the triangle inequality
-    the distance to the embedding moves by no more, and a cloud that sits at
-    one point attains it. The squared distance moves by up to
-    ``(4 - 2 / n) / n``: over a range of 2 against ``sqrt(2)`` this is worse,
-    so the filtration uses the plain distance.
+    Replacing one point moves the mean embedding by ``(phi(X') - phi(X)) / n``, whose norm is
+    at most ``sqrt(2 - 2 K(X, X')) / n``. By the triangle inequality, the distance to the
+    embedding changes by no more than that. A cloud whose points all coincide attains the
+    bound. The squared distance changes by up to ``(4 - 2 / n) / n``. Its range is 2 rather
+    than ``sqrt(2)``, so relative to the range this is worse, and the filtration uses the
+    plain distance.
+
+    All parameters are public, so the result is public.
 
     Parameters
     ----------
     n : int
-        Number of points.
-    bandwidth, diameter : float or None
-        With both, ``K(X, X') >= exp(-diameter**2 / (2 bandwidth**2))``
-        sharpens the bound; without, the kernel is only known to be
-        non-negative.
+        Number of points, or of people if each person is one record.
+    bandwidth : float, default=None
+        Standard deviation of the kernel, in the units of the data.
+    diameter : float, default=None
+        Largest distance between two points of the box, in the units of the data. If both
+        ``bandwidth`` and ``diameter`` are given,
+        ``K(X, X') >= exp(-diameter**2 / (2 bandwidth**2))`` sharpens the bound. Otherwise,
+        the bound only uses that the kernel is non-negative.
     squared : bool, default=False
-        Return the sensitivity of the squared distance.
+        Whether to return the sensitivity of the squared distance.
 
     Returns
     -------
     float
+        The sensitivity. The kernel distance has no unit.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.filtration import sensitivity_kernel_distance
+    >>> round(sensitivity_kernel_distance(1000), 6)
+    0.001414
     """
     step = math.sqrt(2)
     if bandwidth is not None and diameter is not None:
         step = math.sqrt(-2 * math.expm1(-((diameter / bandwidth) ** 2) / 2))
     if squared:
-        # (2/n) [K(x,X') - K(x,X) - (1/n) sum_j (K(Xj,X') - K(Xj,X))], the sum over the n - 1
-        # points that stay, and every difference of kernel values at most 1 - lowest.
+        # The change is (2/n) [K(x,X') - K(x,X) - (1/n) sum_j (K(Xj,X') - K(Xj,X))]. The sum is over
+        # the n - 1 unchanged points, and every difference of kernel values is at most 1 - lowest.
         return step * step * (2 - 1 / n) / n
     return step / n
 
 
 class KernelDistanceFiltration(BaseGridFiltration):
-    r"""Gaussian kernel distance to the empirical measure, on a public grid.
+    """Gaussian kernel distance to the empirical measure of each point cloud, on a public grid.
 
-    The distance, in the reproducing kernel Hilbert space of
-    ``K(x, y) = exp(-|x - y|^2 / (2 bandwidth^2))``, between the embedding of a
-    grid node and the mean embedding of the cloud. Low where the points are
-    dense; smooth; with no units.
+    This is the distance between the embedding of a grid node and the mean embedding of the
+    cloud, in the reproducing kernel Hilbert space of
+    ``K(x, y) = exp(-|x - y|^2 / (2 bandwidth^2))``. It is smooth, has no unit, and is small
+    where the points are dense.
 
     Parameters
     ----------
     bandwidth : float, default=1.0
-        Standard deviation of the kernel, in the units of the data.
-    bounds, resolution, method, refinement, groups, memory, n_jobs
-        As in :class:`DTMFiltration`.
+        Standard deviation of the kernel, in the units of the data. A small bandwidth
+        resolves small features.
+    bounds : tuple (low, high) or PrivateBounds, default=None
+        Public bounding box, in the units of the data: two numbers, or two arrays with one
+        number per coordinate. Points outside are clipped to it.
+
+        A :class:`~sklearn_dptda.preprocessing.PrivateBounds` is fitted to the clouds in
+        ``fit`` and spends its own privacy budget. The guarantee of private diagrams
+        includes it.
+
+        None computes the box from the data and warns, because the result is then not
+        private.
+    resolution : int or tuple of int, default=None
+        Number of grid nodes along each axis. None uses 1001, 101, 41 or 17 in dimensions
+        1 to 4. It does not affect privacy.
+    method : {"auto", "exact", "lattice"}, default="auto"
+        How to compute the values. It does not affect the sensitivity.
+
+        - ``"exact"`` uses the points.
+        - ``"lattice"`` first moves each point to the nearest node of a public lattice and
+          works with counts. The running time after one pass over the points does not
+          depend on their number. The values differ from the exact ones by at most half
+          the diagonal of a lattice cell, divided by ``bandwidth``.
+        - ``"auto"`` chooses the faster method. It also chooses exact values if the error of
+          the lattice is larger than the sensitivity and they take at most about 30 seconds.
+    refinement : int, default=None
+        Number of lattice steps per grid step. None uses 4, 2, 1, 1 in dimensions 1 to 4.
+        With ``groups``, None increases it until the error of the lattice is below the
+        sensitivity, as long as the computation takes at most about 30 seconds.
+    groups : str or bool, default=None
+        Defines the people, if one person can have several points. Pass the name of the
+        column of ids if each cloud is a data frame, or True if each cloud is a list of
+        arrays with one array per person. Each person then has the same mass, spread evenly
+        over their points, and the privacy unit is all points of one person, whatever their
+        number. None: the privacy unit is one point.
+    memory : float, default=256.0
+        Upper bound of the working memory for each cloud, in MiB.
+    n_jobs : int, default=None
+        Number of clouds that joblib processes in parallel. None means 1 unless in a
+        :func:`joblib.parallel_config` context; -1 uses all processors.
 
     Attributes
     ----------
-    bounds_, bounds_guarantee_, clipped_share_, axes_, refinement_, n_features_in_
-        As in :class:`DTMFiltration`.
+    bounds_ : tuple of two ndarray of shape (d,)
+        Lower and upper bounds of the box, public or released privately.
+    bounds_guarantee_ : PrivacyGuarantee or None
+        Guarantee of a private box. None if nothing was spent.
+    clipped_share_ : float
+        Private estimate of the share of the points outside a private box, which is
+        released together with the box.
+    axes_ : tuple of ndarray
+        Coordinates of the public grid along each axis.
+    refinement_ : int
+        Number of lattice steps per grid step.
+    n_features_in_ : int
+        Dimension of the points.
+
+    See Also
+    --------
+    DTMFiltration : The distance-to-measure, in the units of the data.
+    PrivatePersistence : Releases the persistence diagrams under differential privacy.
 
     Notes
     -----
     .. rubric:: Privacy
 
-    The filtrations are exact and *not* private. Replacing one of
-    ``n`` points moves the mean embedding, and so every value, by at most
-    ``sqrt(2 - 2 K_min) / n`` with ``K_min`` the kernel at the diameter of the
-    box; a cloud that sits at one point attains it. With ``groups`` the same
-    holds of ``n`` people, and all points of one of them. The squared distance has
-    twice the sensitivity relative to its range, so the plain one is used.
-    Values below the sensitivity are raised to it (a map that does not expand
-    distances): there the square root would blow up rounding errors.
+    The filtrations are exact and *not* private. Replacing one of ``n`` points moves the mean
+    embedding, and so every value, by at most ``sqrt(2 - 2 K_min) / n``, where ``K_min`` is
+    the kernel at the diameter of the box. A cloud whose points all coincide attains this
+    bound. With ``groups``, the same bound holds for ``n`` people and the replacement of all
+    points of one person. The squared distance has twice the sensitivity relative to its
+    range, so the plain distance is used. Values below the sensitivity are raised to it,
+    because the square root would amplify rounding errors there. This map does not expand
+    distances, so the sensitivity remains valid.
 
     References
     ----------
-    J. M. Phillips, B. Wang, Y. Zheng, "Geometric inference on kernel density
-    estimates", SoCG 2015.
+    J. M. Phillips, B. Wang, Y. Zheng, "Geometric inference on kernel density estimates",
+    SoCG 2015.
 
     Examples
     --------
@@ -135,8 +200,8 @@ class KernelDistanceFiltration(BaseGridFiltration):
     def _check_scale(self) -> None:
         if not 1e-6 < self.bandwidth / diameter(*self.bounds_) < 1e6:
             raise ValueError(
-                "bandwidth is out of proportion to the bounds: their quotient must be between "
-                "1e-6 and 1e6."
+                "bandwidth does not fit the size of bounds: bandwidth divided by the diagonal of "
+                "the box must be between 1e-6 and 1e6."
             )
 
     def _values_ahead(self, n: int) -> ValuesAhead:
@@ -148,21 +213,21 @@ class KernelDistanceFiltration(BaseGridFiltration):
             upper=math.sqrt(2),
             # |phi(x) - phi(y)| <= |x - y| / bandwidth.
             lattice_error=self._lattice_shift * (1.0 / self.bandwidth),
-            # One nanosecond for each kernel value, of which the counts need one product per axis;
-            # ten for each of the self energy.
+            # One nanosecond per kernel value, and ten per kernel value of the self energy. Counts
+            # need one matrix product per axis.
             exact_cost=10.0 * n * n + 1.0 * n * n_nodes,
             lattice_cost=float(np.prod(sides)) * sum(sides),
         )
 
     def _plain_sensitivity(self, n: int) -> float:
-        """Sensitivity before what pays for roundings."""
+        """Return the sensitivity without the allowance for rounding errors."""
         return sensitivity_kernel_distance(n, self.bandwidth, diameter(*self.bounds_))
 
     def _squared_error(self, n: int) -> float:
-        """Bound of the rounding of squared distances, both neighbours together.
+        """Bound the rounding error of squared distances of both neighbours together.
 
-        Three means of numbers in [0, 1]; an inner product of ``t`` terms, in
-        any order, is off by at most ``t`` half units in the last place.
+        A squared distance consists of three means of numbers in [0, 1]. An inner product of ``t``
+        terms, in any order, has an error of at most ``t`` half units in the last place.
         """
         rows = self._rows_in_memory(max(self._floats_per_point(), 3 * n))
         block = min(n, _POINTS_PER_PRODUCT, rows)
@@ -174,7 +239,7 @@ class KernelDistanceFiltration(BaseGridFiltration):
         mean_kernel = np.zeros(tuple(map(len, self.axes_)))
         rows = min(self._rows_in_memory(self._floats_per_point()), _POINTS_PER_PRODUCT)
         for chunk in (points[i : i + rows] for i in range(0, n, rows)):
-            # Khatri-Rao product of all axes but the last, then one matrix product.
+            # A Khatri-Rao product of all axes but the last, followed by one matrix product.
             product = np.ones((1, len(chunk)))
             for axis, coordinates in enumerate(self.axes_[:-1]):
                 factor = self._gauss(coordinates, chunk[:, axis])

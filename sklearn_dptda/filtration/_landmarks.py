@@ -1,4 +1,4 @@
-"""Landmarks of a filtration: public, of a fitted private model, or private and paid for by clouds.
+"""Landmarks of a filtration: public, from a fitted private model, or private and fitted here.
 
 Proof: doc/theory/landmarks.md, "Private landmarks".
 """
@@ -24,17 +24,19 @@ from sklearn_dptda.utils._clouds import check_cloud
 def find_landmarks(
     given: ArrayLike | LandmarkComplex | BaseEstimator, clouds: list[Cloud], unit: str
 ) -> tuple[LandmarkComplex, PrivacyGuarantee | None, list[str]]:
-    """Simplices on landmarks, what was paid for these, and what to warn of.
+    """Return the complex on the landmarks, the guarantee of private ones, and warnings to issue.
 
-    Private landmarks are fitted to the clouds, whose records are such units, and pay.
+    Private landmarks are fitted to the clouds, which spends privacy budget. ``unit`` describes the
+    records of the clouds.
     """
     n_features = n_features_of(clouds[0])
     if isinstance(given, PrivateLandmarks):
         _check_adjacency(given.adjacency)
         if any(isinstance(c, PlaceHistogram) for c in clouds):
             raise ValueError(
-                "PrivateLandmarks are fitted to points, and a histogram has none: fit them before, "
-                "where the points are, and give them in a FrozenEstimator."
+                "landmarks=PrivateLandmarks() is fitted to points, which a histogram does not "
+                "have. Fit it where the points are, and pass the fitted object in a "
+                "FrozenEstimator."
             )
         private = clone(given)
         points = [c.points if isinstance(c, PeopleCloud) else c for c in clouds]
@@ -48,40 +50,42 @@ def find_landmarks(
         given = LandmarkComplex(check_cloud(given, "landmarks"))
     if given.landmarks.shape[1] != n_features:
         raise ValueError(
-            f"landmarks have {given.landmarks.shape[1]} columns, and the clouds {n_features}."
+            f"landmarks has {given.landmarks.shape[1]} columns, but the point clouds have "
+            f"{n_features}. Both must have the same columns."
         )
     return given, guarantee, []
 
 
 def _of_fitted(model: BaseEstimator, unit: str) -> tuple[LandmarkComplex, PrivacyGuarantee]:
-    """Landmarks of a fitted private model, and its guarantee, for records that are such units."""
+    """Return the complex on the landmarks of a fitted private model, and the model's guarantee."""
     model = model.estimator if isinstance(model, FrozenEstimator) else model
     guarantee = getattr(model, "privacy_guarantee_", None)
     if guarantee is None:
         raise ValueError(
-            f"landmarks is a {type(model).__name__} without privacy_guarantee_: give "
-            "PrivateLandmarks, or a private estimator that has been fitted, in a FrozenEstimator, "
-            "which clones keep as it is."
+            f"landmarks is a {type(model).__name__} without privacy_guarantee_. Pass "
+            "PrivateLandmarks, or a fitted private estimator in a FrozenEstimator, which cloning "
+            "leaves fitted."
         )
     _check_adjacency(guarantee.adjacency)
     if kind_of_unit(guarantee.unit) != kind_of_unit(unit):
         raise ValueError(
-            f"landmarks protect {guarantee.unit}, and the filtration {unit}: give groups to both, "
-            "or to neither."
+            f"landmarks protects {guarantee.unit}, but the filtration protects {unit}. Pass groups "
+            "to both, or to neither."
         )
     if hasattr(model, "landmarks_"):
         complex = _complex_of(model)
     elif hasattr(model, "cluster_centers_"):
         complex = LandmarkComplex(model.cluster_centers_)
     elif hasattr(model, "sample"):
-        # Whichever rows are drawn is public.
+        # Rows that are sampled from a private model are post-processing, so the seed is public.
         drawn = np.asarray(model.sample(N_DRAWN, random_state=0), dtype=float)
         landmarks = on_ridges(drawn, PrivateLandmarks().n_landmarks)
         reach = float(distances_to(landmarks, drawn).max())
         complex = LandmarkComplex(landmarks, reach=reach)
     else:
         raise ValueError(
-            f"landmarks is a {type(model).__name__}, which has neither sample nor cluster_centers_."
+            f"landmarks is a {type(model).__name__}, which has neither sample nor "
+            "cluster_centers_. Pass an estimator that has one of them."
         )
     return complex, replace(guarantee, unit=unit)
 
@@ -93,5 +97,6 @@ def _complex_of(fitted: PrivateLandmarks) -> LandmarkComplex:
 def _check_adjacency(adjacency: str) -> None:
     if adjacency != "replace-one":
         raise ValueError(
-            "landmarks must have adjacency='replace-one': the sizes of clouds are public here."
+            "landmarks must have adjacency='replace-one', because filtrations treat the number of "
+            "points as public."
         )

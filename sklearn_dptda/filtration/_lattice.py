@@ -1,4 +1,4 @@
-"""Counts of points on a public lattice: histograms that add up."""
+"""Histograms of points on a public lattice, which can be added."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
@@ -13,25 +13,38 @@ from sklearn_dptda.utils._clouds import check_cloud
 
 
 class LatticeHistogram:
-    """How many points of a cloud are nearest to each node of a public lattice.
+    """Numbers of points that are nearest to each node of a public lattice.
 
-    Points outside the bounds are clipped to them. Histograms of parts of a
-    cloud add up to the histogram of the whole, so a cloud can be streamed in
-    chunks or counted where its parts live.
+    Points outside the bounds are clipped to them. The histograms of parts of a point cloud
+    add up to the histogram of the whole cloud. You can therefore stream a cloud in chunks,
+    or count its parts where they are stored.
 
     A histogram is an exact statistic of the cloud: *not* private.
 
     Parameters
     ----------
     bounds : tuple (low, high)
-        Public bounding box.
+        Public bounding box: two numbers, or two arrays with one number per coordinate, in
+        the units of the data.
     shape : tuple of int
-        Nodes along each axis, at least 2 each, bounds included.
+        Number of nodes along each axis, at least 2, including the ends of the box. The
+        length of the tuple is the dimension of the points.
 
     Attributes
     ----------
-    counts : ndarray of int64, shape ``shape``
+    counts : ndarray of int64, of shape ``shape``
+        Number of points at each node.
     n_points : int
+        Number of points that have been counted.
+    n_clipped : int
+        Number of points that were outside the bounds.
+    n_features : int
+        Dimension of the points.
+
+    See Also
+    --------
+    sklearn_dptda.DTMFiltration.make_histogram : Create a histogram for an estimator.
+    PeopleHistogram : Counts the points of each person.
 
     Examples
     --------
@@ -53,12 +66,12 @@ class LatticeHistogram:
         self.low, self.high = check_bounds(bounds, len(self.shape))
         self.counts = np.zeros(self.shape, dtype=np.int64)
         self.n_clipped = 0
-        # A point counts once, a person 2**weight_bits times.
+        # A point has the weight 1, a person 2**weight_bits.
         self.weight_bits = 0
 
     @property
     def n_points(self) -> int:
-        """Number of points, or of people, counted so far."""
+        """Number of points, or of people, that have been counted."""
         return int(self.counts.sum()) >> self.weight_bits
 
     @property
@@ -72,9 +85,10 @@ class LatticeHistogram:
         Parameters
         ----------
         X : array-like of shape (n, d)
-            Finite; an empty chunk is allowed.
+            The points, all finite. An empty chunk is allowed.
         batch_size : int, default=1_000_000
-            Rows that are handled at a time, which bounds the working memory.
+            Number of rows that are processed at a time. It bounds the working memory and
+            does not change the result.
 
         Returns
         -------
@@ -194,7 +208,20 @@ class LatticeHistogram:
         return self
 
     def nodes_of(self, points: FloatArray) -> tuple[IntArray, BoolArray]:
-        """Number of the node that is nearest to each point, and which points are outside."""
+        """Return the index of the node nearest to each point, and which points are outside.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n, d)
+            Points, in the units of the data.
+
+        Returns
+        -------
+        nodes : ndarray of int64, of shape (n,)
+            Index of the node in the flattened lattice.
+        outside : ndarray of bool, of shape (n,)
+            Whether each point is outside the bounds.
+        """
         steps = (np.array(self.shape) - 1) / (self.high - self.low)
         inside = np.clip(points, self.low, self.high)
         index = np.rint((inside - self.low) * steps).astype(np.int64)
@@ -202,7 +229,18 @@ class LatticeHistogram:
         return nodes, (inside != points).any(axis=1)
 
     def matches(self, other: "LatticeHistogram") -> bool:
-        """Whether two histograms live on the same lattice."""
+        """Return whether another histogram has the same lattice.
+
+        Parameters
+        ----------
+        other : LatticeHistogram
+            The other histogram.
+
+        Returns
+        -------
+        bool
+            Whether the bounds and the shapes agree.
+        """
         return (
             self.shape == other.shape
             and np.array_equal(self.low, other.low)
@@ -213,7 +251,7 @@ class LatticeHistogram:
         if not isinstance(other, LatticeHistogram):
             return NotImplemented
         if not self.matches(other):
-            raise ValueError("Only histograms on the same lattice can be merged.")
+            raise ValueError("Only histograms on the same lattice can be added.")
         merged = LatticeHistogram((self.low, self.high), self.shape)
         merged.counts = self.counts + other.counts
         merged.n_clipped = self.n_clipped + other.n_clipped

@@ -1,4 +1,4 @@
-"""Sums of the distances of the nearest points as exact integers: on grids, at places, from counts.
+"""Exact integer sums of distances to the nearest points: on grids, at places, and from counts.
 
 Proof: doc/theory/sensitivity.md, "Distance-to-measure".
 Proof: doc/theory/private_cap.md, "All caps at once".
@@ -17,31 +17,31 @@ from scipy.spatial import KDTree
 from sklearn_dptda._typing import FloatArray, IntArray
 from sklearn_dptda.filtration._lattice import LatticeHistogram
 
-# Elements of a partitioned row that take as long as one neighbour from a k-d tree, where a single
-# call asks for them; measured for d = 2, 3 and n from 10^3 to 10^5.
+# One neighbour from a k-d tree, in a single call for all of them, takes as long as this many
+# elements of a partitioned row. Measured for d = 2, 3 and n from 10^3 to 10^5.
 _TREE_COST = 40
-# Columns up to which that holds: each further one doubles what a tree looks at.
+# The ratio holds up to this number of columns. Each further column doubles the work of a tree.
 _TREE_COLUMNS = 3
-# Bytes of a block of distances: beyond them it leaves the processor's cache, and gains nothing.
+# Bytes of a block of distances. A larger block does not fit into the processor's cache.
 _CACHE_BYTES = 4 * 2**20
-# Nodes of a tile: more make the ring wider, fewer make more tiles.
+# Nodes of a tile. More nodes make the ring wider, and fewer nodes need more tiles.
 _NODES_OF_TILE = 64
 # Bits of the lower halves of distances.
 _LOW_BITS = 20
 _LOW = (1 << _LOW_BITS) - 1
-# Relative rounding of distances, which may move a point across the edge of a ring.
+# Relative rounding error of distances, which may move a point across the edge of a ring.
 _DISTANCE_ROUNDING = 1e-9
 
 
 def tree_is_cheaper(n: int, k: int, d: int = _TREE_COLUMNS) -> bool:
-    """Whether a query of a k-d tree beats the partition of all distances."""
+    """Return whether a query of a k-d tree is faster than partitioning all distances."""
     return _TREE_COST * k * 2 ** max(d - _TREE_COLUMNS, 0) < n
 
 
 def nearest_squared(
     points: FloatArray, tree: KDTree | None, queries: FloatArray, k: int
 ) -> FloatArray:
-    """Squared distances of each query from its ``k`` nearest points, in no particular order."""
+    """Return the squared distances of each query from its ``k`` nearest points, unordered."""
     if tree is not None:
         distances, _ = tree.query(queries, k)
         return distances.reshape(len(queries), k) ** 2
@@ -59,10 +59,10 @@ def nearest_squared(
 class FixedPointPower:
     """``p``-th powers of capped distances as integers, so that sums are exact.
 
-    A distance ``t`` becomes ``round(2**bits * min(t / cap, 1)**p)``: a map of one record at a
-    time, with values in ``{0, ..., 2**bits}``. The sum of the ``k`` smallest is then an exact
-    integer, and replacing one record moves it by at most ``2**bits``, whatever the order of the
-    summation. Under a smaller cap, a part of this one, the integers end at its own.
+    A distance ``t`` becomes ``round(2**bits * min(t / cap, 1)**p)``. This map acts on one record at
+    a time and has values in ``{0, ..., 2**bits}``. The sum of the ``k`` smallest values is then an
+    exact integer, and replacing one record moves it by at most ``2**bits``, in whatever order the
+    sum is computed. A smaller cap is a share of this cap, and its integers have a smaller maximum.
     """
 
     def __init__(
@@ -71,13 +71,13 @@ class FixedPointPower:
         self.cap, self.p, self.k = cap, p, k
         self.bits = min(bits, 62 - int(k).bit_length())
         self.caps = [cap, *(share * cap for share in shares)]
-        # Rounded down: no value is moved by more than its cap allows.
+        # Rounding down ensures that no record moves a sum by more than the cap allows.
         self.tops = [math.floor(math.ldexp(share**p, self.bits)) for share in (1.0, *shares)]
-        # Bound of the floating-point error of :meth:`values`, both neighbours together.
+        # Bound of the floating-point errors of :meth:`values` for both neighbours together.
         self.rounding = cap * 2.0**-48
 
     def integers(self, squared: FloatArray) -> NDArray[np.int64]:
-        """Turn squared distances into integers."""
+        """Convert squared distances to integers."""
         power = np.sqrt(squared)
         power /= self.cap
         np.minimum(power, 1.0, out=power)
@@ -87,7 +87,7 @@ class FixedPointPower:
         return np.rint(power, out=power).astype(np.int64)
 
     def values(self, sums: NDArray[np.int64], parts: FloatArray | None = None) -> FloatArray:
-        """Turn sums of ``k`` integers, and of parts of them, into values of the distance."""
+        """Convert sums of ``k`` integers, and of fractions of them, to values of the distance."""
         total = np.asarray(sums, dtype=float)
         if parts is not None:
             total += parts
@@ -100,17 +100,18 @@ def tiled_sums(
 ) -> NDArray[np.int64]:
     """Sum the integers of the ``power.k`` nearest points at every node of a grid, for each cap.
 
-    ``axes`` are the increasing coordinates of the nodes; the work takes at most ``memory`` MiB,
-    down to one node at a time.
+    ``axes`` are the increasing coordinates of the nodes. The computation uses at most ``memory``
+    MiB, but never less than one node at a time needs.
 
-    The distance to the k-th nearest point differs by no more than the nodes are apart. So of a
-    tile of nodes with centre ``c`` and radius ``t``, points nearer to ``c`` than ``r_k(c) - 2 t``
-    are among the nearest of each of its nodes, and points beyond ``r_k(c) + 2 t`` of none: only
-    the ring between is looked at node by node.
+    The distances of two nodes to their k-th nearest points differ by at most the distance between
+    the nodes. Consider a tile of nodes with centre ``c`` and radius ``t``. Points that are closer
+    to ``c`` than ``r_k(c) - 2 t`` are among the nearest points of all its nodes, and points beyond
+    ``r_k(c) + 2 t`` are among the nearest points of none. Only the ring between them has to be
+    examined node by node.
     """
     tree = None
     if tree_is_cheaper(len(points), power.k):
-        # Sorting into equal halves takes longer than it saves.
+        # Building a balanced tree takes longer than it saves.
         tree = KDTree(points, balanced_tree=False, compact_nodes=False)
     size = max(1, int(min(memory * 2**20, _CACHE_BYTES) // 8))
     sums = np.empty((len(power.tops), *map(len, axes)), dtype=np.int64)
@@ -125,7 +126,7 @@ def tiled_sums(
 def scattered_sums(
     points: FloatArray, places: FloatArray, power: FixedPointPower, memory: float
 ) -> NDArray[np.int64]:
-    """Sum the integers of the ``power.k`` nearest points at places anywhere, for each cap."""
+    """Sum the integers of the ``power.k`` nearest points at arbitrary places, for each cap."""
     sums = np.empty((len(power.tops), len(places)), dtype=np.int64)
     if tree_is_cheaper(len(points), power.k, points.shape[1]):
         nearest = nearest_in_blocks(points, places, power.k, memory)
@@ -141,7 +142,7 @@ def scattered_sums(
 def nearest_in_blocks(
     points: FloatArray, places: FloatArray, k: int, memory: float
 ) -> Iterator[tuple[slice, FloatArray]]:
-    """Squared distances of places from their ``k`` nearest points, a part of the places each."""
+    """Yield the squared distances of blocks of places from their ``k`` nearest points."""
     tree = KDTree(points) if tree_is_cheaper(len(points), k, points.shape[1]) else None
     numbers = 2 * len(points) if tree is None else 4 * k
     for part in _blocks(len(places), numbers, memory):
@@ -149,19 +150,19 @@ def nearest_in_blocks(
 
 
 def _blocks(n_places: int, numbers: int, memory: float) -> Iterator[slice]:
-    """Parts of places, each of which takes so many numbers, that fit into memory and cache."""
+    """Yield slices of places, each of which takes ``numbers`` numbers, that fit into the memory."""
     rows = max(1, int(min(memory * 2**20, _CACHE_BYTES) // (8 * numbers)))
     return (slice(start, start + rows) for start in range(0, n_places, rows))
 
 
 def rounding_of_places(places: FloatArray, cap: float) -> float:
-    """How far sums at places may be off, since points and places are moved to a fine lattice."""
+    """Return the largest error at places, because points and places are moved to a fine lattice."""
     step, _ = _lattice_about(places, cap)
     return step * math.sqrt(places.shape[1])
 
 
 def _lattice_about(places: FloatArray, cap: float) -> tuple[float, FloatArray]:
-    """Step and origin of a lattice on which sums of squares are exact in 53 bits."""
+    """Return the step and origin of a lattice on which sums of squares are exact in 53 bits."""
     low, high = places.min(axis=0) - cap, places.max(axis=0) + cap
     bits = (50 - math.ceil(math.log2(places.shape[1]))) // 2
     return float((high - low).max()) * 2.0**-bits, low
@@ -170,17 +171,17 @@ def _lattice_about(places: FloatArray, cap: float) -> tuple[float, FloatArray]:
 def whole_squares(
     points: FloatArray, places: FloatArray, cap: float, copies: int, memory: float
 ) -> Iterator[tuple[slice, FloatArray]]:
-    """Squared distances of places from all points, a part of the places each.
+    """Yield the squared distances of places from all points, for blocks of places.
 
-    Coordinates are whole numbers, and their products and sums are exact: a distance follows from
-    its own point alone, in whichever order a matrix product adds. Points are drawn into the box of
-    the places and the cap, beyond which all are equally far.
+    Coordinates are whole numbers, and their products and sums are exact. A distance therefore
+    depends only on its own point, whatever the order of summation in a matrix product. Points are
+    clipped to the box of the places enlarged by the cap, because all points beyond count alike.
     """
     step, low = _lattice_about(places, cap)
     most = places.max(axis=0) + cap - low
     points, places = (np.rint(np.clip(each - low, 0.0, most) / step) for each in (points, places))
     of_points, of_places = ((each**2).sum(axis=1) for each in (points, places))
-    # One product adds all three terms of a square.
+    # One matrix product adds all three terms of a square.
     left = np.column_stack([places, of_places, np.ones(len(places))])
     right = np.vstack([-2.0 * points.T, np.ones(len(points)), of_points])
     for part in _blocks(len(places), copies * len(points), memory):
@@ -190,9 +191,11 @@ def whole_squares(
 
 
 def refuse_too_many_people(k: int) -> None:
-    """Refuse numbers of people whose sums 64 bits do not hold."""
+    """Raise an error if sums over ``k`` people do not fit into 64 bits."""
     if k >= 2**20:
-        raise ValueError("m asks for more than 2**20 people at a place: lower m.")
+        raise ValueError(
+            "m is too large: each value would average over more than 2**20 people. Lower m."
+        )
 
 
 def weighted_sums(
@@ -203,15 +206,15 @@ def weighted_sums(
     power: FixedPointPower,
     memory: float,
 ) -> list[tuple[NDArray[np.int64], FloatArray]]:
-    """Sum the integers of the nearest points that weigh ``power.k`` together, for each cap.
+    """Sum the integers of the nearest points whose total weight is ``power.k``, for each cap.
 
-    ``weights`` are positive integers, in units of ``2**-bits``, none above one. As of a lattice:
-    whole integers, and the sum of what is less than one.
+    ``weights`` are positive integers in units of ``2**-bits``, none of which exceeds one. As with
+    :func:`lattice_sums`, each result consists of whole integers and the sum of the fractions.
     """
     refuse_too_many_people(power.k)
     found = np.empty((len(power.tops), 2, len(places)), dtype=np.int64)
     for part, squared in whole_squares(points, places, power.cap, 4, memory):
-        # One number holds a distance and a weight, so that one sort orders both.
+        # Each number contains a distance and a weight, so that one sort orders both.
         keys = (power.integers(squared) << bits) | (weights - 1)
         keys.sort(axis=1)
         taken = (keys & ((1 << bits) - 1)) + 1
@@ -220,7 +223,7 @@ def weighted_sums(
         distances = keys >> bits
         for cap, top in enumerate(power.tops):
             np.minimum(distances, top, out=distances)
-            # Halves of the distances, so that 64 bits hold sums of products.
+            # The distances are split into halves, so that sums of products fit into 64 bits.
             low = ((distances & _LOW) * taken).sum(axis=1)
             high = ((distances >> _LOW_BITS) * taken).sum(axis=1) + (low >> _LOW_BITS)
             found[cap, :, part] = high, low & _LOW
@@ -233,8 +236,8 @@ def weighted_sums(
 class _Tile:
     """A box of neighbouring nodes.
 
-    ``part`` are its slices of the axes; ``blur`` is what the rounding of coordinates may move a
-    point by.
+    ``part`` contains its slices of the axes. ``blur`` bounds the displacement of a point by the
+    rounding of coordinates.
     """
 
     part: tuple[slice, ...]
@@ -256,13 +259,13 @@ def _tiles(axes: Sequence[FloatArray]) -> Iterator[_Tile]:
 def _sure_and_ring(
     points: FloatArray, tree: KDTree | None, power: FixedPointPower, tile: _Tile
 ) -> tuple[FloatArray, FloatArray]:
-    """Points that are among the nearest of all nodes of a tile, and those that may be of some."""
+    """Return the points that are nearest to all nodes of a tile, and those that may be for some."""
     if tree is None:
         distances = np.sqrt(_squared(tile.centre[:, None], points)[0])
         kth = np.partition(distances, power.k - 1)[power.k - 1]
     else:
         kth = tree.query(tile.centre, [power.k])[0][0]
-    # Beyond the cap all points count alike.
+    # All points beyond the cap count alike.
     reach = min(kth + 2 * tile.radius, power.cap + tile.radius)
     reach = reach * (1 + _DISTANCE_ROUNDING) + tile.blur
     if tree is None:
@@ -276,7 +279,7 @@ def _sure_and_ring(
 
 
 def _squared(places: Iterable[FloatArray], points: FloatArray) -> FloatArray:
-    """Squared distances of the nodes of a box from points, axis by axis."""
+    """Compute the squared distances of the nodes of a box from points, axis by axis."""
     squared = np.zeros((1, len(points)))
     for axis, coordinates in enumerate(places):
         step = (coordinates[:, None] - points[:, axis]) ** 2
@@ -291,9 +294,9 @@ def _sums(
     power: FixedPointPower,
     size: int,
 ) -> NDArray[np.int64]:
-    """Sums at the nodes of one tile, in parts of ``size`` numbers, which fit into the cache."""
+    """Sum at the nodes of one tile, in parts of ``size`` numbers, which fit into the cache."""
     n_nodes = math.prod(map(len, places))
-    # What is neither sure nor in the ring lies beyond the cap.
+    # Points that are neither sure nor in the ring are beyond the cap.
     rest = min(power.k - len(sure), len(ring))
     beyond = (power.k - len(sure) - rest) * np.array(power.tops)
     sums = np.repeat(beyond[:, None], n_nodes, axis=1)
@@ -315,12 +318,12 @@ def _sums(
 
 
 def _capped_sums(squared: FloatArray, power: FixedPointPower) -> NDArray[np.int64]:
-    """Sums of the rows of squared distances, for each cap."""
+    """Sum the rows of squared distances, for each cap."""
     integers = power.integers(squared)
     sums = [integers.sum(axis=1)]
     longest = integers.max(initial=0)
     for top in power.tops[1:]:
-        # Caps beyond all distances change nothing, and the next one is smaller.
+        # A cap above all distances changes nothing. The caps are in descending order.
         if top < longest:
             np.minimum(integers, top, out=integers)
             sums.append(integers.sum(axis=1))
@@ -332,24 +335,24 @@ def _capped_sums(squared: FloatArray, power: FixedPointPower) -> NDArray[np.int6
 def lattice_sums(
     histogram: LatticeHistogram, refinement: int, power: FixedPointPower
 ) -> list[tuple[NDArray[np.int64], FloatArray | None]]:
-    """Sum the integers of the ``power.k`` nearest points, on every ``refinement``-th lattice node.
+    """Sum the integers of the ``power.k`` nearest points at every ``refinement``-th lattice node.
 
-    For each cap; of people, parts of whom are near: whole integers, and the sum of what is less
-    than one.
+    There is one result for each cap. If each record is a person, a fraction of a person may be near
+    a node. Each result then consists of whole integers and the sum of the fractions.
 
-    The sum of the ``k`` smallest values is the integral over the radius of how many of the ``k``
-    neighbours are still missing. Offsets between a node and the lattice are the same for all
-    nodes, so shells of equal distance are visited once, nearest first, for the whole grid
-    together; the cost does not depend on the number of points. Under a smaller cap the integral
-    ends sooner: all caps are passed on the way.
+    The sum of the ``k`` smallest values is the integral, over the radius, of the number of the
+    ``k`` neighbours that are still missing. The offsets between a node and the lattice are the same
+    for all nodes. Shells of equal distance are therefore visited once for the whole grid, nearest
+    first, and the cost does not depend on the number of points. Under a smaller cap the integral
+    ends earlier, so one pass computes the sums for all caps.
     """
     shape = np.array(histogram.shape)
     spacing = (histogram.high - histogram.low) / (shape - 1)
-    # Shells beyond the cap all count as the cap: they need not be visited.
+    # All shells beyond the cap count as the cap, so they need not be visited.
     reach = np.minimum(shape - 1, np.floor(power.cap / spacing).astype(int))
     offsets, levels = _shells(reach, spacing, power)
     bits = histogram.weight_bits
-    # Half as many bytes to move, where they hold the number of points.
+    # 32 bits halve the memory traffic if they can hold the number of points.
     narrow = np.int32 if histogram.n_points << bits < 2**31 else np.int64
     padded = np.pad(histogram.counts.astype(narrow), [(r, r) for r in reach])
     reached: IntArray = np.zeros([len(range(0, size, refinement)) for size in shape], dtype=narrow)
@@ -375,9 +378,9 @@ def lattice_sums(
 
 
 class _Missing:
-    """Sum of missing neighbours times distances: exact, in two numbers where people have parts.
+    """Exact sum of missing neighbours times distances, in two numbers if people have fractions.
 
-    One of 64 bits could not hold both 40 bits of distances and 22 bits of parts of many people.
+    One number of 64 bits cannot hold 40 bits of distances and 22 bits of fractions of many people.
     Proof: doc/theory/people.md, "Integer weights".
     """
 
@@ -395,7 +398,7 @@ class _Missing:
     def total(
         self, missing: NDArray[np.int64], distance: int
     ) -> tuple[NDArray[np.int64], FloatArray | None]:
-        """What the sum would be if this were added."""
+        """Return the sum that would result from adding this product."""
         if self.parts is None:
             return self.whole + missing * distance, None
         parts = self.parts + (missing & ((1 << self.bits) - 1)) * distance
@@ -406,7 +409,7 @@ class _Missing:
 def _shells(
     reach: IntArray, spacing: FloatArray, power: FixedPointPower
 ) -> tuple[IntArray, NDArray[np.int64]]:
-    """Offsets within the cap and their integer distances, nearest first."""
+    """Return the offsets within the cap and their integer distances, nearest first."""
     offsets = np.indices(tuple(2 * reach + 1)).reshape(len(reach), -1).T - reach
     levels = power.integers(((offsets * spacing) ** 2).sum(axis=1))
     inside = levels < 2**power.bits

@@ -1,4 +1,4 @@
-"""Clouds of people: each person has the mass of one point, spread evenly over her points.
+"""Point clouds of people: each person has the same mass, spread evenly over their points.
 
 Proof: doc/theory/people.md, "Clouds of people".
 Proof: doc/theory/people.md, "Integer weights".
@@ -18,21 +18,21 @@ from sklearn_dptda.utils._clouds import check_cloud
 from sklearn_dptda.utils._frames import frame_library
 from sklearn_dptda.utils._people import check_ids, codes_of, split_people
 
-# A person weighs 2**22: distances of up to 40 bits, times a part of that, leave room in 64 bits.
+# The weight of a person is 2**22: its product with a distance of up to 40 bits fits into 64 bits.
 WEIGHT_BITS = 22
-# Points of one person of whom the products with these weights stay within 62 bits.
+# Largest number of points of one person whose product with the weight fits into 62 bits.
 _MOST_POINTS = 1 << (62 - WEIGHT_BITS)
 
 
 class PeopleCloud(NamedTuple):
-    """Points of shape (n, d), and whose each of them is."""
+    """Points of shape (n, d), and the id of the person to whom each point belongs."""
 
     points: FloatArray
     ids: list[Any]
 
     @classmethod
     def read(cls, cloud: Any, groups: str | bool, name: str, n_features: int | None = None) -> Self:
-        """One cloud of people: a data frame with a column of ids, or a list of arrays, one each."""
+        """Read one cloud: a data frame with a column of ids, or a list of one array per person."""
         if groups is True:
             points, ids = _one_array_each(cloud, name, n_features)
         else:
@@ -40,32 +40,32 @@ class PeopleCloud(NamedTuple):
             points = check_cloud(table, name, n_features, min_points=0)
         if len(set(ids)) < 2:
             raise ValueError(
-                f"{name} has points of one person alone, by groups={quoted(groups)}: at least 2 "
+                f"{name} has points of fewer than 2 people, by groups={quoted(groups)}. At least 2 "
                 "people are needed."
             )
         return cls(points, ids)
 
     @property
     def n_people(self) -> int:
-        """How many people there are, public under replace-one adjacency."""
+        """Number of people, which is public under replace-one adjacency."""
         return len(set(self.ids))
 
 
 def _one_array_each(cloud: Any, name: str, n_features: int | None) -> tuple[FloatArray, list[Any]]:
     if not isinstance(cloud, list | tuple) or len(cloud) == 0:
-        raise ValueError(f"{name} must be a list of arrays, one for each person: groups=True.")
+        raise ValueError(f"With groups=True, {name} must be a list of arrays, one for each person.")
     each: list[FloatArray] = []
     for person in cloud:
         points = check_cloud(person, f"an array of {name}", n_features, min_points=0)
         if len(points) == 0:
-            raise ValueError(f"{name} has a person without points: leave such people out.")
+            raise ValueError(f"{name} has a person without points. Leave such people out.")
         n_features = points.shape[1]
         each.append(points)
     return np.concatenate(each), np.repeat(np.arange(len(each)), list(map(len, each))).tolist()
 
 
 class _Pairs(NamedTuple):
-    """People, and how many points each has near which node: pairs by person, then by node."""
+    """People, and their numbers of points near each node: pairs sorted by person, then by node."""
 
     people: list[Any]
     codes: IntArray
@@ -76,30 +76,36 @@ class _Pairs(NamedTuple):
 
 
 class PeopleHistogram:
-    """How many points of each person are nearest to each node of a public lattice.
+    """Numbers of points of each person that are nearest to each node of a public lattice.
 
-    Histograms of parts of a cloud add up to that of the whole, in whatever
-    parts the points of a person come. Points outside the bounds are clipped to
-    them.
+    Points outside the bounds are clipped to them. The histograms of parts of a point cloud
+    add up to the histogram of the whole cloud, even if the points of one person are spread
+    over several parts.
 
     A histogram is an exact statistic of the cloud: *not* private.
 
     Parameters
     ----------
     bounds : tuple (low, high)
-        Public bounding box.
+        Public bounding box: two numbers, or two arrays with one number per coordinate, in
+        the units of the data.
     shape : tuple of int
-        Nodes along each axis, at least 2 each, bounds included.
+        Number of nodes along each axis, at least 2, including the ends of the box. The
+        length of the tuple is the dimension of the points.
 
     Attributes
     ----------
     n_people : int
+        Number of people who have been counted.
     n_features : int
+        Dimension of the points.
+    n_clipped : int
+        Number of people with points outside the bounds.
 
     See Also
     --------
-    sklearn_dptda.DTMFiltration.make_histogram : Makes one, with ``groups``.
-    LatticeHistogram : The same of points, where nobody says whose they are.
+    sklearn_dptda.DTMFiltration.make_histogram : Creates such a histogram with ``groups``.
+    LatticeHistogram : Counts points without an id.
 
     Examples
     --------
@@ -123,12 +129,12 @@ class PeopleHistogram:
 
     @property
     def n_people(self) -> int:
-        """Number of people who have been counted so far."""
+        """Number of people who have been counted."""
         return len(self._whole().people)
 
     @property
     def n_clipped(self) -> int:
-        """How many people have points outside the bounds."""
+        """Number of people with points outside the bounds."""
         return int(self._whole().clipped.sum())
 
     def update(self, X: ArrayLike, ids: ArrayLike) -> Self:
@@ -137,9 +143,9 @@ class PeopleHistogram:
         Parameters
         ----------
         X : array-like of shape (n, d)
-            Finite; an empty chunk is allowed.
+            The points, all finite. An empty chunk is allowed.
         ids : array-like of shape (n,)
-            Whose each point is: numbers or strings.
+            The person to whom each point belongs: numbers or strings.
 
         Returns
         -------
@@ -155,16 +161,23 @@ class PeopleHistogram:
         return self
 
     def weighted(self) -> LatticeHistogram:
-        """Integer weights of the nodes, of which each person has 2**22.
+        """Return integer weights of the nodes, where each person has a total weight of 2**22.
 
-        Cumulated counts are rounded down, so that the weights of a person telescope to exactly
-        that, and follow from that person's points alone.
+        Cumulative counts are rounded down. The weights of a person therefore add up to exactly
+        2**22, and depend only on the points of that person.
+
+        Returns
+        -------
+        LatticeHistogram
+            Sums of the weights at each node. An exact statistic, *not* private.
         """
         whole = self._whole()
         totals = np.zeros(len(whole.people), dtype=np.int64)
         np.add.at(totals, whole.codes, whole.counts)
         if totals.max(initial=0) >= _MOST_POINTS:
-            raise ValueError(f"one person has more than 2**{62 - WEIGHT_BITS} points.")
+            raise ValueError(
+                f"One person has more than 2**{62 - WEIGHT_BITS} points, which is not supported."
+            )
         weights = _weights(whole.codes, whole.counts, totals)
         histogram = LatticeHistogram((self.lattice.low, self.lattice.high), self.lattice.shape)
         np.add.at(histogram.counts.reshape(-1), whole.nodes, weights)
@@ -172,7 +185,7 @@ class PeopleHistogram:
         return histogram
 
     def _whole(self) -> _Pairs:
-        """All pieces as one."""
+        """Merge all pieces into one."""
         if len(self._pieces) != 1:
             self._pieces = [_joined(self._pieces)]
         return self._pieces[0]
@@ -181,11 +194,12 @@ class PeopleHistogram:
         if not isinstance(other, PeopleHistogram):
             return NotImplemented
         if not self.lattice.matches(other.lattice):
-            raise ValueError("Only histograms on the same lattice can be merged.")
+            raise ValueError("Only histograms on the same lattice can be added.")
         both = PeopleHistogram((self.lattice.low, self.lattice.high), self.lattice.shape)
         both._pieces = [*self._pieces, *other._pieces]
         sizes = [len(piece.codes) for piece in both._pieces] or [0]
-        # Many small parts and a large one take no longer than their pairs are many.
+        # Merge only if the largest piece is at most half of all: adding many small parts to a
+        # large one then takes time proportional to the number of pairs.
         if 2 * max(sizes) <= sum(sizes):
             both._whole()
         return both
@@ -198,9 +212,9 @@ class PeopleHistogram:
 
 
 def point_weights(ids: list[Any]) -> IntArray:
-    """Integer weights of points, of which each person has 2**22, as :class:`PeopleHistogram` has.
+    """Return integer weights of points, 2**22 for each person, as in :class:`PeopleHistogram`.
 
-    They follow from how many points a person has, and in which order.
+    They depend only on how many points a person has, and on the order of these points.
     """
     people, codes = codes_of(ids)
     totals = np.bincount(codes, minlength=len(people)).astype(np.int64)
@@ -210,15 +224,15 @@ def point_weights(ids: list[Any]) -> IntArray:
 
 
 def _weights(codes: IntArray, counts: IntArray, totals: IntArray) -> IntArray:
-    """Parts of the weight of a person, of counts in order of people who have so many in all."""
+    """Return the parts of the weight of a person that belong to counts sorted by person."""
     n = totals[codes]
-    # Points of a person up to each count, and with it.
+    # Number of points of a person up to and including each count.
     upto = np.cumsum(counts) - (np.cumsum(totals) - totals)[codes]
     return (upto << WEIGHT_BITS) // n - ((upto - counts) << WEIGHT_BITS) // n
 
 
 def _joined(pieces: list[_Pairs]) -> _Pairs:
-    """Pieces of one cloud together, by the ids of its people."""
+    """Merge pieces of one cloud by the ids of its people."""
     if not pieces:
         none = np.empty(0, dtype=np.int64)
         return _Pairs([], none, none, none, none.astype(bool))
@@ -242,7 +256,7 @@ def counted_people(
     part: Any,
     histogram: PeopleHistogram | None = None,
 ) -> PeopleHistogram:
-    """Count a part of a cloud where that part is, in a histogram of its own or in a given one."""
+    """Count one part of a cloud, in a new histogram or in a given one."""
     histogram = histogram or PeopleHistogram(bounds, shape)
     if groups is True:
         return histogram.update(*_one_array_each(part, "X", histogram.n_features))
@@ -250,7 +264,7 @@ def counted_people(
 
 
 def is_cloud_of_people(X: Any, groups: str | bool) -> bool:
-    """Whether X is one cloud rather than an iterable of chunks."""
+    """Return whether X is one cloud rather than an iterable of chunks."""
     if groups is True:
         return isinstance(X, list | tuple) and len(X) > 0 and np.ndim(X[0]) == 2
     return frame_library(X) is not None

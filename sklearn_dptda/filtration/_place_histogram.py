@@ -1,4 +1,4 @@
-"""Counts of the distances of points from public places: histograms that add up.
+"""Histograms of the distances of points from public evaluation points, which can be added.
 
 Proof: doc/theory/landmarks.md, "Points in parts".
 """
@@ -13,19 +13,19 @@ from sklearn_dptda.filtration._complex import LandmarkComplex
 from sklearn_dptda.filtration._nearest_sums import FixedPointPower, whole_squares
 from sklearn_dptda.utils._clouds import check_cloud
 
-# Distances, in parts of the cap, are rounded to so many bits. Rows that are worked with at a time,
-# places whose counts are, and mebibytes of their distances.
+# Bits to which distances, relative to the cap, are rounded; rows that are processed at a time;
+# places whose counts are processed at a time; and MiB of the distances in memory.
 _BITS, _ROWS, _PLACES, _MEMORY = 8, 1 << 12, 1 << 12, 64.0
 
 
 class PlaceHistogram:
-    """How many points of a cloud are how far from each place of a complex.
+    """Numbers of points at each distance from every evaluation point ("place") of a complex.
 
-    Histograms of parts of a cloud add up to the histogram of the whole, so a
-    cloud can be streamed in chunks or counted where its parts live. Distances
-    are rounded to a 256th of the cap, each point by itself.
+    Histograms of parts of a cloud add up to the histogram of the whole cloud, so a cloud
+    can be streamed in chunks or counted where its parts are stored. Each distance is
+    rounded, independently of all others, to a multiple of 1/256 of the cap.
 
-    A histogram is an exact statistic of the cloud: *not* private. Make it with
+    A histogram is an exact statistic of the cloud: *not* private. Create it with
     :meth:`DTMFiltration.make_histogram`.
 
     Parameters
@@ -33,17 +33,18 @@ class PlaceHistogram:
     complex : LandmarkComplex
         Public simplices.
     cap : float
-        Public distance from which on all points count alike.
+        Public distance above which all points count alike, in the units of the data.
     p : float, default=1
-        Order of the distance-to-measure.
+        Order of the distance-to-measure, at least 1.
 
     Attributes
     ----------
-    counts : ndarray of int64, shape (n_places, 257)
-        Points by their distance from each place.
+    counts : ndarray of int64, of shape (n_places, 257)
+        Number of points at each rounded distance from every place.
     n_points : int
+        Number of points that have been counted.
     n_clipped : int
-        Points that no landmark covers.
+        Number of points that no landmark covers.
     """
 
     def __init__(self, complex: LandmarkComplex, cap: float, p: float = 1) -> None:
@@ -62,7 +63,7 @@ class PlaceHistogram:
         Parameters
         ----------
         X : array-like of shape (n, d)
-            Finite; an empty chunk is allowed.
+            The points, all finite. An empty chunk is allowed.
 
         Returns
         -------
@@ -84,16 +85,16 @@ class PlaceHistogram:
         return self
 
     def power(self, k: int, shares: tuple[float, ...] = ()) -> FixedPointPower:
-        """The integers that distances are rounded to."""
+        """Return the integers to which distances are rounded."""
         return FixedPointPower(self.cap, self.p, k, shares, bits=_BITS)
 
     @property
     def rounding(self) -> float:
-        """How far values may be off, since distances and smaller caps are rounded."""
+        """Largest error of values, because distances and smaller caps are rounded."""
         return self.cap * 2.0 ** (-_BITS / self.p)
 
     def sums(self, power: FixedPointPower) -> list[NDArray[np.int64]]:
-        """Sums of the integers of the ``power.k`` nearest points of all places, for each cap."""
+        """Sum the integers of the ``power.k`` nearest points at all places, for each cap."""
         levels = np.arange(self.counts.shape[1])
         capped = np.minimum(levels[:, None], power.tops)
         found = np.empty((len(self.counts), len(power.tops)), dtype=np.int64)
@@ -104,7 +105,7 @@ class PlaceHistogram:
         return list(found.T)
 
     def matches(self, complex: LandmarkComplex, cap: float, p: float) -> bool:
-        """Whether distances are those from the places of a complex, under such a cap."""
+        """Return whether this histogram belongs to the places of a complex, the cap and ``p``."""
         own = self.complex
         same = (own.dimension, own.reach, self.cap, self.p) == (
             complex.dimension,
@@ -118,7 +119,9 @@ class PlaceHistogram:
         if not isinstance(other, PlaceHistogram):
             return NotImplemented
         if not self.matches(other.complex, other.cap, other.p):
-            raise ValueError("Only histograms of the same places can be merged.")
+            raise ValueError(
+                "Only histograms of the same landmarks, max_distance and p can be added."
+            )
         merged = PlaceHistogram(self.complex, self.cap, self.p)
         np.add(self.counts, other.counts, out=merged.counts)
         merged.n_points = self.n_points + other.n_points
@@ -139,10 +142,10 @@ def counted_at_places(
     part: FloatArray,
     histogram: PlaceHistogram | None = None,
 ) -> PlaceHistogram:
-    """Count a part of a cloud where that part is, in a histogram of its own or in a given one."""
+    """Count one part of a cloud, in a new histogram or in a given one."""
     return (histogram or PlaceHistogram(complex, cap, p)).update(part)
 
 
 def mebibytes_of_counts(complex: LandmarkComplex) -> float:
-    """What the counts of one histogram take."""
+    """Return the size of the counts of one histogram, in MiB."""
     return complex.n_places * (2**_BITS + 1) * 8 / 2**20

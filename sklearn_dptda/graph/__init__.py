@@ -1,7 +1,7 @@
-"""Edge-private graphs and their spectral embeddings.
+"""Edge-private graphs, their spectral embeddings, and random graphs.
 
-Pairs of nodes are flipped with a public probability, which travels with the noisy graph. An
-embedding takes the bias of the flips off with it.
+The mechanisms flip each pair of nodes with a public probability, which is stored with the noisy
+graph. An embedding uses this probability to remove the bias that the flips cause.
 """
 
 from sklearn_dptda.graph._embedding import AdjacencySpectralEmbedding

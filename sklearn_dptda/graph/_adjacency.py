@@ -1,4 +1,4 @@
-"""Adjacency matrices: what is accepted, and what is said about what is not."""
+"""Validation of adjacency matrices, with messages that name no edge."""
 
 from typing import Any, Protocol, TypeAlias
 
@@ -11,7 +11,7 @@ from sklearn_dptda.utils._frames import refuse_dask, refuse_lossy, without_quote
 
 
 class NetworkxGraph(Protocol):
-    """What a graph of networkx is known by."""
+    """The methods by which a networkx graph is recognised."""
 
     @property
     def nodes(self) -> Any: ...
@@ -27,9 +27,9 @@ GraphLike: TypeAlias = ArrayLike | SparseLike | NetworkxGraph
 
 
 def check_adjacency(X: GraphLike, directed: bool = False) -> csr_array:
-    """Turn a graph into its adjacency matrix, without explicit zeros and with sorted indices.
+    """Convert a graph to its adjacency matrix, without explicit zeros and with sorted indices.
 
-    A ``ValueError`` says what is wrong, here and below, without naming an edge.
+    Here and below, a ``ValueError`` describes what is wrong without naming an edge.
     """
     A = check_links(X)
     check_graph(A, directed)
@@ -37,23 +37,23 @@ def check_adjacency(X: GraphLike, directed: bool = False) -> csr_array:
 
 
 def check_graph(A: csr_array, directed: bool = False) -> None:
-    """Refuse zeros and ones, from :func:`check_links`, that are no adjacency matrix."""
+    """Raise an error if zeros and ones, from :func:`check_links`, are not an adjacency matrix."""
     n, m = A.shape
     if n != m:
-        raise ValueError(f"an adjacency matrix must be square; got the shape {A.shape}.")
+        raise ValueError(f"The adjacency matrix must be square; got shape {A.shape}.")
     if n < 2:
-        raise ValueError("a graph needs at least two nodes: with one there is nothing to hide.")
+        raise ValueError("The graph must have at least two nodes.")
     if A.diagonal().any():
-        raise ValueError("the graph has self-loops: set the diagonal to zero.")
+        raise ValueError("The graph has self-loops. Set the diagonal to zero.")
     if not directed and (A != A.T).nnz:
         raise ValueError(
-            "the adjacency matrix is not symmetric: pass directed=True, or the larger of it and "
-            "its transpose."
+            "The adjacency matrix is not symmetric. Pass directed=True, or pass the elementwise "
+            "maximum of the matrix and its transpose."
         )
 
 
 def check_links(X: Any) -> csr_array:
-    """Turn zeros and ones of any shape into a sparse array of float32."""
+    """Convert zeros and ones of any shape to a sparse array of float32."""
     refuse_dask(X)
     with without_quotes():
         X = _sparse_of(X)
@@ -61,43 +61,43 @@ def check_links(X: Any) -> csr_array:
             refuse_lossy(X, complex_too=False)
             X = np.asarray(X)
     if X.dtype.kind not in "biuf":
-        raise ValueError("an adjacency matrix holds real numbers, or is a networkx graph.")
+        raise ValueError("The graph must be a matrix of real numbers, or a networkx graph.")
     if X.ndim != 2:
-        raise ValueError(f"an adjacency matrix has two dimensions; got {X.ndim}.")
+        raise ValueError(f"The adjacency matrix must have two dimensions; got {X.ndim}.")
     if 0 in X.shape:
-        raise ValueError("the adjacency matrix is empty.")
+        raise ValueError("The adjacency matrix is empty.")
     A = csr_array(X)
     if not np.isfinite(A.data).all():
-        raise ValueError("the adjacency matrix contains NaN or infinity.")
-    # A copy: the caller's arrays, which may be read-only, stay as they are.
+        raise ValueError("The adjacency matrix contains NaN or infinity.")
+    # The copy protects the caller's arrays, which may be read-only.
     A = A.astype(np.float64, copy=True)
     A.sum_duplicates()
     A.eliminate_zeros()
     if (A.data != 1).any():
         raise ValueError(
-            "edges have weights: only zeros and ones are hidden by flipping. X must be an "
-            f"adjacency matrix; got numbers of shape {A.shape}. To drop weights: A != 0, or "
+            "The edges have weights, but flipping protects only zeros and ones. X must be an "
+            f"adjacency matrix; got numbers of shape {A.shape}. To drop weights, pass A != 0 or "
             "networkx.to_scipy_sparse_array(graph, weight=None)."
         )
     return A.astype(np.float32)
 
 
 def _sparse_of(X: Any) -> Any:
-    """Sparse array of a networkx graph; anything else as it is."""
+    """Return the sparse array of a networkx graph, and other objects unchanged."""
     if hasattr(X, "adjacency") and hasattr(X, "nodes"):
         import networkx
 
         if X.is_multigraph():
-            raise ValueError("the graph has parallel edges: make it a simple graph first.")
+            raise ValueError("The graph has parallel edges. Convert it to a simple graph first.")
         if X.number_of_nodes() == 0:
-            raise ValueError("the graph is empty.")
-        # Weights are read so that they are refused, and not quoted.
+            raise ValueError("The graph is empty.")
+        # Weights are read so that they can be refused, without quoting them.
         try:
             return networkx.to_scipy_sparse_array(X, dtype=np.float64, format="csr")
         except Exception:
             raise ValueError(
-                "edges have weights that are no numbers: remove the attribute 'weight', or pass "
-                "networkx.to_scipy_sparse_array(graph, weight=None)."
+                "The edges have weights that are not numbers. Remove the attribute 'weight', or "
+                "pass networkx.to_scipy_sparse_array(graph, weight=None)."
             ) from None
     return X
 
@@ -105,7 +105,10 @@ def _sparse_of(X: Any) -> Any:
 def of_pairs(
     rows: IntArray, columns: IntArray, shape: tuple[int, int], symmetric: bool
 ) -> csr_array:
-    """Adjacency matrix, in float32, of pairs of nodes; ``symmetric`` ones stand for two entries."""
+    """Return the adjacency matrix of pairs of nodes, in float32.
+
+    With ``symmetric``, each pair sets two entries.
+    """
     if symmetric:
         rows, columns = np.r_[rows, columns], np.r_[columns, rows]
     data = np.ones(len(rows), dtype=np.float32)

@@ -26,12 +26,12 @@ from sklearn_dptda.graph._reliability import (
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin
 from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 
-# Eigenvalues count beyond this multiple of the edge of the noise, about which the largest
-# eigenvalue of noise fluctuates. Simulated: doc/theory/graphs.md, "What can be seen".
+# Eigenvalues must exceed the edge of the noise by this factor, because the largest eigenvalue of
+# noise fluctuates about the edge. It was simulated: doc/theory/graphs.md, "What can be seen".
 NOISE_EDGE_MARGIN = 1.05
-# Reliability of a coordinate is at least this, so that one that was asked for is never dropped.
+# Lower limit of the reliability, so that no requested coordinate is dropped.
 _LEAST_RELIABILITY = 0.1
-# Part of the ones that flips make from which on noise is alike in all pairs.
+# If the flips cause at least this share of the ones, the noise is the same for all pairs.
 _EVEN = 0.9
 
 
@@ -40,82 +40,97 @@ class AdjacencySpectralEmbedding(
 ):
     """Coordinates of the nodes of a graph from leading eigenvectors of its adjacency matrix.
 
-    Estimates the latent positions of a random dot product graph, up to
-    rotation; of a graph whose pairs were flipped, those of the graph before.
+    The embedding estimates the latent positions of a random dot product graph, up to rotation.
+    If the pairs of the graph were flipped, it estimates the positions for the graph before the
+    flips.
 
     Parameters
     ----------
     n_components : int, default=None
-        Number of coordinates. None: eigenvalues beyond the edge of what noise
-        makes that links left out confirm, at least one and at most
-        ``max_components``.
+        Number of coordinates. None uses the eigenvalues that exceed the noise and that are
+        confirmed by links left out, at least 1 and at most ``max_components``.
     flip_probability : float or "auto", default="auto"
-        Probability with which pairs were flipped. ``"auto"``: that which the
-        graph carries, as a release of :class:`EdgeFlip` does, or zero.
+        Probability with which pairs were flipped, in [0, 0.5). ``"auto"`` uses the
+        probability that is stored with the graph, as in a release of :class:`EdgeFlip`, or
+        zero.
     max_components : int, default=20
-        Most coordinates that are looked for.
+        Largest number of coordinates if ``n_components`` is None.
     normalize : bool, default=True
-        Whether :meth:`transform` and :meth:`fit_transform` return directions:
-        coordinates of the parts of eigenvalues that are no noise, divided by
-        their Euclidean length, or by the standard deviation of their noise
-        where that is more; nodes of which little is known stay near zero. True
-        for clusters; False for positions, their shape and their products, which
-        are also in ``embedding_``.
+        Whether :meth:`transform` and :meth:`fit_transform` return directions. Directions are
+        the coordinates, scaled by the reliable part of their eigenvalues, and divided by
+        their Euclidean length or by the standard deviation of their noise, whichever is
+        larger. Nodes about which little is known are then close to zero. Use True for
+        clustering. Use False for positions, shapes and inner products; these positions are
+        also in ``embedding_``.
     random_state : int, RandomState instance or None, default=0
-        Of the start vectors of the eigensolver, and of the links left out.
+        Seed of the start vectors of the eigensolver and of the choice of the links left out.
+        It has no effect on privacy.
 
     Attributes
     ----------
     embedding_ : ndarray of shape (n_nodes, `n_components_`)
-        Coordinates of the nodes, never normalized; those of positive
-        eigenvalues first.
+        Coordinates of the nodes, never normalised. Those of positive eigenvalues come first.
     eigenvalues_ : ndarray of shape (`n_components_`,)
-        Of the adjacency matrix without bias. Those of a size up to 1.05 times
-        ``noise_edge_`` are noise, as far as this graph can say: coordinates that
-        were asked for can be.
+        Eigenvalues of the adjacency matrix without bias. Eigenvalues whose absolute value is
+        at most 1.05 times ``noise_edge_`` cannot be distinguished from noise in this graph.
+        If ``n_components`` is given, some of them may be of this kind.
     signature_ : ndarray of shape (`n_components_`,)
-        Their signs: -1 marks a coordinate of which products are subtracted, in
-        a generalised random dot product graph.
+        Signs of the eigenvalues. In a generalised random dot product graph, the products of
+        a coordinate with the sign -1 are subtracted.
     reliability_ : ndarray of shape (`n_components_`,)
-        Part of each eigenvalue that is no noise, from 0.1 to 1: in five splits
-        a tenth of the links is left out, and shows so much of what the others
-        say. Of packed releases, by a formula for noise that is alike in all pairs.
+        Share of each eigenvalue that is not noise, from 0.1 to 1. It is the average over five
+        splits of how well one tenth of the links, left out, confirms what the other links
+        show. For most packed releases, it follows from a formula for noise that is the same
+        for all pairs.
     n_components_ : int
         Number of coordinates.
     noise_edge_ : float
-        What eigenvalues of noise alone reach, of flips and of sampling:
-        ``2 sqrt(n_nodes v)``, with ``v`` the variance of a pair. An estimate, for
-        many nodes; public, or private output.
+        Approximate largest eigenvalue of the noise of flips and sampling,
+        ``2 sqrt(n_nodes v)`` with ``v`` the variance of a pair. It is an estimate for graphs
+        with many nodes, and as private as the graph.
     flip_probability_ : float
-        Probability that was used.
+        The probability of flips that was used.
     n_features_in_ : int
         Number of nodes.
 
+    See Also
+    --------
+    EdgeFlip : Releases a graph under edge differential privacy.
+    sklearn_dptda.theory.detection_limit : The size from which groups can be detected.
+
     Notes
     -----
-    How large groups must be to come out of the noise,
-    :func:`~sklearn_dptda.theory.detection_limit` says beforehand.
+    .. rubric:: Privacy
 
-    Post-processing: as private as the graph, normalized or not. The unbiased
-    matrix ``(A - p) / (1 - 2 p)`` is never formed.
+    This is post-processing: the results are as private as the graph, normalised or not.
 
-    In a degree-corrected block model a node's position is its activity times
-    that of its group: groups are rays from the origin, which coordinates of
-    length one bring together in points. On networks whose degrees vary, that
-    multiplies the agreement of clusters with groups. Where there are many
-    groups, the number of coordinates that is found is better than as many as
-    groups.
+    .. rubric:: Method
+
+    The unbiased matrix ``(A - p) / (1 - 2 p)`` is never formed.
+    :func:`~sklearn_dptda.theory.detection_limit` tells you in advance how large groups must be
+    to be detected despite the noise.
+
+    In a degree-corrected block model, the position of a node is its activity times the
+    position of its group. Groups are therefore rays from the origin, which normalised
+    coordinates concentrate in points. On networks whose degrees vary, this multiplies the
+    agreement between clusters and groups. If there are many groups, the number of components
+    that is chosen automatically works better than the number of groups.
 
     References
     ----------
-    J. Hehir, A. Slavkovic, X. Niu, "Consistent spectral clustering of network
-    block models under local differential privacy", 2022, and S. Vishwanath, J.
-    Hehir, "The shape of edge differential privacy"; the unbiased matrix is
-    that of "Signal recovery from random dot product graphs under local
-    differential privacy", 2025. Lengths of one: J. Lei, A. Rinaldo,
-    "Consistency of spectral clustering in stochastic block models", Annals of
-    Statistics 43, 2015. Links left out: F. Chen, S. Roch, K. Rohe, S. Yu,
-    "Estimating graph dimension with cross-validated eigenvalues", 2021.
+    J. Hehir, A. Slavkovic, X. Niu, "Consistent spectral clustering of network block models
+    under local differential privacy", 2022.
+
+    S. Vishwanath, J. Hehir, "The shape of edge differential privacy".
+
+    "Signal recovery from random dot product graphs under local differential privacy", 2025,
+    for the unbiased matrix.
+
+    J. Lei, A. Rinaldo, "Consistency of spectral clustering in stochastic block models",
+    Annals of Statistics 43, 2015, for the normalisation.
+
+    F. Chen, S. Roch, K. Rohe, S. Yu, "Estimating graph dimension with cross-validated
+    eigenvalues", 2021, for the links left out.
 
     Examples
     --------
@@ -164,39 +179,45 @@ class AdjacencySpectralEmbedding(
         Parameters
         ----------
         X : array-like, sparse matrix of shape (n_nodes, n_nodes), networkx graph or release
-            Symmetric, of zeros and ones.
+            The graph: a symmetric matrix of zeros and ones, a networkx graph, or a release of
+            :class:`EdgeFlip` or :class:`LaplaceFlip`.
         y : Ignored
+            Present for compatibility with scikit-learn.
 
         Returns
         -------
         self
+            The fitted estimator.
 
         Raises
         ------
         ValueError
-            If the graph is refused, has no edges or fewer nodes than
-            components, or carries no probability of flips any more.
+            If the graph is invalid, has no edges, has at most as many nodes as components, or
+            has lost its probability of flips.
         """
         A = _symmetric(X)
         n = A.shape[0]
         wanted = self.n_components or min(self.max_components, n - 1)
         if wanted > n - 1:
-            raise ValueError(f"n_components={wanted} needs more than the graph's {n} nodes.")
+            raise ValueError(
+                f"n_components={wanted} is too large for a graph of {n} nodes. It must be at most "
+                f"{n - 1}."
+            )
         self.n_features_in_ = n
         self.flip_probability_ = self._probability(X)
         n_ones = _n_ones(A)
         if n_ones == 0:
-            raise ValueError("the graph has no edges: there is nothing to embed.")
+            raise ValueError("The graph has no edges, so it cannot be embedded.")
         rng = check_random_state(self.random_state)
         values, vectors = leading(unbiased(A, self.flip_probability_), wanted, rng)
-        # What the largest eigenvalue of independent noise of this density is about.
+        # The approximate largest eigenvalue of independent noise of this density.
         # Proof: doc/theory/graphs.md, "Dimension".
         density = n_ones / (n * (n - 1))
         spread = 2 * np.sqrt(n * density * (1 - density))
         self.noise_edge_ = spread / (1 - 2 * self.flip_probability_)
         kept = np.abs(values) > NOISE_EDGE_MARGIN * self.noise_edge_
         if isinstance(A, PackedAdjacency) and self.flip_probability_ > _EVEN * density:
-            # Flips make nearly all of its ones, with one variance for all pairs.
+            # Flips cause nearly all ones, with the same variance for all pairs.
             parts = reliability_in_even_noise(values, self.noise_edge_)
         else:
             p, links = self.flip_probability_, _links(A)
@@ -220,32 +241,36 @@ class AdjacencySpectralEmbedding(
         Parameters
         ----------
         X : array-like, sparse matrix of shape (n_nodes, n_nodes), networkx graph or release
+            The graph, in the same form as in :meth:`fit`.
         y : Ignored
+            Present for compatibility with scikit-learn.
 
         Returns
         -------
         ndarray of shape (n_nodes, `n_components_`)
+            Directions of the nodes, or their positions with ``normalize=False``.
         """
         positions = self.fit(X).embedding_
         return self._output(_symmetric(X), positions) if self.normalize else positions
 
     def transform(self, X: GraphLike | PackedAdjacency) -> FloatArray:
-        """Coordinates of nodes from their links to those of :meth:`fit`.
+        """Compute coordinates of nodes from their links to the nodes of :meth:`fit`.
 
         Parameters
         ----------
         X : array-like, sparse matrix or release
-            The graph of :meth:`fit`, or links of other nodes, of shape
-            (n_rows, n_nodes), flipped with the same probability.
+            The graph of :meth:`fit`, or links of other nodes, of shape (n_rows, n_nodes),
+            flipped with the same probability.
 
         Returns
         -------
         ndarray of shape (n_rows, `n_components_`)
+            Directions of the nodes, or their positions with ``normalize=False``.
 
         Raises
         ------
         ValueError
-            If the number of columns or the probability of flips differs.
+            If the number of columns or the probability of flips differs from that of ``fit``.
         """
         check_is_fitted(self)
         A = X if isinstance(X, PackedAdjacency) else check_links(X)
@@ -256,7 +281,7 @@ class AdjacencySpectralEmbedding(
         if self._probability(X) != self.flip_probability_:
             raise ValueError(
                 f"X was flipped with probability {self._probability(X):.6g}, but the graph of fit "
-                f"with {self.flip_probability_:.6g}."
+                f"was flipped with {self.flip_probability_:.6g}. Both must agree."
             )
         p, weights = self.flip_probability_, self._weights()
         if A.shape[0] == A.shape[1] and not getattr(X, "links", False):
@@ -264,7 +289,7 @@ class AdjacencySpectralEmbedding(
         return self._output(A, (A @ weights - p * weights.sum(axis=0)) / (1 - 2 * p))
 
     def _weights(self) -> FloatArray:
-        """What coordinates of a node are sums of, over the nodes that it is linked to."""
+        """Return the weights whose sums over the neighbours of a node are its coordinates."""
         return np.divide(
             self.embedding_,
             self.eigenvalues_,
@@ -273,21 +298,21 @@ class AdjacencySpectralEmbedding(
         )
 
     def _output(self, A: csr_array | PackedAdjacency, coordinates: FloatArray) -> FloatArray:
-        """Coordinates as they are asked for: positions, or directions of those that are no noise.
+        """Return positions, or reliable directions, as requested.
 
         Proof: doc/theory/graphs.md, "Lengths".
         """
         if not self.normalize:
             return coordinates
         p, weights = self.flip_probability_, self._weights() ** 2 * self.reliability_
-        # A link varies by itself at most, a pair without one by the flips at least, and any pair
-        # by a quarter at most.
+        # The variance of a link is at most its value, that of every pair is at least that of the
+        # flips, and that of every pair is at most a quarter.
         least, most = (share * weights.sum(axis=0) for share in (p * (1 - p), 0.25))
         variances = np.clip(A @ weights, least, most)
         noise = np.sqrt(variances.sum(axis=1, keepdims=True)) / (1 - 2 * p)
         coordinates = np.sqrt(self.reliability_) * coordinates
         lengths = np.linalg.norm(coordinates, axis=1, keepdims=True)
-        # What is zero but for the error of the eigensolver has no direction.
+        # Coordinates that are within the error of the eigensolver of zero have no direction.
         error = EIGENVECTOR_TOLERANCE * np.linalg.norm(self.embedding_)
         error /= np.sqrt(self.n_features_in_)
         return np.divide(
@@ -303,10 +328,13 @@ class AdjacencySpectralEmbedding(
         p = getattr(X, "flip_probability", 0.0)
         if p is None:
             raise ValueError(
-                "the graph has lost its probability of flips in arithmetic: pass flip_probability."
+                "The graph has lost its probability of flips in arithmetic. Pass flip_probability."
             )
         if p >= 0.5:
-            raise ValueError("every pair was flipped by a fair coin: nothing of the graph is left.")
+            raise ValueError(
+                "Every pair was flipped with probability 1/2, so nothing of the graph is left. "
+                "Release it with an epsilon above 0."
+            )
         return float(p)
 
     @property
@@ -314,7 +342,7 @@ class AdjacencySpectralEmbedding(
         return self.n_components_
 
     def __sklearn_tags__(self) -> Tags:
-        """Say what input is."""
+        """Describe the input."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = True
@@ -323,29 +351,29 @@ class AdjacencySpectralEmbedding(
 
 
 def _symmetric(X: Any) -> csr_array | PackedAdjacency:
-    """Adjacency of an undirected graph."""
+    """Return the adjacency matrix of an undirected graph."""
     if not isinstance(X, PackedAdjacency):
         return check_adjacency(X)
     if X.kind != "undirected":
         raise ValueError(
-            "the adjacency matrix is not symmetric: an embedding needs an undirected graph."
+            "The adjacency matrix is not symmetric, but an embedding needs an undirected graph."
         )
     return X
 
 
 def _in_order(values: FloatArray, vectors: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Eigenvalues, positive and large ones first, vectors with an orientation, and the order."""
-    # What is zero but for rounding has no sign and no direction.
+    """Sort eigenvalues, positive and large ones first, orient vectors, and return the order."""
+    # Eigenvalues that are zero up to rounding errors have no sign and no direction.
     values[np.abs(values) <= len(vectors) * np.finfo(float).eps * np.abs(values).max()] = 0.0
     order = np.lexsort((-np.abs(values), values < 0))
     values, vectors = values[order], vectors[:, order]
-    # One of the two orientations, whatever the solver returns.
+    # Choose one of the two orientations, independently of the solver.
     largest = np.abs(vectors).argmax(axis=0)
     return values, vectors * np.sign(vectors[largest, np.arange(len(largest))]), order
 
 
 def unbiased(A: csr_array | PackedAdjacency, probability: float) -> LinearOperator:
-    """Operator whose expectation is the adjacency matrix, without loops, before the flips."""
+    """Return the operator whose expectation is the adjacency matrix before the flips."""
     A = A.astype(np.float64) if issparse(A) else A
     return shifted(A, probability) * (1 / (1 - 2 * probability))
 

@@ -37,11 +37,11 @@ from sklearn_dptda.privacy._noise import flip_numerator
 from sklearn_dptda.privacy._rare_coins import successes
 from sklearn_dptda.utils._sklearn import Interval, ListOutputMixin, StrOptions, _fit_context
 
-# Density above which bits are smaller than a sparse matrix of 5 bytes an entry.
+# Above this density, one bit per pair needs less memory than a sparse matrix of 5 bytes per entry.
 _LEAST_PACKED_DENSITY = 1 / 40
-# Number of nodes below which both are small.
+# Below this number of nodes, both formats are small.
 _LEAST_PACKED_NODES = 2000
-# Edges that iter_edges hands over together.
+# Number of edges in a block of iter_edges.
 _EDGES_PER_BLOCK = 1 << 20
 
 
@@ -74,23 +74,26 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
     @_fit_context(prefer_skip_nested_validation=True)
     @refused_without_trace
     def fit(self, X: GraphLike, y: object = None) -> Self:
-        """Check the graph, and say what :meth:`transform` will promise.
+        """Check the graph, and determine the guarantee of :meth:`transform`.
+
+        Nothing is released, and no budget is spent.
 
         Parameters
         ----------
         X : array-like, sparse matrix of shape (n_nodes, n_nodes), or networkx graph
-            Zeros and ones with an empty diagonal; symmetric unless
-            ``directed``.
+            The graph: zeros and ones with a zero diagonal, symmetric unless ``directed``.
         y : Ignored
+            Present for compatibility with scikit-learn.
 
         Returns
         -------
         self
+            The fitted estimator.
 
         Raises
         ------
         ValueError
-            If the graph or a parameter is refused.
+            If the graph or a parameter is invalid.
         """
         A = check_adjacency(X, self.directed)
         self.n_features_in_ = A.shape[1]
@@ -110,24 +113,25 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
         )
 
     def transform(self, X: GraphLike) -> NoisyAdjacency | PackedAdjacency:
-        """Pay, and flip pairs of nodes.
+        """Flip pairs of nodes. Each call is a new release and spends its own budget.
 
         Parameters
         ----------
         X : array-like, sparse matrix or networkx graph
-            With a row for each node: the graph of :meth:`fit`. With more or
-            fewer rows: links of other nodes, as in :meth:`transform_links`.
+            With as many rows as nodes: the graph of :meth:`fit`. With another number of rows:
+            links of other nodes, as in :meth:`transform_links`.
 
         Returns
         -------
         NoisyAdjacency or PackedAdjacency
-            Of the shape of ``X``, with its ``flip_probability``.
+            The noisy graph, of the shape of ``X``, with its ``flip_probability``.
 
         Raises
         ------
         ValueError
-            If the graph is refused, a parameter has changed since ``fit``, or the release,
-            by its public numbers, does not fit into memory. Nothing is spent.
+            If the graph is invalid, if a parameter has changed since ``fit``, or if the
+            release does not fit into memory, which follows from public numbers. Nothing is
+            spent.
         PrivacyBudgetExceeded
             If the accountant's budget does not cover the release.
         """
@@ -139,30 +143,34 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
             check_graph(A, self.directed)
         except ValueError as error:
             raise ValueError(
-                f"{error} Links of as many other nodes: use transform_links."
+                f"{error} For links of as many other nodes, use transform_links."
             ) from None
         return self._release(A, "directed" if self.directed else "undirected")
 
     def transform_links(self, X: ArrayLike | SparseLike) -> NoisyAdjacency | PackedAdjacency:
-        """Pay, and flip links of other nodes to those of the graph.
+        """Flip links between other nodes and those of the graph, and spend budget.
 
-        Each entry is a record of its own. Rows of the graph itself do not
-        belong here: a pair of its nodes would be in two of them, or in one and
-        in the graph that :meth:`transform` releases, and pay twice.
+        Each entry is a record of its own. Do not pass rows of the graph itself: a pair of its
+        nodes would be in two rows, or in one row and in the graph that :meth:`transform`
+        releases, and would be charged only once for two releases.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_nodes)
+            Links of other nodes to the nodes of :meth:`fit`: zeros and ones.
 
         Returns
         -------
         NoisyAdjacency or PackedAdjacency
-            Of the shape of ``X``, with its ``flip_probability``.
+            The noisy links, of the shape of ``X``, with their ``flip_probability``.
 
         Raises
         ------
-        ValueError, PrivacyBudgetExceeded
-            As :meth:`transform`.
+        ValueError
+            If the links are invalid, if a parameter has changed since ``fit``, or if the
+            release does not fit into memory. Nothing is spent.
+        PrivacyBudgetExceeded
+            If the accountant's budget does not cover the release.
         """
         check_is_fitted(self)
         A = check_links(X)
@@ -173,7 +181,7 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
         return self._release(A, "bipartite")
 
     def iter_edges(self, X: GraphLike) -> Iterator[NDArray[np.int64]]:
-        """Pay, flip pairs of nodes, and hand over the edges in blocks, for graphs beyond memory.
+        """Flip pairs of nodes, and iterate over the edges in blocks, for graphs beyond memory.
 
         Parameters
         ----------
@@ -183,22 +191,29 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
         Returns
         -------
         iterator of ndarray of shape (n_edges_i, 2)
-            Edges of one release, from and to, sorted, 2**20 to a block; of an
-            undirected graph each edge once, with the smaller node first. It
-            can be read once, and is paid for at once, read or not.
+            Sorted edges of one release in blocks of 2**20: the nodes from which and to which
+            each edge goes. Each edge of an undirected graph appears once, with the smaller
+            node first. The iterator can be consumed once. The budget is spent immediately,
+            even if the iterator is not consumed.
 
         Raises
         ------
-        ValueError, PrivacyBudgetExceeded
-            As :meth:`transform`.
+        ValueError
+            If the graph is invalid, or if a parameter has changed since ``fit``. Nothing is
+            spent.
+        PrivacyBudgetExceeded
+            If the accountant's budget does not cover the release.
         """
         check_is_fitted(self)
         A = check_links(X)
         if A.shape != (self.n_features_in_, self.n_features_in_):
-            raise ValueError("X is not on the nodes of fit.")
+            raise ValueError(
+                f"X must be a graph on the nodes of fit, of shape ({self.n_features_in_}, "
+                f"{self.n_features_in_})."
+            )
         check_graph(A, self.directed)
         pairs = Pairs(A.shape[0], A.shape[1], "directed" if self.directed else "undirected")
-        # What is handed over in blocks is nowhere as a whole, and so it is not kept.
+        # The release never exists as a whole, so it cannot be stored.
         _, flips = self._pay_and_flip(pairs, A)
         blocks = in_blocks(changed(A, pairs, flips), _EDGES_PER_BLOCK)
         return (np.column_stack(pairs.pair(ranks)) for ranks in blocks)
@@ -207,7 +222,7 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
         pairs = Pairs(A.shape[0], A.shape[1], kind)
         packed = self.storage == "packed"
         if self.storage == "auto":
-            # From public numbers alone.
+            # The choice depends on public numbers only.
             dense = self.flip_probability_ > _LEAST_PACKED_DENSITY
             packed = dense and min(A.shape) >= _LEAST_PACKED_NODES
         refuse_too_large(pairs, packed, self.flip_probability_)
@@ -216,17 +231,17 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
         return paid.keep(flip(A, pairs, flips, self.flip_probability_))
 
     def _pay_and_flip(self, pairs: Pairs, A: csr_array) -> tuple[Paid, Iterator[NDArray[np.int64]]]:
-        """Ranks of the pairs that are flipped, part by part."""
+        """Spend the budget, and return the ranks of the flipped pairs, part by part."""
         self._check_promise()
         with self._paid(self.privacy_guarantee_, records=A) as seeds:
             return seeds, successes(NoiseSource(*seeds), self._numerator(), len(pairs))
 
     def _numerator(self) -> int:
-        """Probability of a flip, times 2**64."""
+        """Return the probability of a flip, times 2**64."""
         raise NotImplementedError
 
     def __sklearn_tags__(self) -> PrivateTags:
-        """Say what input and a release are."""
+        """Describe the input and the release."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = True
@@ -237,70 +252,74 @@ class _Flip(ListOutputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstima
 
 
 class EdgeFlip(_Flip):
-    """Release a graph under edge differential privacy, by randomized response.
+    """Release a graph under edge differential privacy, by randomised response.
 
-    Each pair of nodes is flipped, from an edge to none or back, with
-    probability ``1 / (1 + exp(epsilon))``: the least that the promise allows.
+    Each pair of nodes is flipped, from an edge to no edge or vice versa, with probability
+    ``1 / (1 + exp(epsilon))``. This is the smallest probability that the guarantee allows.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy loss of one release. ``inf`` flips nothing; 0 throws a fair coin
-        for each pair, and releases nothing of the graph.
+        Privacy loss of one release. A smaller ``epsilon`` protects better and flips more
+        pairs. ``inf`` flips nothing, without privacy. 0 flips each pair with probability 1/2,
+        so that the release contains no information about the graph.
     directed : bool, default=False
-        Whether edges have a direction; then each direction is a pair.
+        Whether edges have a direction. Each direction is then a pair of its own.
     storage : {"auto", "sparse", "packed"}, default="auto"
-        A sparse matrix, or an operator that keeps eight pairs in a byte.
-        ``"auto"``: packed where the flips alone would fill a sparse matrix of
-        2,000 nodes or more.
+        Format of the noisy graph: a sparse matrix (:class:`NoisyAdjacency`), or an operator
+        that stores eight pairs in a byte (:class:`PackedAdjacency`). ``"auto"`` chooses
+        ``"packed"`` if there are at least 2000 nodes and the probability of a flip exceeds
+        1/40, because a sparse matrix would then be larger.
     accountant : PrivacyAccountant, default=None
-        Budget that each release is paid from.
+        Accountant whose budget is charged with ``epsilon`` for each release. None uses the
+        accountant of the surrounding ``with`` block, if any.
     random_state : int, RandomState instance, Generator or None, default=None
-        Of the flips. None draws from the operating system's entropy; a seed is
-        for tests and study only.
+        Source of the flips. None draws from the operating system's entropy. For a real
+        release, leave it None: anyone who knows the seed can undo the flips.
 
     Attributes
     ----------
     flip_probability_ : float
-        Public probability of a flip. It travels with what is released, so
-        that an embedding takes its bias off.
+        Public probability of a flip. It is stored with the release, so that an embedding can
+        remove the bias.
     privacy_guarantee_ : PrivacyGuarantee
-        What each release promises.
+        The guarantee of each release.
     n_features_in_ : int
         Number of nodes.
 
     See Also
     --------
-    LaplaceFlip : Rounded Laplace noise; more flips for the same promise.
-    AdjacencySpectralEmbedding : Coordinates of the nodes.
-    sklearn_dptda.theory.detection_limit : How dense a block must be to be seen afterwards.
+    LaplaceFlip : Rounded Laplace noise, which needs more flips for the same guarantee.
+    AdjacencySpectralEmbedding : Coordinates of the nodes of a noisy graph.
+    sklearn_dptda.theory.detection_limit : The density from which blocks can be detected.
 
     Notes
     -----
     .. rubric:: Privacy
 
-    One release is a graph on the same nodes, and is ``epsilon``-differentially
-    private for replacing one edge by none or back, with ``directed`` one
-    directed link: a friendship told in both directions is two. Links of other
-    nodes, of :meth:`transform_links` or a :meth:`transform` of another shape,
-    are a release of their own, each of them a record; no pair may be in two
-    releases that are paid for once.
+    One release is a graph on the same nodes. It is ``epsilon``-differentially private for
+    adding or removing one edge, or with ``directed`` one directed link. A friendship that is
+    reported in both directions consists of two directed links. Links of other nodes, released
+    by :meth:`transform_links` or by a :meth:`transform` of another shape, are a separate
+    release in which each link is a record. No pair may be in two releases of which only one
+    is charged.
 
-    The nodes and their order are public. The nodes of a networkx graph made
-    from a list of edges are not: those without edges are missing, and the
-    order is that of the list. Add nodes from a public list first. Keeping the
-    largest component of a graph beforehand is not covered either.
-    Where both ends of a pair randomize their own copy, the pair pays twice.
+    The nodes and their order are public. If a networkx graph is made from a list of edges, its
+    nodes are not public: nodes without edges are missing, and the order is that of the list.
+    Add the nodes from a public list first. Reducing a graph to its largest component in
+    advance is not covered by the guarantee either. If both ends of a pair randomise their own
+    copy of the link, the pair has twice the privacy loss.
 
-    At ``epsilon=0`` the released graph has the same law whatever the graph was:
-    that of independent fair coins. An accountant writes such a release down, with
-    a loss of 0, which fits any budget.
+    At ``epsilon=0``, the released graph consists of independent fair coin flips and does not
+    depend on the graph. An accountant records such a release with a loss of 0, which fits
+    every budget.
 
     References
     ----------
-    S. Vishwanath, J. Hehir, "The shape of edge differential privacy",
-    Definition 3 and Corollary 1 (iii); V. Karwa, P. Krivitsky, A. Slavkovic,
-    "Sharing social network data", 2017.
+    S. Vishwanath, J. Hehir, "The shape of edge differential privacy", Definition 3 and
+    Corollary 1 (iii).
+
+    V. Karwa, P. Krivitsky, A. Slavkovic, "Sharing social network data", 2017.
 
     Examples
     --------
@@ -322,41 +341,63 @@ class EdgeFlip(_Flip):
         return flip_numerator(float(self.epsilon), 2)
 
     def __sklearn_tags__(self) -> PrivateTags:
-        """Say that no loss at all can be asked for."""
+        """Declare that an epsilon of 0 is allowed."""
         tags = super().__sklearn_tags__()
         tags.privacy.zero_epsilon = True
         return tags
 
 
 class LaplaceFlip(_Flip):
-    """Release a graph by rounding Laplace noise: dominated by :class:`EdgeFlip`.
+    """Release a graph by rounding Laplace noise. :class:`EdgeFlip` is always better.
 
-    An edge is released where its indicator plus Laplace noise of scale
-    ``1 / epsilon`` exceeds one half. That flips each pair with probability
-    ``exp(-epsilon / 2) / 2``, more than ``epsilon`` asks for: the release is
-    ``log(2 exp(epsilon / 2) - 1)``-differentially private.
+    An edge is released if its indicator plus Laplace noise of scale ``1 / epsilon`` exceeds
+    1/2. This flips each pair with probability ``exp(-epsilon / 2) / 2``, which is more than
+    ``epsilon`` requires. The release is ``log(2 exp(epsilon / 2) - 1)``-differentially
+    private. Use this class only to compare with published results.
 
     Parameters
     ----------
-    epsilon, directed, storage, accountant, random_state
-        As in :class:`EdgeFlip`.
+    epsilon : float, default=1.0
+        Upper bound of the privacy loss of one release, above 0. A smaller ``epsilon``
+        protects better and flips more pairs. ``inf`` flips nothing, without privacy.
+    directed : bool, default=False
+        Whether edges have a direction. Each direction is then a pair of its own.
+    storage : {"auto", "sparse", "packed"}, default="auto"
+        Format of the noisy graph: a sparse matrix (:class:`NoisyAdjacency`), or an operator
+        that stores eight pairs in a byte (:class:`PackedAdjacency`). ``"auto"`` chooses
+        ``"packed"`` if there are at least 2000 nodes and the probability of a flip exceeds
+        1/40, because a sparse matrix would then be larger.
+    accountant : PrivacyAccountant, default=None
+        Accountant whose budget is charged with ``epsilon`` for each release. None uses the
+        accountant of the surrounding ``with`` block, if any.
+    random_state : int, RandomState instance, Generator or None, default=None
+        Source of the flips. None draws from the operating system's entropy. For a real
+        release, leave it None: anyone who knows the seed can undo the flips.
 
     Attributes
     ----------
-    flip_probability_, privacy_guarantee_, n_features_in_
-        As in :class:`EdgeFlip`.
+    flip_probability_ : float
+        Public probability of a flip. It is stored with the release, so that an embedding can
+        remove the bias.
+    privacy_guarantee_ : PrivacyGuarantee
+        The guarantee of each release.
+    n_features_in_ : int
+        Number of nodes.
+
+    See Also
+    --------
+    EdgeFlip : Randomised response, with the fewest flips for a guarantee.
 
     Notes
     -----
     .. rubric:: Privacy
 
-    One release is a graph on the same nodes, and is ``epsilon``-differentially
-    private for replacing one edge by none or back, with some to spare.
+    One release is a graph on the same nodes. It is ``epsilon``-differentially private for
+    adding or removing one edge, and the actual privacy loss is smaller than ``epsilon``.
 
     References
     ----------
-    The code of S. Vishwanath, J. Hehir, "The shape of edge differential
-    privacy".
+    The code of S. Vishwanath, J. Hehir, "The shape of edge differential privacy".
 
     Examples
     --------
@@ -370,7 +411,7 @@ class LaplaceFlip(_Flip):
         epsilon = float(self.epsilon)
         if math.isinf(epsilon):
             return 0
-        # Rounded up, so that the promise holds to the last digit; half at most, which keeps any,
-        # and never nothing.
+        # Rounding up preserves the guarantee. The result is at least 1, and at most 1/2 in these
+        # units, with which every guarantee holds.
         rounded = math.ceil(2.0**63 * math.exp(-epsilon / 2) * ROUND_UP)
         return min(max(rounded, 1), 1 << 63)

@@ -1,4 +1,4 @@
-"""Numbered pairs of nodes, and the edges of a graph after some of its pairs were flipped.
+"""Numbering of pairs of nodes, and the edges of a graph after some pairs were flipped.
 
 Proof: doc/theory/graphs.md, "Drawing them".
 """
@@ -10,17 +10,17 @@ from scipy.sparse import csr_array
 
 from sklearn_dptda.graph._noisy import NoisyAdjacency, PackedAdjacency
 
-# Bytes of an edge in a sparse matrix, and in its transpose while that is made.
+# Bytes per edge in a sparse matrix, including its transpose while it is built.
 _BYTES_OF_EDGE = 25
-# Rows of a matrix and its transpose that are merged together.
+# Number of rows of a matrix and its transpose that are merged at a time.
 _ROWS_AT_ONCE = 1024
 
 
 class Pairs:
-    """Numbering of the pairs that a graph can join.
+    """Numbering of the pairs of nodes that a graph can join.
 
-    ``kind`` is "undirected": pairs ``(i, j)`` with ``i < j``, row by row; "directed": all pairs
-    of different nodes, row by row; or "bipartite": all pairs of a row and a column.
+    ``kind`` is "undirected" (pairs ``(i, j)`` with ``i < j``, row by row), "directed" (all pairs of
+    different nodes, row by row), or "bipartite" (all pairs of a row and a column).
     """
 
     def __init__(self, n_rows, n_columns, kind):
@@ -35,16 +35,16 @@ class Pairs:
         return int(self._starts[self.n_rows])
 
     def rank(self, rows, columns):
-        """Rank of each pair, in int64 like its row and column."""
+        """Return the rank of each pair, in int64 like its row and column."""
         if self.kind == "undirected":
             return self._starts[rows] + columns - rows - 1
         skipped = (columns > rows) if self.kind == "directed" else 0
         return self._starts[rows] + columns - skipped
 
     def pair(self, ranks):
-        """Rows and columns of ranks."""
+        """Return the rows and columns of the pairs with these ranks."""
         rows = np.searchsorted(self._starts, ranks, side="right") - 1
-        # Rows without pairs share their start with the next row.
+        # A row without pairs has the same start as the next row.
         columns = ranks - self._starts[rows]
         if self.kind == "undirected":
             return rows, columns + rows + 1
@@ -54,7 +54,7 @@ class Pairs:
 
 
 def refuse_too_large(pairs, packed, probability):
-    """ValueError where a release, by public numbers alone, needs more memory than there is."""
+    """Raise ValueError if a release needs too much memory, judged by public numbers only."""
     needed = (
         pairs.n_rows * -(-pairs.n_columns // 8)
         if packed
@@ -62,16 +62,16 @@ def refuse_too_large(pairs, packed, probability):
     )
     if needed > _memory():
         raise ValueError(
-            f"A release of {pairs.n_rows} x {pairs.n_columns} pairs takes about "
-            f"{needed / 2**30:.3g} GiB, more memory than this machine has. Nothing was spent: "
-            "raise epsilon, or take its edges block by block from iter_edges."
+            f"A release of {pairs.n_rows} x {pairs.n_columns} pairs needs about "
+            f"{needed / 2**30:.3g} GiB, more memory than this machine has. Nothing was spent. "
+            "Raise epsilon, or use iter_edges to get the edges block by block."
         )
 
 
 def _memory():
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # Not told by this system.
+    except (AttributeError, ValueError, OSError):  # Some systems do not report it.
         return float("inf")
 
 
@@ -83,9 +83,9 @@ def flip_sparse(A, pairs, flips, probability):
 
 
 def _of_sorted_pairs(parts, shape):
-    """Matrix, in int8, of pairs that come in parts, in the order of rows and columns.
+    """Return the matrix, in int8, of pairs that come in parts, sorted by row and column.
 
-    Takes the memory of little more than the result.
+    It needs hardly more memory than the result.
     """
     counts, columns = np.zeros(shape[0], dtype=np.int64), []
     for rows, part in parts:
@@ -97,7 +97,7 @@ def _of_sorted_pairs(parts, shape):
 
 
 def _with_transpose(upper):
-    """Symmetric matrix, in float32, of its half above the diagonal; indices are and stay sorted."""
+    """Return the symmetric matrix, in float32, of a sorted upper triangle; indices stay sorted."""
     lower = upper.T.tocsr()
     counts = np.diff(lower.indptr), np.diff(upper.indptr)
     starts = _starts(counts[0].astype(np.int64) + counts[1])
@@ -106,7 +106,7 @@ def _with_transpose(upper):
     for first in range(0, n, _ROWS_AT_ONCE):
         part = slice(first, min(first + _ROWS_AT_ONCE, n))
         places = np.arange(starts[part.start], starts[part.stop])
-        # In each row, columns of the lower half come first.
+        # In each row, the columns of the lower triangle come first.
         ends = (starts[part] + counts[0][part]).astype(np.int64)
         below = places < np.repeat(ends, counts[0][part] + counts[1][part])
         here = indices[starts[part.start] : starts[part.stop]]
@@ -118,12 +118,12 @@ def _with_transpose(upper):
 
 def _starts(counts):
     starts = np.r_[0, np.cumsum(counts)]
-    # Indices of 32 bits are half as large, as long as their number fits as well.
+    # Indices of 32 bits save half of the memory if their number fits into 32 bits, too.
     return starts.astype(np.int32) if starts[-1] <= np.iinfo(np.int32).max else starts
 
 
 def changed(A, pairs, flips):
-    """Ranks of the edges after the flips, part by part and in order; what was flipped is gone."""
+    """Yield the ranks of the edges after the flips, part by part and in order."""
     edges, done = _edges(A, pairs), 0
     for part in flips:
         if len(part):
@@ -134,10 +134,10 @@ def changed(A, pairs, flips):
 
 
 def in_blocks(parts, size):
-    """The same numbers in parts of ``size``, but for the last.
+    """Yield the same numbers in parts of ``size``, except for the last part.
 
-    Where the parts end that :func:`changed` yields depends on the flips, and what comes last was
-    not flipped: both would tell edges from flips.
+    The boundaries of the parts that :func:`changed` yields depend on the flips, and the last part
+    was not flipped. Both would reveal which edges are flips.
     """
     held, n_held = [], 0
     for part in parts:
@@ -170,7 +170,7 @@ def _toggle(flat, rows, columns, width):
 
 
 def _edges(A, pairs):
-    """Ranks of the edges, in order."""
+    """Return the ranks of the edges, in order."""
     A = A.tocoo()
     rows, columns = A.row.astype(np.int64), A.col.astype(np.int64)
     if pairs.kind == "undirected":

@@ -1,4 +1,4 @@
-"""Noisy adjacency matrices, which know how often their edges were flipped."""
+"""Noisy adjacency matrices that carry the probability with which pairs were flipped."""
 
 from collections.abc import Iterator
 from typing import Any, Literal, Self
@@ -11,23 +11,35 @@ from scipy.sparse.linalg import LinearOperator
 from sklearn_dptda._typing import SparseLike
 from sklearn_dptda.privacy._stored_release import storable
 
-# Zeros and ones that are unpacked together: they should stay in a processor's cache.
+# Number of entries that are unpacked at a time. They should fit into a processor's cache.
 _ENTRIES_AT_ONCE = 1 << 20
 
 
 class NoisyAdjacency(csr_array):
-    """Sparse adjacency matrix of which each pair was flipped with a known probability.
+    """Sparse adjacency matrix whose pairs were flipped with a known probability.
 
-    The probability stays with copies and selections. Arithmetic takes it away,
-    since results are no zeros and ones any more.
+    :class:`EdgeFlip` and :class:`LaplaceFlip` return such matrices. Copies and selections keep
+    the probability. Arithmetic removes it, because the results are no longer zeros and ones.
 
     Attributes
     ----------
     flip_probability : float or None
-        Public: embeddings take the bias of the flips off with it. None where it
-        was lost.
+        Public probability of a flip, with which embeddings remove the bias of the flips.
+        None if it was lost.
     links : bool
-        Whether rows are other nodes than columns.
+        Whether the rows represent other nodes than the columns.
+
+    See Also
+    --------
+    PackedAdjacency : A dense format with one bit per pair.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.graph import EdgeFlip, make_sbm
+    >>> A, _ = make_sbm([50, 50], [[0.5, 0.1], [0.1, 0.5]], random_state=0)
+    >>> noisy = EdgeFlip(2.0, random_state=0).fit_transform(A)
+    >>> type(noisy).__name__, round(noisy[:10].flip_probability, 3), noisy[:10].links
+    ('NoisyAdjacency', 0.119, True)
     """
 
     flip_probability: float | None = None
@@ -37,7 +49,22 @@ class NoisyAdjacency(csr_array):
     def of(
         cls, adjacency: ArrayLike | SparseLike, flip_probability: float, links: bool = False
     ) -> Self:
-        """Adjacency with its probability of flips."""
+        """Attach a probability of flips to an adjacency matrix.
+
+        Parameters
+        ----------
+        adjacency : array-like or sparse matrix
+            The noisy matrix of zeros and ones.
+        flip_probability : float
+            Public probability with which each pair was flipped.
+        links : bool, default=False
+            Whether the rows represent other nodes than the columns.
+
+        Returns
+        -------
+        NoisyAdjacency
+            The matrix with its probability.
+        """
         noisy = cls(adjacency)
         noisy.flip_probability, noisy.links = float(flip_probability), links
         return noisy
@@ -50,11 +77,32 @@ class NoisyAdjacency(csr_array):
         return other
 
     def copy(self) -> Self:
-        """Copy, of the same probability."""
+        """Return a copy with the same probability.
+
+        Returns
+        -------
+        NoisyAdjacency
+            The copy.
+        """
         return self._like(super().copy())
 
     def astype(self, dtype: DTypeLike, casting: str = "unsafe", copy: bool = True) -> Self:
-        """Copy of another type, of the same probability."""
+        """Return a copy of another type with the same probability.
+
+        Parameters
+        ----------
+        dtype : dtype
+            Type of the entries.
+        casting : str, default="unsafe"
+            Which conversions are allowed; see :meth:`numpy.ndarray.astype`.
+        copy : bool, default=True
+            Whether to copy if the type does not change.
+
+        Returns
+        -------
+        NoisyAdjacency
+            The converted matrix.
+        """
         return self._like(super().astype(dtype, casting=casting, copy=copy))
 
     def __getitem__(self, key: Any) -> Any:
@@ -65,19 +113,36 @@ class NoisyAdjacency(csr_array):
 
 
 class PackedAdjacency(LinearOperator):
-    """Dense noisy adjacency matrix, eight pairs to a byte.
+    """Dense noisy adjacency matrix that stores eight pairs in a byte.
 
-    Multiplies vectors like any operator of SciPy, in single precision and a few rows
+    :class:`EdgeFlip` and :class:`LaplaceFlip` return it for large and dense releases. It
+    multiplies vectors like every linear operator of SciPy, in single precision and a few rows
     at a time.
 
     Parameters
     ----------
     octets : ndarray of shape (n_rows, ceil(n_columns / 8)), dtype uint8
-        Bits from the highest of each byte on.
+        The pairs as bits, starting with the highest bit of each byte.
     n_columns : int
+        Number of columns.
     flip_probability : float
+        Public probability with which each pair was flipped.
     kind : {"undirected", "directed", "bipartite"}, default="undirected"
-        Whether pairs have a direction, or rows are other nodes than columns.
+        Whether pairs have a direction, or the rows represent other nodes than the columns
+        ("bipartite").
+
+    See Also
+    --------
+    NoisyAdjacency : A sparse format.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_dptda.graph import EdgeFlip, make_sbm
+    >>> A, _ = make_sbm([50, 50], [[0.5, 0.1], [0.1, 0.5]], random_state=0)
+    >>> packed = EdgeFlip(2.0, storage="packed", random_state=0).fit_transform(A)
+    >>> packed.octets.shape, (packed @ np.ones(100)).shape
+    ((100, 13), (100,))
     """
 
     def __init__(
@@ -92,29 +157,43 @@ class PackedAdjacency(LinearOperator):
 
     @property
     def links(self) -> bool:
-        """Whether rows are other nodes than columns."""
+        """Whether the rows represent other nodes than the columns."""
         return self.kind == "bipartite"
 
     def rows(self, part: slice) -> NDArray[np.float32]:
-        """Some rows as zeros and ones.
+        """Unpack some rows to zeros and ones.
 
         Parameters
         ----------
         part : slice
+            The rows.
 
         Returns
         -------
-        ndarray of dtype float32
+        ndarray of shape (n_selected, n_columns), dtype float32
+            The rows as zeros and ones.
         """
         bits = np.unpackbits(self.octets[part], axis=1, count=self.shape[1])
         return bits.astype(np.float32)
 
     def toarray(self) -> NDArray[np.float32]:
-        """Everything as zeros and ones."""
+        """Unpack the whole matrix to zeros and ones.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_columns), dtype float32
+            The matrix, which needs 32 times as much memory.
+        """
         return self.rows(slice(None))
 
     def parts(self) -> Iterator[slice]:
-        """Slices of rows that are unpacked together."""
+        """Return slices of rows that are small enough to be unpacked at a time.
+
+        Returns
+        -------
+        iterator of slice
+            Consecutive slices that cover all rows.
+        """
         step = max(_ENTRIES_AT_ONCE // self.shape[1], 1)
         return (slice(i, i + step) for i in range(0, self.shape[0], step))
 

@@ -15,7 +15,7 @@ from sklearn_dptda._typing import FloatArray, IntArray, LegacyRandomStateLike
 from sklearn_dptda.graph._adjacency import of_pairs
 from sklearn_dptda.privacy._parameters import quoted
 
-# Rows of a graph whose pairs are drawn together.
+# Number of rows whose pairs are drawn at a time.
 _ROWS_AT_ONCE = 1024
 _SHAPES = ("circle", "sphere", "two_circles", "figure_eight")
 
@@ -26,21 +26,40 @@ def make_latent(
     *,
     random_state: LegacyRandomStateLike = None,
 ) -> FloatArray:
-    """Latent positions of a random dot product graph, on a curve or surface.
+    """Generate latent positions of a random dot product graph, on a curve or a surface.
 
-    Points ``u`` of the unit disc or ball become ``(u, 1) / sqrt(2)``, whose
-    inner products are probabilities.
+    A point ``u`` of the unit disc or ball becomes ``(u, 1) / sqrt(2)``. The inner products of
+    such vectors are probabilities.
 
     Parameters
     ----------
     n_nodes : int, default=500
+        Number of nodes.
     shape : {"circle", "sphere", "two_circles", "figure_eight"}, default="circle"
-        Two circles are apart; the figure eight is Gerono's lemniscate.
+        Shape on which the points lie. The two circles are disjoint. The figure eight is
+        Gerono's lemniscate.
     random_state : int, RandomState instance or None, default=None
+        Seed of the generator. The data are simulated, so it does not concern privacy.
 
     Returns
     -------
     X : ndarray of shape (n_nodes, n_latent)
+        Latent positions, with three coordinates, or four for the sphere.
+
+    Raises
+    ------
+    ValueError
+        If the shape is unknown.
+
+    See Also
+    --------
+    make_rdpg : Draws a graph from latent positions.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.graph import make_latent
+    >>> make_latent(100, "sphere", random_state=0).shape
+    (100, 4)
     """
     rng = check_random_state(random_state)
     angle = rng.uniform(0, 2 * np.pi, n_nodes)
@@ -65,24 +84,30 @@ def make_rdpg(
 ) -> csr_array:
     """Draw a (generalised) random dot product graph from latent positions.
 
-    Nodes ``i`` and ``j`` are joined with probability ``X[i] @ X[j]``,
-    independently.
+    Nodes ``i`` and ``j`` are joined independently with probability ``X[i] @ X[j]``.
 
     Parameters
     ----------
     X : array-like of shape (n_nodes, n_latent)
+        Latent positions of the nodes.
     signature : array-like of shape (n_latent,), default=None
-        Signs of the products' terms; None: all plus.
+        Signs of the terms of the inner product, 1 or -1. None: all are 1.
     random_state : int, RandomState instance or None, default=None
+        Seed of the generator. The data are simulated, so it does not concern privacy.
 
     Returns
     -------
     csr_array of shape (n_nodes, n_nodes), dtype float32
+        Symmetric adjacency matrix with a zero diagonal.
 
     Raises
     ------
     ValueError
-        If a product is no probability.
+        If an inner product is not a probability.
+
+    See Also
+    --------
+    make_latent : Generates latent positions.
 
     Examples
     --------
@@ -93,10 +118,10 @@ def make_rdpg(
     """
     X = np.asarray(X, dtype=float)
     if X.ndim != 2 or len(X) < 2 or not np.isfinite(X).all():
-        raise ValueError("X must be a table of at least two finite latent positions.")
+        raise ValueError("X must be a two-dimensional array of at least two finite positions.")
     signs = np.ones(X.shape[1]) if signature is None else np.asarray(signature, dtype=float)
     if signs.shape != (X.shape[1],) or (np.abs(signs) != 1).any():
-        raise ValueError("signature must hold a sign, 1 or -1, for each latent dimension.")
+        raise ValueError("signature must have one sign, 1 or -1, for each latent dimension.")
     return _draw(len(X), lambda part: X[part] * signs @ X.T, random_state)
 
 
@@ -107,50 +132,56 @@ def make_sbm(
     activities: ArrayLike | None = None,
     random_state: LegacyRandomStateLike = None,
 ) -> tuple[csr_array, IntArray]:
-    """Draw a stochastic block model, degree-corrected where nodes differ in activity.
+    """Draw a stochastic block model, optionally with degree correction.
 
     Parameters
     ----------
     sizes : list of int
-        Numbers of nodes of the blocks.
+        Number of nodes of each block.
     probabilities : array-like of shape (n_blocks, n_blocks)
-        Symmetric: of an edge between nodes of two blocks.
+        Symmetric table of the probabilities of an edge between nodes of two blocks.
     activities : array-like of shape (n_nodes,), default=None
-        Not negative: the probability of an edge is multiplied by those of both
-        nodes. None: one each.
+        Non-negative activities, by which the probability of an edge is multiplied for both
+        nodes. None: all are 1.
     random_state : int, RandomState instance or None, default=None
+        Seed of the generator. The data are simulated, so it does not concern privacy.
 
     Returns
     -------
     A : csr_array of shape (n_nodes, n_nodes), dtype float32
+        Symmetric adjacency matrix with a zero diagonal.
     y : ndarray of shape (n_nodes,)
         Block of each node.
 
     Raises
     ------
     ValueError
-        If the probabilities or activities do not fit.
+        If the sizes, probabilities or activities are inconsistent or out of range.
+
+    See Also
+    --------
+    make_mixed_membership : Nodes that belong to several blocks.
 
     References
     ----------
-    B. Karrer, M. Newman, "Stochastic blockmodels and community structure in
-    networks", Physical Review E 83, 2011: activities, with Poisson numbers of
-    edges in place of edges.
+    B. Karrer, M. Newman, "Stochastic blockmodels and community structure in networks",
+    Physical Review E 83, 2011, for the activities. The paper has Poisson numbers of edges
+    instead of single edges.
 
     Examples
     --------
     >>> from sklearn_dptda.graph import make_sbm
-    >>> A, y = make_sbm([2, 3], [[1, 0], [0, 1]])
+    >>> A, y = make_sbm([2, 3], [[1, 0], [0, 1]], random_state=0)
     >>> int(A.nnz), y.tolist()
     (8, [0, 0, 1, 1, 1])
     """
     table = _check_table(probabilities, len(sizes))
     if sum(sizes) < 2 or min(sizes) < 0:
-        raise ValueError("sizes must be numbers of nodes, two in all at least.")
+        raise ValueError("sizes must be non-negative numbers of nodes with a sum of at least 2.")
     y = np.repeat(np.arange(len(sizes)), sizes)
     t = np.ones(len(y)) if activities is None else np.asarray(activities, dtype=float)
     if t.shape != y.shape or not (np.isfinite(t) & (t >= 0)).all():
-        raise ValueError("activities must hold a number, not negative, for each node.")
+        raise ValueError("activities must have one finite non-negative number for each node.")
     rates = table[:, y] * t
     return _draw(len(y), lambda part: t[part, None] * rates[y[part]], random_state), y
 
@@ -162,43 +193,49 @@ def make_mixed_membership(
     concentration: float = 0.2,
     random_state: LegacyRandomStateLike = None,
 ) -> tuple[csr_array, FloatArray]:
-    """Draw a mixed-membership block model: each node is a mixture of blocks.
+    """Draw a mixed-membership block model, in which each node is a mixture of blocks.
 
-    Nodes ``i`` and ``j`` are joined with probability ``M[i] @ B @ M[j]``, with
-    ``M`` the memberships and ``B`` the probabilities: positions are convex
-    combinations of those of the blocks.
+    Nodes ``i`` and ``j`` are joined with probability ``M[i] @ B @ M[j]``, where ``M`` are the
+    memberships and ``B`` the probabilities. Positions of nodes are convex combinations of
+    those of the blocks.
 
     Parameters
     ----------
     n_nodes : int
+        Number of nodes, at least 2.
     probabilities : array-like of shape (n_blocks, n_blocks)
-        Symmetric: of an edge between nodes of two blocks.
+        Symmetric table of the probabilities of an edge between nodes of two blocks.
     concentration : float, default=0.2
-        Of the symmetric Dirichlet law of memberships: near 0 nodes belong to one
-        block, large ones to all alike.
+        Concentration of the symmetric Dirichlet distribution of the memberships. Near 0, each
+        node belongs to one block. For large values, all nodes belong equally to all blocks.
     random_state : int, RandomState instance or None, default=None
+        Seed of the generator. The data are simulated, so it does not concern privacy.
 
     Returns
     -------
     A : csr_array of shape (n_nodes, n_nodes), dtype float32
+        Symmetric adjacency matrix with a zero diagonal.
     M : ndarray of shape (n_nodes, n_blocks)
-        Memberships, which sum to one.
+        Memberships, whose sum is one for each node.
 
     Raises
     ------
     ValueError
-        If a parameter does not fit.
+        If a parameter is inconsistent or out of range.
+
+    See Also
+    --------
+    make_sbm : Nodes that belong to one block each.
 
     Notes
     -----
-    The paper draws a block for each end of each pair, from the memberships of
-    the node. Given the memberships that is the law above, edges being
-    independent.
+    The paper draws a block for each end of each pair from the memberships of the node. Given
+    the memberships, this is the distribution above, because the edges are independent.
 
     References
     ----------
-    E. Airoldi, D. Blei, S. Fienberg, E. Xing, "Mixed membership stochastic
-    blockmodels", Journal of Machine Learning Research 9, 2008.
+    E. Airoldi, D. Blei, S. Fienberg, E. Xing, "Mixed membership stochastic blockmodels",
+    Journal of Machine Learning Research 9, 2008.
 
     Examples
     --------
@@ -209,7 +246,7 @@ def make_mixed_membership(
     """
     table = _check_table(probabilities, len(np.atleast_1d(probabilities)))
     if n_nodes < 2:
-        raise ValueError(f"n_nodes must be two at least; got {quoted(n_nodes)}.")
+        raise ValueError(f"n_nodes must be at least 2; got {quoted(n_nodes)}.")
     if not 0 < concentration < np.inf:
         raise ValueError(f"concentration must be positive and finite; got {quoted(concentration)}.")
     rng = check_random_state(random_state)
@@ -218,26 +255,29 @@ def make_mixed_membership(
 
 
 def _check_table(probabilities: ArrayLike, n_blocks: int) -> FloatArray:
-    """Probabilities of edges between blocks."""
+    """Check the probabilities of edges between blocks."""
     table = np.asarray(probabilities, dtype=float)
     if table.shape != (n_blocks, n_blocks) or not np.array_equal(table, table.T):
-        raise ValueError("probabilities must be a symmetric table with a row for each block.")
+        raise ValueError("probabilities must be a symmetric table with one row for each block.")
     if not ((table >= 0) & (table <= 1)).all():
-        raise ValueError("probabilities must lie in [0, 1].")
+        raise ValueError("probabilities must be in [0, 1].")
     return table
 
 
 def _draw(
     n: int, probabilities: Callable[[slice], FloatArray], random_state: LegacyRandomStateLike
 ) -> csr_array:
-    """Undirected graph of independent pairs; ``probabilities`` gives those of some rows."""
+    """Draw an undirected graph of independent pairs, given the probabilities of slices of rows."""
     rng = check_random_state(random_state)
     pairs = []
     for start in range(0, n, _ROWS_AT_ONCE):
         part = slice(start, min(start + _ROWS_AT_ONCE, n))
         table = probabilities(part)
         if (table < -1e-12).any() or (table > 1 + 1e-12).any():
-            raise ValueError("inner products, with activities, must be probabilities, in [0, 1].")
+            raise ValueError(
+                "The probabilities of edges must be in [0, 1]. Scale the latent positions, or the "
+                "probabilities and activities."
+            )
         rows, columns = np.nonzero(rng.uniform(size=table.shape) < table)
         upper = rows + start < columns
         pairs.append((rows[upper] + start, columns[upper]))

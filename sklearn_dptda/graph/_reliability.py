@@ -1,4 +1,4 @@
-"""How much of the eigenvalues of a graph is no noise: on links that their vectors have not seen.
+"""Shares of the eigenvalues of a graph that are not noise, judged by links that were left out.
 
 Proof: doc/theory/graphs.md, "Reliability".
 """
@@ -11,12 +11,12 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator, eigsh
 from sklearn_dptda._typing import BoolArray, FloatArray
 from sklearn_dptda.graph._noisy import PackedAdjacency
 
-# Least dimension of the space in which eigenvectors are sought, and their relative error.
+# Least dimension of the Krylov space of the eigensolver, and the relative error of eigenvectors.
 _KRYLOV_DIMENSION, EIGENVECTOR_TOLERANCE = 60, 1e-6
-# Part of the links from which vectors are learnt, and how many splits are averaged: one where
-# links are so many that it is precise enough, and takes long.
+# Share of the links from which vectors are learnt, and number of splits that are averaged. Above
+# the last number of links there is only one split, which is precise enough and takes long.
 _LEARNT, _N_SPLITS, _MANY_LINKS = 0.9, 5, 1_000_000
-# Deviations of what links left out say by which an eigenvalue is no noise.
+# An eigenvalue is not noise if the links left out show it with this many standard deviations.
 _CERTAIN = 2.0
 _TINY = float(np.finfo(float).tiny)
 
@@ -24,15 +24,15 @@ _TINY = float(np.finfo(float).tiny)
 def leading(
     operator: LinearOperator, n_components: int, rng: np.random.RandomState
 ) -> tuple[FloatArray, FloatArray]:
-    """Largest eigenvalues by size, the first the largest, and their vectors."""
+    """Return the eigenvalues of largest absolute value, in decreasing order, and their vectors."""
     n = operator.shape[0]
     values, vectors = eigsh(
         operator,
         n_components,
         which="LM",
         v0=rng.uniform(-1, 1, n),
-        # Eigenvalues at the edge of the noise lie close together: a larger space tells them
-        # apart sooner, and their statistical error is far above this one.
+        # Eigenvalues at the edge of the noise are close to each other. A larger space separates
+        # them faster, and their statistical error is far larger than the tolerance.
         ncv=min(max(2 * n_components + 1, _KRYLOV_DIMENSION), n),
         tol=EIGENVECTOR_TOLERANCE,
     )
@@ -41,7 +41,7 @@ def leading(
 
 
 def shifted(A: csr_array | PackedAdjacency, mean: float) -> LinearOperator:
-    """Adjacency less a mean off the diagonal, which is never formed."""
+    """Return the operator of the adjacency minus a mean off the diagonal, without forming it."""
     A = aslinearoperator(A)
 
     def multiply(V: FloatArray) -> FloatArray:
@@ -61,7 +61,7 @@ def shifted(A: csr_array | PackedAdjacency, mean: float) -> LinearOperator:
 
 
 def reliability_in_even_noise(values: FloatArray, edge: float) -> FloatArray:
-    """Parts of eigenvalues, where noise is alike in all pairs and reaches the edge."""
+    """Return the reliable shares of eigenvalues if the noise is the same for all pairs."""
     beyond = np.sqrt(np.maximum(values**2 - edge**2, 0.0))
     return beyond / np.maximum(np.abs(values), _TINY)
 
@@ -73,7 +73,7 @@ def reliability_of_links(
     vectors: FloatArray,
     rng: np.random.RandomState,
 ) -> tuple[FloatArray, BoolArray]:
-    """Parts of eigenvalues that links left out show again, and which are surely no noise."""
+    """Return the shares of eigenvalues that links left out confirm, and which are not noise."""
     links = triu(A, 1, format="csr").astype(float)
     n_splits = 1 if links.nnz > _MANY_LINKS else _N_SPLITS
     found = [_held_out(links, probability, values, vectors, rng) for _ in range(n_splits)]
@@ -91,7 +91,7 @@ def _held_out(
     vectors: FloatArray,
     rng: np.random.RandomState,
 ) -> tuple[FloatArray, FloatArray] | None:
-    """Parts, and deviations of noise, of one split of the links; None where one side has none."""
+    """Return shares, and numbers of standard deviations, of one split; None if a side is empty."""
     learnt = rng.random_sample(links.nnz) < _LEARNT
     if learnt.all() or not learnt.any():
         return None
@@ -100,14 +100,14 @@ def _held_out(
     second = links - first
     operator = shifted(first + first.T, probability * _LEARNT)
     learnt_values, u = _matched(*leading(operator, len(values), rng), values, vectors)
-    # A link that was learnt from is not left out. In a dense graph that matters: by so much of it
-    # a sum over the links left out has the same mean, whatever was learnt.
+    # Links from which vectors are learnt are not among those left out, which matters in dense
+    # graphs. Adding this share of them gives a sum whose mean does not depend on the split.
     density, rest = links.nnz / n_pairs, 1 - _LEARNT
     known = density * rest / (1 - density * _LEARNT)
     shown = _over_pairs(second, u) + known * _over_pairs(first, u)
     noise = np.sqrt(_over_pairs(second, u**2) + known * _over_pairs(first, u**2))
     part = rest + known * _LEARNT
-    # Flips, over all pairs of nodes.
+    # The sum over all pairs of nodes, for the bias of the flips.
     everywhere = (u.sum(axis=0) ** 2 - (u**2).sum(axis=0)) / 2
     shown = np.sign(learnt_values) * (shown - probability * part * everywhere)
     expected = np.abs(learnt_values) * part / _LEARNT
@@ -115,7 +115,7 @@ def _held_out(
 
 
 def _over_pairs(links: csr_array, u: FloatArray) -> FloatArray:
-    """Sums of the products of each vector's two coordinates over pairs."""
+    """Return the sum over pairs of the products of the two coordinates of each vector."""
     sums: FloatArray = (u * (links @ u)).sum(axis=0)
     return sums
 
@@ -123,9 +123,9 @@ def _over_pairs(links: csr_array, u: FloatArray) -> FloatArray:
 def _matched(
     learnt_values: FloatArray, u: FloatArray, values: FloatArray, vectors: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Eigenvalues and vectors of a part of the links, in the order of those of all links.
+    """Sort eigenvalues and vectors of a part of the links like those of all links.
 
-    Eigenvalues of about one size change places, and must not change what they are about.
+    Eigenvalues of similar size may swap places, but must still describe the same structure.
     """
     alike = (vectors.T @ u) ** 2 * (np.sign(values)[:, None] == np.sign(learnt_values))
     order = linear_sum_assignment(-alike)[1]

@@ -1,8 +1,8 @@
-"""Filtrations to persistence diagrams, exact and private.
+"""Exact and private persistence diagrams of filtrations, and distances between diagrams.
 
-Private diagrams are drawn from the exponential mechanism of the bottleneck distance, exactly, in
-integer arithmetic on a public grid. Distances between diagrams are here as well, also up to a
-shift or a dilation.
+Private diagrams are drawn from the exponential mechanism of the bottleneck distance. The draw is
+exact: it uses integer arithmetic on a public grid. The distances include versions that are
+invariant under a shift or a dilation of one diagram.
 """
 
 from sklearn_dptda.persistence._cubical import CubicalPersistence

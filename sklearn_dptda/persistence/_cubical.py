@@ -25,8 +25,8 @@ from sklearn_dptda.utils._frames import refuse_lossy
 from sklearn_dptda.utils._sklearn import Interval, ListInputMixin, ListOutputMixin, _fit_context
 from sklearn_dptda.utils._tasks import run
 
-# What persistence estimators take and return: functions on grids, and one diagram, or one list of
-# diagrams by dimension, for each of them.
+# The input and output of persistence estimators: functions, and for each of them one diagram or one
+# list of diagrams by dimension.
 Functions: TypeAlias = Iterable[GridFiltration | ArrayLike]
 Diagrams: TypeAlias = list[FloatArray] | list[list[FloatArray]]
 
@@ -37,11 +37,11 @@ def sublevel_diagrams(
     upper: float,
     complex: LandmarkComplex | None = None,
 ) -> list[FloatArray]:
-    """Exact persistence diagrams of a function, by birth, then death.
+    """Compute exact persistence diagrams of a function, sorted by birth, then by death.
 
-    It lives on the nodes of a grid, or on the simplices of a complex. ``upper`` is the death of all
-    that never dies, and the cap of all values. Homology of dimensions from that of the grid on is
-    empty.
+    The function is defined on the nodes of a grid, or on the simplices of a complex. ``upper`` is
+    the cap of all values and the death of essential classes. The diagrams of dimensions equal to or
+    above that of the grid are empty.
     """
     values = np.minimum(values, upper)
     if complex is not None:
@@ -55,11 +55,11 @@ def sublevel_diagrams(
 
 
 def _planar_diagrams(values: FloatArray) -> list[FloatArray]:
-    """Diagrams of a function on the nodes of a rectangle, by duality.
+    """Compute the diagrams of a function on the nodes of a rectangle, by duality.
 
-    Sublevel sets of the nodes are complements of superlevel sets of the dual cells, so by
-    Alexander duality the dimensions swap and signs change; GUDHI is 20 times faster on cells. The
-    frame of minus infinity closes the outside; its loop is the essential component.
+    Sublevel sets of the nodes are complements of superlevel sets of the dual cells. By Alexander
+    duality, the dimensions are therefore swapped and the signs change. GUDHI is 20 times faster on
+    cells. A frame of minus infinity closes the outside, and its loop is the essential component.
     """
     cells = np.pad(-values, 1, constant_values=-np.inf)
     components, loops = _gudhi_diagrams(cells, [0, 1])
@@ -70,14 +70,14 @@ def _planar_diagrams(values: FloatArray) -> list[FloatArray]:
 def _simplex_diagrams(
     values: FloatArray, dimensions: list[int], upper: float, complex: LandmarkComplex
 ) -> list[FloatArray]:
-    """Diagrams of a function on simplices."""
+    """Compute the diagrams of a function on simplices."""
     tree = simplex_tree(values, upper, complex)
     tree.compute_persistence()
     return [tree.persistence_intervals_in_dimension(q) for q in dimensions]
 
 
 def simplex_tree(values: FloatArray, upper: float, complex: LandmarkComplex) -> SimplexTree:
-    """Simplices with their values; what is not there below the cap is left out."""
+    """Build the simplex tree of the simplices whose values are below the cap."""
     tree, start = SimplexTree(), 0
     for simplices in complex.simplices:
         own = values[start : start + len(simplices)]
@@ -89,7 +89,7 @@ def simplex_tree(values: FloatArray, upper: float, complex: LandmarkComplex) -> 
 
 def _gudhi_diagrams(values: FloatArray, dimensions: list[int], **options: str) -> list[FloatArray]:
     gudhi = GudhiCubicalPersistence(dimensions, **options).fit([values])
-    # One function is one task, which other backends than threads cannot take from GUDHI.
+    # Each function is one task. GUDHI's own parallel loop would only work with threads.
     with parallel_config(backend="sequential"):
         return gudhi.transform([values])[0]
 
@@ -101,12 +101,12 @@ def _capped(diagram: FloatArray, upper: float) -> FloatArray:
 
 
 def check_dimensions(homology_dimensions: int | Sequence[int]) -> tuple[tuple[int, ...], bool]:
-    """Return homology dimensions as a tuple, and whether a single one was given."""
+    """Return the homology dimensions as a tuple, and whether a single one was given."""
     dimensions: tuple[Any, ...] = (homology_dimensions,)
     if not isinstance(homology_dimensions, int | Integral):
         dimensions = tuple(homology_dimensions)
     if not dimensions:
-        raise ValueError("homology_dimensions is empty.")
+        raise ValueError("homology_dimensions is empty. Pass at least one dimension.")
     if any(not isinstance(q, Integral) or q < 0 for q in dimensions):
         raise ValueError(
             f"homology_dimensions must be non-negative integers; got {quoted(homology_dimensions)}."
@@ -119,11 +119,10 @@ def check_dimensions(homology_dimensions: int | Sequence[int]) -> tuple[tuple[in
 def read_function(
     item: Filtration | ArrayLike, name: str, upper: float | None
 ) -> tuple[FloatArray, float, LandmarkComplex | None]:
-    """Values of a filtration or of a bare array, and their bound, infinity if there is none.
+    """Return the values of a filtration or of an array, their upper bound, and their complex.
 
-    The last is where they are, but for grids.
-
-    ``upper`` is a bound that the caller states; it applies on top of the filtration's own.
+    ``upper`` is a bound that the caller states. It applies in addition to the bound of the
+    filtration. The result is infinity if there is no bound. The complex is None for grids.
     """
     stated = np.inf if upper is None else float(upper)
     if isinstance(item, Filtration):
@@ -132,9 +131,9 @@ def read_function(
     try:
         values = np.asarray(item, dtype=float)
     except Exception:
-        raise ValueError(f"{name} is neither a GridFiltration nor an array.") from None
+        raise ValueError(f"{name} is neither a filtration nor an array of numbers.") from None
     if values.ndim == 0 or values.size == 0:
-        raise ValueError(f"{name} is empty or no array.")
+        raise ValueError(f"{name} is empty or not an array.")
     if not np.isfinite(values).all():
         raise ValueError(f"{name} contains NaN or infinity.")
     return values, stated, None
@@ -143,38 +142,40 @@ def read_function(
 class CubicalPersistence(
     ListInputMixin, ListOutputMixin, QuotedParametersMixin, TransformerMixin, BaseEstimator
 ):
-    """Exact persistence diagrams of grid filtrations: *not* private.
+    """Exact persistence diagrams of filtrations: *not* private.
 
-    The non-private sibling of :class:`PrivatePersistence`; the same numbers as
-    ``PrivatePersistence(epsilon=np.inf)``.
+    This is the non-private counterpart of :class:`PrivatePersistence`. It returns the same
+    diagrams as ``PrivatePersistence(epsilon=np.inf)``.
 
     Parameters
     ----------
     homology_dimensions : int or sequence of int, default=(0, 1)
-        Which diagrams to compute.
+        Homology dimensions of the diagrams: 0 for components, 1 for loops, 2 for voids.
+        For a single integer, :meth:`transform` returns one diagram for each filtration
+        instead of a list.
     upper : float, default=None
-        Cap of the values and death of the essential component. None takes
-        the bound that travels with each filtration, and infinity for a bare
-        array.
+        Cap of the values and death of the essential component, in the units of the
+        filtration. None uses the bound of each filtration, and infinity for an array.
     n_jobs : int, default=None
-        Number of filtrations that are worked on at a time, by joblib.
+        Number of filtrations that joblib processes in parallel. None means 1 unless in a
+        :func:`joblib.parallel_config` context; -1 uses all processors.
 
     Attributes
     ----------
     homology_dimensions_ : tuple of int
-        The dimensions as a tuple.
+        The homology dimensions as a tuple.
     single_ : bool
-        Whether a single dimension was given.
+        Whether ``homology_dimensions`` is a single integer.
 
     See Also
     --------
-    PrivatePersistence : The private release.
+    PrivatePersistence : Differentially private persistence diagrams.
 
     Notes
     -----
     .. rubric:: Privacy
 
-    None: the diagrams are exact.
+    There is no privacy guarantee: the diagrams are exact.
 
     Examples
     --------
@@ -207,34 +208,40 @@ class CubicalPersistence(
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Functions, y: object = None) -> Self:
-        """Check the input; nothing is learnt.
+        """Check the input. Nothing is learnt from it.
 
         Parameters
         ----------
-        X : list of GridFiltration or of array-like
+        X : list of GridFiltration, ComplexFiltration or array-like
+            The functions, as objects that :class:`DTMFiltration` and similar estimators
+            return, or as arrays of values on the nodes of a grid.
         y : Ignored
+            Present for compatibility with scikit-learn.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         self.homology_dimensions_, self.single_ = check_dimensions(self.homology_dimensions)
         self._read(X)
         return self
 
     def transform(self, X: Functions) -> Diagrams:
-        """Compute the diagrams.
+        """Compute the persistence diagrams.
 
         Parameters
         ----------
-        X : list of GridFiltration or of array-like
+        X : list of GridFiltration, ComplexFiltration or array-like
+            The functions, as objects that :class:`DTMFiltration` and similar estimators
+            return, or as arrays of values on the nodes of a grid.
 
         Returns
         -------
         list of ndarray of shape (n, 2), or list of lists of them
-            One diagram per filtration for a single dimension, else one list
-            of diagrams per filtration. Births and deaths in the units of the
-            filtration. Exact, *not* private.
+            For each filtration, one diagram if ``homology_dimensions`` is an integer, else a
+            list of diagrams. The columns are birth and death, in the units of the filtration.
+            Exact, *not* private.
         """
         check_is_fitted(self)
         functions = [

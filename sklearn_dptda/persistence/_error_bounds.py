@@ -1,9 +1,9 @@
-"""What private diagrams can show, in bounds that hold before anything is paid or looked at.
+"""Error bounds of private diagrams that are known before any release, from public numbers.
 
-The law of a draw is a mixture over levels of the base measure on balls, so that bounds of the
-weights of balls bound its tails. The bounds hold for a public class of exact diagrams: a stated
-number of points is longer than a floor, any number is shorter. Everything is computed in integers
-on the grid of the draw.
+The law of a draw is a mixture, over levels, of the base measure on balls. Bounds of the weights of
+balls therefore bound its tails. The bounds hold for a public class of exact diagrams: at most a
+stated number of points is longer than a floor, and any number of points is shorter. Everything is
+computed in integers on the grid of the draw.
 
 Proof: doc/theory/error_bounds.md, "Tails of the distance".
 Proof: doc/theory/error_bounds.md, "Bounds of the weights".
@@ -34,9 +34,9 @@ from sklearn_dptda.persistence._mechanisms import ExactMechanism, mechanism_of
 from sklearn_dptda.persistence._private_cap import Public, grids_of_caps, prior_of_caps
 from sklearn_dptda.privacy._parameters import check_confidence, check_positive, quoted
 
-# Privacy losses over the whole range between which an epsilon is looked for.
+# An epsilon is searched between these privacy losses over the whole range.
 _MIN_LOSS, _MAX_LOSS = 1.0, 2.0**20
-# Relative error of an epsilon that is found by bisection.
+# Relative error of an epsilon that is computed by bisection.
 PART = 1e-3
 
 
@@ -51,64 +51,67 @@ def bottleneck_error_bound(
     inside: bool = False,
     smaller_caps: Sequence[Public] = (),
 ) -> float:
-    """Bottleneck distance that a private diagram keeps to the exact one.
+    """Bound the bottleneck distance between private and exact diagrams, before any release.
 
-    Known before anything is paid or looked at: for every cloud whose exact
-    diagrams have at most ``n_features`` points longer than a floor, and any
-    number of shorter ones, all released diagrams are within the bound of the
-    exact ones, jointly, with probability ``confidence``. So a feature of more
-    than twice the bound's persistence survives, and a released point of more
-    than that is no noise.
+    The bound holds for every point cloud whose exact diagrams have at most ``n_features``
+    points that are longer than a floor, and any number of shorter points. For such a cloud,
+    all released diagrams together are within the bound of the exact ones with probability
+    ``confidence``. It follows that a feature whose persistence is more than twice the bound
+    survives, and that a released point whose persistence is more than twice the bound is not
+    noise.
+
+    The result depends only on public numbers, so it costs no privacy.
 
     Parameters
     ----------
     private : PrivatePersistence
-        Its parameters count, fitted or not.
+        The estimator whose parameters are used. It need not be fitted.
     sensitivity : float
-        Sup-norm change of the function when one record is replaced.
+        Largest change of the function (sup norm) when one record is replaced, in the units
+        of the function.
     upper : float
-        Public bound of the function.
+        Public upper bound of the function, in its units.
     confidence : float, default=0.95
-        Probability that the bound holds.
+        Probability that the bound holds, in (0, 1).
     n_features : int or sequence of int, default=2
-        Points longer than the floor in each dimension, at most; the essential
-        component is not counted.
+        Largest number of points that are longer than the floor: one number for all homology
+        dimensions, or one for each. The essential component is not counted. The bound grows
+        with it.
     floor : float, default=None
-        Half persistence that any number of points may have. None: the
-        sensitivity. Under a smaller cap, as far above its own sensitivity.
+        Half the persistence, in the units of the function, up to which any number of points
+        is allowed. None uses the sensitivity. Under a smaller cap, the same difference is
+        added to the sensitivity under that cap.
     inside : bool, default=False
-        Whether these features are born later than the bound, and die earlier
-        than ``upper`` minus the bound. The bound is a fifth smaller then.
+        Whether to assume that these features are born later than the bound, and die earlier
+        than ``upper`` minus the bound. The bound is then about a fifth smaller.
     smaller_caps : sequence of (sensitivity, upper), default=()
-        Public numbers of the function under smaller caps, among which the
-        release draws, such as ``smaller_caps`` of a :class:`GridFiltration`.
-        The bound is then the distance to the exact diagrams under the cap that
-        is drawn.
+        Public numbers of the function under smaller caps, from which the release draws:
+        the attribute ``smaller_caps`` of a :class:`GridFiltration`. The bound then applies
+        to the distance from the exact diagrams under the cap that is drawn.
 
     Returns
     -------
     float
-        In the units of the function; ``inf`` if nothing can be said, 0 for
-        ``epsilon=inf``.
+        The bound, in the units of the function. It is ``inf`` if no bound can be given, and 0
+        for ``epsilon=inf``.
 
     Raises
     ------
     ValueError
-        If a number is out of range, or the draw is not exact
-        (``mechanism="mcmc"``).
+        If a number is out of range, or if the draw is not exact (``mechanism="mcmc"``).
 
     See Also
     --------
-    epsilon_for_error : The other way round.
-    bottleneck_error_floor : What no private diagram stays below.
-    noise_floor : What is seen where there is nothing.
+    epsilon_for_error : The epsilon that achieves a given error.
+    noise_floor : The largest persistence that noise alone shows.
+    sklearn_dptda.theory.bottleneck_error_floor : An error that no private diagram can avoid.
 
     Notes
     -----
-    Integers on the grid of the draw: no rounding is left out. Where more
-    features than ``n_features`` are longer than the floor, nothing is said.
-    The error is that of the noise alone: how far the cloud's diagram is from
-    that of the population is another question.
+    The computation uses integers on the grid of the draw and includes all rounding errors.
+    If a diagram has more than ``n_features`` points longer than the floor, the bound does not
+    apply to it. The bound concerns the privacy noise only, not the difference between the
+    diagram of the sample and that of the population.
 
     Examples
     --------
@@ -137,7 +140,7 @@ def error_bounds_of_caps(
     floor: float | None,
     inside: bool = False,
 ) -> list[float]:
-    """Bounds for each cap that is drawn from, which hold together; zero where there is no draw."""
+    """Return one bound for each cap that may be drawn, all jointly valid; zero if none is."""
     check_confidence(confidence)
     settings = _settings_of(private, caps, n_features, floor, inside)
     share = _share(confidence, settings)
@@ -146,7 +149,7 @@ def error_bounds_of_caps(
         groups = tuple(tuple(chain.from_iterable(group)) for group in setting.groups)
         odds = _odds(setting, settings[0], settings[0].groups[0])
         r = error_level(groups, setting.table, share, odds)
-        # Half a step of rounding on the way to the grid.
+        # Rounding to the grid adds half a step.
         errors.append(math.inf if r is None else (r + 0.5) * setting.step)
     return errors or [0.0]
 
@@ -161,30 +164,53 @@ def noise_floor(
     floor: float | None = None,
     smaller_caps: Sequence[Public] = (),
 ) -> tuple[float, ...]:
-    """Longest persistence that noise shows where a dimension has nothing.
+    """Compute the longest persistence that noise shows in a dimension without features.
 
-    Whatever the other dimensions have, up to ``n_features`` points each longer
-    than the floor: where the exact diagram of a dimension has none, no point
-    of the private one persists longer than this, with probability
-    ``confidence``. One that does refutes that there is nothing.
+    Suppose that the exact diagram of one dimension has no points longer than the floor, and
+    that the diagrams of the other dimensions have at most ``n_features`` such points each.
+    With probability ``confidence``, no point of the private diagram of this dimension then
+    persists longer than the noise floor. A longer point is therefore evidence of a feature.
+
+    The result depends only on public numbers, so it costs no privacy.
 
     Parameters
     ----------
     private : PrivatePersistence
-        Its parameters count, fitted or not.
-    sensitivity, upper, confidence, n_features, floor, smaller_caps
-        As in :func:`bottleneck_error_bound`.
+        The estimator whose parameters are used. It need not be fitted.
+    sensitivity : float
+        Largest change of the function (sup norm) when one record is replaced, in the units
+        of the function.
+    upper : float
+        Public upper bound of the function, in its units.
+    confidence : float, default=0.95
+        Probability that no noise point exceeds the noise floor, in (0, 1).
+    n_features : int or sequence of int, default=2
+        Largest number of points of the other dimensions that are longer than the floor: one
+        number for all homology dimensions, or one for each. The essential component is not
+        counted.
+    floor : float, default=None
+        Half the persistence, in the units of the function, up to which any number of points
+        is allowed. None uses the sensitivity. Under a smaller cap, the same difference is
+        added to the sensitivity under that cap.
+    smaller_caps : sequence of (sensitivity, upper), default=()
+        Public numbers of the function under smaller caps, from which the release draws:
+        the attribute ``smaller_caps`` of a :class:`GridFiltration`.
 
     Returns
     -------
     tuple of float
-        Death minus birth, for each homology dimension; ``inf`` if nothing can
-        be said.
+        Persistence (death minus birth) for each homology dimension, in the units of the
+        function. It is ``inf`` if no bound can be given, and 0 for ``epsilon=inf``.
 
     Raises
     ------
     ValueError
-        As :func:`bottleneck_error_bound`.
+        If a number is out of range, or if the draw is not exact (``mechanism="mcmc"``).
+
+    See Also
+    --------
+    not_empty : Compares a released diagram with the noise floor.
+    bottleneck_error_bound : The error of diagrams that have features.
 
     Examples
     --------
@@ -206,7 +232,7 @@ def noise_floor(
                 empty = (default[i][0].without_long(), *default[i][1:])
                 odds = _odds(setting, settings[0], (*default[:i], empty, *default[i + 1 :]))
                 r = noise_level(part.without_long(), others, setting.table, share, odds)
-                # Lengths are whole steps: half of one for the rounding of floats.
+                # Lengths are whole steps. Half a step covers the rounding of floats.
                 floors.append(math.inf if r is None else (2 * r + 0.5) * setting.step)
         highest = [*map(max, highest, floors)]
     return tuple(highest)
@@ -224,27 +250,53 @@ def epsilon_for_error(
     inside: bool = False,
     smaller_caps: Sequence[Public] = (),
 ) -> float:
-    """Epsilon at which a private diagram keeps within an error of the exact one.
+    """Compute the epsilon at which private diagrams are within a given error of the exact ones.
+
+    The result depends only on public numbers, so it costs no privacy.
 
     Parameters
     ----------
     error : float
-        Bottleneck distance, in the units of the function.
+        Bottleneck distance that the diagrams must not exceed, in the units of the function.
     private : PrivatePersistence
-        Its parameters count, but for ``epsilon``.
-    sensitivity, upper, confidence, n_features, floor, inside, smaller_caps
-        As in :func:`bottleneck_error_bound`.
+        The estimator whose parameters are used, except for ``epsilon``. It need not be
+        fitted.
+    sensitivity : float
+        Largest change of the function (sup norm) when one record is replaced, in the units
+        of the function.
+    upper : float
+        Public upper bound of the function, in its units.
+    confidence : float, default=0.95
+        Probability with which the diagrams are within ``error``, in (0, 1).
+    n_features : int or sequence of int, default=2
+        Largest number of points that are longer than the floor: one number for all homology
+        dimensions, or one for each. The essential component is not counted.
+    floor : float, default=None
+        Half the persistence, in the units of the function, up to which any number of points
+        is allowed. None uses the sensitivity. Under a smaller cap, the same difference is
+        added to the sensitivity under that cap.
+    inside : bool, default=False
+        Whether to assume that these features are born later than the bound, and die earlier
+        than ``upper`` minus the bound. A smaller epsilon then suffices.
+    smaller_caps : sequence of (sensitivity, upper), default=()
+        Public numbers of the function under smaller caps, from which the release draws:
+        the attribute ``smaller_caps`` of a :class:`GridFiltration`.
 
     Returns
     -------
     float
-        At most a thousandth more than the least one that will do; ``inf`` if
-        none will, because the error is below the floor.
+        The smallest sufficient epsilon, or a value that is larger by at most 0.1 %. It is
+        ``inf`` if no epsilon suffices, because the error is below the floor.
 
     Raises
     ------
     ValueError
-        As :func:`bottleneck_error_bound`, and if ``error`` is not positive.
+        If ``error`` is not positive, if another number is out of range, or if the draw is
+        not exact (``mechanism="mcmc"``).
+
+    See Also
+    --------
+    bottleneck_error_bound : The error for a given epsilon.
 
     Examples
     --------
@@ -274,10 +326,10 @@ def epsilon_for_error(
 
 
 def least_epsilon(suffices: Callable[[float], bool], sensitivity: float, upper: float) -> float:
-    """Least epsilon for which ``suffices(epsilon)``, too large by a thousandth at most; or ``inf``.
+    """Return the least sufficient epsilon, too large by at most 0.1 %, or ``inf``.
 
-    What suffices at one epsilon has to suffice at all larger ones. Errors depend on the loss over
-    the whole range, ``epsilon * upper / sensitivity``, so that this is what is bisected.
+    If ``suffices(epsilon)`` is true, it has to be true for all larger values. Errors depend on the
+    loss over the whole range, ``epsilon * upper / sensitivity``, so this quantity is bisected.
     """
     per_loss = sensitivity / upper
     low, high = _MIN_LOSS, 2 * _MIN_LOSS
@@ -302,7 +354,7 @@ class _Setting:
 
 
 def _share(confidence: float, settings: Sequence[_Setting]) -> float:
-    """Confidence for each cap, so that all statements hold together."""
+    """Return the confidence for each cap that makes all statements hold jointly."""
     return 1 - (1 - float(confidence)) / max(len(settings), 1)
 
 
@@ -313,14 +365,17 @@ def _settings_of(
     floor: float | None,
     inside: bool = False,
 ) -> list[_Setting]:
-    """Check public numbers, and find the settings of each cap; none where the release is exact."""
+    """Check public numbers, and return the settings of each cap; none if the release is exact."""
     sensitivity, upper = caps[0]
     check_positive(sensitivity=sensitivity, upper=upper)
     if private.mechanism != "exact":
-        raise ValueError("mechanism='mcmc' has no error bound: its law is not known.")
+        raise ValueError(
+            "mechanism='mcmc' has no error bound, because the law of a stopped chain is unknown. "
+            "Use mechanism='exact'."
+        )
     floor = sensitivity if floor is None else floor
     if not 0 <= floor < math.inf:
-        raise ValueError(f"floor must be a number from 0 on; got {quoted(floor)}.")
+        raise ValueError(f"floor must be a finite number of at least 0; got {quoted(floor)}.")
     dimensions, _ = check_dimensions(private.homology_dimensions)
     n = len(dimensions)
     numbers: list[Any] = (
@@ -328,7 +383,7 @@ def _settings_of(
     )
     if len(numbers) != n or any(not isinstance(j, Integral) or j < 0 for j in numbers):
         raise ValueError(
-            f"n_features must be a number from 0 on, or one for each of {n} homology "
+            f"n_features must be an integer of at least 0, or one for each of {n} homology "
             f"dimensions; got {quoted(n_features)}."
         )
     mechanism = mechanism_of(private, dimensions)
@@ -340,7 +395,7 @@ def _settings_of(
     settings = []
     grids = [law.grid, *grids_of_caps(law.grid, caps[1:])]
     for weight, grid, (own, _) in zip(weights, grids, caps, strict=True):
-        # Half a step of rounding in half persistence.
+        # Rounding changes half the persistence by up to half a step.
         steps = min(math.ceil((floor - sensitivity + own) / grid.step + 0.5), grid.size)
         birth = (BirthVolumes(grid.size, inside, law.birth_decay),)
         parts: tuple[Part, ...] = tuple(
@@ -353,7 +408,10 @@ def _settings_of(
 
 
 def _odds(setting: _Setting, default: _Setting, parts: "Sequence[Part]") -> Odds | None:
-    """Weight of a smaller cap beside the default one, which has these parts."""
+    """Return the weight of a smaller cap relative to the default one, or None for the default.
+
+    ``parts`` are the parts of the default cap.
+    """
     if setting is default:
         return None
     return Odds(setting.weight, default.weight, tuple(chain.from_iterable(parts)))

@@ -1,4 +1,4 @@
-"""Levels that a draw stays below, from bounds of the weights of balls: integers throughout.
+"""Levels that a draw does not exceed, from integer bounds of the weights of balls.
 
 Proof: doc/theory/error_bounds.md, "Tails of the distance".
 Proof: doc/theory/error_bounds.md, "Bounds of the weights".
@@ -19,8 +19,8 @@ from sklearn_dptda.persistence._exact_sampler import BaseMeasure, DecayTable, bi
 
 # Probabilities are rounded up to multiples of this power of one half.
 _PROBABILITY_BITS = 64
-# Levels are taken one by one up to the first number, then in blocks that hold one level for each 64
-# before them: speed, for a bound that is hardly larger.
+# Levels are considered one by one up to the first number, then in blocks that contain one level for
+# each 64 levels before them. This saves time, and the bound is hardly larger.
 _SINGLE_LEVELS, _LEVELS_PER_LENGTH = 128, 64
 
 
@@ -28,8 +28,8 @@ _SINGLE_LEVELS, _LEVELS_PER_LENGTH = 128, 64
 class DiagramVolumes:
     """Bounds for the finite points of one diagram, ``floor`` in steps of half persistence.
 
-    With ``inside``, points longer than the floor are also further than the level from the ends of
-    the range.
+    With ``inside``, points longer than the floor are also farther from the ends of the range than
+    the level.
     """
 
     measure: BaseMeasure
@@ -38,7 +38,10 @@ class DiagramVolumes:
     inside: bool = False
 
     def highest(self, s: int) -> int:
-        """Weight of a ball of level ``s``, at most: a point is near a long one, or is short."""
+        """Bound the weight of a ball of level ``s`` from above.
+
+        Each point of the ball is close to a long point, or is short.
+        """
         measure = self.measure
         strip = self._strip(s + self.floor)
         square = (2 * s + 1) ** 2 * (measure.size if measure.linear else 1)
@@ -47,10 +50,10 @@ class DiagramVolumes:
 
     @cached_property
     def _near_and_short(self) -> list[list[int]]:
-        """Numbers of ways to have ``i`` points near long ones and others short.
+        """Numbers of ways to have ``i`` points near long ones and all others short.
 
-        Factors of powers of the weight of short points, from the highest, for each ``i`` from the
-        largest down.
+        For each ``i``, from the largest down, these are the coefficients of a polynomial in the
+        weight of short points, from the highest power down.
         """
         omegas = self.measure.count_weights
         return [
@@ -59,58 +62,62 @@ class DiagramVolumes:
         ]
 
     def lowest(self, s: int) -> int:
-        """Weight of a ball of level ``s``, at least; zero where short points are not free yet."""
+        """Bound the weight of a ball of level ``s`` from below.
+
+        It is zero if the level is too small for short points to be arbitrary.
+        """
         if s < self.floor or self.most > self.measure.max_points:
             return 0
         strip = self._strip(s)
         return min(self._with_forced(s, j, strip) for j in range(self.most + 1))
 
     def without_long(self) -> "DiagramVolumes":
-        """Volumes for diagrams without long points."""
+        """Return the volumes for diagrams without long points."""
         return replace(self, most=0)
 
     def near_diagonal(self, r: int) -> int:
-        """Weight of the diagrams whose points are all within ``r`` of the diagonal."""
+        """Return the weight of the diagrams whose points are all within ``r`` of the diagonal."""
         return _polynomial(self.measure.count_weights[::-1], self._strip(r))
 
     def _with_forced(self, s: int, j: int, strip: int) -> int:
-        """Weight of diagrams near one of which ``j`` points are longer than ``2 s``, at least.
+        """Bound the weight of a ball from below if ``j`` points are longer than ``2 s``.
 
-        The first points of a tuple serve these, in order; the others are near the diagonal.
+        The first points of a tuple are matched to these, in order. The others are near the
+        diagonal.
         """
-        # Where a square is cut, the quarter towards the middle of the range is left.
+        # If the end of the range cuts a square, the quarter towards the middle remains.
         side = 2 * s + 1 if self.inside else s + 1
         square = side**2 * (s + 1 if self.measure.linear else 1)
         return square**j * _polynomial(self.measure.count_weights[j:][::-1], strip)
 
     def _strip(self, r: int) -> int:
-        """Weight of the points within ``r`` of the diagonal."""
+        """Return the weight of the points within ``r`` of the diagonal."""
         size, width = self.measure.size, min(2 * r, self.measure.size)
-        # Births, by the length of what is above them.
+        # Births with a full column of deaths above them.
         full = size - width
         return full * self.measure.column(width) + self.measure.staircase(width)
 
 
 @dataclass(frozen=True)
 class BirthVolumes:
-    """Bounds for the birth of the essential component, of which early ones weigh more."""
+    """Bounds for the birth of the essential component, where early births may weigh more."""
 
     size: int
     inside: bool = False
     decay: int = 0
 
     def highest(self, s: int) -> int:
-        """Weight of the births within ``s``, at most."""
+        """Bound the weight of the births within ``s`` from above."""
         return birth_weights(self.size, self.decay)[min(2 * s, self.size) + 1]
 
     def lowest(self, s: int) -> int:
-        """Weight of the births within ``s``, at least."""
+        """Bound the weight of the births within ``s`` from below."""
         below = birth_weights(self.size, self.decay)
         return below[-1] - below[self.size - min(2 * s if self.inside else s, self.size)]
 
 
 def _polynomial(factors: Sequence[int], x: int) -> int:
-    """Value of a polynomial with these factors of powers of ``x``, from the highest."""
+    """Evaluate a polynomial, given its coefficients from the highest power down."""
     value = 0
     for factor in factors:
         value = value * x + factor
@@ -125,7 +132,7 @@ Blocks: TypeAlias = list[tuple[int, int]]
 
 
 class Odds(NamedTuple):
-    """Weight of a smaller cap, and of the default one with the parts that it has."""
+    """Weight of a smaller cap, and of the default cap with its parts."""
 
     weight: int
     default: int
@@ -139,10 +146,10 @@ def error_level(
     confidence: float,
     odds: Odds | None = None,
 ) -> int | None:
-    """Smallest level that the distances of all parts stay within, or None.
+    """Return the smallest level that the distances of all parts do not exceed, or None.
 
-    Each group is a tuple of volumes of parts that share one draw, by the weights of the table. With
-    ``odds``, where their cap is drawn.
+    Each group is a tuple of volumes of parts that share one draw, with the weights of the table.
+    With ``odds``, the event includes that this cap is drawn.
     """
     blocks = _blocks(table.n_levels)
     tails = [_tails(group, table, odds) for group in groups]
@@ -159,10 +166,11 @@ def noise_level(
     confidence: float,
     odds: Odds | None = None,
 ) -> int | None:
-    """Smallest half persistence that no private point of a part without long points exceeds.
+    """Return the smallest half persistence that no private point exceeds, or None.
 
-    In steps, or None. The ``others`` are the volumes of the parts that share its draw. With
-    ``odds``, where their cap is drawn.
+    The points are those of a part without long points, and the result is in steps. ``others`` are
+    the volumes of the parts that share the draw. With ``odds``, the event includes that this cap is
+    drawn.
     """
     blocks = _blocks(table.n_levels)
     most, least = _weights(others, table)
@@ -178,7 +186,7 @@ def noise_level(
     allowed, first = _allowed(confidence), 0
     default = 0 if odds is None else _weight_of_default(odds, table)
     for i, (_, t) in enumerate(blocks):
-        # The first block whose balls reach further than t.
+        # The first block whose balls reach farther than t.
         while first < len(blocks) and blocks[first][1] + part.floor <= t:
             first += 1
         near = part.near_diagonal(t)
@@ -191,7 +199,7 @@ def noise_level(
 
 
 def _blocks(n_levels: int) -> Blocks:
-    """First and last levels of consecutive blocks."""
+    """Return the first and last levels of consecutive blocks."""
     blocks, first = [], 0
     while first < n_levels:
         length = 1 if first < _SINGLE_LEVELS else first // _LEVELS_PER_LENGTH
@@ -202,7 +210,7 @@ def _blocks(n_levels: int) -> Blocks:
 
 @lru_cache(maxsize=32)
 def _weights(group: tuple[Volumes, ...], table: DecayTable) -> tuple[list[int], list[int]]:
-    """Weights of the balls of the levels of each block together, at most and at least."""
+    """Bound the total weight of the balls of each block of levels, from above and from below."""
     blocks = _blocks(table.n_levels)
     masses = [table.weight(a) - table.weight(b + 1) for a, b in blocks]
     most = [m * prod(p.highest(b) for p in group) for m, (_, b) in zip(masses, blocks, strict=True)]
@@ -211,13 +219,13 @@ def _weights(group: tuple[Volumes, ...], table: DecayTable) -> tuple[list[int], 
 
 
 def _weight_of_default(odds: Odds, table: DecayTable) -> int:
-    """Weight of all diagrams under the default cap together, at least."""
+    """Bound the total weight of all diagrams under the default cap from below."""
     _, least = _weights(odds.parts, table)
     return odds.default * sum(least)
 
 
 def _tails(group: tuple[Volumes, ...], table: DecayTable, odds: Odds | None) -> Iterator[int]:
-    """Bounds of the probabilities that the distance is beyond the last level of each block."""
+    """Bound the probabilities that the distance exceeds the last level of each block."""
     most, least = _weights(group, table)
     spread, within = _sums_from(most), [*accumulate(least)]
     default = 0 if odds is None else _weight_of_default(odds, table)
@@ -226,18 +234,18 @@ def _tails(group: tuple[Volumes, ...], table: DecayTable, odds: Odds | None) -> 
             beyond = odds.weight * spread[i + 1]
             yield _rounded_up(beyond, beyond + default)
         else:
-            # Balls of later levels hold that of this one, too.
+            # Balls of later levels contain the ball of this level, too.
             ball = table.weight(r + 1) * prod(part.lowest(r) for part in group)
             yield _rounded_up(spread[i + 1] - ball, spread[i + 1] + within[i])
 
 
 def _sums_from(values: Sequence[int]) -> list[int]:
-    """Sums of all values from each place on, zero at the end."""
+    """Return the sums of all values from each position on, with a zero at the end."""
     return [*accumulate(reversed(values), initial=0)][::-1]
 
 
 def _rounded_up(part: int, whole: int) -> int:
-    """Ratio of integers as a multiple of a power of one half, from above; at most one."""
+    """Round a ratio of integers up to a multiple of a power of one half, at most one."""
     return (
         min(-(-(part << _PROBABILITY_BITS) // whole), 1 << _PROBABILITY_BITS)
         if whole > 0
@@ -246,5 +254,5 @@ def _rounded_up(part: int, whole: int) -> int:
 
 
 def _allowed(confidence: float) -> int:
-    """Probability of being wrong as a multiple of that power of one half, from below."""
+    """Round the allowed failure probability down to a multiple of that power of one half."""
     return math.floor((1 - Fraction(confidence)) * 2**_PROBABILITY_BITS)

@@ -1,4 +1,4 @@
-"""What private diagrams show: the errors of a fitted estimator in numbers and words, and flags.
+"""Errors of private diagrams in numbers and sentences, and tests of released points.
 
 Proof: doc/theory/error_bounds.md, "Bounds of the weights".
 Proof: doc/theory/error_bounds.md, "The noise floor".
@@ -26,36 +26,41 @@ from sklearn_dptda.persistence._private_grid_persistence import GridFunction
 from sklearn_dptda.privacy import NoiseWarning
 from sklearn_dptda.privacy._warnings import warn_caller
 
-# Longest persistence that a feature may have, as a share of the range of a function: births are not
-# at zero, nor deaths at its end.
+# Longest persistence that a feature may have, as a share of the range of a function. Births are
+# above zero, and deaths are below the upper bound.
 VISIBLE_SHARE = 0.9
-# Homology classes by dimension; others are named by their number.
+# Names of homology classes by dimension. Others are named by their number.
 FEATURE_NAMES = {0: "component", 1: "loop", 2: "void"}
-# Sensitivity, upper bound, error of a lattice, and smaller caps: the public numbers of a function.
+# The public numbers of a function: sensitivity, upper bound, error of a lattice, and smaller caps.
 _Numbers = tuple[float, float, float, tuple[Public, ...]]
 
 
 def beyond_noise(diagram: ArrayLike, error_bound: float, *, dimension: int) -> BoolArray:
-    """Which points of a private diagram are no noise.
+    """Find the points of a private diagram that are not noise.
 
-    Those that persist longer than twice the error bound, and the essential
-    component. Where the bound holds, each is near a feature:
-    post-processing of the release, at no cost.
+    These are the points whose persistence exceeds twice the error bound, and the essential
+    component. If the error bound holds, each of them is close to a feature of the exact
+    diagram. This is post-processing of a release, so it costs no privacy.
 
     Parameters
     ----------
     diagram : array-like of shape (n, 2)
-        A private diagram of one dimension.
+        A private diagram of one dimension: births and deaths.
     error_bound : float
-        From :func:`bottleneck_error_bound`, or ``error_bound_`` of a fitted
-        :class:`PrivatePersistence`.
+        The bound from :func:`bottleneck_error_bound`, or ``error_bound_`` of a fitted
+        :class:`PrivatePersistence`, in the units of the diagram.
     dimension : int
-        Homology dimension. In dimension 0 the longest of those that die last
-        is the essential component.
+        Homology dimension of the diagram. In dimension 0, the longest of the points with the
+        largest death is the essential component.
 
     Returns
     -------
     ndarray of shape (n,), dtype=bool
+        True for points that are not noise.
+
+    See Also
+    --------
+    not_empty : Tests with a lower threshold whether there is any feature.
 
     Examples
     --------
@@ -70,25 +75,27 @@ def beyond_noise(diagram: ArrayLike, error_bound: float, *, dimension: int) -> B
 
 
 def not_empty(diagram: ArrayLike, noise_floor: float, *, dimension: int) -> bool:
-    """Whether a private diagram shows that the exact one has something.
+    """Test whether a private diagram shows that the exact diagram has a feature.
 
-    So it is if a point persists longer than the noise floor; the essential
-    component does not count. Which point it is, and where, the floor
-    does not say: :func:`beyond_noise` does.
+    This is the case if a point persists longer than the noise floor. The essential component
+    is not counted. The test does not say which point is a feature, or where the feature is;
+    :func:`beyond_noise` does. It is post-processing of a release, so it costs no privacy.
 
     Parameters
     ----------
     diagram : array-like of shape (n, 2)
-        A private diagram of one dimension.
+        A private diagram of one dimension: births and deaths.
     noise_floor : float
-        That of this dimension, from :func:`noise_floor` or ``noise_floor_`` of
-        a fitted :class:`PrivatePersistence`.
+        The noise floor of this dimension, from :func:`noise_floor` or from ``noise_floor_``
+        of a fitted :class:`PrivatePersistence`, in the units of the diagram.
     dimension : int
-        Homology dimension.
+        Homology dimension of the diagram. In dimension 0, the longest of the points with the
+        largest death is the essential component.
 
     Returns
     -------
     bool
+        True if there is a feature, with the confidence of the noise floor.
 
     Examples
     --------
@@ -101,7 +108,7 @@ def not_empty(diagram: ArrayLike, noise_floor: float, *, dimension: int) -> bool
 
 
 def _lengths(diagram: ArrayLike, dimension: int) -> tuple[FloatArray, IntArray]:
-    """Persistences, and the place of the essential component, as an array of one or none."""
+    """Return the persistences, and an array with the index of the essential component, if any."""
     diagram = np.asarray(diagram, dtype=float).reshape(-1, 2)
     lengths = diagram[:, 1] - diagram[:, 0]
     last = np.lexsort((-lengths, -diagram[:, 1]))[:1]
@@ -111,17 +118,17 @@ def _lengths(diagram: ArrayLike, dimension: int) -> tuple[FloatArray, IntArray]:
 def errors_of_fit(
     private: BaseEstimator, functions: Sequence[GridFunction]
 ) -> tuple[float | None, tuple[float, ...] | None, str]:
-    """Error bound and noise floors at 95 %, and both in words; None where they are not known.
+    """Return the error bound and noise floors at 95 % confidence, and a statement of both.
 
-    The largest over the functions, of which only public numbers count. Warns where nothing can be
-    seen.
+    The numbers are the largest over the functions, and depend only on public numbers. They are None
+    if they are unknown. Warns if no feature is sure to be visible.
     """
     dimensions = private.homology_dimensions_
     if math.isinf(private.epsilon):
         return 0.0, (0.0,) * len(dimensions), "The diagrams are exact."
     warn_of_lattice(functions)
     if private.mechanism != "exact":
-        return None, None, "A Markov chain that is stopped has no known law, and no error bound."
+        return None, None, "There is no error bound, because the law of a Markov chain is unknown."
     public = tuple(sorted({(*f[1:4], tuple(f.caps[1:])) for f in functions}))
     setting = _Setting.of(private)
     errors, floors = zip(*(_errors(setting, numbers) for numbers in public), strict=True)
@@ -134,7 +141,7 @@ def errors_of_fit(
 def errors_of_release(
     private: BaseEstimator, functions: Sequence[GridFunction], caps: Sequence[float]
 ) -> list[float]:
-    """Error bounds at 95 % under the caps that were drawn; NaN where they are not known."""
+    """Return error bounds at 95 % confidence under the caps that were drawn; NaN if unknown."""
     if math.isinf(private.epsilon):
         return [0.0] * len(caps)
     if private.mechanism != "exact":
@@ -156,32 +163,38 @@ def errors_of_release(
 
 
 def statement(error: float, floors: Sequence[float], dimensions: Sequence[int]) -> str:
-    """Bound and floors as sentences."""
+    """Describe the error bound and the noise floors in sentences."""
     names = [FEATURE_NAMES.get(q, f"class of H{q}") for q in dimensions]
     empty = "; ".join(
-        f"no {name} that lives longer than {floor:.3g} where there is none"
+        f"no {name} with a persistence above {floor:.3g} if there is none"
         for name, floor in zip(names, floors, strict=True)
     )
     if math.isinf(error):
-        return f"No feature is sure to survive. With 95 % probability each, noise shows {empty}."
+        return (
+            "No feature is sure to survive the noise. With 95 % probability each, noise shows "
+            f"{empty}."
+        )
     return (
-        f"With 95 % probability all points move by at most {error:.3g}, where no diagram has more "
-        f"than two features that stand out: a {' or '.join(names)} survives that lives longer than "
-        f"{2 * error:.3g}. As likely each, noise shows {empty}."
+        f"With 95 % probability, all points move by at most {error:.3g}, provided that no diagram "
+        f"has more than two features that stand out. A {' or '.join(names)} with a persistence "
+        f"above {2 * error:.3g} then survives. With 95 % probability each, noise shows {empty}."
     )
 
 
 def _short(
     private: BaseEstimator, sensitivity: float, off: float, caps: Sequence[Public]
 ) -> dict[str, Any]:
-    """Class of diagrams that statements are about: what is short on a lattice was no feature."""
+    """Return the class of diagrams that statements apply to, as keyword arguments.
+
+    Features that are short on a lattice may be artefacts of rounding, so its error is added.
+    """
     most = min(2, private.max_points)
     return {"n_features": most, "floor": sensitivity + off, "smaller_caps": caps}
 
 
 @dataclass(frozen=True)
 class _Setting:
-    """An estimator with the parameters that errors depend on, by which it is known."""
+    """An estimator, identified by the parameters on which errors depend."""
 
     parameters: str
     private: BaseEstimator = field(compare=False)
@@ -194,7 +207,7 @@ class _Setting:
 
 @lru_cache(maxsize=64)
 def _errors(setting: _Setting, numbers: _Numbers) -> tuple[float, tuple[float, ...]]:
-    """Error bound and noise floors of a function of these public numbers."""
+    """Return the error bound and noise floors of a function with these public numbers."""
     sensitivity, upper, off, caps = numbers
     short = _short(setting.private, sensitivity, off, caps)
     error = off + bottleneck_error_bound(setting.private, sensitivity, upper, **short)
@@ -205,7 +218,7 @@ def _errors(setting: _Setting, numbers: _Numbers) -> tuple[float, tuple[float, .
 def _epsilon_that_shows(
     setting: _Setting, public: tuple[_Numbers, ...]
 ) -> tuple[float, float] | None:
-    """Least epsilon at which a quarter of the range is sure to survive, and its length; or None."""
+    """Return the least epsilon that shows a quarter of the range, and this length; or None."""
     private, needed = setting.private, []
     for sensitivity, upper, off, caps in public:
         short = _short(private, sensitivity, off, caps)
@@ -216,33 +229,37 @@ def _epsilon_that_shows(
 
 
 def warn_of_noise(what: str, epsilon: float, enough: tuple[float, float] | None) -> None:
-    """Warn, before the payment, of a release that is sure to show no feature within its range.
+    """Warn, before any budget is spent, if no feature within the range is sure to be visible.
 
-    ``enough`` is an epsilon and the length of features that are shown from there on, or None.
+    ``enough`` is a sufficient epsilon and the length of the features that are visible from there
+    on, or None.
     """
-    remedy = "Raise m, or take more points."
+    remedy = "Raise m, or use more points."
     if enough is not None:
         remedy = (
-            "Raise epsilon, or m, or take more points: a feature of persistence "
-            f"{enough[1]:.3g} is sure to be seen from epsilon={enough[0]:.2g} on."
+            "Raise epsilon or m, or use more points. A feature of persistence "
+            f"{enough[1]:.3g} is sure to be visible from epsilon={enough[0]:.2g} on."
         )
     warn_caller(
-        f"At epsilon={epsilon:g} the noise hides every feature: no feature within the range of the "
-        f"function is sure to be seen in {what}. {remedy}",
+        f"At epsilon={epsilon:g}, the noise hides every feature: no feature within the range of "
+        f"the function is sure to be visible in {what}. {remedy}",
         NoiseWarning,
     )
 
 
 def warn_of_lattice(functions: Sequence[GridFunction]) -> None:
-    """Warn where points or distances were rounded by more than one record can change values."""
+    """Warn if rounding points or distances changes values by more than one record can."""
     worst = max(functions, key=lambda function: function.approximation_error / function.sensitivity)
     if worst.approximation_error > worst.sensitivity:
         what = "Points were moved to a lattice"
-        remedy = "Take a higher refinement, or method='exact' of points."
+        remedy = "Raise refinement, or use method='exact' if the records are points."
         if worst.complex is not None:
-            what = "Distances were rounded to be counted"
-            remedy = "Shorter features say nothing. Of a cloud in memory, pass the points."
+            what = "Distances were rounded for a histogram"
+            remedy = (
+                "Features shorter than that are not meaningful. If the cloud fits into memory, "
+                "pass the points instead of a histogram."
+            )
         warn_caller(
-            f"{what}: values are off by up to {worst.approximation_error:.2g}, which is more than "
-            f"the sensitivity, {worst.sensitivity:.2g}. {remedy}",
+            f"{what}, so values have an error of up to {worst.approximation_error:.2g}, which is "
+            f"more than the sensitivity, {worst.sensitivity:.2g}. {remedy}",
         )

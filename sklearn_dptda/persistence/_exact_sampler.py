@@ -1,15 +1,15 @@
 """Exact draws from the exponential mechanism of the bottleneck distance.
 
-The law is ``g(d_B(P, D)) nu(P)`` on a finite set of diagrams ``P`` of the public grid
-``{0, ..., N}``: ``nu`` is a base measure, and ``g`` a public table of positive integers that falls
-by a factor of at most ``exp(rate)`` per grid step. Everything is integer arithmetic: no
-floating-point number takes part in a draw.
+The law is ``g(d_B(P, D)) nu(P)`` on a finite set of diagrams ``P`` of the public grid ``{0, ...,
+N}``. Here ``nu`` is a base measure, and ``g`` is a public table of positive integers that falls by
+a factor of at most ``exp(rate)`` per grid step. Everything is integer arithmetic: no floating-point
+number takes part in a draw.
 
-A draw takes a level ``r``, then a diagram from ``nu`` restricted to the ball of the diagrams
-within ``r`` of ``D``, by rejection from a superset of the ball that is easy to draw from: its
-*cover*. The file goes down in this order: the table of weights, the sampler, the balls, their
-covers, the areas that covers are made of, the matchings that decide whether a proposal is
-accepted, and the base measure. It is one file because it has one proof.
+A draw first selects a level ``r``. It then draws a diagram from ``nu`` restricted to the ball of
+the diagrams within ``r`` of ``D``, by rejection from a superset of the ball that is easy to draw
+from: its *cover*. The file is in this order: the table of weights, the sampler, the balls, their
+covers, the areas that covers consist of, the matchings that decide whether a proposal is accepted,
+and the base measure. It is one file because it has one proof.
 
 Proof: doc/theory/exact_sampler.md, "The law".
 Proof: doc/theory/exact_sampler.md, "Drawing".
@@ -34,16 +34,17 @@ from scipy.ndimage import maximum_filter1d
 from sklearn_dptda._typing import IntArray
 from sklearn_dptda.privacy import NoiseSource
 
-# Bits of the mantissas of the table of weights. All roundings go upwards, so that they decide how
-# accurate the law is, and never how private.
+# Bits of the mantissas of the table of weights. All roundings are upwards, so they affect the
+# accuracy of the law but not its privacy.
 _MANTISSA_BITS = 128
-# Blocks are split until this many tenths of the proposals of a level survive, or until twice as
-# many blocks as the second number were made, those that were split included: speed alone.
+# Blocks are split until this many tenths of the proposals of a level survive, or until twice the
+# second number of blocks have been created, including those that were split. Both only affect
+# speed.
 _LEVEL_ACCEPTANCE = 8
 _MAX_BLOCKS = 400
-# Largest number of free points for which runs of births are faster than arrays over all births.
+# Up to this number of free points, runs of births are faster than arrays over all births.
 _MOST_POINTS_FOR_RUNS = 16
-# Label of a slot that serves no group.
+# The label of a slot that serves no group.
 FREE = -1
 # Birth and death, and the inclusive corners ``b0, b1, d0, d1`` of a rectangle, in grid units.
 Point: TypeAlias = tuple[int, int]
@@ -54,17 +55,17 @@ Ball: TypeAlias = "DiagramBall | BirthBall"
 class DecayTable:
     """Public weights that fall by a factor of at most ``exp(rate)`` per grid step.
 
-    The rate is an exact fraction, the levels are ``0, ..., n_levels - 1``. ``weight(r)`` is a
-    positive integer with ``weight(r) <= exp(rate) * weight(r + 1)`` exactly: every rounding is
-    upwards. The weights are kept as dyadic numbers, because over all levels they span thousands
-    of bits.
+    The rate is an exact fraction, and the levels are ``0, ..., n_levels - 1``. ``weight(r)`` is a
+    positive integer with ``weight(r) <= exp(rate) * weight(r + 1)`` exactly, because every rounding
+    is upwards. The weights are stored as dyadic numbers, because over all levels they span
+    thousands of bits.
     """
 
     def __init__(self, numerator: int, denominator: int, n_levels: int) -> None:
         ratio = _rounded_up_exponential(numerator, denominator)
         mantissas, exponents = [1 << _MANTISSA_BITS], [0]
         while len(mantissas) < n_levels:
-            # Shift before the division, so that the mantissa keeps its length.
+            # The shift keeps the length of the mantissa constant.
             product = mantissas[-1] * ratio
             shift = product.bit_length() - (_MANTISSA_BITS + 1)
             mantissas.append(-(-product >> shift))
@@ -74,7 +75,7 @@ class DecayTable:
         self.n_levels = n_levels
 
     def weight(self, r: int) -> int:
-        """Weight of level ``r``; zero beyond the last level."""
+        """Return the weight of level ``r``, zero beyond the last level."""
         if r >= self.n_levels:
             return 0
         return self._mantissas[r] << (self._exponents[-1] - self._exponents[r])
@@ -82,12 +83,12 @@ class DecayTable:
 
 @lru_cache(maxsize=64)
 def decay_table(numerator: int, denominator: int, n_levels: int) -> DecayTable:
-    """Return a :class:`DecayTable`, made once for all diagrams that share it."""
+    """Return a :class:`DecayTable`, built once for all diagrams that share it."""
     return DecayTable(numerator, denominator, n_levels)
 
 
 def _rounded_up_exponential(numerator: int, denominator: int) -> int:
-    """``exp(-numerator / denominator)`` in units of ``2**-_MANTISSA_BITS``, from above."""
+    """Compute ``exp(-numerator / denominator)`` in units of ``2**-_MANTISSA_BITS``, rounded up."""
     digits = 2 * _MANTISSA_BITS // 3
     up = Context(prec=digits, rounding=ROUND_CEILING)
     down = Context(prec=digits, rounding=ROUND_FLOOR)
@@ -100,11 +101,11 @@ def _rounded_up_exponential(numerator: int, denominator: int) -> int:
 
 
 class ExactSampler:
-    """Draws tuples of diagrams whose largest bottleneck distance sets the weight.
+    """Draws tuples of diagrams, weighted by the largest of their bottleneck distances.
 
-    There is one ball per part of the output, and one level for all parts. The last level of the
-    public ``table`` must hold every diagram, also those that are furthest from this one.
-    ``n_proposals_`` counts proposals, for measuring; it depends on the diagram and must not be
+    There is one ball for each part of the output, and one level for all parts. The last level of
+    the public ``table`` must contain every diagram, including those farthest from this one.
+    ``n_proposals_`` counts proposals, for measurements. It depends on the diagram and must not be
     released.
     """
 
@@ -129,11 +130,11 @@ class ExactSampler:
                 return [sorted(part) for part in parts]
 
     def _draw_level(self, source: NoiseSource, block: Block) -> int:
-        """Draw a level of a block in proportion to the steps of the table."""
+        """Draw a level of a block with probability proportional to the steps of the table."""
         weight = self._table.weight
         floor = weight(block.high + 1)
         height = floor + 1 + source.below(weight(block.low) - floor)
-        # The level is the last one whose weight reaches the height, and weights fall.
+        # Weights are decreasing. The level is the last one whose weight reaches the height.
         levels = range(block.low, block.high + 1)
         return block.low - 1 + bisect_right(levels, -height, key=lambda r: -weight(r))
 
@@ -186,11 +187,11 @@ class Block:
             self.waste = self.upper - mass * self.volume(low)
 
     def volume(self, r: int) -> int:
-        """Weight of the product of the covers at level ``r``."""
+        """Return the weight of the product of the covers at level ``r``."""
         return prod(cover.weight(r) for cover in self.covers)
 
     def draw(self, source: NoiseSource, r: int) -> list[list[Point]] | None:
-        """Propose one part after the other; None as soon as one is rejected."""
+        """Propose one part after the other, and return None as soon as one is rejected."""
         parts = []
         for cover in self.covers:
             part = cover.draw(source, r)
@@ -207,27 +208,27 @@ class DiagramBall:
         order = np.lexsort((diagram[:, 0], diagram[:, 0] - diagram[:, 1]))
         self.points = diagram[order].astype(np.int64)
         self.measure = measure
-        # Births minus deaths increase: the longest come first.
+        # Births minus deaths are increasing, so the longest points come first.
         self._shortness = (self.points[:, 0] - self.points[:, 1]).tolist()
         self._tuples = [tuple(point) for point in self.points.tolist()]
 
     def n_long(self, r: int) -> int:
-        """Number of long points: those that cannot be matched to the diagonal within ``r``."""
+        """Return the number of points that cannot be matched to the diagonal within ``r``."""
         return bisect_left(self._shortness, -2 * r)
 
     def breaks(self) -> list[int]:
-        """Levels at which the set of long points changes."""
+        """Return the levels at which the set of long points changes."""
         longest = self._shortness[: self.measure.max_points + 1]
         return sorted({(1 - shortness) // 2 for shortness in longest})
 
     def first_level(self) -> int:
-        """Smallest level whose ball is not empty for want of points."""
+        """Return the smallest level whose ball is not empty for lack of points."""
         if len(self.points) <= self.measure.max_points:
             return 0
         return (1 - self._shortness[self.measure.max_points]) // 2
 
     def cover(self, level: int) -> Cover:
-        """Choose a cover that is valid up to ``level``, good at ``level``."""
+        """Choose a cover that is valid up to ``level`` and tight at ``level``."""
         n_forced = self.n_long(level)
         cover = self._forced(n_forced, level)
         while n_forced > 0:
@@ -247,7 +248,7 @@ class DiagramBall:
         return len(self._tuples) - n_forced <= _MOST_POINTS_FOR_RUNS
 
     def column_tops(self, n_forced: int, r: int) -> IntArray:
-        """Highest admissible death over each birth, for points that serve no group."""
+        """Return the largest admissible death for each birth, for points that serve no group."""
         if self._few_free(n_forced):
             return column_tops_few(self._tuples[n_forced:], r, self.measure.size)
         deaths = self._tail_deaths.copy()
@@ -257,14 +258,14 @@ class DiagramBall:
 
     @cached_property
     def _tail_deaths(self) -> IntArray:
-        """Deaths of the points that are too many to be forced."""
+        """Deaths of the points beyond the largest number of forced points."""
         deaths = np.zeros(self.measure.size, dtype=np.int64)
         tail = self.points[self.measure.max_points :]
         np.maximum.at(deaths, tail[:, 0], tail[:, 1])
         return deaths
 
     def free_weight(self, n_forced: int, r: int) -> int:
-        """Weight of what lies below the column tops, an exact integer."""
+        """Return the weight of the region below the column tops, an exact integer."""
         if self._few_free(n_forced):
             return weight_below_few(self._tuples[n_forced:], r, self.measure)
         return int(weight_below(self.column_tops(n_forced, r), self.measure)[-1])
@@ -272,7 +273,7 @@ class DiagramBall:
 
 @lru_cache(maxsize=64)
 def birth_weights(size: int, decay: int) -> Sequence[int]:
-    """Sums of the weights of births below each: births ``b`` weigh ``exp(-decay b / size)``."""
+    """Return cumulative weights of births; birth ``b`` has the weight ``exp(-decay b / size)``."""
     if decay == 0:
         return range(size + 2)
     weights = (round(2**32 * math.exp(-decay * b / size)) for b in range(size + 1))
@@ -282,7 +283,7 @@ def birth_weights(size: int, decay: int) -> Sequence[int]:
 class BirthBall:
     """Balls around the birth of the essential component.
 
-    Its death is the public upper bound, so only its birth is drawn, one of ``{0, ..., N}``.
+    Its death is the public upper bound, so only its birth is drawn, from ``{0, ..., N}``.
     """
 
     def __init__(self, birth: int, size: int, decay: int = 0) -> None:
@@ -291,22 +292,22 @@ class BirthBall:
         self._below = birth_weights(size, decay)
 
     def breaks(self) -> list[int]:
-        """No level is special."""
+        """Return no levels, because none is special."""
         return []
 
     def first_level(self) -> int:
-        """Every ball holds the birth itself."""
+        """Return level 0, because every ball contains the birth itself."""
         return 0
 
     def cover(self, level: int) -> BirthBall:
-        """The ball is its own cover."""
+        """Return the ball, which is its own cover."""
         return self
 
     def _interval(self, r: int) -> tuple[int, int]:
         return max(self.birth - r, 0), min(self.birth + r, self.size)
 
     def weight(self, r: int) -> int:
-        """Weight of the births within ``r``."""
+        """Return the weight of the births within ``r``."""
         low, high = self._interval(r)
         return self._below[high + 1] - self._below[low]
 
@@ -320,8 +321,8 @@ class BirthBall:
 class Cover:
     """A superset of the balls up to one level, as labelled products.
 
-    Each group of forced points is served by as many slots from its region; every other slot is
-    empty or lies below the column tops. Its weight grows with the level.
+    Each group of forced points is served by as many slots from its region. Every other slot is
+    empty or lies below the column tops. The weight of a cover grows with the level.
     """
 
     def __init__(
@@ -341,13 +342,13 @@ class Cover:
         self._weights: dict[int, int] = {}
 
     def layout(self, r: int) -> Layout:
-        """Areas at one level; only the last one is kept, which bounds the memory."""
+        """Return the areas at one level. Only the last one is cached, which bounds the memory."""
         if self._layout is None or self._layout.r != r:
             self._layout = Layout(self, r)
         return self._layout
 
     def weight(self, r: int) -> int:
-        """Weight of the cover at level ``r <= level``, an exact integer."""
+        """Return the weight of the cover at level ``r <= level``, an exact integer."""
         if r not in self._weights:
             measure = self.ball.measure
             free = self._free if r == self.level else self.ball.free_weight(self.n_forced, r)
@@ -359,14 +360,14 @@ class Cover:
         return self._weights[r]
 
     def may_gain_by_dropping(self, point: Point) -> bool:
-        """Whether one forced point less could possibly make the cover smaller."""
+        """Return whether the cover could become smaller with one forced point less."""
         measure = self.ball.measure
         area = measure.rectangle(*square_around(point, self.level, measure.size))
         weights, fewer = (measure.labelled_weights[self.n_forced - i] for i in (0, 1))
         return area * _polynomial(weights, self._free) > _polynomial(fewer, self._free)
 
     def draw(self, source: NoiseSource, r: int) -> list[Point] | None:
-        """Propose a diagram at level ``r``; None where it has to be rejected.
+        """Propose a diagram at level ``r``, or return None if the proposal is rejected.
 
         Accepted diagrams follow the base measure on the ball.
         """
@@ -379,15 +380,15 @@ class Cover:
         ]
         slots += [(layout.draw_free(source), FREE) for _ in range(n_free)]
         if any(len(layout.options(point)) > 1 for point, _ in slots):
-            # The canonical labelling refers to the order of the slots.
+            # The canonical labelling depends on the order of the slots.
             source.shuffle(slots)
         return [point for point, _ in slots] if self.accepts(slots, r) else None
 
     def accepts(self, slots: Sequence[tuple[Point, int]], r: int) -> bool:
-        """Whether a labelled proposal is the one that stands for its diagram.
+        """Return whether a labelled proposal is the one that represents its diagram.
 
-        ``slots`` are points and the groups that they serve, or ``FREE``, in order. For each
-        ordered tuple in the ball exactly one labelling is accepted, for each tuple outside none.
+        ``slots`` are points and the groups that they serve, or ``FREE``, in order. For each ordered
+        tuple in the ball, exactly one labelling is accepted. For a tuple outside the ball, none is.
         """
         layout = self.layout(r)
         options = [layout.options(point) for point, _ in slots]
@@ -422,7 +423,7 @@ class Cover:
 
 
 class Layout:
-    """What draws from a cover at one level need: regions, tops and cumulative weights."""
+    """Regions, tops and cumulative weights for draws from a cover at one level."""
 
     def __init__(self, cover: Cover, r: int) -> None:
         self.r = r
@@ -435,7 +436,7 @@ class Layout:
         self._count_table = list(accumulate(terms))
 
     def draw_n_free(self, source: NoiseSource) -> int:
-        """Draw how many slots serve no group."""
+        """Draw the number of slots that serve no group."""
         return bisect_right(self._count_table, source.below(self._count_table[-1]))
 
     def draw_free(self, source: NoiseSource) -> Point:
@@ -445,7 +446,7 @@ class Layout:
         return self.measure.draw_in_column(source, b, int(self.tops[b]) - b)
 
     def options(self, point: Point) -> list[int]:
-        """Which groups a point could serve, and whether it could be free."""
+        """Return the groups that a point could serve, and ``FREE`` if it could be free."""
         b, d = point
         groups = [i for i, region in enumerate(self.regions) if point in region]
         return [*groups, FREE] if d <= self.tops[b] else groups
@@ -454,7 +455,7 @@ class Layout:
 class Region:
     """Union of the squares of radius ``r`` around the points of a group.
 
-    Each point is further than ``r`` from the diagonal.
+    Each point is farther than ``r`` from the diagonal.
     """
 
     def __init__(self, points: Sequence[Point], r: int, measure: BaseMeasure) -> None:
@@ -474,7 +475,7 @@ class Region:
         return None
 
     def draw(self, source: NoiseSource) -> Point:
-        """Draw a point: a square by weight, kept if it is the first that holds the point."""
+        """Draw a point from a square, chosen by weight, unless an earlier square contains it."""
         while True:
             i = 0
             rank = source.below(sum(self._weights)) if self.size > 1 else 0
@@ -487,7 +488,7 @@ class Region:
 
 
 def _polynomial(coefficients: Sequence[int], x: int) -> int:
-    """Value at an integer, by Horner's scheme."""
+    """Evaluate a polynomial at an integer by Horner's scheme."""
     value = 0
     for coefficient in reversed(coefficients):
         value = value * x + coefficient
@@ -495,7 +496,7 @@ def _polynomial(coefficients: Sequence[int], x: int) -> int:
 
 
 def column_tops(deaths: IntArray, r: int) -> IntArray:
-    """Tops over all births, by the highest death at each birth, 0 where there is none."""
+    """Return the tops for all births, given the largest death at each birth, 0 if there is none."""
     size = len(deaths)
     nearby = maximum_filter1d(deaths, 2 * r + 1, mode="constant")
     raised = np.where(nearby > 0, np.minimum(nearby + r, size), 0)
@@ -503,7 +504,7 @@ def column_tops(deaths: IntArray, r: int) -> IntArray:
 
 
 def column_tops_few(points: Sequence[Point], r: int, size: int) -> IntArray:
-    """Tops over all births, by runs: fast for a handful of points on a fine grid."""
+    """Return the tops for all births by runs, which is fast for few points on a fine grid."""
     tops = _diagonal_tops(size, r)
     for start, stop, top in _raised_runs(points, r, size):
         tops[start:stop] = top
@@ -511,16 +512,16 @@ def column_tops_few(points: Sequence[Point], r: int, size: int) -> IntArray:
 
 
 def weight_below(tops: IntArray, measure: BaseMeasure) -> IntArray:
-    """Cumulative weights of the columns below their tops."""
+    """Return cumulative weights of the columns below their tops."""
     return np.cumsum(measure.column(np.maximum(tops - np.arange(measure.size), 0)))
 
 
 def weight_below_few(points: Sequence[Point], r: int, measure: BaseMeasure) -> int:
-    """Weight of all columns together, in closed form: no array is as long as the grid."""
+    """Return the total weight of all columns in closed form, without arrays over all births."""
 
     def diagonal(start: int) -> int:
-        """Weight below tops that no point raises, from the birth ``start`` on."""
-        # Heights are 2 r, and from this birth on what the grid leaves.
+        """Return the weight below tops that no point raises, from the birth ``start`` on."""
+        # Heights are 2 r up to this birth, and limited by the end of the grid from there on.
         bend = max(measure.size - 2 * r, start)
         return (bend - start) * measure.column(2 * r) + measure.staircase(measure.size - bend)
 
@@ -536,7 +537,7 @@ def _diagonal_tops(size: int, r: int) -> IntArray:
 
 
 def _raised_runs(points: Sequence[Point], r: int, size: int) -> Iterator[tuple[int, int, int]]:
-    """Runs of births, disjoint, that points raise above the diagonal's tops, and to which top."""
+    """Yield disjoint runs of births whose tops are above those of the diagonal, and their tops."""
     raised = [
         (max(b - r, 0), min(b + r, d - r - 1, size - 1) + 1, min(d + r, size)) for b, d in points
     ]
@@ -547,13 +548,16 @@ def _raised_runs(points: Sequence[Point], r: int, size: int) -> Iterator[tuple[i
 
 
 def square_around(point: Point, r: int, top: int) -> Square:
-    """Grid points within ``r`` of a point, as inclusive corners ``b0, b1, d0, d1``."""
+    """Return the grid points within ``r`` of a point as inclusive corners ``b0, b1, d0, d1``."""
     b, d = point
     return max(b - r, 0), b + r, d - r, min(d + r, top)
 
 
 def union_weight(squares: Sequence[Square], measure: BaseMeasure) -> int:
-    """Weight of the union of squares of one radius, an exact integer: slab by slab of births."""
+    """Return the weight of the union of squares of equal radius, an exact integer.
+
+    It is computed for one slab of births after the other.
+    """
     if len(squares) == 1:
         return measure.rectangle(*squares[0])
     cuts = sorted({cut for b0, b1, _, _ in squares for cut in (b0, b1 + 1)})
@@ -569,10 +573,11 @@ def union_weight(squares: Sequence[Square], measure: BaseMeasure) -> int:
 
 
 def group_points(points: Sequence[Point], r: int, measure: BaseMeasure) -> list[tuple[Point, ...]]:
-    """Join points whose squares overlap, where that makes the cover smaller.
+    """Group points whose squares overlap, if this makes the cover smaller.
 
-    ``j`` points with their own squares of area ``a`` weigh ``a**j``; one group with the union of
-    area ``u`` weighs ``u**j / j!``, because it does not say who serves whom.
+    ``j`` points with separate squares of area ``a`` have the weight ``a**j``. One group whose union
+    has the area ``u`` has the weight ``u**j / j!``, because it does not specify which slot serves
+    which point.
     """
     ordered = sorted(points, key=lambda z: (z[0] + z[1], z))
     squares = [square_around(z, r, measure.size) for z in ordered]
@@ -605,10 +610,10 @@ def _overlap(p: Square, q: Square) -> bool:
 def saturates_few(
     neighbours: Sequence[Sequence[int]], capacities: Mapping[int, int] | None = None
 ) -> bool:
-    """Whether every left vertex can be matched, each right vertex within its capacity.
+    """Return whether every left vertex can be matched, each right vertex within its capacity.
 
-    ``neighbours`` lists the right neighbours of each left vertex, ``capacities`` are 1 where they
-    are missing. For a handful of vertices: by augmenting paths, in a few microseconds.
+    ``neighbours`` lists the right neighbours of each left vertex. Missing ``capacities`` are 1. The
+    method uses augmenting paths and takes a few microseconds for a small number of vertices.
     """
     capacities = capacities or {}
     taken: dict[int, list[int]] = {}
@@ -634,11 +639,11 @@ def saturates_few(
 def is_canonical(
     options: Sequence[Sequence[int]], labels: Sequence[int], capacities: Sequence[int]
 ) -> bool:
-    """Whether ``labels`` is the lexicographically first valid labelling of the slots.
+    """Return whether ``labels`` is the lexicographically first valid labelling of the slots.
 
     A labelling gives each slot one of its options, a group or ``FREE``, and fills every group
-    exactly to its capacity. Going through the slots, the given label, which is valid, must be the
-    first option that can still be completed.
+    exactly to its capacity. The given labels must be valid. At each slot, the given label must be
+    the first option that can still be completed.
     """
     left = list(capacities)
     for slot, (choices, label) in enumerate(zip(options, labels, strict=True)):
@@ -657,10 +662,10 @@ def is_canonical(
 
 
 def _completable(options: Sequence[Sequence[int]], left: Sequence[int]) -> bool:
-    """Whether the groups can be filled by the slots that remain.
+    """Return whether the groups can be filled by the remaining slots.
 
-    A matching that fills all groups and one that places all slots without the
-    option ``FREE`` together give one that does both (Mendelsohn and Dulmage).
+    If one matching fills all groups and another places all slots without the option ``FREE``, then
+    there is a matching that does both (Mendelsohn and Dulmage).
     """
     bound = [[c for c in choices if c != FREE] for choices in options if FREE not in choices]
     if not saturates_few(bound, dict(enumerate(left))):
@@ -673,10 +678,10 @@ def _completable(options: Sequence[Sequence[int]], left: Sequence[int]) -> bool:
 
 @dataclass(frozen=True)
 class BaseMeasure:
-    """Integer weights for the number and the places of diagram points.
+    """Integer weights for the number and the positions of diagram points.
 
     Coordinates are ``0, ..., size``, and ``count_weights`` are ``omega_0, ..., omega_M``. With
-    ``linear`` a point weighs ``d - b`` (twice its distance to the diagonal) rather than 1.
+    ``linear``, a point has the weight ``d - b`` (twice its distance to the diagonal) instead of 1.
     """
 
     size: int
@@ -695,17 +700,17 @@ class BaseMeasure:
         return [[omegas[m] * perm(m, f) for m in range(f, len(omegas))] for f in range(len(omegas))]
 
     def column(self, height: Any) -> Any:
-        """Weight of the ``height`` lowest points above one birth; arrays will do."""
+        """Return the weight of the ``height`` lowest points above one birth, also for arrays."""
         return height * (height + 1) // 2 if self.linear else height
 
     def staircase(self, height: int) -> int:
-        """Weight of columns of heights ``0, ..., height`` together."""
+        """Return the total weight of columns of heights ``0, ..., height``."""
         if self.linear:
             return height * (height + 1) * (height + 2) // 6
         return height * (height + 1) // 2
 
     def rectangle(self, b0: int, b1: int, d0: int, d1: int) -> int:
-        """Weight of the rectangle ``[b0, b1] x [d0, d1]``, above the diagonal."""
+        """Return the weight of the rectangle ``[b0, b1] x [d0, d1]``, above the diagonal."""
         nb, nd = b1 - b0 + 1, d1 - d0 + 1
         if not self.linear:
             return nb * nd
@@ -715,7 +720,7 @@ class BaseMeasure:
         """Draw one of the ``height`` lowest points above ``b``."""
         if not self.linear:
             return b, b + 1 + source.below(height)
-        # Rank in a triangle: heights 1, 2, 3, ... weigh 1, 2, 3, ...
+        # The rank in a triangle, because heights 1, 2, 3, ... have the weights 1, 2, 3, ...
         rank = source.below(height * (height + 1) // 2)
         return b, b + (isqrt(8 * rank + 1) + 1) // 2
 

@@ -1,4 +1,4 @@
-"""Counts of long features, by a threshold and a cap of distances that are drawn with them.
+"""Counts of long features, with a threshold and a cap of distances that are drawn jointly.
 
 Proof: doc/theory/private_profiles.md, "Without a threshold".
 """
@@ -17,21 +17,22 @@ from sklearn_dptda.persistence._private_cap import gates_of_caps
 from sklearn_dptda.persistence._private_grid_persistence import GridFunction
 from sklearn_dptda.privacy import NoiseSource, private_choice
 
-# What one record moves scores by, at most: scores are whole parts of it.
+# The largest change of a score when one record is replaced. Scores are integers in this unit.
 UNIT = 2**12
-# Measured on thirteen shapes of 300 to 4,000 points, in tight and in wide boxes. The least
-# threshold under a cap, in geometric means of the cap and the sensitivity: shorter features are of
-# sampling. Losses that a margin is worth at most, and that twice the threshold costs. The loss at
-# which more precision is of no use, times the root of the range in sensitivities.
+# These constants were measured on 13 shapes of 300 to 4,000 points, in tight and in wide boxes. In
+# order: the least threshold under a cap, in geometric means of the cap and the sensitivity, because
+# shorter features are sampling artefacts; the largest credit for a margin and the penalty for
+# doubling the threshold, in privacy losses; and the loss beyond which more precision is useless,
+# times the square root of the range in sensitivities.
 _LEAST, _MOST_LOSS, _LOSS_OF_OCTAVE, _FINEST = 1.8, 20.0, 7.0, 28.0
-# Thresholds of each octave, and the highest one as a part of the cap.
+# Number of thresholds per octave, and the highest threshold as a share of the cap.
 _PER_OCTAVE, _HIGHEST = 2, 0.9
-# Score of a count that one end of a gap does not rule out, in steps: more than any lifetime has.
+# The score for an end of a gap that does not exist, in steps. It exceeds every lifetime.
 UNBOUNDED_SCORE = 2**48
 
 
 class Tried(NamedTuple):
-    """A threshold under one of the caps, in units of the function and in steps, and its price."""
+    """A threshold under one of the caps, in units of the function and in steps, and its penalty."""
 
     place: int
     lattice: LifetimeLattice
@@ -41,7 +42,7 @@ class Tried(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """All thresholds that are tried, what a margin counts at most, and the rate of the draw."""
+    """All candidate thresholds, the largest credit for a margin, and the rate of the draw."""
 
     tried: list[Tried]
     most: int
@@ -49,7 +50,7 @@ class Choice(NamedTuple):
 
 
 def make_choice(caps: Sequence[tuple[float, float]], epsilon: float) -> Choice:
-    """Thresholds under each cap, by public numbers: sensitivities and upper bounds."""
+    """Return candidate thresholds under each cap, from sensitivities and upper bounds."""
     sensitivity, upper = caps[0]
     precision = min(epsilon, _FINEST / math.sqrt(upper / sensitivity))
     octave = UNIT * _LOSS_OF_OCTAVE / precision
@@ -83,9 +84,9 @@ def _thresholds(sensitivity: float, upper: float) -> list[float]:
 def found_counts(
     numbers: Mapping[int, int], function: GridFunction, choice: Choice, seed: Any
 ) -> tuple[list[int], Tried]:
-    """Counts of finite classes of one filtration, and the threshold and cap that were drawn.
+    """Return counts of finite classes of one filtration, and the drawn threshold and cap.
 
-    The border between private and public is the call of ``private_choice``.
+    The call of ``private_choice`` is the boundary between private and public values.
     """
     scores = scores_of(numbers, function, choice)
     costs = -np.concatenate([each.ravel() for each in scores])
@@ -98,7 +99,7 @@ def found_counts(
 def scores_of(
     numbers: Mapping[int, int], function: GridFunction, choice: Choice
 ) -> list[NDArray[Any]]:
-    """Scores of all combinations of counts at each threshold; one record moves them by a unit."""
+    """Score all combinations of counts at each threshold; one record changes scores by a unit."""
     diagrams = function.diagrams(numbers, len(function.caps))
     gates = gates_of_caps(function.caps, diagrams, list(numbers))
     return [
@@ -109,20 +110,21 @@ def scores_of(
 def _scores(
     diagrams: Sequence[FloatArray], numbers: Mapping[int, int], t: Tried, most: int, gate: float
 ) -> NDArray[Any]:
-    """Scores of all combinations of counts at one threshold."""
+    """Score all combinations of counts at one threshold."""
     lives = lifetimes_of(diagrams, numbers, t.lattice)
     margins = reduce(np.minimum.outer, [threshold_scores(each, t.steps) for each in lives])
     in_units = margins * UNIT // t.lattice.sensitivity
-    # Gates of hardly anything but noise may be as large as the range is in sensitivities.
+    # If there is hardly anything but noise, gates may be as large as the range in sensitivities.
     allowed = most - math.floor(UNIT * gate)
     return np.minimum(in_units, min(most, allowed)) - t.price
 
 
 def threshold_scores(lifetimes: NDArray[Any], threshold: float) -> NDArray[Any]:
-    """Scores of the counts 0, 1, ..., K of K lifetimes, the last of which means K or more.
+    """Score the counts 0, 1, ..., K of K lifetimes, where the last means K or more.
 
-    How far the threshold is from both ends of the gap between the j-th and the next; negative
-    where it is outside. Each is the least of functions that move by as much as the lifetimes do.
+    The score of ``j`` is the distance of the threshold from the closer end of the gap between the
+    j-th and the next lifetime, negative if the threshold is outside the gap. It is a minimum of
+    functions that change by no more than the lifetimes do.
     """
     above = np.concatenate([[UNBOUNDED_SCORE], lifetimes - threshold])
     below = np.concatenate([threshold - lifetimes, [UNBOUNDED_SCORE]])
@@ -130,10 +132,10 @@ def threshold_scores(lifetimes: NDArray[Any], threshold: float) -> NDArray[Any]:
 
 
 def margin_of(choice: Choice, t: Tried, missed: float, rounded: int) -> float:
-    """By how much a threshold may be off for counts that were drawn at it to be right.
+    """Return the margin of the counts that were drawn at a threshold.
 
-    ``missed`` is by how much the score may be below the best one. The default cap has the score 0,
-    less its price, at each of its thresholds, whatever the records are.
+    ``missed`` bounds the difference between the best score and the drawn one. The default cap has a
+    score of 0, minus its penalty, at each of its thresholds, whatever the records are.
     """
     lost = min(each.price for each in choice.tried if each.place == 0) - t.price
     if t.place == 0:

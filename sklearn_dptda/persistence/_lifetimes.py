@@ -1,4 +1,4 @@
-"""Lengths of the longest features in whole steps, and what private numbers about them share.
+"""Lengths of the longest features in whole steps, and the base of estimators that release them.
 
 Proof: doc/theory/private_profiles.md, "One record moves persistences by twice the sensitivity".
 """
@@ -30,26 +30,26 @@ from sklearn_dptda.utils._frames import refuse_dask
 from sklearn_dptda.utils._sklearn import Interval
 from sklearn_dptda.utils._tasks import run, tasks_may_repeat
 
-# Binary digits of the steps per sensitivity: 2**16 to 2**17 steps, so that rounding the sensitivity
-# up to whole steps adds less than one part in 2**16.
+# Binary digits of the number of steps per sensitivity. With 2**16 to 2**17 steps, rounding the
+# sensitivity up to whole steps adds less than one part in 2**16.
 _STEP_BITS = 16
-# Largest ratio of the upper bound and a step: sums of hundreds of persistences stay exact in the
-# 53 bits of floating point.
+# Largest ratio of the upper bound to a step. Sums of hundreds of persistences then remain exact in
+# the 53 bits of floating point.
 _MAX_STEPS = 2.0**46
 # Smallest exponent of a step, above that of the smallest normal number, 2**-1022.
 _MIN_EXPONENT = -1000
-# Largest finite loss that is accepted, and so that is named as one that shows a feature.
+# Largest finite epsilon that is accepted, and therefore the largest that a warning recommends.
 _MAX_EPSILON = 1e6
 
 
 @dataclass(frozen=True)
 class LifetimeLattice:
-    """Levels in whole steps, of a power of two, of which one record moves none further than half.
+    """Levels in whole steps of a power of two, and the sensitivity of persistences in steps.
 
-    Levels are rounded down, which is exact. Where ``x' <= x + D`` and ``D`` is at most ``K`` steps,
-    the rounded levels obey ``i' <= i + K``: rounding is a map of the values of the function, so
-    that births and deaths in steps are those of rounded functions at most ``K`` apart, and
-    persistences move by at most ``sensitivity = 2 K`` steps.
+    Levels are rounded down, which is exact. If ``x' <= x + D`` and ``D`` is at most ``K`` steps,
+    then the rounded levels satisfy ``i' <= i + K``. Rounding is a map of the values of the
+    function, so births and deaths in steps are those of rounded functions that differ by at most
+    ``K``. Persistences therefore change by at most ``sensitivity = 2 K`` steps.
     """
 
     levels: FixedPoint
@@ -57,14 +57,15 @@ class LifetimeLattice:
 
     @property
     def step(self) -> float:
-        """Distance of neighbouring levels."""
+        """Distance between neighbouring levels."""
         return self.levels.step
 
 
 def make_lattice(sensitivity: float, upper: float, finer: float = 1.0) -> LifetimeLattice:
-    """Lattice for functions up to ``upper``, of which one record moves no value further.
+    """Return the lattice for functions up to ``upper`` with this sensitivity.
 
-    ``finer`` says how many times less than the sensitivity the noise is: steps are not longer.
+    ``finer`` is the ratio of the sensitivity to the scale of the noise. The steps are short enough
+    for this scale.
     """
     bits = max(_STEP_BITS, math.frexp(finer)[1])
     exponent = math.frexp(sensitivity)[1] - 1 - bits
@@ -79,9 +80,10 @@ def longest_lifetimes(
     numbers: Mapping[int, int],
     lattice: LifetimeLattice | None = None,
 ) -> list[NDArray[Any]]:
-    """Longest persistences of finite classes, in decreasing order, zeros where there are no more.
+    """Return the longest persistences of finite classes in decreasing order, padded with zeros.
 
-    ``numbers`` says for each homology dimension how many. In steps, or exact without a lattice.
+    ``numbers`` gives the number of persistences for each homology dimension. They are in steps, or
+    exact without a lattice.
     """
     diagrams = sublevel_diagrams(np.maximum(values, 0.0), list(numbers), upper)
     return lifetimes_of(diagrams, numbers, lattice)
@@ -90,22 +92,22 @@ def longest_lifetimes(
 def lifetimes_of(
     diagrams: Sequence[FloatArray], numbers: Mapping[int, int], lattice: LifetimeLattice | None
 ) -> list[NDArray[Any]]:
-    """The same of diagrams."""
+    """Return the longest persistences of finite classes of given diagrams."""
     longest = []
     for diagram, (q, number) in zip(diagrams, numbers.items(), strict=True):
         ends = diagram if lattice is None else lattice.levels.encode(diagram)
         lives = np.sort(ends[:, 1] - ends[:, 0])[::-1]
-        # None lives longer than the essential component, which is kept apart.
+        # The essential component has the largest persistence. It is not counted here.
         kept = lives[1 if q == 0 else 0 :][:number]
         longest.append(np.pad(kept, (0, number - len(kept))))
     return longest
 
 
 class PrivateLifetimes(PrivateGridPersistence):
-    """Releases numbers about the longest persistences, one row for each function.
+    """Base of estimators that release numbers about the longest persistences of each function.
 
-    Subclasses say in ``_scale`` how large the noise is, in ``_task`` what is drawn, in ``_error``
-    how far it is off, and in ``_least_seen`` how long a feature has to be to be seen.
+    Subclasses define the scale of the noise in ``_scale``, the draw in ``_task``, its error in
+    ``_error``, and in ``_least_seen`` the shortest feature that is sure to be visible.
     """
 
     _parameter_constraints = {
@@ -114,34 +116,34 @@ class PrivateLifetimes(PrivateGridPersistence):
     }
 
     def _scale(self, function: GridFunction) -> tuple[Any, ...]:
-        """What a draw needs of the public numbers of a function."""
+        """Return the arguments of a draw that follow from the public numbers of a function."""
         raise NotImplementedError
 
     def _task(self) -> tuple[Any, ...]:
-        """Function that draws one row, and its first arguments, the same for all functions.
+        """Return the function that draws one row, and its first arguments, common to all functions.
 
-        The others are the function, what :meth:`_scale` says of it, and a seed.
+        The other arguments are the function, the result of :meth:`_scale` for it, and a seed.
         """
         raise NotImplementedError
 
     def _error(self, function: GridFunction) -> float:
-        """Error of a release at the confidence, a function of public numbers."""
+        """Return the error of a release at the given confidence, from public numbers."""
         raise NotImplementedError
 
     def _least_seen(self, functions: list[GridFunction]) -> FloatArray:
-        """For each function the persistence from which on a feature is sure to be seen."""
+        """Return the shortest persistence that is sure to be visible, for each function."""
         raise NotImplementedError
 
     def _errors(self, functions: list[GridFunction]) -> FloatArray:
         return np.array([self._error(function) for function in functions])
 
     def _draw(self, X: Functions) -> tuple[NDArray[Any], Paid]:
-        """Pay, and draw one row for each function."""
+        """Spend the budget, and draw one row for each function."""
         _, functions = self._read_in_transform(X)
         function, *common = self._task()
-        # Whatever public numbers can make fail, fails before the payment.
+        # Errors that depend on public numbers are raised before any budget is spent.
         scales = [self._scale(f) for f in functions]
-        # A private box has been paid for already.
+        # The budget of a private box has already been spent.
         own = self._guarantee_of_release()
         repeat = tasks_may_repeat(self.n_jobs)
         with self._paid(own, len(functions), may_repeat=repeat, records=functions) as seeds:
@@ -157,7 +159,10 @@ class PrivateLifetimes(PrivateGridPersistence):
         X: Functions | None,
         known: FloatArray,
     ) -> tuple[NDArray[Any], FloatArray]:
-        """Check rows of a release, and find their errors: those that are known, or of ``X``."""
+        """Check rows of a release, and return them with their errors.
+
+        The errors are those of the filtrations ``X``, or ``known`` if ``X`` is None.
+        """
         check_is_fitted(self)
         self._check_promise()
         refuse_dask(rows, name)
@@ -168,14 +173,14 @@ class PrivateLifetimes(PrivateGridPersistence):
         errors = known if X is None else self._errors(self._read(check_collection(X)))
         if len(errors) != len(checked):
             raise ValueError(
-                f"{name} has {len(checked)} rows, and there are {len(errors)} filtrations"
-                f"{' in the last fit or transform' if X is None else ''}: pass as X those that "
-                "were released."
+                f"{name} has {len(checked)} rows, but there are {len(errors)} filtrations"
+                f"{' in the last fit or transform' if X is None else ''}. Pass the filtrations of "
+                "this release as X."
             )
         return checked, errors
 
     def _warn_of_noise(self, functions: list[GridFunction], what: str) -> None:
-        """Warn where no feature in the range is sure to be seen, or where a lattice is coarse."""
+        """Warn if no feature in the range is sure to be visible, or if a lattice is coarse."""
         if math.isinf(self.epsilon):
             return
         warn_of_lattice(functions)
@@ -186,10 +191,10 @@ class PrivateLifetimes(PrivateGridPersistence):
     def _epsilon_that_shows(
         self, functions: list[GridFunction], uppers: FloatArray
     ) -> tuple[float, float] | None:
-        """Least epsilon, to a tenth, at which a feature is seen, and its length; or None.
+        """Return the least epsilon, to within 10 %, that shows a feature, and its length; or None.
 
-        The length is a quarter of the range, or half way to its end from thresholds that are
-        higher.
+        The length is a quarter of the range. If thresholds are higher than that, it is halfway
+        between the threshold and the end of the range.
         """
         twin = copy(self)
 

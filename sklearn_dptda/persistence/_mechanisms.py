@@ -1,4 +1,4 @@
-"""The mechanisms behind :class:`PrivatePersistence`: one diagram in, one private diagram out.
+"""The mechanisms of :class:`PrivatePersistence`, which turn exact diagrams into private ones.
 
 Proof: doc/theory/exact_sampler.md, "The law".
 """
@@ -33,30 +33,32 @@ from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils._distances import bottleneck_distance
 
 BASE_MEASURES = ("uniform", "spike-slab", "poisson")
-# Share of epsilon that pays for the share of clipped points, where that is asked for.
+# Share of epsilon that is spent on the share of clipped points, if it is released.
 CLIPPED_SHARE = 0.05
-# Steps of the grid in the entropic scale of one point of a diagram, at least. Finer grids are
-# slower, and no private mechanism is accurate enough to tell them apart.
+# Least number of grid steps per entropic scale of one point of a diagram. Finer grids are slower,
+# and no private mechanism is accurate enough to benefit from them.
 STEPS_PER_SCALE = 8
-# Steps of the grid from zero to the upper bound, at least and at most: speed.
+# Least and largest number of grid steps from zero to the upper bound. The limits are for speed.
 MIN_GRID_SIZE, MAX_GRID_SIZE = 64, 2**16
-# The step is longer by this factor, which is more than the roundings between a value and its grid
-# index take.
+# The step is increased by this factor, which covers the rounding errors between a value and its
+# grid index.
 STEP_PADDING = 1 + 2.0**-30
-# Loss over the whole range from which on features are expected, and smaller caps drawn from; below
-# it births are expected to be early, and how early.
+# From this loss over the whole range on, features are expected and smaller caps may be drawn. Below
+# it, births are expected to be early, with this rate of decay.
 LOSS_OF_FEATURES, _BIRTH_DECAY = 160, 5
-# Points that the automatic base measure expects: one for so much loss, up to a fifth of the slots;
-# below that loss a few, and below a little loss fewer.
+# Number of points that the automatic base measure expects. It is the loss divided by the first
+# number, up to the given share of the slots. Below LOSS_OF_FEATURES it is _FEW_POINTS, and below
+# _LITTLE_LOSS it is _LEAST_POINTS.
 # Proof of the form, and the measurement of the constants: doc/theory/exact_sampler.md, "The law".
 _LOSS_OF_POINT, _MAX_FILLED_SHARE = 400, 0.2
 _LITTLE_LOSS, _LEAST_POINTS, _FEW_POINTS = 40, 0.02, 0.05
 
 
 def losses_of_draws(private: BaseEstimator, n_dimensions: int) -> tuple[float, float]:
-    """Privacy loss of all diagrams of one cloud, and of each of their draws.
+    """Return the privacy loss of all diagrams of one cloud, and that of each draw.
 
-    With ``utility="max"`` one draw serves all dimensions, otherwise each has a draw of its own.
+    With ``utility="max"``, one draw serves all dimensions. Otherwise, each dimension has its own
+    draw.
     """
     epsilon = float(private.epsilon) * (1 - CLIPPED_SHARE * private.clipped_share)
     if private.utility == "max" or math.isinf(epsilon):
@@ -67,7 +69,7 @@ def losses_of_draws(private: BaseEstimator, n_dimensions: int) -> tuple[float, f
 def mechanism_of(
     private: BaseEstimator, dimensions: Sequence[int]
 ) -> ExactMechanism | MarkovChainMechanism | None:
-    """Mechanism by the parameters of a :class:`PrivatePersistence`; None where it is exact."""
+    """Return the mechanism of a :class:`PrivatePersistence`, or None if its release is exact."""
     if math.isinf(private.epsilon):
         return None
     _, rate = losses_of_draws(private, len(dimensions))
@@ -89,8 +91,9 @@ def mechanism_of(
 class ExactMechanism:
     """Exponential mechanism of the bottleneck distance, drawn exactly.
 
-    One draw has a privacy loss of ``rate``; ``joint`` makes one draw for all dimensions, by their
-    largest distance, instead of one per dimension. The others make the base measure.
+    One draw has a privacy loss of ``rate``. With ``joint``, one draw serves all dimensions, by the
+    largest of their distances; otherwise, each dimension has its own draw. The other fields define
+    the base measure.
     """
 
     rate: float
@@ -109,7 +112,7 @@ class ExactMechanism:
         upper: float,
         seed: Any,
     ) -> list[FloatArray]:
-        """Draw private diagrams by exact ones; ``sensitivity`` and ``upper`` are public."""
+        """Draw private diagrams, given exact ones; ``sensitivity`` and ``upper`` are public."""
         law = self.prepare(sensitivity, upper)
         source = NoiseSource(seed)
         balls = [balls_of(diagram, q, law) for diagram, q in zip(diagrams, dimensions, strict=True)]
@@ -118,18 +121,18 @@ class ExactMechanism:
         return [law.grid.values(chain.from_iterable(islice(parts, len(group)))) for group in balls]
 
     def check(self, sensitivity: float, upper: float) -> None:
-        """Raise ValueError if these public numbers leave the range of floats."""
+        """Raise ValueError if these public numbers exceed the range of floats."""
         try:
             self.prepare(sensitivity, upper)
         except (OverflowError, ZeroDivisionError):
             raise too_far_apart(sensitivity, upper) from None
 
     def prepare(self, sensitivity: float, upper: float) -> LawOfDraw:
-        """Make what a draw depends on besides the diagram: public, and the same for neighbours."""
+        """Return the inputs of a draw other than the diagram: public, and equal for neighbours."""
         grid = make_grid(sensitivity, upper, self.rate)
         per_step = Fraction(self.rate) / (2 * grid.sensitivity)
-        # Births can be grid.size apart: the last level must hold every diagram, or supports
-        # would depend on the data.
+        # Births can be grid.size apart. The last level must contain every diagram, because
+        # otherwise the support would depend on the data.
         table = decay_table(per_step.numerator, per_step.denominator, grid.size + 1)
         spike, loss = cast(float, self.spike), self.loss(sensitivity, upper)
         if self.spike == "auto":
@@ -145,15 +148,15 @@ class ExactMechanism:
         return LawOfDraw(grid, table, measure, 0 if loss >= LOSS_OF_FEATURES else _BIRTH_DECAY)
 
     def loss(self, sensitivity: float, upper: float) -> float:
-        """Privacy loss over the whole range of the values: what the rules of the law go by."""
+        """Return the privacy loss over the whole range of the values, on which the law depends."""
         return self.rate * upper / sensitivity
 
 
 def too_far_apart(sensitivity: float, upper: float) -> ValueError:
-    """Error for public numbers whose ratio leaves the range of floats."""
+    """Return the error for public numbers whose ratio exceeds the range of floats."""
     return ValueError(
         f"sensitivity={quoted(sensitivity)} and upper={quoted(upper)} are too far apart for "
-        "floating point."
+        "floating-point numbers."
     )
 
 
@@ -171,27 +174,27 @@ class DiagramGrid:
     upper: float
 
     def integers(self, diagram: ArrayLike) -> IntArray:
-        """Round a diagram to the grid and drop what falls on the diagonal.
+        """Round a diagram to the grid, and drop points on the diagonal.
 
-        Rounding is one monotone map of the coordinates: when ``x' <= x + sensitivity * step``,
-        the rounded values obey the same inequality in steps, so rounding costs no privacy.
+        Rounding is a monotone map of the coordinates. If ``x' <= x + sensitivity * step``, the
+        rounded values satisfy the same inequality in steps, so rounding costs no privacy.
         """
         rounded = self.rounded(np.asarray(diagram, dtype=float).reshape(-1, 2)).astype(np.int64)
         return rounded[rounded[:, 1] > rounded[:, 0]]
 
     def rounded(self, values: FloatArray) -> FloatArray:
-        """Nearest places of the grid, in whole steps."""
+        """Return the nearest grid positions, in whole steps."""
         return np.clip(np.floor(values / self.step + 0.5), 0, self.size)
 
     def values(self, points: Iterable[Point]) -> FloatArray:
-        """Turn grid points into a diagram, sorted, without zero persistence."""
+        """Convert grid points to a sorted diagram without points of zero persistence."""
         diagram = np.array(sorted(points), dtype=float).reshape(-1, 2) * self.step
         diagram = np.minimum(diagram, self.upper)
         return diagram[diagram[:, 1] > diagram[:, 0]]
 
 
 class LawOfDraw(NamedTuple):
-    """Grid, weights of the levels, and base measures of one diagram: all public."""
+    """Grid, weights of the levels, and base measures of one diagram. All of them are public."""
 
     grid: DiagramGrid
     table: DecayTable
@@ -202,11 +205,12 @@ class LawOfDraw(NamedTuple):
 def make_grid(sensitivity: float, upper: float, epsilon: float) -> DiagramGrid:
     """Choose the grid from public numbers: bottleneck sensitivity, bound of the values, loss.
 
-    The step divides the sensitivity, so that this is a whole number of steps and nothing is lost;
-    only where it is less than one step of the finest grid, it counts as one. It is at most a part
-    of the entropic scale of one point, which moves in a plane with the maximum norm:
-    ``4 log(2) / epsilon`` sensitivities (Boedihardjo, Strohmer, Vershynin, "Metric geometry of the
-    privacy-utility tradeoff", Theorem 6.1; what ``normed_scale(2, alpha=epsilon)`` is).
+    The step divides the sensitivity, which is therefore a whole number of steps, so nothing is
+    lost. Only if the sensitivity is less than one step of the finest grid, it counts as one step.
+    The step is at most a fraction of the entropic scale of one point, which moves in a plane with
+    the maximum norm. This scale is ``4 log(2) / epsilon`` sensitivities (Boedihardjo, Strohmer,
+    Vershynin, "Metric geometry of the privacy-utility tradeoff", Theorem 6.1), the value of
+    ``normed_scale(2, alpha=epsilon)``.
     """
     padded = sensitivity * STEP_PADDING
     # In units of the sensitivity.
@@ -214,17 +218,17 @@ def make_grid(sensitivity: float, upper: float, epsilon: float) -> DiagramGrid:
     steps = max(
         math.ceil(STEPS_PER_SCALE / entropic_scale), math.ceil(MIN_GRID_SIZE * padded / upper), 1
     )
-    # At most so many: still whole numbers, so that the sensitivity is not rounded up.
+    # The limit is also a whole number, so that the sensitivity is not rounded up.
     steps = min(steps, max(math.floor(MAX_GRID_SIZE * padded / upper), 1))
     step = max(padded / steps, upper / MAX_GRID_SIZE * STEP_PADDING)
     return DiagramGrid(step, math.ceil(upper / step), steps, upper)
 
 
 def spike_of_range(loss: float, max_points: int) -> float:
-    """Probability of an empty slot by a public number: the privacy loss over the whole range.
+    """Return the probability of an empty slot, given the privacy loss over the whole range.
 
-    A slot is harmless only near the diagonal, within a distance that falls with the loss; so the
-    number of filled ones grows with it.
+    A filled slot is harmless only near the diagonal, within a distance that decreases with the
+    loss. The number of filled slots therefore grows with the loss.
     """
     points = _LEAST_POINTS if loss < _LITTLE_LOSS else _FEW_POINTS
     if loss >= LOSS_OF_FEATURES:
@@ -245,16 +249,15 @@ def make_base_measure(
     """Build a base measure from public numbers, once for all diagrams that share it.
 
     ``"uniform"``: exactly ``max_points`` points. ``"spike-slab"``: each of ``max_points`` slots is
-    empty with probability ``spike``. ``"poisson"``: a Poisson number of points of mean ``mean``,
-    up to ``max_points``. With ``linear`` the density of a point is proportional to its
-    persistence.
+    empty with probability ``spike``. ``"poisson"``: a Poisson number of points of mean ``mean``, up
+    to ``max_points``. With ``linear``, the density of a point is proportional to its persistence.
     """
     area = BaseMeasure(size, (1,), linear).staircase(size)
     if name == "uniform":
         weights = [0] * max_points + [1]
     elif name == "spike-slab":
         odds_num, odds_den = (spike / (1 - spike)).as_integer_ratio()
-        # Slots that are empty weigh odds * area each; a common factor clears the fraction.
+        # Each empty slot has the weight odds * area. A common factor clears the fraction.
         weights = [
             comb(max_points, m) * (odds_num * area) ** (max_points - m) * odds_den**m
             for m in range(max_points + 1)
@@ -267,13 +270,13 @@ def make_base_measure(
         ]
     else:
         raise ValueError(
-            f"Unknown base measure {quoted(name)}; known are {', '.join(BASE_MEASURES)}."
+            f"Unknown base measure {quoted(name)}. It must be one of {', '.join(BASE_MEASURES)}."
         )
     return BaseMeasure(size, tuple(weights), linear)
 
 
 def balls_of(diagram: FloatArray, q: int, law: LawOfDraw) -> list[DiagramBall | BirthBall]:
-    """Balls of one dimension: finite points, and of components the essential one."""
+    """Return the balls of one dimension: finite points, and for H0 the essential component."""
     grid, measure = law.grid, law.measure
     if q > 0:
         return [DiagramBall(grid.integers(diagram), measure)]
@@ -286,9 +289,10 @@ def balls_of(diagram: FloatArray, q: int, law: LawOfDraw) -> list[DiagramBall | 
 
 
 def without_essential(diagram: FloatArray, upper: float) -> tuple[FloatArray, float]:
-    """Finite points of H0, and the birth of the essential component: the oldest, if there is one.
+    """Return the finite points of H0, and the birth of the essential component.
 
-    Its death is public. Without it the whole function sits at its upper bound.
+    The essential component is the oldest one, and its death is public. If the diagram is empty, the
+    function equals its upper bound everywhere.
     """
     if len(diagram) == 0:
         return diagram, upper
@@ -298,12 +302,13 @@ def without_essential(diagram: FloatArray, upper: float) -> tuple[FloatArray, fl
 
 @dataclass(frozen=True)
 class MarkovChainMechanism:
-    """Metropolis-Hastings, all points moved at once, from public starting values.
+    """Metropolis-Hastings chain that moves all points at once, from public starting values.
 
-    Its stationary law is the exponential mechanism with exactly ``max_points`` uniform points, at
-    a privacy loss of ``rate`` per draw; the law after finitely many steps only approximates it,
-    so the privacy bound is nominal. ``joint`` runs one chain for all dimensions, by their largest
-    distance; steps have the standard deviation ``proposal_scale``, in the units of the filtration.
+    Its stationary law is the exponential mechanism with exactly ``max_points`` uniform points, at a
+    privacy loss of ``rate`` per draw. The law after finitely many steps only approximates it, so
+    the privacy guarantee is nominal. With ``joint``, one chain serves all dimensions, by the
+    largest of their distances. Steps have the standard deviation ``proposal_scale``, in the units
+    of the filtration.
     """
 
     rate: float
@@ -313,7 +318,7 @@ class MarkovChainMechanism:
     proposal_scale: float
 
     def check(self, sensitivity: float, upper: float) -> None:
-        """Raise ValueError if these public numbers leave the range of floats."""
+        """Raise ValueError if these public numbers exceed the range of floats."""
         if not (2 * sensitivity > 0 and math.isfinite(self.rate / (2 * sensitivity))):
             raise too_far_apart(sensitivity, upper)
 
@@ -325,7 +330,7 @@ class MarkovChainMechanism:
         upper: float,
         seed: Any,
     ) -> list[FloatArray]:
-        """Run the chain; see :meth:`ExactMechanism.release`."""
+        """Run the chain; see :meth:`ExactMechanism.release` for the parameters."""
         rng = NoiseSource(seed).generator()
         slope = self.rate / (2 * sensitivity)
         if self.joint:

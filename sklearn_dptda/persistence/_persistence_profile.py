@@ -1,4 +1,4 @@
-"""Profiles: how long the longest features live, under differential privacy.
+"""Private profiles: the persistences of the longest features.
 
 Proof: doc/theory/private_profiles.md, "The profile".
 Proof: doc/theory/private_cap.md, "A cap by itself".
@@ -30,12 +30,12 @@ from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, PrivacyGuarant
 from sklearn_dptda.privacy._lattice_noise import lattice_noise
 from sklearn_dptda.utils._sklearn import Interval
 
-# Steps by which rounding the exact persistences down, and floating point, move a number.
+# Rounding exact persistences down, and floating-point errors, move a number by up to these steps.
 _ROUNDED_STEPS = 2
 
 
 class _Drawn(NamedTuple):
-    """How persistences are drawn under one cap: its public numbers, noise, and half width."""
+    """Parameters of the draw under one cap: public numbers, noise, and half width."""
 
     sensitivity: float
     upper: float
@@ -48,78 +48,81 @@ class _Drawn(NamedTuple):
 class PersistenceProfile(PrivateLifetimes):
     """Persistences of the longest features of each dimension, under differential privacy.
 
-    Answers "how long do the longest features live?" with numbers and
-    confidence intervals, for two fifths to two thirds of the epsilon that a
-    diagram of the same dimensions needs to be as accurate. When features are
-    born it does not say.
+    A profile says how persistent the longest features are, in numbers with confidence
+    intervals. It needs about two fifths to two thirds of the epsilon of a private diagram
+    of the same dimensions and accuracy. It does not say when features are born.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy loss of one release of one cloud, all numbers together. ``inf``
-        releases them exactly.
+        Privacy loss of one release of one cloud, for all numbers together. A smaller
+        ``epsilon`` protects better and gives wider intervals. ``inf`` releases the exact
+        persistences, without privacy.
     n_longest : int, default=2
-        How many persistences of each dimension, from 1 to 100. The error grows
-        with the number of all of them together.
+        Number of persistences to release in each dimension, from 1 to 100. The noise of
+        each of them grows with their total number.
     homology_dimensions : int or sequence of int, default=(0, 1)
-        Of which diagrams.
+        Homology dimensions of the features: 0 for components, 1 for loops, 2 for voids.
     confidence : float, default=0.95
-        Probability that all intervals of one cloud hold at once.
+        Probability that all intervals of one cloud hold jointly, in (0, 1). It does not
+        affect privacy.
     %(function_bounds)s
     %(pays_for_transform)s
 
     Attributes
     ----------
     half_widths_ : ndarray of shape (n_clouds,)
-        For each filtration of ``fit``: with probability ``confidence`` no
-        persistence of a release is further than this from the exact one, under
-        the cap that is drawn. A function of public numbers.
+        For each filtration of ``fit``, the half width of the confidence intervals: with
+        probability ``confidence``, all persistences of a release are within this distance
+        of the exact ones under the cap that is drawn. It depends on public numbers only.
     cap_ : ndarray of shape (n_clouds,)
-        Of the last :meth:`transform`: the cap under which persistences were
-        measured, itself part of the release; see ``max_distance`` of
+        Cap of the distances under which the last :meth:`transform` measured the
+        persistences of each cloud. It is part of the release; see ``max_distance`` of
         :class:`DTMFiltration`.
     release_half_widths_ : ndarray of shape (n_clouds,)
-        Likewise, ``half_widths_`` under these caps.
+        Half widths of the confidence intervals of the last :meth:`transform`, under the
+        caps in ``cap_``.
     privacy_guarantee_ : PrivacyGuarantee
-        What one call of :meth:`transform` promises for each cloud.
+        The guarantee of one call of :meth:`transform` for each cloud.
     homology_dimensions_ : tuple of int
-        The dimensions as a tuple.
+        The homology dimensions as a tuple.
     single_ : bool
-        Whether a single dimension was given.
+        Whether ``homology_dimensions`` is a single integer.
 
     See Also
     --------
-    PrivateBettiNumbers : How many features are longer than a threshold.
-    PrivatePersistence : Whole diagrams.
+    PrivateBettiNumbers : Counts the features that are longer than a threshold.
+    PrivatePersistence : Releases whole diagrams.
 
     Notes
     -----
-    Persistence is death minus birth, in the units of the filtration. Of
-    dimension 0 the essential component, which never dies, is kept apart: the
-    first number is the persistence of the second component. Where there are
-    fewer features than asked for, exact persistences are zero.
+    Persistence is death minus birth, in the units of the filtration. In dimension 0, the
+    essential component, which never dies, is not included. The first number is then the
+    persistence of the second component. If there are fewer than ``n_longest`` features, the
+    remaining exact persistences are zero.
 
     .. rubric:: Privacy
 
     Each call of :meth:`transform` releases one row per cloud.
     %(privacy_of_functions)s
 
-    Replacing one record moves all persistences together by at most twice the
-    sensitivity of the filtration. Where a filtration has smaller caps, and
-    noise leaves something to be seen, a fifth of ``epsilon`` goes to the choice
-    of one: under a smaller cap the sensitivity is smaller, and features longer
-    than it are cut short. The noise is an integer vector whose
-    probability falls with the largest of its entries; sorting it in by
-    isotonic regression and clipping it to the public range costs nothing, and
-    brings no number further from the exact one. With ``d`` numbers the mean
-    absolute error of each is about ``(d + 1) * sensitivity / epsilon``, or
-    less. Intervals hold for every data set, not only for large ones.
+    Replacing one record changes all persistences jointly by at most twice the sensitivity
+    of the filtration. If a filtration has smaller caps, and the noise is not too large, one
+    fifth of ``epsilon`` is spent on the choice of a cap. A smaller cap has a smaller
+    sensitivity, but shortens features above it. The noise is an integer vector whose
+    probability decreases with the largest of its entries. Isotonic regression then restores
+    the decreasing order, and the result is clipped to the public range. This
+    post-processing costs no privacy and moves no number farther from the exact one. With
+    ``d`` numbers, the mean absolute error of each is at most about
+    ``(d + 1) * sensitivity / epsilon``. The confidence intervals hold for every data set,
+    not only for large ones.
 
     References
     ----------
-    M. Hardt, K. Talwar, "On the geometry of differential privacy", STOC 2010,
-    for the noise; D. Cohen-Steiner, H. Edelsbrunner, J. Harer, "Stability of
-    persistence diagrams", 2007.
+    M. Hardt, K. Talwar, "On the geometry of differential privacy", STOC 2010, for the
+    noise.
+
+    D. Cohen-Steiner, H. Edelsbrunner, J. Harer, "Stability of persistence diagrams", 2007.
 
     Examples
     --------
@@ -168,17 +171,18 @@ class PersistenceProfile(PrivateLifetimes):
 
     @fill_doc
     def transform(self, X: Functions) -> FloatArray:
-        """Release private profiles: each call is a new release.
+        """Release private profiles. Each call is a new release and spends its own budget.
 
         Parameters
         ----------
-        X : list of GridFiltration or of array-like
+        X : list of GridFiltration, ComplexFiltration or array-like
+            The functions, one for each cloud.
 
         Returns
         -------
         ndarray of shape (n_clouds, n_dimensions * n_longest)
-            Persistences in the units of the filtration, those of each
-            dimension in decreasing order.
+            Persistences in the units of the filtration, in decreasing order within each
+            dimension.
 
         %(refused_functions)s
         """
@@ -187,28 +191,31 @@ class PersistenceProfile(PrivateLifetimes):
         return paid.keep(rows[:, :-2], cap_=self.cap_)
 
     def confidence_intervals(self, profile: ArrayLike, X: Functions | None = None) -> FloatArray:
-        """Intervals that hold all exact persistences of a cloud with probability ``confidence``.
+        """Compute intervals that contain all exact persistences of a cloud.
 
-        Those under the cap that was drawn. Post-processing: nothing is paid.
+        They hold jointly with probability ``confidence``, for the persistences under the cap
+        that was drawn. This is post-processing of a release, so it costs no privacy.
 
         Parameters
         ----------
         profile : array-like of shape (n_clouds, n_dimensions * n_longest)
-            Private profiles, as :meth:`transform` released them.
-        X : list of GridFiltration or of array-like, default=None
-            The filtrations of the rows, of which only public numbers are read:
-            intervals are as long as under the largest of their caps. None:
-            those of the last :meth:`transform`, or of :meth:`fit` before it.
+            Private profiles, as :meth:`transform` returned them.
+        X : list of GridFiltration, ComplexFiltration or array-like, default=None
+            The filtrations of the rows, of which only public numbers are used. The intervals
+            are then as wide as under the largest cap. None uses the widths of the last
+            :meth:`transform`, or those of :meth:`fit` if there was none.
 
         Returns
         -------
         ndarray of shape (n_clouds, n_dimensions * n_longest, 2)
-            Lower ends, none below zero, and upper ends.
+            Lower ends, which are at least zero, and upper ends, in the units of the
+            filtration.
 
         Raises
         ------
         ValueError
-            If the numbers of rows and of filtrations differ, or columns are missing.
+            If the number of rows is not the number of filtrations, or if the number of
+            columns is wrong.
         """
         check_is_fitted(self)
         latest = getattr(self, "release_half_widths_", self.half_widths_)
@@ -217,15 +224,17 @@ class PersistenceProfile(PrivateLifetimes):
         return np.stack([np.maximum(rows - widths, 0.0), rows + widths], axis=-1)
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
-        """Names of the columns: dimension, and rank by length.
+        """Get the names of the columns, which contain the dimension and the rank by length.
 
         Parameters
         ----------
         input_features : Ignored
+            Present for compatibility with scikit-learn.
 
         Returns
         -------
         ndarray of str
+            The names, such as ``"h1_longest_2"``.
         """
         check_is_fitted(self)
         ranks = range(1, self.n_longest + 1)
@@ -247,12 +256,12 @@ class PersistenceProfile(PrivateLifetimes):
         return choice, [self._under(cap, epsilon, function.approximation_error) for cap in caps]
 
     def _under(self, cap: tuple[float, float], epsilon: float, moved: float) -> _Drawn:
-        """How persistences are drawn under one cap."""
-        # Both ends of a persistence are off.
+        """Return the parameters of the draw under one cap."""
+        # Birth and death both have this error.
         off = 2 * moved
         if math.isinf(epsilon):
             return _Drawn(*cap, None, 0.0, off)
-        # Noise of many steps: radii of a few would be rejected over and over.
+        # The scale of the noise must be many steps, because short radii are often rejected.
         lattice = make_lattice(*cap, epsilon * self._size())
         rate = epsilon / lattice.sensitivity
         width = half_width(lattice, rate, self._size(), self.confidence)
@@ -263,13 +272,13 @@ class PersistenceProfile(PrivateLifetimes):
         return max(each.half_width for each in caps)
 
     def _least_seen(self, functions: list[GridFunction]) -> FloatArray:
-        # Longer ones have intervals without zero.
+        # The interval of a longer feature does not contain zero.
         return 2 * self._errors(functions)
 
     def _set_errors(self, functions: list[GridFunction]) -> None:
         self._warn_of_noise(functions, "profiles")
         self.half_widths_ = self._errors(functions)
-        # Those of another fit are of other filtrations.
+        # The widths of an earlier release belong to other filtrations.
         self.__dict__.pop("release_half_widths_", None)
 
     def _guarantee(self, public_bounds: bool) -> PrivacyGuarantee:
@@ -290,9 +299,10 @@ def _release(
     drawn: Sequence[_Drawn],
     seed: Any,
 ) -> FloatArray:
-    """Profile of one filtration, its cap, and its half width; exact without a lattice.
+    """Return the profile of one filtration, its cap, and its half width; exact without a lattice.
 
-    The border between private and public is where it draws a cap, and calls ``noisy_profile``.
+    The draw of a cap and the call of ``noisy_profile`` are the boundary between private and public
+    values.
     """
     source, diagrams = NoiseSource(seed), function.diagrams(numbers, len(drawn))
     place = 0
@@ -309,24 +319,28 @@ def _release(
 
 
 def noisy_profile(lifetimes: Sequence[NDArray[Any]], rate: float, source: NoiseSource) -> IntArray:
-    """Add integer vectors of probabilities ``~ exp(-rate * max |z|)`` to one row per dimension."""
+    """Add integer noise with probabilities ``~ exp(-rate * max |z|)`` to all lifetimes."""
     steps = np.array(lifetimes)
     return steps + lattice_noise(source, rate, (1, steps.size), "linf").reshape(steps.shape)
 
 
 def in_order(profile: FloatArray, upper: float) -> FloatArray:
-    """Nearest decreasing rows, within the public bounds: no further from any that is so already."""
+    """Return the nearest decreasing rows within the public bounds.
+
+    The distance to any row that is already decreasing and within the bounds does not increase.
+    """
     rows = [isotonic_regression(row, increasing=False) for row in profile]
     return np.clip(rows, 0.0, upper)
 
 
 def half_width(lattice: LifetimeLattice, rate: float, size: int, confidence: float) -> float:
-    """Error that all of ``size`` noisy persistences stay within, with at least this probability.
+    """Return the error that all of ``size`` noisy persistences keep within, with this confidence.
 
-    A unit cube around an integer vector is within 1/2 of it, so that the tail of the discrete law
-    is at most ``exp(rate)`` times that of the continuous one, whose norm is gamma distributed.
+    A unit cube around an integer vector is within 1/2 of it. The tail of the discrete law is
+    therefore at most ``exp(rate)`` times that of the continuous one, whose norm is gamma
+    distributed.
     """
     norm = gammainccinv(size, (1 - confidence) * math.exp(-rate))
-    # A thousand times what the inverse may be off by.
+    # The margin is a thousand times the error of the inverse.
     steps = math.ceil(norm * (1 + 1e-9) / rate - 0.5)
     return (steps + _ROUNDED_STEPS) * lattice.step

@@ -1,4 +1,4 @@
-"""Betti numbers: how many features are long, under differential privacy.
+"""Private Betti numbers: how many features are longer than a threshold.
 
 Proof: doc/theory/private_profiles.md, "Counts above a threshold".
 Proof: doc/theory/private_profiles.md, "Without a threshold".
@@ -43,97 +43,102 @@ from sklearn_dptda.privacy import (
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils._sklearn import Interval
 
-# Largest number of combinations of counts that one draw chooses from: time and memory.
+# Largest number of combinations of counts for one draw. It limits time and memory.
 _MAX_CANDIDATES = 20_000
-# Steps by which rounding moves the two ends of two persistences.
+# Rounding moves the births and deaths of two features by up to these steps in total.
 _ROUNDED_STEPS = 4
 # Significant digits of the persistences in a statement.
 _DIGITS = 3
-# Statement where noise is all that there is.
+# The statement if the noise is too large to say anything.
 _NOTHING = "nothing is certain"
 
 
 @fill_doc
 class PrivateBettiNumbers(PrivateLifetimes):
-    """Numbers of long features, under differential privacy: of components, loops, voids.
+    """Numbers of long components, loops or voids, under differential privacy.
 
-    Counts the features of a diagram whose persistence exceeds a threshold, by
-    one draw of permute-and-flip. Loops are counted as well as in a private
-    diagram of loops of four times the epsilon.
+    The estimator counts the features of a diagram whose persistence exceeds a threshold, by
+    one draw of the permute-and-flip mechanism. To count loops as accurately, a private
+    diagram of loops needs about four times the epsilon.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy loss of one release of one cloud, all counts together. ``inf``
-        counts exactly.
+        Privacy loss of one release of one cloud, for all counts together. A smaller
+        ``epsilon`` protects better and makes wrong counts more likely. ``inf`` releases
+        the exact counts, without privacy.
     threshold : float or sequence of float, default=None
-        Public persistence (death minus birth) above which a feature counts, in
-        the units of the filtration; one for each dimension, or one for all.
-        All dimensions are counted by one draw at the full ``epsilon``. None:
-        the threshold is drawn with the counts, and with the cap of the
-        distances: a low one that is far from all persistences, by public
-        prices; ``thresholds_`` says which.
+        Public persistence (death minus birth) above which a feature is counted, in the
+        units of the filtration: one number for all homology dimensions, or one for each.
+        All dimensions are counted by one draw at the full ``epsilon``.
+
+        None draws the threshold together with the counts and with the cap of the
+        distances. The draw prefers a low threshold that is far from all persistences, with
+        public penalties for high thresholds. The result is in ``thresholds_``.
     homology_dimensions : int or sequence of int, default=(0, 1)
-        Which features to count.
+        Homology dimensions of the features: 0 for components, 1 for loops, 2 for voids.
     max_count : int, default=5
-        Largest count, from 1 to 100; it stands for itself or more.
+        Largest count, from 1 to 100. It means this number or more.
     confidence : float, default=0.95
-        Probability that a statement about one cloud holds.
+        Probability that a statement about one cloud holds, in (0, 1). It does not affect
+        privacy.
     %(function_bounds)s
     %(pays_for_transform)s
 
     Attributes
     ----------
     margins_ : ndarray of shape (n_clouds,)
-        For each filtration of ``fit``: with probability ``confidence`` the
-        released counts are right for thresholds that are off by no more than
-        this, see :meth:`statements`; ``inf`` where this is the whole range. A
-        function of public numbers; without a threshold, the largest that it
-        may become.
+        Margin of the counts for each filtration of ``fit``, in the units of the
+        filtration. With probability ``confidence``, at least as many features as counted
+        are longer than the threshold minus the margin, and at most as many are longer
+        than the threshold plus the margin; see :meth:`statements`. It is ``inf`` if it
+        would exceed the whole range. It depends on public numbers only. Without
+        ``threshold``, it is the largest margin that a release may have.
     thresholds_ : ndarray of shape (n_clouds,)
-        Of the last :meth:`transform` without ``threshold``: the one that was
-        drawn for each cloud, part of the release.
+        Thresholds that the last :meth:`transform` drew for each cloud. They are part of
+        the release, and exist only without ``threshold``.
     cap_ : ndarray of shape (n_clouds,)
-        Likewise, the cap under which features were counted; see
+        Cap of the distances under which the last :meth:`transform` counted features. It
+        is part of the release, and exists only without ``threshold``; see
         ``max_distance`` of :class:`DTMFiltration`.
     release_margins_ : ndarray of shape (n_clouds,)
-        Likewise, ``margins_`` at these thresholds and caps.
+        Margins of the last :meth:`transform` at these thresholds and caps. It exists only
+        without ``threshold``.
     privacy_guarantee_ : PrivacyGuarantee
-        What one call of :meth:`transform` promises for each cloud.
+        The guarantee of one call of :meth:`transform` for each cloud.
     homology_dimensions_ : tuple of int
-        The dimensions as a tuple.
+        The homology dimensions as a tuple.
     single_ : bool
-        Whether a single dimension was given.
+        Whether ``homology_dimensions`` is a single integer.
 
     See Also
     --------
-    PersistenceProfile : How long the longest features are.
-    PrivatePersistence : Whole diagrams.
+    PersistenceProfile : Releases the persistences of the longest features.
+    PrivatePersistence : Releases whole diagrams.
 
     Notes
     -----
-    The essential component, which never dies, counts as one: one circle has
-    Betti numbers 1 and 1. These are Betti numbers of what is left of the
-    function when shorter features are smoothed away, not of a single sublevel
-    set.
+    The essential component, which never dies, is counted: one circle has the Betti numbers
+    1 and 1. These are not the Betti numbers of a single sublevel set, but those of the
+    function after all shorter features have been smoothed away.
 
-    With a threshold, let ``margin`` be its distance from the nearest
-    persistence of any of the dimensions. The counts are wrong with a
-    probability of at most ``(c - 1) / 2 * exp(-epsilon * margin / (2 *
-    sensitivity))``, where ``c`` is the number of combinations of counts.
+    With a threshold, let ``margin`` be its distance from the nearest persistence of any of
+    the dimensions. The probability that the counts are wrong is at most
+    ``(c - 1) / 2 * exp(-epsilon * margin / (2 * sensitivity))``, where ``c`` is the number of
+    combinations of counts.
 
     .. rubric:: Privacy
 
     Each call of :meth:`transform` releases one row of counts per cloud.
     %(privacy_of_functions)s
 
-    Replacing one record moves all persistences together by at most twice the
-    sensitivity of the filtration, and hence every score by as much.
+    Replacing one record changes all persistences jointly by at most twice the sensitivity
+    of the filtration, and therefore changes every score by at most as much.
 
     References
     ----------
-    R. McKenna, D. Sheldon, "Permute-and-flip: a new mechanism for
-    differentially private selection", NeurIPS 2020.
+    R. McKenna, D. Sheldon, "Permute-and-flip: a new mechanism for differentially private
+    selection", NeurIPS 2020.
 
     Examples
     --------
@@ -189,16 +194,17 @@ class PrivateBettiNumbers(PrivateLifetimes):
 
     @fill_doc
     def transform(self, X: Functions) -> IntArray:
-        """Release private counts: each call is a new release.
+        """Release private counts. Each call is a new release and spends its own budget.
 
         Parameters
         ----------
-        X : list of GridFiltration or of array-like
+        X : list of GridFiltration, ComplexFiltration or array-like
+            The functions, one for each cloud.
 
         Returns
         -------
         ndarray of shape (n_clouds, n_dimensions), of int
-            ``max_count`` stands for itself or more.
+            The counts. ``max_count`` means this number or more.
 
         %(refused_functions)s
         """
@@ -211,28 +217,30 @@ class PrivateBettiNumbers(PrivateLifetimes):
         return paid.keep(rows + [q == 0 for q in self.homology_dimensions_], **found)
 
     def statements(self, counts: ArrayLike, X: Functions | None = None) -> list[str]:
-        """Say what private counts tell for certain, or almost.
+        """Describe in sentences what private counts imply.
 
-        Each sentence holds with probability ``confidence``, whatever the
-        records are. Post-processing: nothing is paid. Without ``threshold``,
-        the counts are those of the last :meth:`transform`.
+        Each sentence holds with probability ``confidence``, for every data set. This is
+        post-processing of a release, so it costs no privacy. Without ``threshold``, the counts
+        must be those of the last :meth:`transform`.
 
         Parameters
         ----------
         counts : array-like of shape (n_clouds, n_dimensions)
-            As :meth:`transform` released them.
-        X : list of GridFiltration or of array-like, default=None
-            The filtrations of the rows, of which only public numbers are read.
-            None: those that :meth:`fit` had.
+            Private counts, as :meth:`transform` returned them.
+        X : list of GridFiltration, ComplexFiltration or array-like, default=None
+            The filtrations of the rows, of which only public numbers are used. None uses
+            those of :meth:`fit`.
 
         Returns
         -------
         list of str
+            One sentence for each row.
 
         Raises
         ------
         ValueError
-            If the numbers of rows and of filtrations differ, or columns are missing.
+            If the number of rows is not the number of filtrations, or if the number of
+            columns is wrong.
         """
         rows, margins = self._rows_of_release(counts, "counts", X, self.margins_)
         thresholds = [self._thresholds() or []] * len(rows)
@@ -240,8 +248,8 @@ class PrivateBettiNumbers(PrivateLifetimes):
             drawn = getattr(self, "thresholds_", ())
             if len(drawn) != len(rows):
                 raise ValueError(
-                    f"counts has {len(rows)} rows, and the last transform drew {len(drawn)} "
-                    "thresholds: pass the counts that it returned."
+                    f"counts has {len(rows)} rows, but the last transform drew {len(drawn)} "
+                    "thresholds. Pass the counts that it returned."
                 )
             margins = self.release_margins_
             thresholds = [[t] * rows.shape[1] for t in drawn]
@@ -251,15 +259,17 @@ class PrivateBettiNumbers(PrivateLifetimes):
         ]
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
-        """Names of the columns.
+        """Get the names of the columns.
 
         Parameters
         ----------
         input_features : Ignored
+            Present for compatibility with scikit-learn.
 
         Returns
         -------
         ndarray of str
+            The names, such as ``"betti_1"``.
         """
         check_is_fitted(self)
         return np.array([f"betti_{q}" for q in self.homology_dimensions_], dtype=object)
@@ -271,27 +281,27 @@ class PrivateBettiNumbers(PrivateLifetimes):
         return threshold_statement(counts, thresholds, margin, self.max_count)
 
     def _read(self, X: list[Any]) -> list[GridFunction]:
-        """Refuse thresholds that nothing can exceed, and choices among too few or too many."""
+        """Read functions, and refuse thresholds above their range and too many candidates."""
         functions = super()._read(X)
         thresholds, most = self._thresholds(), max(map(self._n_candidates, functions))
         if most > _MAX_CANDIDATES:
             raise ValueError(
                 f"max_count={self.max_count!r} makes {most} combinations of counts"
-                f"{' and thresholds' if thresholds is None else ''}; at most {_MAX_CANDIDATES} can "
-                "be chosen from."
+                f"{' and thresholds' if thresholds is None else ''}, but at most {_MAX_CANDIDATES} "
+                "are supported. Lower max_count, or pass fewer homology_dimensions."
             )
         if thresholds is None:
             return functions
         upper = min(function.upper for function in functions)
         if max(thresholds) >= upper:
             raise ValueError(
-                f"threshold={quoted(self.threshold)} must be below upper={upper:g}, the "
-                "largest value of the function: no feature is longer."
+                f"threshold={quoted(self.threshold)} must be below upper={upper:g}, the largest "
+                "value of the function, because no feature is longer than that."
             )
         return functions
 
     def _thresholds(self) -> list[float] | None:
-        """One threshold for each dimension, or None."""
+        """Return one threshold for each dimension, or None."""
         if self.threshold is None:
             return None
         n = len(self.homology_dimensions_)
@@ -309,11 +319,11 @@ class PrivateBettiNumbers(PrivateLifetimes):
         return thresholds.tolist()
 
     def _numbers(self) -> dict[int, int]:
-        """Lifetimes of each dimension that the scores need."""
+        """Return the number of lifetimes of each dimension that the scores need."""
         return {q: int(self.max_count) - (q == 0) for q in self.homology_dimensions_}
 
     def _n_candidates(self, function: GridFunction) -> int:
-        """Candidates of one choice: combinations of counts, and of thresholds."""
+        """Return the number of candidates of one choice: combinations of counts and thresholds."""
         n = math.prod(number + 1 for number in self._numbers().values())
         return n * len(self._choice(function).tried) if self.threshold is None else n
 
@@ -333,16 +343,16 @@ class PrivateBettiNumbers(PrivateLifetimes):
         return choice, [self._margin(function, choice, t) for t in choice.tried]
 
     def _lattice(self, sensitivity: float, upper: float) -> tuple[LifetimeLattice, float]:
-        """Lattice of one function, and rate of a choice per step, for a finite ``epsilon``."""
+        """Return the lattice of one function, and the rate of a choice per step."""
         lattice = make_lattice(sensitivity, upper)
-        # Scores move either way: a choice costs twice the rate times what they move by.
+        # Scores may rise or fall, so a choice costs twice the rate times their largest change.
         return lattice, float(self.epsilon) / (2 * lattice.sensitivity)
 
     def _error(self, function: GridFunction) -> float:
         if self.threshold is None:
             choice = self._choice(function)
             return max(self._margin(function, choice, t) for t in choice.tried)
-        # Both ends of a persistence are off.
+        # Birth and death both have this error.
         off = 2 * function.approximation_error
         if math.isinf(self.epsilon):
             return off
@@ -352,7 +362,7 @@ class PrivateBettiNumbers(PrivateLifetimes):
         return margin if margin < function.upper else math.inf
 
     def _margin(self, function: GridFunction, choice: Choice, t: Tried) -> float:
-        """Margin of counts at a threshold that was drawn."""
+        """Return the margin of counts at a threshold that was drawn."""
         off = 2 * function.approximation_error
         if math.isinf(choice.rate):
             return off
@@ -368,14 +378,14 @@ class PrivateBettiNumbers(PrivateLifetimes):
         self.margins_ = self._errors(functions)
 
     def _guarantee(self, public_bounds: bool) -> PrivacyGuarantee:
-        which = f"are longer than {self.threshold}"
+        which = f"longer than {self.threshold}"
         if self.threshold is None:
-            which = "are longer than a threshold that is drawn with them, and with a cap"
+            which = "longer than a threshold that is drawn with the counts and a cap"
         names = ", ".join(self._names())
         return pure_guarantee(
             self,
             "permute-and-flip mechanism",
-            f"how many features per cloud and dimension ({names}) {which}",
+            f"the number of features per cloud and dimension ({names}) {which}",
             public_bounds,
         )
 
@@ -387,7 +397,7 @@ def _release_found(
     margins: Sequence[float],
     seed: Any,
 ) -> list[float]:
-    """Counts of one filtration, then the threshold, the cap and the margin that go with them."""
+    """Return counts of one filtration, followed by the drawn threshold, the cap and the margin."""
     counts, t = found_counts(numbers, function, choice, seed)
     return [*counts, t.threshold, function.caps[t.place][1], margins[choice.tried.index(t)]]
 
@@ -400,9 +410,9 @@ def _release(
     rate: float,
     seed: Any,
 ) -> list[int]:
-    """Counts of finite classes of one filtration; exact without a lattice.
+    """Return counts of finite classes of one filtration; exact without a lattice.
 
-    The border between private and public is the call of ``choose_jointly``.
+    The call of ``choose_jointly`` is the boundary between private and public values.
     """
     (diagrams,) = function.diagrams(numbers)
     lifetimes = lifetimes_of(diagrams, numbers, lattice)
@@ -414,17 +424,21 @@ def _release(
 
 
 def choose_jointly(scores: Sequence[NDArray[Any]], rate: float, seed: Any) -> list[int]:
-    """One index for each list of scores, by one choice: a combination scores as its worst part."""
+    """Choose one index from each list of scores by one draw.
+
+    The score of a combination is the smallest score of its parts.
+    """
     joint = reduce(np.minimum.outer, scores)
     index = private_choice(-joint.ravel(), rate, NoiseSource(seed), bounded_range=False)
     return [int(i) for i in np.unravel_index(index, joint.shape)]
 
 
 def missed_score(n_candidates: int, rate: float, failure: float) -> int:
-    """By how much the chosen score may be below the best, but for a ``failure`` probability.
+    """Bound the difference between the best score and the chosen one.
 
-    Permute-and-flip takes a candidate that is ``x`` worse only if it comes before the best, and
-    its coin of probability ``exp(-rate * x)`` succeeds.
+    The bound fails with a probability of at most ``failure``. Permute-and-flip selects a candidate
+    whose score is smaller by ``x`` only if it comes before the best one and a coin with the
+    probability ``exp(-rate * x)`` succeeds.
     """
     return math.ceil(math.log(max((n_candidates - 1) / (2 * failure), 1.0)) / rate * (1 + 1e-9))
 
@@ -432,7 +446,7 @@ def missed_score(n_candidates: int, rate: float, failure: float) -> int:
 def threshold_statement(
     counts: Mapping[int, int], thresholds: Sequence[float], margin: float, most: int
 ) -> str:
-    """Sentence about counts by dimension: how many are surely long, and how many at most."""
+    """Describe counts by dimension: how many features are certainly long, and how many at most."""
     parts = []
     for (q, count), threshold in zip(counts.items(), thresholds, strict=True):
         # There is always one essential component.
@@ -451,5 +465,5 @@ def _several(count: int, q: int) -> str:
 
 
 def _rounded(value: float, direction: str) -> str:
-    """A few digits, rounded so that the sentence stays true."""
+    """Format a value with a few digits, rounded so that the sentence remains true."""
     return f"{Context(prec=_DIGITS, rounding=direction).create_decimal_from_float(value):f}"

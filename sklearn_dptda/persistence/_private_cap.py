@@ -1,7 +1,7 @@
-"""A cap of distances that is drawn: together with the diagrams, for one payment, or by itself.
+"""Draws of a cap of distances: jointly with the diagrams at no extra cost, or separately.
 
-Under a smaller cap a function has a smaller sensitivity, and smaller diagrams, so that noise moves
-them less. How much a cap hides is one more term of what the exponential mechanism maximises.
+Under a smaller cap a function has a smaller sensitivity and smaller diagrams, so noise moves them
+less. The amount that a cap hides is an additional term in the score of the exponential mechanism.
 
 Proof: doc/theory/private_cap.md, "The mechanism".
 """
@@ -35,17 +35,19 @@ from sklearn_dptda.privacy import NoiseSource, private_choice
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
 from sklearn_dptda.utils._distances import bottleneck_distance
 
-# Loss over the whole range from which on smaller caps are drawn from: below it, none of them is
-# worth what it hides. Each next cap weighs exp(a) of the one before, where a grows with the loss.
+# Smaller caps may be drawn from this loss over the whole range on. Below it, none of them is worth
+# what it hides. The weight of each cap is exp(a) times that of the previous one, where a grows with
+# the loss.
 _LEAST_LOSS, _LOSS_PER_PRIOR, _MOST_PRIOR = LOSS_OF_FEATURES, 150.0, 4.0
-# Part of the budget for a cap by itself. What each next cap may hide beyond the one before grows
-# with the loss over the whole range.
+# Share of the budget for a separate choice of a cap. The amount that each cap may hide in addition
+# to the previous one grows with the loss over the whole range.
 _CHOICE_SHARE, _LOSS_PER_BONUS, _MOST_BONUS = 0.2, 1000.0, 2.0
-# What one record moves costs of caps by, at most: costs are whole parts of it.
+# The largest change of the cost of a cap when one record is replaced. Costs are integers in this
+# unit.
 _UNIT = 2**12
-# Weights of caps are whole numbers of this part of the first one's.
+# Weights of caps are integers, and that of the first cap is 2 to this power.
 _WEIGHT_BITS = 20
-# Part of the range that is more than the rounding of any distance of two points in it.
+# This share of the range exceeds the rounding error of any distance between two points in it.
 _ROUNDING = 2.0**-48
 # Sensitivity and upper bound of a function under one cap.
 Public: TypeAlias = tuple[float, float]
@@ -54,10 +56,10 @@ Public: TypeAlias = tuple[float, float]
 def prior_of_caps(
     mechanism: ExactMechanism | MarkovChainMechanism | None, caps: Sequence[Public]
 ) -> list[int]:
-    """Weights of the caps that are drawn from, of which the first is the default, by its rule.
+    """Return the weights of the caps that may be drawn, of which the first is the default.
 
-    One weight alone where the draw is of another kind, or where noise is so large that no cap is
-    worth what it hides.
+    There is only one weight if the draw is of another kind, or if the noise is so large that no
+    smaller cap is worth what it hides.
     """
     if not isinstance(mechanism, ExactMechanism) or not mechanism.joint:
         return [1]
@@ -69,7 +71,7 @@ def prior_of_caps(
 
 
 class ChoiceOfCap(NamedTuple):
-    """Budgets of a cap by itself and of what is released under it, and what each next cap is worth.
+    """Budgets of a separate choice of a cap and of the release under it, and the bonus of each cap.
 
     Proof: doc/theory/private_cap.md, "A cap by itself".
     """
@@ -80,7 +82,7 @@ class ChoiceOfCap(NamedTuple):
 
     @classmethod
     def of(cls, epsilon: float, caps: Sequence[Public]) -> ChoiceOfCap | None:
-        """By public numbers alone; None where there is one cap, or none is worth what it hides."""
+        """Return the choice for public numbers, or None if no smaller cap is worthwhile."""
         sensitivity, upper = caps[0]
         loss = epsilon * upper / sensitivity
         if math.isinf(epsilon) or len(caps) == 1 or loss < _LEAST_LOSS:
@@ -91,7 +93,7 @@ class ChoiceOfCap(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """Rate of the choice: costs move by a unit either way."""
+        """Rate of the choice, where costs change by at most one unit in either direction."""
         return self.choice / (2 * _UNIT)
 
     def costs(
@@ -100,7 +102,7 @@ class ChoiceOfCap(NamedTuple):
         diagrams: Sequence[Sequence[FloatArray]],
         dimensions: Sequence[int],
     ) -> list[int]:
-        """Cost of each cap, of which ``diagrams`` are the exact ones."""
+        """Return the cost of each cap, given its exact diagrams."""
         gates = gates_of_caps(caps, diagrams, dimensions)
         return [math.floor(_UNIT * gate) - self.bonus * j for j, gate in enumerate(gates)]
 
@@ -111,13 +113,13 @@ class ChoiceOfCap(NamedTuple):
         dimensions: Sequence[int],
         source: NoiseSource,
     ) -> int:
-        """Draw the place of a cap."""
+        """Draw the index of a cap."""
         costs = self.costs(caps, diagrams, dimensions)
         return private_choice(costs, self.rate, source, bounded_range=False)
 
 
 def grids_of_caps(grid: DiagramGrid, caps: Sequence[Public]) -> list[DiagramGrid]:
-    """Grids of as many steps for each cap, on which its sensitivity has as many steps, too."""
+    """Return one grid for each cap, all with the same size and the same sensitivity in steps."""
     return [
         DiagramGrid(
             max(sensitivity * STEP_PADDING / grid.sensitivity, upper / grid.size),
@@ -136,9 +138,10 @@ def release_with_cap(
     dimensions: Sequence[int],
     seed: Any,
 ) -> tuple[int, list[FloatArray]]:
-    """Draw the place of a cap and diagrams under it; ``diagrams`` are exact, of each cap.
+    """Draw the index of a cap and diagrams under it, given the exact diagrams under each cap.
 
-    The undying component dies at the default cap in all of them, so that releases are comparable.
+    In all of them, the essential component dies at the default cap, so that releases are
+    comparable.
     """
     law = mechanism.prepare(*caps[0])
     grids = grids_of_caps(law.grid, caps)
@@ -174,11 +177,12 @@ def _with_essential(
 def gates_of_caps(
     caps: Sequence[Public], diagrams: Sequence[Sequence[FloatArray]], dimensions: Sequence[int]
 ) -> list[float]:
-    """How much each cap hides of what larger ones show; one record moves each number by 1 at most.
+    """Return how much each cap hides of the features under larger caps.
 
-    Differences of two caps count in units of their two sensitivities, so that a small step is
-    seen, and what is beyond the smaller cap in those of the larger one.
-    Proof: doc/theory/private_cap.md, "Gates".
+    Replacing one record changes each number by at most 1. Differences of two caps are measured in
+    units of the sum of their sensitivities, so that small differences count. Features above the
+    smaller cap are measured in units of the sensitivity under the larger cap. Proof:
+    doc/theory/private_cap.md, "Gates".
     """
     split = [
         _Split.of(exact, dimensions, upper)
@@ -196,7 +200,7 @@ def gates_of_caps(
 
 
 class _Split(NamedTuple):
-    """Finite points of each dimension, and the birth of the undying component, if it is there."""
+    """Finite points of each dimension, and the birth of the essential component, if any."""
 
     finite: list[FloatArray]
     births: list[float]
@@ -212,12 +216,12 @@ class _Split(NamedTuple):
         return cls(finite, births)
 
     def apart(self, other: _Split) -> float:
-        """Largest distance of any part."""
+        """Return the largest distance between corresponding parts."""
         moved = map(abs, np.subtract(self.births, other.births))
         return max([*map(bottleneck_distance, self.finite, other.finite), *moved])
 
     def beyond(self, cap: float) -> float:
-        """Distance from what has no coordinate beyond a cap."""
+        """Return the distance from diagrams without coordinates above a cap."""
         cut = [
             np.minimum(np.maximum(d[:, 1] - cap, 0), (d[:, 1] - d[:, 0]) / 2).max(initial=0.0)
             for d in self.finite
@@ -226,44 +230,44 @@ class _Split(NamedTuple):
 
 
 class Member(NamedTuple):
-    """Weight of a cap, the level from which on it is allowed, and the balls of all parts."""
+    """Weight of a cap, the first level at which it is allowed, and the balls of all parts."""
 
     weight: int
     gate: int
     balls: list[DiagramBall | BirthBall]
 
     def first_level(self) -> int:
-        """Smallest level at which the cap is allowed and no ball is empty."""
+        """Return the smallest level at which the cap is allowed and no ball is empty."""
         return max(self.gate, *(ball.first_level() for ball in self.balls))
 
 
 class CapsBall:
-    """Balls around the diagrams of one function under several caps; the cap is drawn as well.
+    """Balls around the diagrams of one function under several caps, where the cap is drawn, too.
 
-    All members have one base measure on grids in steps of their own sensitivities, so that levels
-    of all caps are privacy losses of one size.
+    All members have the same base measure, on grids in steps of their own sensitivities. The levels
+    of all caps therefore represent the same privacy loss.
     """
 
     def __init__(self, members: Sequence[Member]) -> None:
         self.members = members
 
     def breaks(self) -> list[int]:
-        """Levels at which a cap becomes allowed, or a set of long points changes."""
+        """Return the levels at which a cap becomes allowed, or a set of long points changes."""
         levels = {m.gate for m in self.members}
         levels.update(b for m in self.members for ball in m.balls for b in ball.breaks())
         return sorted(levels - {0})
 
     def first_level(self) -> int:
-        """Smallest level that any cap is allowed at."""
+        """Return the smallest level at which any cap is allowed."""
         return min(member.first_level() for member in self.members)
 
     def cover(self, level: int) -> CapsCover:
-        """Covers of all parts under each cap that is allowed."""
+        """Return the covers of all parts under each cap that is allowed."""
         return CapsCover(self.members, level)
 
 
 class CapsCover:
-    """Covers of the parts under each cap; the caps are disjoint, so that their weights add up."""
+    """Covers of the parts under each cap. The caps are disjoint, so their weights are added."""
 
     def __init__(self, members: Sequence[Member], level: int) -> None:
         self._covers: list[tuple[int, int, int, list[Cover | BirthBall]]] = [
@@ -273,11 +277,11 @@ class CapsCover:
         ]
 
     def weight(self, r: int) -> int:
-        """Weight of all caps together."""
+        """Return the total weight of all caps."""
         return sum(self._weights(r))
 
     def draw(self, source: NoiseSource, r: int) -> list[tuple[int, list[list[Point]]]] | None:
-        """Draw a cap, then diagrams under it; None where the proposal is rejected."""
+        """Draw a cap, then diagrams under it, or return None if the proposal is rejected."""
         weights = self._weights(r)
         rank, i = source.below(sum(weights)), 0
         while rank >= weights[i]:

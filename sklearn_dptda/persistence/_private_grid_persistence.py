@@ -1,4 +1,4 @@
-"""What private releases of functions on grids share: their input, their promise, and who paid."""
+"""Base of the private releases of functions: input, guarantee, and privacy budget."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -35,16 +35,16 @@ from sklearn_dptda.utils._sklearn import Interval, ListInputMixin, _fit_context
 
 
 class GridFunction(NamedTuple):
-    """Values on a grid, which are private, and the public numbers that a release depends on."""
+    """Values of a function, which are private, and the public numbers that a release depends on."""
 
     values: FloatArray
     sensitivity: float
     upper: float
-    # By how much the values are off where points were moved to a lattice; zero for bare arrays.
+    # Error of the values if points were moved to a lattice; zero for arrays.
     approximation_error: float
-    # The same function under smaller caps.
+    # The same function under smaller caps of the distances.
     smaller: tuple[Capped, ...] = ()
-    # The public simplices that it lives on, where these are not a grid.
+    # The public simplices of the function, or None for a grid.
     complex: LandmarkComplex | None = None
 
     @property
@@ -54,15 +54,18 @@ class GridFunction(NamedTuple):
 
     @property
     def n_dimensions(self) -> int:
-        """Homology dimensions from this one on are not asked for.
+        """Number of homology dimensions that may be requested.
 
-        On grids of one coordinate there are no loops, but asking for them is no mistake; edges
-        without triangles would have loops that nothing fills.
+        On a grid with one coordinate there are no loops, but requesting them is not an error. On a
+        complex of edges without triangles there would be loops that are never filled.
         """
         return max(2, self.values.ndim) if self.complex is None else self.complex.dimension
 
     def diagrams(self, dimensions: Iterable[int], n_caps: int = 1) -> list[list[FloatArray]]:
-        """Exact diagrams under the first caps, by cap and dimension; values below zero are zero."""
+        """Compute exact diagrams under the first caps, by cap and dimension.
+
+        Values below zero count as zero.
+        """
         values = [self.values, *(each.values for each in self.smaller)]
         return [
             sublevel_diagrams(np.maximum(each, 0.0), dimensions, upper, self.complex)
@@ -73,10 +76,10 @@ class GridFunction(NamedTuple):
 class PrivateGridPersistence(
     ListInputMixin, PrivateEstimatorMixin, TransformerMixin, BaseEstimator
 ):
-    """Releases in ``transform`` what it promised in ``fit``, for functions of known sensitivity.
+    """Base of estimators that release numbers about functions of known sensitivity.
 
-    Subclasses have the parameters of the constraints below. They say in ``_guarantee`` what they
-    promise, and in ``_set_errors`` what is known of their errors before a release.
+    Subclasses have the parameters of the constraints below. They define their guarantee in
+    ``_guarantee``, and in ``_set_errors`` what is known about their errors before a release.
     """
 
     _parameter_constraints = {
@@ -97,7 +100,7 @@ class PrivateGridPersistence(
     @_fit_context(prefer_skip_nested_validation=True)
     @refused_without_trace
     def fit(self, X: Functions, y: object = None) -> Self:
-        """Check parameters and input; nothing is learnt, nothing is released.
+        """Check parameters and input. Nothing is learnt or released, and no budget is spent.
 
         %(fit_functions)s
         """
@@ -112,35 +115,35 @@ class PrivateGridPersistence(
         return self
 
     def _check_loss(self) -> None:
-        """Refuse losses for which noise cannot be scaled."""
+        """Raise an error if noise cannot be scaled for this privacy loss."""
         self._check_epsilon()
 
     def _set_errors(self, functions: list[GridFunction]) -> None:
-        """Set the attributes that say how far a release is off, and warn where it says nothing."""
+        """Set the attributes that describe the error of a release, and warn if noise hides all."""
         raise NotImplementedError
 
     def _guarantee(self, public_bounds: bool) -> PrivacyGuarantee:
-        """Guarantee of one call of ``transform``; it has to be known before ``fit``."""
+        """Return the guarantee of one call of ``transform``, which must be known before ``fit``."""
         raise NotImplementedError
 
     def _guarantee_ahead(self, n_features: int | None) -> PrivacyGuarantee:
         return self._guarantee(True)
 
     def _guarantee_of_release(self) -> PrivacyGuarantee:
-        """What one call of ``transform`` pays for: a private box has been paid for already."""
+        """Return the guarantee of one call of ``transform``, without that of a private box."""
         public = self.privacy_guarantee_.public_parameters
         return replace(self._own_at_fit, public_parameters=public)
 
     def _promises_apart(self) -> list[PrivacyGuarantee]:
-        """The release itself, and what was paid for the private box of the filtrations."""
+        """Return the guarantees of the release itself and of the private box of the filtrations."""
         return [p for p in (self._own_at_fit, self._bounds_at_fit) if p is not None]
 
     def _names(self) -> list[str]:
-        """Names of the homology dimensions, known before ``fit``."""
+        """Return the names of the homology dimensions, which are known before ``fit``."""
         return [f"H{q}" for q in check_dimensions(self.homology_dimensions)[0]]
 
     def _read(self, X: list[Any]) -> list[GridFunction]:
-        """Read filtrations and bare arrays, and refuse what can never be released."""
+        """Read filtrations and arrays, and refuse those that can never be released."""
         functions = []
         for i, item in enumerate(X):
             values, upper, complex = read_function(item, f"X[{i}]", self.upper)
@@ -149,30 +152,30 @@ class PrivateGridPersistence(
             if isinstance(item, Filtration):
                 if self.sensitivity is not None:
                     raise ValueError(
-                        "sensitivity must stay None for filtrations that carry their own."
+                        "sensitivity must be None, because filtrations carry their own sensitivity."
                     )
                 sensitivity, error = item.sensitivity, float(item.approximation_error)
-                # A bound that the caller states is the cap.
+                # If the caller states an upper bound, it is the only cap.
                 smaller = item.smaller if self.upper is None else ()
             elif self.sensitivity is None or self.upper is None:
                 raise ValueError(
-                    f"X[{i}] is a bare array: its sensitivity and upper bound are not known. "
-                    "Pass filtrations from DTMFiltration, or state sensitivity and upper "
-                    "yourself, from public knowledge."
+                    f"X[{i}] is an array, so its sensitivity and upper bound are unknown. Pass "
+                    "filtrations from DTMFiltration, or set sensitivity and upper from public "
+                    "knowledge."
                 )
             functions.append(GridFunction(values, sensitivity, upper, error, smaller, complex))
-        # Dimensions that functions of so few coordinates never have are refused, but for components
-        # and loops.
+        # Homology dimensions that are always empty for functions of so few coordinates are refused,
+        # except for components and loops.
         highest = max(self.homology_dimensions_)
         if highest >= max(function.n_dimensions for function in functions):
             raise ValueError(
-                f"homology_dimensions={quoted(self.homology_dimensions)}: functions of so few "
-                f"coordinates have no H{highest}."
+                f"homology_dimensions={quoted(self.homology_dimensions)} is too high: the "
+                f"functions in X have no H{highest}."
             )
         return functions
 
     def _read_in_transform(self, X: Functions) -> tuple[list[Any], list[GridFunction]]:
-        """Read filtrations, and refuse those for which the promise would not be true."""
+        """Read filtrations, and refuse those that would make the guarantee of ``fit`` wrong."""
         check_is_fitted(self)
         self._check_promise()
         X = check_collection(X)
@@ -181,21 +184,21 @@ class PrivateGridPersistence(
             refuse_repeated([x.values if isinstance(x, Filtration) else x for x in X])
         if self.privacy_guarantee_.public_parameters and not _have_public_bounds(X):
             raise ValueError(
-                "X has filtrations whose bounds were computed from the data, which those in fit "
-                "had not: privacy_guarantee_ would not be true."
+                "X has filtrations whose bounds were computed from the data, unlike those in fit, "
+                "so privacy_guarantee_ would be wrong. Pass public bounds to the filtration."
             )
         if _unit(X) != self._own_at_fit.unit:
             raise ValueError(
-                "X has filtrations of other records than those in fit, points or people: "
-                "privacy_guarantee_ would not be true."
+                "X has filtrations of other records (points or people) than those in fit, so "
+                "privacy_guarantee_ would be wrong. Call fit with these filtrations."
             )
         ids = [getattr(p, "release_id", None) for p in (_paid_bounds(X), self._bounds_at_fit)]
         if ids[0] != ids[1]:
             raise ValueError(
-                "X has filtrations in another private box than those in fit: privacy_guarantee_ "
-                "would not be true."
+                "X has filtrations in another private box than those in fit, so privacy_guarantee_ "
+                "would be wrong. Call fit with these filtrations."
             )
-        # What a bad number of workers can make fail, fails before the payment.
+        # An invalid number of workers raises an error before any budget is spent.
         effective_n_jobs(self.n_jobs)
         return X, functions
 
@@ -209,37 +212,40 @@ class PrivateGridPersistence(
 
 
 def _unit(X: Sequence[Any]) -> str:
-    """What one record of the filtrations is; of bare arrays it is one point."""
+    """Return the privacy unit of the filtrations, which is one point for arrays."""
     units = {getattr(item, "unit", POINT) for item in X}
     if len(units) > 1:
         raise ValueError(
-            "X has filtrations of different records, some of points and some of people: release "
-            "them apart."
+            "X has filtrations of different records, some of points and some of people. Release "
+            "them separately."
         )
     return units.pop()
 
 
 def _have_public_bounds(X: Sequence[Any]) -> bool:
-    """Whether no filtration says that its box was computed from the data."""
+    """Return whether no filtration has a box that was computed from the data."""
     return all(getattr(item, "public_bounds", True) for item in X)
 
 
 def _paid_bounds(X: Sequence[Any]) -> PrivacyGuarantee | None:
-    """What was paid for the private box of the filtrations, or None; one box for all."""
+    """Return the guarantee of the private box that all filtrations share, or None."""
     paid = [item for item in X if getattr(item, "bounds_guarantee", None) is not None]
     if not paid:
         return None
-    # Two boxes that happen to be equal are two releases.
+    # Two equal boxes may come from two releases, so their ids are compared.
     boxes = {item.bounds_guarantee.release_id for item in paid}
     if len(boxes) > 1 or len(paid) < len(X):
-        raise ValueError("X has filtrations in several boxes, and a private one among them.")
+        raise ValueError(
+            "X has filtrations in several boxes, at least one of which is private. Fit one "
+            "filtration to all clouds."
+        )
     return paid[0].bounds_guarantee
 
 
 def pure_guarantee(
     estimator: BaseEstimator, mechanism: str, released: str, public_bounds: bool = True
 ) -> PrivacyGuarantee:
-    """Guarantee of a release about clouds that needs no delta, drawn in integers."""
+    """Return the guarantee of a release with delta 0 that is drawn in integers."""
     epsilon = float(estimator.epsilon)
     return PrivacyGuarantee(
         epsilon=epsilon,

@@ -52,120 +52,125 @@ _MECHANISMS = {
 class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
     """Persistence diagrams under differential privacy.
 
-    Draws, for each filtration, diagrams from the exponential mechanism of the
-    bottleneck distance to the exact ones: the closer, the likelier. The
-    number of points is private as well. The draw is exact, by rejection in
-    integer arithmetic, not the last state of a Markov chain.
+    For each filtration, this transformer draws diagrams from the exponential mechanism of the
+    bottleneck distance to the exact diagrams: the closer a diagram is, the more likely it is
+    drawn. The number of points is private as well. The draw is exact, by rejection in
+    integer arithmetic, and not the last state of a Markov chain.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy loss of one release of one cloud, all homology dimensions
-        together. ``inf`` releases the exact diagrams.
+        Privacy loss of one release of one cloud, for all homology dimensions together. A
+        smaller ``epsilon`` protects better and adds more noise. ``inf`` releases the exact
+        diagrams, without privacy.
     delta : float, default=0.0
-        With ``utility="sum"``, lets the dimensions share the budget by the
-        composition of bounded-range mechanisms where that is better than the
-        pure split. Not needed, and not spent, otherwise.
+        Failure probability of the guarantee, in [0, 1). It is used only with
+        ``utility="sum"``, where the composition of bounded-range mechanisms can then split
+        the budget between the dimensions better than the pure composition. It is not spent
+        if it does not help.
     homology_dimensions : int or sequence of int, default=(0, 1)
-        Which diagrams to release.
+        Homology dimensions of the diagrams: 0 for components, 1 for loops, 2 for voids.
+        For a single integer, :meth:`transform` returns one diagram for each filtration
+        instead of a list.
     max_points : int, default=10
-        Public bound of the number of points of a diagram, from 1 to 30, the
-        essential component not counted. Also the exact number for
-        ``base_measure="uniform"``.
+        Public upper bound of the number of points of a diagram, from 1 to 30, without the
+        essential component. With ``base_measure="uniform"``, it is the exact number of
+        points. Choose it without looking at the data.
     mechanism : {"exact", "mcmc"}, default="exact"
-        ``"mcmc"`` runs a Metropolis-Hastings chain after Algorithm 1 of the
-        paper, but from a public start, and with ``utility="sum"`` one for
-        each dimension, for comparison: its guarantee is nominal, because a
-        chain that is stopped has not reached its stationary law.
+        ``"exact"`` draws exactly from the exponential mechanism.
+
+        ``"mcmc"`` runs a Metropolis-Hastings chain as in Algorithm 1 of the paper, except
+        that it starts from public values, and that it runs one chain for each dimension
+        with ``utility="sum"``. It exists for comparisons. Its guarantee is nominal, because
+        a chain that is stopped has not reached its stationary law.
     utility : {"max", "sum"}, default="max"
-        ``"max"``: one draw for all dimensions, by the largest of their
-        distances, each at the full budget. ``"sum"``: the dimensions are
-        drawn independently and share the budget.
+        ``"max"`` makes one draw for all dimensions, by the largest of their distances, so
+        that each dimension has the full budget. ``"sum"`` draws the dimensions independently
+        and splits the budget between them.
     base_measure : {"spike-slab", "uniform", "poisson"}, default="spike-slab"
-        What diagrams look like before the data speak: ``"spike-slab"``: each
-        of ``max_points`` slots is empty with probability ``spike``;
-        ``"uniform"``: exactly ``max_points`` points, the published choice;
-        ``"poisson"``: a Poisson number of points of mean ``mean_points``, at
-        most ``max_points``.
+        Law of the diagrams in the absence of data. It affects the accuracy, not the privacy.
+
+        - ``"spike-slab"``: each of ``max_points`` slots is empty with probability ``spike``.
+        - ``"uniform"``: exactly ``max_points`` points, as in the paper.
+        - ``"poisson"``: a Poisson number of points with mean ``mean_points``, at most
+          ``max_points``.
     spike : float or "auto", default="auto"
-        Probability of an empty slot. ``"auto"`` follows from public numbers:
-        where noise rules, nearly all slots are empty, so that a release is
-        hardly worse than an empty diagram.
+        Probability of an empty slot, in (0, 1), for ``base_measure="spike-slab"``.
+        ``"auto"`` derives it from public numbers. If there is much noise, nearly all slots
+        are empty, so that a release is hardly worse than an empty diagram.
     mean_points : float, default=2.0
-        Mean of the Poisson number of points.
+        Mean of the Poisson number of points, for ``base_measure="poisson"``.
     slab : {"uniform", "persistence"}, default="uniform"
-        Density of a point: constant, or proportional to its persistence.
+        Density of a point under the base measure: constant, or proportional to its
+        persistence.
     %(function_bounds)s
     clipped_share : bool, default=False
-        Whether to release as well, for a twentieth of ``epsilon``, which share
-        of the points of each cloud lies outside the bounds: diagrams of a box
-        that misses the points look like those of a cloud without features.
+        Whether to spend one twentieth of ``epsilon`` on the share of the points of each
+        cloud that lie outside the bounds. If the box misses the points, the diagrams look
+        like those of a cloud without features, and this share reveals the problem.
     n_iter : int, default=10_000
-        Steps of the chain for ``mechanism="mcmc"``.
+        Number of steps of the chain, for ``mechanism="mcmc"``.
     proposal_scale : float, default=0.1
-        Standard deviation of its steps, in the units of the filtration.
+        Standard deviation of the steps of the chain, in the units of the filtration, for
+        ``mechanism="mcmc"``.
     %(pays_for_transform)s
 
     Attributes
     ----------
     privacy_guarantee_ : PrivacyGuarantee
-        What one call of :meth:`transform` promises for each cloud.
+        The guarantee of one call of :meth:`transform` for each cloud.
     error_bound_ : float or None
-        Bottleneck distance, in the units of the filtration, that all diagrams
-        of a cloud keep to the exact ones with a probability of 95 %, under the
-        cap that is drawn, where
-        each has at most two features of more half persistence than the
-        sensitivity and the error of a lattice: see
-        :func:`bottleneck_error_bound`, also for other classes of diagrams. It
-        is known before the release; the largest over the clouds of ``fit``.
-        None for ``mechanism="mcmc"``.
+        Bottleneck distance, in the units of the filtration, within which all diagrams of a
+        cloud are from the exact ones under the cap that is drawn, with a probability of
+        95 %. It applies if each exact diagram has at most two features whose half
+        persistence exceeds the sensitivity plus the error of a lattice. For other classes of
+        diagrams, see :func:`bottleneck_error_bound`. It is known before the release, and is
+        the largest over the clouds of ``fit``. None for ``mechanism="mcmc"``.
     noise_floor_ : tuple of float or None
-        For each dimension the persistence that noise alone stays below, with
-        a probability of 95 %: see :func:`noise_floor`.
+        For each dimension, the persistence that noise alone does not exceed, with a
+        probability of 95 %. See :func:`noise_floor`. None for ``mechanism="mcmc"``.
     error_statement_ : str
-        Both in words.
+        ``error_bound_`` and ``noise_floor_`` in words.
     cap_ : ndarray of shape (n_clouds,)
-        Of the last :meth:`transform`: the cap under which the diagrams of each
-        cloud were drawn, itself part of the release; see ``max_distance`` of
-        :class:`DTMFiltration`.
+        Cap of the distances under which the last :meth:`transform` drew the diagrams of each
+        cloud. It is part of the release; see ``max_distance`` of :class:`DTMFiltration`.
     error_bounds_ : ndarray of shape (n_clouds,)
-        Of the last :meth:`transform`: ``error_bound_`` for each cloud, under
-        the cap that was drawn for it. NaN for ``mechanism="mcmc"``.
+        ``error_bound_`` for each cloud of the last :meth:`transform`, under the cap that was
+        drawn for it. NaN for ``mechanism="mcmc"``.
     clipped_share_ : ndarray of shape (n_clouds,)
-        Private shares of the points outside the bounds, of the last
-        :meth:`transform`, with ``clipped_share=True``.
+        Private estimates of the shares of the points outside the bounds, from the last
+        :meth:`transform`. Only with ``clipped_share=True``.
     homology_dimensions_ : tuple of int
-        The dimensions as a tuple.
+        The homology dimensions as a tuple.
     single_ : bool
-        Whether a single dimension was given.
+        Whether ``homology_dimensions`` is a single integer.
 
     See Also
     --------
-    CubicalPersistence : The non-private sibling.
-    DTMFiltration : Makes filtrations that carry their sensitivity.
+    CubicalPersistence : The exact diagrams, without privacy.
+    DTMFiltration : Computes filtrations that carry their sensitivity.
+    PersistenceProfile : Releases only the persistences of the longest features.
 
     Notes
     -----
     .. rubric:: Privacy
 
-    Each call of :meth:`transform` releases one set of diagrams per cloud, and
-    the cap under which they were drawn. For
-    each cloud it is (``epsilon``, ``delta``)-differentially private under
-    replacement of one point; the size of the cloud and all parameters are
-    public. When every individual has points in one cloud only, the clouds of
-    one call compose in parallel and the whole call is ``epsilon``-private, and
-    counted once by the accountant; otherwise, and over several calls, losses
-    add up. A fitted object holds parameters and public numbers only. Running
-    time depends on the data and is outside the guarantee.
+    Each call of :meth:`transform` releases one set of diagrams per cloud, and the cap under
+    which they were drawn. For each cloud, the release is (``epsilon``,
+    ``delta``)-differentially private under replacement of one point. The size of the cloud
+    and all parameters are public. If every individual has points in one cloud only, the
+    clouds of one call compose in parallel: the whole call is ``epsilon``-private, and the
+    accountant counts it once. Otherwise, and over several calls, losses add up. A fitted
+    object contains only parameters and public numbers. The running time depends on the data
+    and is not covered by the guarantee.
 
-    The diagrams live on a public grid whose step divides the sensitivity, so
-    rounding the exact diagram costs no privacy. Values below zero count as
-    zero.
+    The diagrams are drawn on a public grid whose step divides the sensitivity, so rounding
+    the exact diagram to the grid costs no privacy. Values below zero count as zero.
 
     References
     ----------
-    T. Kang, S. Kim, J. Sohn, J. Awan, "Differentially private topological data
-    analysis", Proposition 13 and Algorithm 1.
+    T. Kang, S. Kim, J. Sohn, J. Awan, "Differentially private topological data analysis",
+    Proposition 13 and Algorithm 1.
 
     Examples
     --------
@@ -241,7 +246,7 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         self.n_jobs = n_jobs
 
     def _check_loss(self) -> None:
-        # Only the count of clipped points has noise that has to be scaled.
+        # Only the noise of the count of clipped points has a scale that must be representable.
         if self.clipped_share:
             self._check_epsilon(1 / CLIPPED_SHARE)
 
@@ -281,24 +286,24 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
 
     @fill_doc
     def transform(self, X: Functions) -> Diagrams:
-        """Release private diagrams: each call is a new release.
+        """Release private diagrams. Each call is a new release and spends its own budget.
 
         Parameters
         ----------
-        X : list of GridFiltration or of array-like
+        X : list of GridFiltration, ComplexFiltration or array-like
+            The functions, one for each cloud.
 
         Returns
         -------
         list of ndarray of shape (n, 2), or list of lists of them
-            One diagram per filtration for a single dimension, else one list
-            of diagrams per filtration. Births and deaths in the units of the
-            filtration.
+            For each filtration, one diagram if ``homology_dimensions`` is an integer, else a
+            list of diagrams. The columns are birth and death, in the units of the filtration.
 
         %(refused_functions)s
         """
         X, functions = self._read_in_transform(X)
         mechanism = mechanism_of(self, self.homology_dimensions_)
-        # Whatever public numbers can make fail, fails before the payment.
+        # Errors that depend on public numbers are raised before any budget is spent.
         if mechanism is not None:
             for function in functions:
                 mechanism.check(function.sensitivity, function.upper)
@@ -322,11 +327,11 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         return seeds.keep(returned, cap_=self.cap_, **shares)
 
     def _clipped_counts(self, X: list[Any]) -> list[tuple[int, int]]:
-        """Sizes of the clouds and numbers of their points outside the bounds."""
+        """Return the sizes of the clouds and the numbers of their points outside the bounds."""
         if any(getattr(item, "n_clipped", None) is None for item in X):
             raise ValueError(
-                "clipped_share=True takes filtrations that know how many points were outside "
-                "their bounds, as those of DTMFiltration do."
+                "clipped_share=True needs filtrations that count the points outside their bounds, "
+                "such as those of DTMFiltration."
             )
         return [(item.n_points, item.n_clipped) for item in X]
 
@@ -337,22 +342,24 @@ class PrivatePersistence(ListOutputMixin, PrivateGridPersistence):
         return np.clip(noisy, 0.0, 1.0)
 
     def score(self, X: Functions, y: object = None) -> float:
-        """Minus the mean bottleneck distance to the exact diagrams: *not* private.
+        """Compute minus the mean bottleneck distance to the exact diagrams: *not* private.
 
-        Makes a new release of each filtration and compares it with the exact
-        diagrams, which are used and not returned. The score itself depends on
-        the data without noise: look at it on synthetic or public data only.
+        The method makes a new release of each filtration and compares it with the exact
+        diagrams, which it does not return. The score is an exact function of the data and the
+        release. Use it only on simulated or public data.
 
         Parameters
         ----------
-        X : list of GridFiltration or of array-like
+        X : list of GridFiltration, ComplexFiltration or array-like
+            The functions, one for each cloud.
         y : Ignored
+            Present for compatibility with scikit-learn.
 
         Returns
         -------
         float
-            Mean over the filtrations of the sum over the homology dimensions,
-            negated.
+            The mean over the filtrations of the sum over the homology dimensions, negated, in
+            the units of the filtration.
         """
         X = check_collection(X)
         releases: list[Any] = self.transform(X)
@@ -378,9 +385,10 @@ def _release(
     mechanism: ExactMechanism | MarkovChainMechanism | None,
     seed: Any,
 ) -> tuple[float, list[FloatArray]]:
-    """Compute the exact diagrams of one filtration, release private ones, drop the former.
+    """Compute the exact diagrams of one filtration, and draw private ones.
 
-    The border between private and public is where it calls ``release`` or ``release_with_cap``.
+    The call of ``release`` or ``release_with_cap`` is the boundary between private and public
+    values.
     """
     caps = function.caps[: len(prior_of_caps(mechanism, function.caps))]
     exact = function.diagrams(dimensions, len(caps))

@@ -1,7 +1,7 @@
-"""Bottleneck distances up to a shift or a dilation of one diagram, by certified search.
+"""Bottleneck distances that are invariant under a shift or a dilation, by certified search.
 
 The distance is minimised over a family of moved diagrams by branch and bound: a range of the
-parameter is dropped when a matching shows that none of its diagrams is near enough.
+parameter is discarded if a matching shows that none of its diagrams is close enough.
 """
 
 import heapq
@@ -20,10 +20,10 @@ from sklearn_dptda._typing import BoolArray, FloatArray
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils._distances import bottleneck_distance, check_diagram, power_of_two
 
-# Smallest tolerance, relative to the size of the diagrams: below it, rounding decides.
+# Smallest tolerance, relative to the size of the diagrams. Below it, rounding errors dominate.
 _MIN_TOLERANCE = 1e-12
-# Range of the logarithms of factors that are searched: a diagram that is e**40 times smaller is
-# below the precision of floating point.
+# Range of the logarithms of factors that are searched. A diagram that is smaller by a factor of
+# e**40 is below the precision of floating-point numbers.
 _LOG_FACTORS = 40.0
 
 
@@ -57,51 +57,54 @@ def shift_invariant_bottleneck_distance(
     tol: float = 1e-6,
     return_shift: bool = False,
 ) -> float | tuple[float, float]:
-    """Least bottleneck distance between a diagram and the shifts of another.
+    """Compute the least bottleneck distance between a diagram and the shifts of another.
 
     Parameters
     ----------
     first, second : array-like of shape (n, 2)
-        Births and deaths; deaths may be infinite.
+        The diagrams: births and deaths. Deaths may be infinite.
     scale : {"linear", "log"}, default="linear"
-        ``"log"`` takes logarithms of all coordinates first, so that a shift is
-        a change of units; births must be positive then.
+        ``"log"`` takes the logarithms of all coordinates first, so that a shift is a change
+        of units. All births must then be positive.
     tol : float, default=1e-6
-        How far above the least value the result may be, as a part of the
-        longest half persistence, or of the extent of the births of the
-        essential classes of a diagram if that is more.
+        Tolerance: largest difference between the result and the least value, relative to the
+        longest half persistence, or to the extent of the births of the essential classes of
+        a diagram if that is larger.
     return_shift : bool, default=False
-        Whether to return what is added to the first diagram, too.
+        Whether to return also the number that is added to the first diagram.
 
     Returns
     -------
     distance : float
-        ``inf`` where the numbers of infinite deaths differ.
+        The distance, in the units of the diagrams. It is ``inf`` if the numbers of infinite
+        deaths differ.
     shift : float
-        Only with ``return_shift``; ``nan`` where the distance is infinite.
+        The number that is added to all coordinates of ``first``. Only with
+        ``return_shift=True``. It is ``nan`` if the distance is infinite.
 
     Raises
     ------
     ValueError
-        If a diagram is malformed, ``tol`` is not positive, or a birth is not
-        positive on the log scale.
+        If a diagram is malformed, if ``tol`` is not positive, or if a birth is not positive
+        with ``scale="log"``.
 
     See Also
     --------
-    dilation_dissimilarity : Up to a factor, in the original units.
+    dilation_dissimilarity : Invariant under a factor, in the original units.
 
     Notes
     -----
-    Branch and bound over shifts: an interval is dropped when a matching shows
-    that no shift in it is better, which needs no distance. Every value is
-    certified.
+    The method is branch and bound over shifts. An interval is discarded if a matching shows
+    that no shift in it gives a smaller value, which does not require computing a distance.
+    Every value is certified.
 
     References
     ----------
-    D. Sheehy, O. Kisielius, N. J. Cavanna, "Computing the shift-invariant
-    bottleneck distance for persistence diagrams", CCCG 2018, 78-84; Y. Cao, A.
-    Monod, A. Vlontzos, L. Schmidtke, B. Kainz, "Topological information
-    retrieval with dilation-invariant bottleneck comparative measures", 2022.
+    D. Sheehy, O. Kisielius, N. J. Cavanna, "Computing the shift-invariant bottleneck distance
+    for persistence diagrams", CCCG 2018, 78-84.
+
+    Y. Cao, A. Monod, A. Vlontzos, L. Schmidtke, B. Kainz, "Topological information retrieval
+    with dilation-invariant bottleneck comparative measures", 2022.
 
     Examples
     --------
@@ -114,7 +117,8 @@ def shift_invariant_bottleneck_distance(
     P, Q = _checked(first, second, tol)
     if scale == "log":
         P, Q = _logarithms(P, "first"), _logarithms(Q, "second")
-    # Near the origin, and of order one: floating-point numbers are densest there.
+    # Diagrams are moved to the origin and scaled to order one, where floating-point numbers are
+    # most precise.
     unit, middles = power_of_two(P, Q), (_middle(P), _middle(Q))
     already = (middles[0] - middles[1]) / unit
     P, Q = (P - middles[0]) / unit, (Q - middles[1]) / unit
@@ -138,38 +142,42 @@ def dilation_dissimilarity(
 def dilation_dissimilarity(
     first: ArrayLike, second: ArrayLike, *, tol: float = 1e-6, return_factor: bool = False
 ) -> float | tuple[float, float]:
-    """Least bottleneck distance between a diagram and the dilations of another.
+    """Compute the least bottleneck distance between a diagram and the dilations of another.
 
     Parameters
     ----------
     first, second : array-like of shape (n, 2)
-        Births and deaths, not negative; deaths may be infinite.
+        The diagrams: births and deaths, which must not be negative. Deaths may be infinite.
+        ``first`` is multiplied by a factor.
     tol : float, default=1e-6
-        How far above the least value the result may be, as a part of the
-        longest half persistence of ``second``, or of the extent of the births
-        of its essential classes if that is more.
+        Tolerance: largest difference between the result and the least value, relative to the
+        longest half persistence of ``second``, or to the extent of the births of its
+        essential classes if that is larger.
     return_factor : bool, default=False
-        Whether to return what the first diagram is multiplied by, too.
+        Whether to return also the factor by which the first diagram is multiplied.
 
     Returns
     -------
     dissimilarity : float
-        In the units of ``second``: not symmetric. ``inf`` where the numbers of
-        infinite deaths differ.
+        The least distance, in the units of ``second``. It is not symmetric. It is ``inf`` if
+        the numbers of infinite deaths differ.
     factor : float
-        Only with ``return_factor``; ``nan`` where the dissimilarity is infinite.
+        The factor by which ``first`` is multiplied. Only with ``return_factor=True``. It is
+        ``nan`` if the dissimilarity is infinite.
 
     Raises
     ------
     ValueError
-        If a diagram is malformed, or has a negative coordinate, or ``tol`` is
-        not positive.
+        If a diagram is malformed or has a negative coordinate, or if ``tol`` is not positive.
+
+    See Also
+    --------
+    shift_invariant_bottleneck_distance : Invariant under a shift.
 
     References
     ----------
-    Y. Cao, A. Monod, A. Vlontzos, L. Schmidtke, B. Kainz, "Topological
-    information retrieval with dilation-invariant bottleneck comparative
-    measures", 2022.
+    Y. Cao, A. Monod, A. Vlontzos, L. Schmidtke, B. Kainz, "Topological information retrieval
+    with dilation-invariant bottleneck comparative measures", 2022.
 
     Examples
     --------
@@ -180,7 +188,7 @@ def dilation_dissimilarity(
     P, Q = _checked(first, second, tol)
     for name, diagram in (("first", P), ("second", Q)):
         if (diagram < 0).any():
-            raise ValueError(f"{name} has a negative coordinate: dilations need them from 0 on.")
+            raise ValueError(f"{name} has a negative coordinate, which dilations do not support.")
     units = power_of_two(P), power_of_two(Q)
     already = math.log(units[0] / units[1])
     value, at = least_distance(P / units[0], Q / units[1], Dilations, tol, already)
@@ -205,20 +213,25 @@ def _middle(diagram: FloatArray) -> float:
 
 def _logarithms(diagram: FloatArray, name: str) -> FloatArray:
     if (diagram <= 0).any():
-        raise ValueError(f"{name} has births that are not positive: there is no logarithm of them.")
+        raise ValueError(
+            f"{name} has births that are not positive, which have no logarithm. Use scale='linear'."
+        )
     return np.log(diagram)
 
 
 def least_distance(
     P: FloatArray, Q: FloatArray, kind: "type[Shifts | Dilations]", tol: float, already: float
 ) -> tuple[float, float]:
-    """Least value, and the parameter where it is; ``already`` is that of the diagrams as given."""
+    """Return the least value, and the parameter that attains it.
+
+    ``already`` is the parameter of the diagrams as given.
+    """
     finite = [diagram[np.isfinite(diagram[:, 1])] for diagram in (P, Q)]
     essential = [np.sort(diagram[~np.isfinite(diagram[:, 1]), 0]) for diagram in (P, Q)]
     if len(essential[0]) != len(essential[1]):
         return math.inf, math.nan
     family = kind(*finite, *essential)
-    # Steps of three quarters, and intervals to a quarter of them: less than tol in all.
+    # The steps use three quarters of the tolerance, and the intervals less than a quarter of it.
     slack = 0.75 * max(tol, _MIN_TOLERANCE) * max(family.size(), np.finfo(float).tiny)
     best, at = bottleneck_distance(family.moved(P, already), Q), already
     for guess in family.guesses():
@@ -233,7 +246,7 @@ def least_distance(
             continue
         if family.feasible(middle, middle, best - slack):
             best, at = _value(family, middle, best - slack, slack), middle
-        # Where floating-point numbers are exhausted, no interval is left to halve.
+        # An interval without a floating-point number between its ends cannot be halved.
         if family.spread(low, high) > slack / 4 and low < middle < high:
             for part in ((low, middle), (middle, high)):
                 heapq.heappush(heap, (part[0] - part[1], *part))
@@ -242,7 +255,7 @@ def least_distance(
 
 
 def _value(family: "_Family", at: float, feasible: float, slack: float) -> float:
-    """Bottleneck distance at one parameter, known to be feasible at some value."""
+    """Return the bottleneck distance at one parameter, which is feasible at a known value."""
     low, high = 0.0, feasible
     while high - low > slack / 4:
         middle = (low + high) / 2
@@ -251,9 +264,9 @@ def _value(family: "_Family", at: float, feasible: float, slack: float) -> float
 
 
 class _Family(ABC):
-    """Diagrams that one is moved to, and bounds of distances over ranges of them.
+    """A family of moved diagrams, and bounds of distances over ranges of its parameter.
 
-    Half lengths ``u_p`` and ``u_q`` are the distances from the diagonal of the finite points;
+    The half lengths ``u_p`` and ``u_q`` are the distances of the finite points from the diagonal;
     ``born_p`` and ``born_q`` are the sorted births of the essential classes.
     """
 
@@ -263,11 +276,11 @@ class _Family(ABC):
         self.u_p, self.u_q = (P[:, 1] - P[:, 0]) / 2, (Q[:, 1] - Q[:, 0]) / 2
 
     def longest(self) -> Iterator[tuple[int, int]]:
-        """Pairs of the longest points of either diagram."""
+        """Return pairs of the longest points of both diagrams."""
         return product(*(np.argsort(-u)[:3] for u in (self.u_p, self.u_q)))
 
     def feasible(self, low: float, high: float, value: float) -> bool:
-        """Whether a distance of ``value`` is not excluded for parameters in a range."""
+        """Return whether a distance of ``value`` is possible for parameters in a range."""
         if value < 0 or self.essential_bound(low, high) > value:
             return False
         allowed = self.lower_costs(low, high) <= value
@@ -277,21 +290,21 @@ class _Family(ABC):
 
     @abstractmethod
     def essential_bound(self, low: float, high: float) -> float:
-        """Least distance of the essential births over a range."""
+        """Return the least distance of the essential births over a range."""
 
     @abstractmethod
     def lower_costs(self, low: float, high: float) -> FloatArray:
-        """Least distances of all pairs of finite points over a range."""
+        """Return the least distances of all pairs of finite points over a range."""
 
     @abstractmethod
     def lower_diagonal(self, low: float) -> FloatArray:
-        """Least distances of the moved finite points from the diagonal, from a parameter on."""
+        """Return the least distances of the moved points from the diagonal, from a parameter on."""
 
 
 def saturates_matrix(allowed: BoolArray) -> bool:
-    """Whether every row of a Boolean matrix can be matched with a column of its own.
+    """Return whether every row of a Boolean matrix can be matched with a column of its own.
 
-    For hundreds of rows: in compiled code, after 40 microseconds of preparation.
+    The matching runs in compiled code, for hundreds of rows, after 40 microseconds of preparation.
     """
     if len(allowed) == 0:
         return True
@@ -302,7 +315,7 @@ def saturates_matrix(allowed: BoolArray) -> bool:
 
 
 class Shifts(_Family):
-    """The parameter is what is added."""
+    """Diagrams that are shifted. The parameter is the number that is added."""
 
     def __init__(self, P: FloatArray, Q: FloatArray, born_p: FloatArray, born_q: FloatArray):
         super().__init__(P, Q, born_p, born_q)
@@ -324,7 +337,7 @@ class Shifts(_Family):
         return high - low
 
     def guesses(self) -> Iterator[float]:
-        """Shifts that put the longest points, or the essential births, on each other."""
+        """Yield shifts that align the essential births, or pairs of the longest points."""
         if len(self.born_p):
             yield self.essential
         yield from (self.gaps[i, j] for i, j in self.longest())
@@ -349,7 +362,7 @@ class Shifts(_Family):
 
 
 class Dilations(_Family):
-    """The parameter is the logarithm of the factor."""
+    """Diagrams that are multiplied. The parameter is the logarithm of the factor."""
 
     def size(self) -> float:
         return _size(self.u_q, self.born_q)
@@ -363,7 +376,7 @@ class Dilations(_Family):
         return (math.exp(high) - math.exp(low)) * largest
 
     def guesses(self) -> Iterator[float]:
-        """Factors that make the longest points, or the largest deaths, equal."""
+        """Yield factors that make the longest points, or the largest deaths, equal."""
         for i, j in self.longest():
             yield math.log(self.u_q[j] / self.u_p[i])
             yield math.log(self.Q[j, 1] / self.P[i, 1])
@@ -393,10 +406,10 @@ class Dilations(_Family):
 
 
 def _size(half_lengths: FloatArray, births: FloatArray) -> float:
-    """Longest half persistence, or extent of the essential births."""
+    """Return the longest half persistence, or the extent of the essential births if larger."""
     return float(max(half_lengths.max(initial=0.0), np.ptp(births) if len(births) else 0.0))
 
 
 def _apart(p: FloatArray, q: FloatArray, low: float, high: float) -> FloatArray:
-    """Least distance of ``q`` from multiples of ``p``, not negative, by factors of a range."""
+    """Return the least distances of ``q`` from multiples of ``p``, for factors in a range."""
     return np.maximum(np.maximum(math.exp(low) * p - q, q - math.exp(high) * p), 0.0)

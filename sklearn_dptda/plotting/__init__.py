@@ -1,7 +1,8 @@
-"""Displays of diagrams, filtrations, mixtures, curves and audits, in the manner of scikit-learn.
+"""Displays of diagrams, filtrations, mixtures, curves and audits, in the style of scikit-learn.
 
-Each is made from results or from an estimator, draws with ``plot`` and keeps the axes; colours
-and markers stay apart in greyscale. A report puts a release on one page of HTML.
+Each display is created from results or from an estimator. Its method ``plot`` draws it and stores
+the axes. Colours and markers remain distinguishable in greyscale. A report puts a
+release on one page of HTML.
 """
 
 from sklearn_dptda.plotting._curve_displays import (

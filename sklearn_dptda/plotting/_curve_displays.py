@@ -19,17 +19,40 @@ if TYPE_CHECKING:
 
 
 class PrivacyUtilityDisplay(Display):
-    """Error against a parameter, by homology dimension, on logarithmic axes.
+    """Plot of the error against a parameter for each homology dimension, on logarithmic axes.
+
+    The errors are measured against the exact diagrams, so the picture is *not* private. Use it
+    for simulated or public data.
 
     Parameters
     ----------
     curve : PrivacyUtilityCurve
+        The errors, from :func:`~sklearn_dptda.model_selection.privacy_utility_curve`.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
+        Axes on which :meth:`plot` has drawn.
     figure_ : matplotlib Figure
-        Set by :meth:`plot`.
+        Figure of these axes.
+
+    See Also
+    --------
+    sklearn_dptda.model_selection.privacy_utility_curve : Computes the errors.
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from sklearn_dptda import DTMFiltration, PrivatePersistence
+    >>> from sklearn_dptda.datasets import make_two_circles
+    >>> from sklearn_dptda.plotting import PrivacyUtilityDisplay
+    >>> X = [make_two_circles(1000, random_state=0)]
+    >>> X = DTMFiltration(0.2, bounds=(-3, 3.5), resolution=31).fit_transform(X)
+    >>> display = PrivacyUtilityDisplay.from_estimator(
+    ...     PrivatePersistence(), X, param_range=[1, 10], n_replicates=2, random_state=0
+    ... )
+    >>> display.ax_.get_xlabel(), display.ax_.get_ylabel()
+    ('epsilon', 'bottleneck distance')
     """
 
     def __init__(self, curve: PrivacyUtilityCurve) -> None:
@@ -44,19 +67,25 @@ class PrivacyUtilityDisplay(Display):
         ax: "Axes | None" = None,
         **kwargs: Any,
     ) -> Self:
-        """Compute a curve and draw it.
+        """Compute a curve of errors, and draw it.
 
         Parameters
         ----------
-        estimator, X
-            As in :func:`privacy_utility_curve`.
+        estimator : PrivatePersistence, or Pipeline that ends in one
+            The estimator whose releases are measured. It is cloned for every value.
+        X : list
+            Filtrations, or the input of the pipeline. Use simulated or public data.
         ax : matplotlib Axes, default=None
+            Axes on which to draw. None creates a new figure.
         **kwargs
-            Passed on to :func:`privacy_utility_curve`.
+            Further arguments of
+            :func:`~sklearn_dptda.model_selection.privacy_utility_curve`, such as
+            ``param_name`` and ``param_range``.
 
         Returns
         -------
         PrivacyUtilityDisplay
+            The display, which has been drawn.
         """
         return cls(privacy_utility_curve(estimator, X, **kwargs)).plot(ax=ax)
 
@@ -67,18 +96,21 @@ class PrivacyUtilityDisplay(Display):
         quantiles: Sequence[float] = (0.1, 0.9),
         label: str | None = None,
     ) -> Self:
-        """Draw mean errors and a band between two quantiles.
+        """Draw the mean errors, and a band between two quantiles.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
+            Axes on which to draw. None creates a new figure.
         quantiles : tuple of float, default=(0.1, 0.9)
+            Lower and upper quantile of the errors, the limits of the band.
         label : str, default=None
-            Put before the names of the dimensions in the legend.
+            Prefix of the names of the dimensions in the legend.
 
         Returns
         -------
         PrivacyUtilityDisplay
+            The display.
         """
         ax = axes_or_new(ax, figsize=(5, 3.6))
         x = self.curve.param_range.astype(float)
@@ -97,17 +129,26 @@ class PrivacyUtilityDisplay(Display):
 
 
 class ReleasePlanDisplay(Display):
-    """What a private diagram shows against epsilon, and where the wanted feature begins to show.
+    """Plot of the features that a private diagram shows, against epsilon.
+
+    It also marks the epsilon from which on the wanted feature is detected. Everything that is
+    drawn is public.
 
     Parameters
     ----------
     plan : ReleasePlan
+        The plan, from :func:`~sklearn_dptda.model_selection.plan_release`.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
+        Axes on which :meth:`plot` has drawn.
     figure_ : matplotlib Figure
-        Set by :meth:`plot`.
+        Figure of these axes.
+
+    See Also
+    --------
+    sklearn_dptda.model_selection.plan_release : Plans the epsilon of a release.
 
     Examples
     --------
@@ -129,23 +170,27 @@ class ReleasePlanDisplay(Display):
         epsilons: ArrayLike | None = None,
         title: str | None = None,
     ) -> Self:
-        """Draw.
+        """Draw the plan.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
+            Axes on which to draw. None creates a new figure.
         epsilons : array-like, default=None
-            As in :meth:`ReleasePlan.curve`.
+            Values of epsilon for the curves. None uses values from one tenth to ten times the
+            epsilon of the plan.
         title : str, default=None
+            Title of the axes. None: no title.
 
         Returns
         -------
         ReleasePlanDisplay
+            The display.
         """
         ax = axes_or_new(ax, figsize=(5.4, 3.8))
         plan, curve = self.plan, self.plan.curve(epsilons)
         look, seen = style(plan.homology_dimension), plan.visible_persistence
-        # What is longer than the range of the function is no feature.
+        # No feature is longer than the range of the function.
         top = np.full(curve.epsilons.shape, plan.upper)
         thresholds = np.minimum(curve.thresholds, top)
         ax.fill_between(curve.epsilons, thresholds, top, color=look["color"], alpha=0.12, lw=0)
@@ -154,14 +199,19 @@ class ReleasePlanDisplay(Display):
             thresholds,
             color=look["color"],
             lw=1.6,
-            label="features above are flagged",
+            label="features above are detected",
         )
         errors = np.where(curve.error_bounds < plan.upper, curve.error_bounds, np.nan)
         ax.plot(
-            curve.epsilons, errors, color="#555555", lw=1.2, ls="--", label="points move by less"
+            curve.epsilons,
+            errors,
+            color="#555555",
+            lw=1.2,
+            ls="--",
+            label="upper bound of the error",
         )
         ax.axhline(
-            seen, color="black", lw=1, ls=":", label="wanted feature, less grid and sampling"
+            seen, color="black", lw=1, ls=":", label="wanted feature minus grid and sampling errors"
         )
         ax.plot(
             [plan.epsilon], [seen], color="black", mec="white", ms=9, marker=look["marker"], ls=""
@@ -178,25 +228,33 @@ class ReleasePlanDisplay(Display):
             yscale="log",
             xlim=ends,
             xlabel="epsilon",
-            ylabel="persistence, in units of the points",
+            ylabel="persistence, in the units of the points",
         )
         ax.legend(frameon=False, fontsize="small", loc="lower left")
         return self._keep(ax, title)
 
 
 class AccuracyBoundsDisplay(Display):
-    """Accuracy of mechanisms against the rate of privacy, above what no mechanism beats.
+    """Plot of the accuracy of metric-private mechanisms against the privacy rate.
+
+    The shaded area below is what theorems exclude for every mechanism. The bounds do not depend
+    on data.
 
     Parameters
     ----------
     bounds : list of AccuracyBounds
-        One for each rate.
+        Bounds from :func:`~sklearn_dptda.theory.accuracy_bounds`, one for each rate.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
+        Axes on which :meth:`plot` has drawn.
     figure_ : matplotlib Figure
-        Set by :meth:`plot`.
+        Figure of these axes.
+
+    See Also
+    --------
+    sklearn_dptda.theory.accuracy_bounds : Computes the bounds.
 
     Examples
     --------
@@ -224,29 +282,40 @@ class AccuracyBoundsDisplay(Display):
 
         Parameters
         ----------
-        D1, D2, optimum
-            As in :func:`~sklearn_dptda.theory.accuracy_bounds`.
+        D1 : array-like of shape (n_points, n_points)
+            Distances between the possible inputs, in which the privacy loss is measured.
+        D2 : array-like of shape (n_points, n_points), default=None
+            Distances in which the accuracy is measured. None uses ``D1``.
         alphas : sequence of float, default=(1.0, 4.0, 16.0)
+            Privacy rates: privacy losses per unit of ``D1``.
+        optimum : bool or "auto", default="auto"
+            Whether to compute the best accuracy by a linear program. ``"auto"`` does so for up
+            to 40 points.
         ax : matplotlib Axes, default=None
+            Axes on which to draw. None creates a new figure.
 
         Returns
         -------
         AccuracyBoundsDisplay
+            The display, which has been drawn.
         """
         bounds = (accuracy_bounds(D1, D2, alpha=alpha, optimum=optimum) for alpha in alphas)
         return cls(bounds).plot(ax=ax)
 
     def plot(self, ax: "Axes | None" = None, *, title: str | None = None) -> Self:
-        """Draw.
+        """Draw the bounds and the accuracy of each mechanism.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
+            Axes on which to draw. None creates a new figure.
         title : str, default=None
+            Title of the axes. None: no title.
 
         Returns
         -------
         AccuracyBoundsDisplay
+            The display.
         """
         ax = axes_or_new(ax, figsize=(4.8, 3.8))
         alphas = [one.alpha for one in self.bounds]
@@ -285,21 +354,26 @@ class AccuracyBoundsDisplay(Display):
 
 
 class AuditDisplay(Display):
-    """How the releases of two neighbouring data sets differ in what an audit counted.
+    """Plot of how the releases of two neighbouring data sets differ in an audit.
 
-    Histograms of what the learnt event is a threshold of; for an event that
-    was given, how often it occurred.
+    If the audit learnt an event, the display shows histograms of the score whose threshold
+    defines the event. If the event was given, it shows the frequencies of the event.
 
     Parameters
     ----------
     result : AuditResult
-        Of :func:`~sklearn_dptda.privacy.audit_epsilon`.
+        The result of :func:`~sklearn_dptda.privacy.audit_epsilon`.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
+        Axes on which :meth:`plot` has drawn.
     figure_ : matplotlib Figure
-        Set by :meth:`plot`.
+        Figure of these axes.
+
+    See Also
+    --------
+    sklearn_dptda.privacy.audit_epsilon : Runs an audit.
 
     Examples
     --------
@@ -317,17 +391,19 @@ class AuditDisplay(Display):
         self.result = result
 
     def plot(self, ax: "Axes | None" = None, *, title: str | None = None) -> Self:
-        """Draw.
+        """Draw the histograms or frequencies.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
+            Axes on which to draw. None creates a new figure.
         title : str, default=None
-            None: the lower bound of epsilon.
+            Title of the axes. None shows the lower bound of epsilon.
 
         Returns
         -------
         AuditDisplay
+            The display.
         """
         ax = axes_or_new(ax, figsize=(5, 3.6))
         sides, scores = ("D", "neighbour"), self.result.scores

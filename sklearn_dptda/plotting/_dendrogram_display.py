@@ -1,4 +1,4 @@
-"""Pictures of the merge tree of a mixture."""
+"""Display of the merge tree of a mixture."""
 
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,52 +20,57 @@ from sklearn_dptda.plotting._style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Look of a branch with several clusters below it.
+# The style of a branch with several clusters below it.
 _JOINED = {"color": "#777777", "linestyle": "-"}
-# Number of modes from which on their numbers, side by side, run into each other.
+# Above this number of modes, labels next to each other would overlap.
 _CROWDED_MODES = 12
 
 
 class DendrogramDisplay(Display):
-    """The merge tree of a mixture's modes, and the cut that makes the clusters.
+    """Plot of the merge tree of a mixture's modes, and of the cut that defines the clusters.
 
-    Each branch starts at the height of its mode and ends at the saddle where
-    the mode joins a higher one, so that its length is the mode's prominence.
-    Heights are minus the log density, above the highest mode.
+    Each branch starts at the height of its mode and ends at the saddle where the mode joins a
+    higher one, so its length is the prominence of the mode. Heights are minus the log density,
+    relative to the highest mode.
 
     Parameters
     ----------
     linkage : array-like of shape (n_modes - 1, 4)
-        The tree in SciPy's format, distances being heights of saddles. Infinite
-        ones, of modes between which no saddle is known, are drawn at the upper edge.
+        The merge tree in SciPy's format, where distances are heights of saddles. Infinite
+        heights, of modes without a known saddle, are drawn at the upper edge.
     mode_heights : array-like of shape (n_modes,), default=None
-        Minus the log density at the modes; their least value is subtracted.
-        None starts all branches at 0.
+        Minus the log density at the modes. The smallest value is subtracted. None starts all
+        branches at 0.
     cut : float, default=None
-        Height of the cut. None puts it where ``labels`` were made: halfway
-        between the last saddle below the cut and the first above. Clusters that
-        no single height makes have colours and no line.
+        Height of the cut. None derives it from ``labels``: halfway between the last saddle
+        below the cut and the first saddle above it. If no single height gives these labels,
+        the clusters have colours, but there is no line.
     labels : array-like of shape (n_modes,), default=None
-        Cluster of each mode. None takes them from ``cut``; with neither, no
-        cut is drawn.
+        Cluster of each mode. None derives it from ``cut``. If both are None, no cut is drawn.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
+        Axes on which :meth:`plot` has drawn.
     figure_ : matplotlib Figure
-        Set by :meth:`plot`.
+        Figure of these axes.
 
     Raises
     ------
     ValueError
-        If shapes disagree, or ``cut`` does not give the labels.
+        If shapes disagree, or if ``cut`` does not give the labels.
+
+    See Also
+    --------
+    sklearn_dptda.cluster.morse_linkage : Computes the merge tree.
+    MixtureDensityDisplay : Draws the density in the plane.
 
     Notes
     -----
     .. rubric:: Privacy
 
-    Post-processing: what is drawn are functions of the mixture's parameters,
-    and as private as those.
+    This is post-processing: the picture is a function of the parameters of the mixture, and as
+    private as they are.
 
     Examples
     --------
@@ -114,29 +119,31 @@ class DendrogramDisplay(Display):
         Parameters
         ----------
         estimator : MorseMerging or DPMoGMorse
-            Fitted.
+            The fitted estimator.
         ax : matplotlib Axes, default=None
+            Axes on which to draw. None creates a new figure.
         **kwargs
-            Passed on to :meth:`plot`.
+            Further arguments of :meth:`plot`.
 
         Returns
         -------
         DendrogramDisplay
+            The display, which has been drawn.
 
         Raises
         ------
         NotFittedError
             If the estimator is not fitted.
         ValueError
-            If it has learnt no merge tree.
+            If the estimator has no merge tree.
         """
         check_is_fitted(estimator)
         needed = ("linkage_", "modes_", "mode_labels_", "n_clusters_")
         missing = [name for name in needed if not hasattr(estimator, name)]
         if missing:
             raise ValueError(
-                f"estimator {type(estimator).__name__} has learnt no {missing[0]}: one with a "
-                "merge tree is needed, such as MorseMerging or DPMoGMorse."
+                f"estimator must have a merge tree, such as MorseMerging or DPMoGMorse, but "
+                f"{type(estimator).__name__} has no {missing[0]}."
             )
         return cls(
             estimator.linkage_,
@@ -146,23 +153,26 @@ class DendrogramDisplay(Display):
         ).plot(ax=ax, **kwargs)
 
     def plot(self, ax: "Axes | None" = None, *, title: str | None = None) -> Self:
-        """Draw.
+        """Draw the merge tree.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
+            Axes on which to draw. None creates a new figure.
         title : str, default=None
+            Title of the axes. None: no title.
 
         Returns
         -------
         DendrogramDisplay
+            The display.
         """
         n = len(self.mode_heights)
         ax = axes_or_new(ax, figsize=(max(4.5, 0.32 * n), 4.0))
         order, x, base = self._layout()
         looks = [_branch_style(cluster) for cluster in self._clusters_of_nodes(self.labels)]
         top = max(base[-1], self.cut or 0.0) + self._stem()
-        # The last node has no saddle above it: its branch goes on to show that it stays.
+        # The last node has no saddle above it, so its branch extends to the upper edge.
         ends = np.full(2 * n - 1, top)
         for node, (left, right) in enumerate(self._children(), start=n):
             ends[[left, right]] = base[node]
@@ -170,7 +180,7 @@ class DendrogramDisplay(Display):
         for node in range(2 * n - 1):
             ax.plot([x[node]] * 2, [base[node], ends[node]], **looks[node], zorder=2)
         low = -0.04 * self._scale()
-        # Leads the eye from a mode that is born high to its number below.
+        # The dotted line connects a mode with its number below.
         ax.vlines(x[:n], low, base[:n], color="#bbbbbb", linestyle=":", lw=0.8, zorder=1)
         if self.labels is None:
             ax.plot(x[:n], base[:n], "o", color=_JOINED["color"], ms=5, zorder=3)
@@ -190,7 +200,7 @@ class DendrogramDisplay(Display):
         return self._keep(ax, title)
 
     def _draw_clusters(self, ax, x, base, labels):
-        """Modes in the style of their clusters, and the cut that makes them."""
+        """Draw the modes in the style of their clusters, and the cut."""
         clusters = np.unique(labels)
         for k, name in zip(clusters, cluster_names(clusters), strict=True):
             look, mine = cluster_style(k), np.flatnonzero(labels == k)
@@ -213,7 +223,7 @@ class DendrogramDisplay(Display):
         return self.linkage[:, :2].astype(int)
 
     def _layout(self) -> tuple[list[int], FloatArray, FloatArray]:
-        """Modes from left to right, and place and lower end of every node's branch."""
+        """Return the modes from left to right, and position and lower end of every branch."""
         n = len(self.mode_heights)
         order = dendrogram(self.linkage, no_plot=True)["leaves"] if n > 1 else [0]
         x = np.empty(2 * n - 1)
@@ -223,7 +233,7 @@ class DendrogramDisplay(Display):
         return order, x, np.concatenate([self.mode_heights, self.linkage[:, 2]])
 
     def _clusters_of_nodes(self, labels: NDArray[Any] | None) -> list[Any]:
-        """Cluster of each node of the tree, or None where several are below it."""
+        """Return the cluster of each node of the tree, or None if it joins several."""
         clusters = [None] * len(self.mode_heights) if labels is None else list(labels)
         for left, right in self._children():
             clusters.append(clusters[left] if clusters[left] == clusters[right] else None)
@@ -234,11 +244,11 @@ class DendrogramDisplay(Display):
         return top if top > 0 else 1.0
 
     def _stem(self) -> float:
-        """Length of the branch that stays."""
+        """Return the length of the branch above the last saddle."""
         return 0.12 * self._scale() if len(self.linkage) else 1.0
 
     def _check_cut(self, cut: float | None, labels: NDArray[Any]) -> float | None:
-        """Height of the cut that makes the labels, by default in the middle of the gap, or None."""
+        """Return the height of the cut that gives the labels, or None if there is none."""
         clusters = self._clusters_of_nodes(labels)[len(labels) :]
         joined = np.array([cluster is not None for cluster in clusters], dtype=np.bool_)
         low = self.linkage[joined, 2].max(initial=0.0)
@@ -247,7 +257,7 @@ class DendrogramDisplay(Display):
         of_one_height = low <= high and joined.sum() == n_joined
         if cut is not None:
             if not (of_one_height and low <= cut <= high):
-                raise ValueError(f"cut={cut} does not give these labels.")
+                raise ValueError(f"cut={cut} does not give these labels. Pass only one of them.")
             return float(cut)
         if not of_one_height:
             return None
@@ -255,7 +265,7 @@ class DendrogramDisplay(Display):
 
 
 def _labels_below(linkage: FloatArray, cut: float) -> IntArray:
-    """Clusters of the modes that saddles up to the cut join, numbered by their first modes."""
+    """Return clusters of modes that saddles up to the cut join, numbered by their first modes."""
     if len(linkage) == 0:
         return np.zeros(1, dtype=int)
     clusters = fcluster(linkage, cut, criterion="distance")

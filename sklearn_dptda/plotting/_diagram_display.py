@@ -1,4 +1,4 @@
-"""Pictures of persistence diagrams, drawn by matplotlib or interactive by plotly."""
+"""Display of persistence diagrams, by matplotlib or interactively by plotly."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Self
@@ -16,48 +16,57 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from plotly.graph_objects import Figure as PlotlyFigure
 
-# Names that plotly has for the markers of matplotlib, and its template of what it shows of a point.
+# Plotly's names of matplotlib's markers, and its template of the text about a point.
 _PLOTLY_SYMBOLS = {"o": "circle", "^": "triangle-up", "s": "square", "D": "diamond"}
 _POINT_TEMPLATE = "birth %{x:.4g}<br>death %{y:.4g}<br>persistence %{customdata:.4g}"
 
 
 class PersistenceDiagramDisplay(Display):
-    """A persistence diagram, if wanted with another one behind it.
+    """Plot of a persistence diagram, optionally with a reference diagram behind it.
+
+    The picture is as private as the diagrams that you pass.
 
     Parameters
     ----------
     diagrams : list of array-like of shape (n, 2)
-        One diagram per homology dimension.
+        One diagram for each homology dimension: births and deaths.
     homology_dimensions : sequence of int, default=None
-        Their dimensions; None counts from 0.
+        Homology dimensions of the diagrams. None numbers them from 0.
     reference : list of array-like of shape (n, 2), default=None
-        Diagrams to draw behind, hollow: the exact ones, on data where they
-        may be shown.
+        Diagrams to draw behind the others with hollow markers, one for each dimension. Use
+        it for the exact diagrams if the data are public.
     upper : float, default=None
-        Upper end of the axes; None takes it from what is drawn. Later deaths
-        are drawn on the dashed line there; points born later are left out.
+        Upper end of the axes, in the units of the diagrams. None derives it from the points.
+        Later deaths are drawn on the dashed line at this level. Points that are born later
+        are left out.
     superlevel : bool, default=False
-        Whether births lie above deaths, as those of the peaks of a density do.
-        Then ``-inf`` is drawn on the dashed line at the lower end.
+        Whether the diagram is one of superlevel sets, where births are above deaths, as for
+        the peaks of a density. Deaths of ``-inf`` are drawn on the dashed line at the lower
+        end.
     threshold : float, default=None
-        Draw points of at most this prominence small and grey, and the line
-        where they end.
+        Prominence up to which points are drawn small and grey. A dotted line shows it.
     error_bound : float, default=None
-        ``error_bound_`` of a fitted PrivatePersistence. Points that may be
-        noise are small and grey, by
-        :func:`~sklearn_dptda.persistence.beyond_noise`, and the band that they
-        come from is shaded.
+        Error bound of a private diagram, ``error_bound_`` of a fitted
+        :class:`PrivatePersistence`. Points that may be noise according to
+        :func:`~sklearn_dptda.persistence.beyond_noise` are drawn small and grey, and the band
+        in which they can be is shaded.
     noise_floor : sequence of float, default=None
-        ``noise_floor_``, for each dimension: drawn, and where a point is above
-        it the legend says that the dimension is not empty.
+        Noise floor of each dimension, ``noise_floor_`` of a fitted
+        :class:`PrivatePersistence`. It is drawn as a dotted line, and if a point is above it,
+        the legend says that the dimension is not empty.
     unit : str, default=""
         Unit of births and deaths, for the labels of the axes.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
+        Axes on which :meth:`plot` has drawn.
     figure_ : matplotlib Figure
-        Set by :meth:`plot`.
+        Figure of these axes.
+
+    See Also
+    --------
+    ExpectedDiagramDisplay : Draws expected persistence diagrams.
 
     Examples
     --------
@@ -105,36 +114,42 @@ class PersistenceDiagramDisplay(Display):
         upper: float | None = None,
         ax: "Axes | None" = None,
     ) -> Self:
-        """Draw what an estimator releases of the first sample, or the peaks that it has found.
+        """Draw the diagrams of the first sample, or the peaks that a clusterer has found.
 
         Parameters
         ----------
-        estimator : PrivatePersistence, CubicalPersistence, or Pipeline of one
-            Is fitted to the first sample and transforms it: a new release,
-            which costs what it says.
-            ToMATo, DPToMATo, or Pipeline of one: fitted. Shows the prominence
-            of its peaks, for ``DPToMATo`` in standard deviations, and the
-            threshold above which they are clusters. Releases nothing new.
-        X : list
-            Input of a persistence estimator; ignored for the others.
-        reference, upper
-            As in the constructor.
+        estimator : PrivatePersistence, CubicalPersistence, ToMATo, DPToMATo, or Pipeline of one
+            ``PrivatePersistence`` or ``CubicalPersistence`` is fitted to the first sample and
+            transforms it. With ``PrivatePersistence``, this is a new release, which spends
+            privacy budget.
+
+            ``ToMATo`` or ``DPToMATo`` must be fitted. The display shows the prominence of its
+            peaks (for ``DPToMATo`` in standard deviations), and the threshold above which
+            peaks are clusters. Nothing new is released.
+        X : list, default=None
+            Input of a persistence estimator. It is ignored for clusterers.
+        reference : list of array-like of shape (n, 2), default=None
+            Diagrams to draw behind the others with hollow markers.
+        upper : float, default=None
+            Upper end of the axes. None derives it from the points.
         ax : matplotlib Axes, default=None
+            Axes on which to draw. None creates a new figure.
 
         Returns
         -------
         PersistenceDiagramDisplay
+            The display, which has been drawn.
 
         Raises
         ------
         ValueError
-            If ``X`` is missing where a persistence estimator needs it.
+            If ``X`` is None and ``estimator`` is a persistence estimator.
         """
         last = estimator[-1] if hasattr(estimator, "steps") else estimator
         if X is None and hasattr(last, "homology_dimensions"):
             raise ValueError(
-                f"X must be given: {type(last).__name__} keeps no diagrams, and one of X would be "
-                "shown. Diagrams that were released are shown by PersistenceDiagramDisplay("
+                f"X must be given, because {type(last).__name__} does not store diagrams. To draw "
+                "diagrams that have been released, use PersistenceDiagramDisplay("
                 "diagrams).plot()."
             )
         if X is None or hasattr(last, "diagram_"):
@@ -152,7 +167,7 @@ class PersistenceDiagramDisplay(Display):
 
     @classmethod
     def _of_peaks(cls, clusterer, upper):
-        """All peaks of a fitted clusterer, with a threshold between clusters and the rest."""
+        """Return a display of all peaks, with a threshold between clusters and the other peaks."""
         prominences = clusterer.diagram_[:, 0] - clusterer.diagram_[:, 1]
         k = clusterer.n_clusters_
         below = prominences[k] if k < len(prominences) else 0.0
@@ -166,22 +181,25 @@ class PersistenceDiagramDisplay(Display):
         )
 
     def plot(self, ax: "Axes | None" = None, *, title: str | None = None) -> Self:
-        """Draw.
+        """Draw the diagrams with matplotlib.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
+            Axes on which to draw. None creates a new figure.
         title : str, default=None
+            Title of the axes. None: no title.
 
         Returns
         -------
         PersistenceDiagramDisplay
+            The display.
         """
         ax = axes_or_new(ax, figsize=(4.2, 4.2))
         low, high = self._extent()
         pad = 0.04 * (high - low)
         ends = np.array([low - pad, high + pad])
-        # Nothing can lie on the shaded side.
+        # No point can be on the shaded side of the diagonal.
         ax.fill_between(ends, ends, ends[int(self.superlevel)], color="#f0f0f0", zorder=0)
         ax.plot(ends, ends, color="#999999", lw=1, zorder=1)
         ax.axhline(low if self.superlevel else high, color="#999999", lw=0.8, ls="--", zorder=1)
@@ -215,15 +233,19 @@ class PersistenceDiagramDisplay(Display):
         return self._keep(ax, title)
 
     def to_plotly(self, *, title: str | None = None) -> "PlotlyFigure":
-        """Draw as an interactive figure, which tells birth, death and persistence of a point.
+        """Draw the diagrams as an interactive figure.
+
+        The figure shows birth, death and persistence of the point under the pointer.
 
         Parameters
         ----------
         title : str, default=None
+            Title of the figure. None: no title.
 
         Returns
         -------
         plotly.graph_objects.Figure
+            The figure.
 
         Raises
         ------
@@ -234,7 +256,7 @@ class PersistenceDiagramDisplay(Display):
             from plotly import graph_objects
         except ImportError as error:
             raise ImportError(
-                "to_plotly needs plotly: pip install 'sklearn-dptda[interactive]'."
+                "to_plotly needs plotly. Install it with: pip install 'sklearn-dptda[interactive]'"
             ) from error
         low, high = self._extent()
         figure = graph_objects.Figure()
@@ -271,7 +293,7 @@ class PersistenceDiagramDisplay(Display):
         return figure
 
     def _plot_band(self, ax, ends, width):
-        """Shade what may be noise; lines that noise stays below where there is nothing."""
+        """Shade the band that may be noise, and draw the noise floors of empty dimensions."""
         band = {"color": "#f7e7c6", "zorder": 0, "label": "may be noise"}
         ax.fill_between(ends, ends, ends + width, **band)
         for q, floor in zip(self.homology_dimensions, self.noise_floor or (), strict=False):
@@ -296,7 +318,7 @@ class PersistenceDiagramDisplay(Display):
         )
 
     def _above(self, diagram, i):
-        """Which points stand out, or None where nothing says so."""
+        """Return which points stand out, or None if there is no criterion."""
         if self.threshold is not None:
             return np.abs(diagram[:, 1] - diagram[:, 0]) > self.threshold
         if not self.error_bound:
@@ -304,7 +326,7 @@ class PersistenceDiagramDisplay(Display):
         return beyond_noise(diagram, self.error_bound, dimension=self.homology_dimensions[i])
 
     def _what_stands_out(self, i, above):
-        """How many points, or whether there is anything but the component that never dies."""
+        """Describe how many points stand out, and otherwise whether the dimension is empty."""
         if self.threshold is not None:
             return f"{above.sum()} above"
         q, parts = self.homology_dimensions[i], []
@@ -321,7 +343,7 @@ class PersistenceDiagramDisplay(Display):
         return np.minimum(diagram[diagram[:, 0] < high], high)
 
     def _extent(self) -> tuple[float, float]:
-        """Ends of both axes."""
+        """Return the ends of both axes."""
         values = np.concatenate([d.ravel() for d in self.diagrams + (self.reference or [])])
         values = values[np.isfinite(values)]
         if self.superlevel and values.size:

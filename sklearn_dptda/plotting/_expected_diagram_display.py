@@ -1,4 +1,4 @@
-"""Pictures of expected persistence diagrams."""
+"""Display of expected persistence diagrams."""
 
 from typing import TYPE_CHECKING, Self
 
@@ -16,30 +16,36 @@ _AREA = 900.0
 
 
 class ExpectedDiagramDisplay(Display):
-    """An expected persistence diagram: the mean number of points of a person at each place.
+    """Plot of an expected persistence diagram: the mean number of points per person.
 
-    Areas of the markers are in proportion to the numbers. It is as private as
-    the mean that it was made of.
+    The areas of the markers are proportional to the numbers. The picture is as private as the
+    mean from which it was computed.
 
     Parameters
     ----------
     points : array-like of shape (n, 3)
-        Births, deaths and expected numbers, as
-        :meth:`~sklearn_dptda.features.PersistenceMass.expected_diagram` returns
-        them.
+        Births, deaths and expected numbers of points, as
+        :meth:`~sklearn_dptda.features.PersistenceMass.expected_diagram` returns them.
     upper : float, default=None
-        End of the axes. None: the largest death.
+        Upper end of the axes, in the units of the diagram. None uses 1.1 times the largest
+        death.
     homology_dimension : int, default=1
-        Chooses the colour and the marker.
+        Homology dimension, which determines the colour and the marker.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
+        Axes on which :meth:`plot` has drawn.
     figure_ : matplotlib Figure
-        Set by :meth:`plot`.
+        Figure of these axes.
+
+    See Also
+    --------
+    sklearn_dptda.features.PersistenceMass : Computes the rows whose mean is shown.
 
     Examples
     --------
+    >>> import matplotlib; matplotlib.use("Agg")
     >>> from sklearn_dptda.plotting import ExpectedDiagramDisplay
     >>> display = ExpectedDiagramDisplay([[0.1, 0.8, 1.5]]).plot()
     >>> display.ax_.get_xlabel()
@@ -62,28 +68,34 @@ class ExpectedDiagramDisplay(Display):
         Parameters
         ----------
         mass : PersistenceMass
+            The transformer that computed the rows.
         mean : PrivateMean
-            Fitted on rows of ``mass``.
+            The mean, fitted to rows of ``mass``.
         ax : matplotlib Axes, default=None
+            Axes on which to draw. None creates a new figure.
 
         Returns
         -------
         ExpectedDiagramDisplay
+            The display, which has been drawn.
         """
         points = mass.expected_diagram(mean.mean_, mean.noise_)
         return cls(points, upper=2 * mass.upper).plot(ax)
 
     def plot(self, ax: "Axes | None" = None, *, title: str | None = None) -> Self:
-        """Draw.
+        """Draw the diagram.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
+            Axes on which to draw. None creates a new figure.
         title : str, default=None
+            Title of the axes. None: no title.
 
         Returns
         -------
         ExpectedDiagramDisplay
+            The display.
         """
         ax = axes_or_new(ax, figsize=(4.4, 4.2))
         births, deaths, numbers = self.points.T
@@ -94,5 +106,5 @@ class ExpectedDiagramDisplay(Display):
         ax.set(xlabel="birth", ylabel="death", aspect="equal", xlim=(-0.03 * end, end))
         ax.set_ylim(0, end)
         total = numbers.sum()
-        ax.text(0.97, 0.05, f"{total:.2g} points a person", ha="right", transform=ax.transAxes)
+        ax.text(0.97, 0.05, f"{total:.2g} points per person", ha="right", transform=ax.transAxes)
         return self._keep(ax, title)

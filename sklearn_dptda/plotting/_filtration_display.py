@@ -1,4 +1,4 @@
-"""Pictures of functions on grids and on landmarks."""
+"""Display of functions on grids and on landmarks."""
 
 from typing import TYPE_CHECKING, Self
 
@@ -19,26 +19,40 @@ if TYPE_CHECKING:
 
 
 class FiltrationDisplay(Display):
-    """A function on a grid in one or two dimensions, or a slice of three, or on landmarks.
+    """Plot of a function on a grid or on landmarks: *not* private.
 
-    Landmarks are drawn in the plane of their two principal components, with a
-    cycle of the loop that lives longest: its last edge, and the shortest way
-    back over edges that are there before.
+    A function on a one- or two-dimensional grid is drawn as a whole, and a three-dimensional
+    one as a slice. Landmarks are drawn in the plane of their two principal components,
+    together with a cycle around the most persistent loop. The cycle consists of the edge that
+    closes the loop, and the shortest way back over earlier edges.
 
-    The values are an exact statistic of the cloud: the picture is *not*
-    private.
+    The values are an exact statistic of the point cloud, so the picture is *not* private.
 
     Parameters
     ----------
     filtration : GridFiltration or ComplexFiltration
+        The function, as filtrations such as :class:`DTMFiltration` return it.
     points : array-like of shape (n, d), default=None
-        Points of the cloud to draw on top, or below landmarks.
+        Points of the cloud, drawn above a grid function or below landmarks.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
+        Axes on which :meth:`plot` has drawn.
     figure_ : matplotlib Figure
-        Set by :meth:`plot`.
+        Figure of these axes.
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from sklearn_dptda import DTMFiltration
+    >>> from sklearn_dptda.datasets import make_two_circles
+    >>> from sklearn_dptda.plotting import FiltrationDisplay
+    >>> X = [make_two_circles(500, random_state=0)]
+    >>> filtration = DTMFiltration(0.2, bounds=(-3, 3.5), resolution=31)
+    >>> display = FiltrationDisplay.from_estimator(filtration, X)
+    >>> display.filtration.shape
+    (31, 31)
     """
 
     def __init__(
@@ -56,42 +70,57 @@ class FiltrationDisplay(Display):
         ax: "Axes | None" = None,
         show_points: bool = True,
     ) -> Self:
-        """Compute the filtration of the first cloud and draw it.
+        """Compute the filtration of the first cloud, and draw it.
 
         Parameters
         ----------
         estimator : DTMFiltration or KernelDistanceFiltration
+            The estimator, which is fitted to the first cloud.
         X : list of array-like of shape (n, d)
+            The point clouds.
         ax : matplotlib Axes, default=None
+            Axes on which to draw. None creates a new figure.
         show_points : bool, default=True
+            Whether to draw the points of the cloud.
 
         Returns
         -------
         FiltrationDisplay
+            The display, which has been drawn.
         """
         filtration = estimator.fit_transform(X[:1])[0]
         return cls(filtration, points=X[0] if show_points else None).plot(ax=ax)
 
     def plot(self, ax: "Axes | None" = None, *, levels: int = 12, title: str | None = None) -> Self:
-        """Draw.
+        """Draw the function.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
+            Axes on which to draw. None creates a new figure.
         levels : int, default=12
-            Number of contour levels in two dimensions.
+            Number of contour levels, for two- and three-dimensional grids.
         title : str, default=None
+            Title of the axes. None: no title.
 
         Returns
         -------
         FiltrationDisplay
+            The display.
+
+        Raises
+        ------
+        ValueError
+            If the grid has more than three dimensions.
         """
         ax = axes_or_new(ax, figsize=(5, 4.2))
         if isinstance(self.filtration, ComplexFiltration):
             return self._plot_landmarks(self.filtration, ax, title)
         values, axes = self.filtration.values, self.filtration.axes
         if values.ndim > 3:
-            raise ValueError("Only filtrations in one, two or three dimensions can be drawn.")
+            raise ValueError(
+                f"Only filtrations in one, two or three dimensions can be drawn; got {values.ndim}."
+            )
         if values.ndim == 1:
             ax.plot(axes[0], values, color="#0072B2")
             ax.set_ylabel("value")
@@ -127,7 +156,10 @@ class FiltrationDisplay(Display):
 
 
 def longest_cycle(filtration: ComplexFiltration) -> list[int]:
-    """Landmarks of a cycle of the loop that lives longest, in their order; none without loops."""
+    """Return the landmarks of a cycle around the most persistent loop, in their order.
+
+    The list is empty if there are no loops.
+    """
     tree = simplex_tree(filtration.values, filtration.upper, filtration.complex)
     tree.compute_persistence()
 
@@ -140,7 +172,7 @@ def longest_cycle(filtration: ComplexFiltration) -> list[int]:
         return []
     (start, end), _ = max(loops, key=life)
     born = tree.filtration([start, end])
-    # Where several edges have one value, any of them may close the cycle but this one.
+    # If several edges have the same value, the way back may use all of them but this one.
     edges = [
         edge
         for edge, value in tree.get_skeleton(1)
@@ -159,5 +191,5 @@ def longest_cycle(filtration: ComplexFiltration) -> list[int]:
 
 
 def _in_plane(coordinates: np.ndarray) -> np.ndarray:
-    """Coordinates with a second one, if there is none."""
+    """Append a second coordinate of zeros if there is only one."""
     return np.pad(coordinates, [(0, 0), (0, 2 - coordinates.shape[1])])

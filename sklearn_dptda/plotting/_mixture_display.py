@@ -1,4 +1,4 @@
-"""Pictures of mixture densities in the plane, with their merge trees."""
+"""Display of mixture densities in the plane, with their merge trees."""
 
 import math
 import warnings
@@ -27,55 +27,63 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
 
-# Look of components that belong to no cluster.
+# The style of components that belong to no cluster.
 _PLAIN = {"color": "#0072B2", "linestyle": "-"}
-# Standard deviations around the means that are drawn where there are no bounds.
+# Without bounds, the picture extends this many standard deviations around the means.
 _DEVIATIONS_DRAWN = 3.0
-# Least depth of the picture below the highest mode, in nats.
+# Smallest range of the colours below the highest mode, in nats.
 _LEAST_DEPTH = 6.0
-# Steps of mean shift from a saddle up to a mode, and the share of each that is taken: a path of
-# full steps has kinks.
+# Number of mean-shift steps from a saddle up to a mode, and their damping. Paths of full steps
+# would have kinks.
 _STEPS, _DAMPING = 500, 0.2
 
 
 class MixtureDensityDisplay(Display):
-    """A mixture density in the plane, with its modes, saddles and clusters.
+    """Plot of a mixture density in the plane, with its modes, saddles and clusters.
 
     Parameters
     ----------
     axes : pair of array-like
-        Coordinates of the grid.
+        Coordinates of the grid nodes along both axes.
     log_density : array-like of shape (len(axes[0]), len(axes[1]))
-        Log density on the grid.
+        Log density at the grid nodes.
     means : array-like of shape (n_components, 2), default=None
+        Means of the components, the centres of their ellipses.
     covariances : array-like of shape (n_components, 2, 2), default=None
-        Components, drawn as ellipses of one standard deviation.
+        Covariances of the components, drawn as ellipses of one standard deviation.
     component_labels : array-like of shape (n_components,), default=None
-        Cluster of each component.
+        Cluster of each component. None draws all components in the same style.
     modes : array-like of shape (n_modes, 2), default=None
+        Positions of the modes.
     mode_labels : array-like of shape (n_modes,), default=None
-        Cluster of each mode; None: all in one.
+        Cluster of each mode. None: all modes are in one cluster.
     saddles : array-like of shape (n_saddles, 2), default=None
-        Saddles between modes.
+        Positions of the saddles between modes.
     paths : list of array-like of shape (n, 2), default=()
-        Edges of the merge tree: from a saddle up to a mode.
+        Edges of the merge tree: paths from a saddle up to a mode.
     regions : array-like of the shape of ``log_density``, default=None
-        Cluster of each node of the grid.
+        Cluster of each grid node. The boundaries between clusters are drawn.
     feature_names : pair of str, default=("feature 0", "feature 1")
+        Labels of the axes.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
+        Axes on which :meth:`plot` has drawn.
     figure_ : matplotlib Figure
-        Set by :meth:`plot`.
+        Figure of these axes.
+
+    See Also
+    --------
+    DendrogramDisplay : Draws the merge tree with its heights.
 
     Notes
     -----
     .. rubric:: Privacy
 
-    Post-processing: no row of data is taken, and the picture is a function of
-    the mixture's parameters and as private as those. To see rows in it,
-    scatter synthetic ones from the mixture's ``sample``.
+    This is post-processing: the picture is a function of the parameters of the mixture, and as
+    private as they are. No row of data is used. To show rows, draw synthetic ones with the
+    method ``sample`` of the mixture.
 
     Examples
     --------
@@ -135,33 +143,35 @@ class MixtureDensityDisplay(Display):
         Parameters
         ----------
         estimator : DPMoG, DPMoGMorse, MorseMerging or mixture
-            Fitted, with ``weights_``, ``means_`` and ``covariances_``.
+            Fitted estimator with ``weights_``, ``means_`` and ``covariances_``.
         bounds : pair of float or array-like of shape (2,), default=None
-            Lower and upper ends of the two axes. None: the estimator's own
-            bounds; where it has none, three standard deviations around the
-            means.
+            Lower and upper ends of the two axes, in the units of the columns. None uses the
+            parameter ``bounds`` of the estimator, or three standard deviations around the
+            means if there are none.
         features : pair of int, default=(0, 1)
-            Columns to draw. With more than two columns the density is their
-            exact marginal; modes and saddles are those of the whole density,
-            projected, and there are no boundaries between clusters.
+            Indices of the columns to draw. If there are more than two columns, the density is
+            their exact marginal density. Modes and saddles are those of the whole density,
+            projected to the two columns, and there are no boundaries between clusters.
         grid_resolution : int, default=200
-            Number of grid nodes per axis. Where ``predict_method`` is
-            ``"flow"``, every node climbs to its mode: some 50 per axis are
-            quick, or ``show_regions=False``.
+            Number of grid nodes per axis. If ``predict_method`` of the estimator is
+            ``"flow"``, every node climbs to its mode, which is slow: use about 50 nodes per
+            axis, or ``show_regions=False``.
         ax : matplotlib Axes, default=None
+            Axes on which to draw. None creates a new figure.
         **kwargs
-            Passed on to :meth:`plot`.
+            Further arguments of :meth:`plot`.
 
         Returns
         -------
         MixtureDensityDisplay
+            The display, which has been drawn.
 
         Raises
         ------
         NotFittedError
             If the estimator is not fitted.
         ValueError
-            If it has learnt no mixture, or a parameter is refused.
+            If the estimator has no mixture, or if a parameter is invalid.
         """
         check_is_fitted(estimator)
         if hasattr(estimator, "_mixture"):
@@ -170,7 +180,9 @@ class MixtureDensityDisplay(Display):
             density = MixtureDensity(*mixture_parameters(estimator))
         features = _check_features(features, density.n_features)
         if not isinstance(grid_resolution, Integral) or grid_resolution < 2:
-            raise ValueError(f"grid_resolution must be a whole number >= 2; got {grid_resolution}.")
+            raise ValueError(
+                f"grid_resolution must be an integer of at least 2; got {grid_resolution}."
+            )
         marginal = MixtureDensity(
             density.weights,
             density.means[:, features],
@@ -178,7 +190,7 @@ class MixtureDensityDisplay(Display):
         )
         low, high = _box(estimator, marginal, bounds, features, density.n_features)
         axes = np.linspace(low, high, int(grid_resolution)).T
-        # One line at a time, so that memory does not grow with the number of components.
+        # Lines are evaluated one at a time, which limits the memory for many components.
         lines = [np.column_stack([np.full(axes.shape[1], x), axes[1]]) for x in axes[0]]
         names = getattr(estimator, "feature_names_in_", None)
         drawn = {}
@@ -187,7 +199,7 @@ class MixtureDensityDisplay(Display):
             wanted = kwargs.get("show_regions", True)
             if wanted and density.n_features == 2 and estimator.n_clusters_ > 1:
                 with warnings.catch_warnings():
-                    # The grid has no column names, whatever the estimator was fitted to.
+                    # The grid has no column names, even if the estimator was fitted to a frame.
                     warnings.filterwarnings("ignore", "X does not have valid feature names")
                     regions = estimator.predict(np.concatenate(lines)[:, features])
                 drawn["regions"] = regions.reshape(axes.shape[1], axes.shape[1])
@@ -212,26 +224,31 @@ class MixtureDensityDisplay(Display):
         colorbar: bool = True,
         title: str | None = None,
     ) -> Self:
-        """Draw.
+        """Draw the density.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
+            Axes on which to draw. None creates a new figure.
         levels : int, default=12
-            Number of contour levels at most; they are round numbers.
+            Largest number of contour levels. The levels are round numbers.
         cmap : str or matplotlib Colormap, default="Greys"
+            Colour map of the log density.
         show_components : bool, default=True
-            Whether to draw the components' ellipses.
+            Whether to draw the ellipses of the components.
         show_tree : bool, default=True
             Whether to draw the edges of the merge tree, through the saddles.
         show_regions : bool, default=True
             Whether to draw the boundaries between clusters.
         colorbar : bool, default=True
+            Whether to draw a colour bar for the log density.
         title : str, default=None
+            Title of the axes. None: no title.
 
         Returns
         -------
         MixtureDensityDisplay
+            The display.
         """
         ax = axes_or_new(ax, figsize=(5.6, 4.4))
         self._draw_density(ax, levels, cmap, colorbar)
@@ -251,14 +268,14 @@ class MixtureDensityDisplay(Display):
         from matplotlib.ticker import MaxNLocator
 
         top = self.log_density.max()
-        # Saddles are what the picture is about: the colours go down to the lowest one.
+        # The range of the colours includes the lowest saddle.
         depth = max(_LEAST_DEPTH, 1.2 * (top - self._at(self.saddles).min(initial=top)))
         image = ax.contourf(
             *self.axes,
             self.log_density.T,
             levels=MaxNLocator(levels).tick_values(top - depth, top),
             cmap=cmap,
-            # Keeps the darkest colours for what is drawn on top.
+            # The darkest colours are reserved for what is drawn on top.
             vmax=top + depth,
             extend="min",
             zorder=0,
@@ -281,7 +298,7 @@ class MixtureDensityDisplay(Display):
             ax.plot(*mine.T, **look, ms=8, mec="black", mew=1, label=name, zorder=5)
 
     def _at(self, points):
-        """Log density at the grid nodes next to points, leaving out those off the grid."""
+        """Return the log density at the grid nodes nearest to points, leaving out others."""
         steps = [axis[1] - axis[0] for axis in self.axes]
         starts = [axis[0] for axis in self.axes]
         nodes = np.rint((points - starts) / steps).astype(int)
@@ -292,9 +309,9 @@ class MixtureDensityDisplay(Display):
         from scipy.ndimage import gaussian_filter
 
         clusters = np.unique(regions)
-        # Two clusters have one boundary between them: one indicator is enough.
+        # Two clusters have a single boundary, so one indicator is enough.
         for k in clusters[1:] if len(clusters) == 2 else clusters:
-            # Labels change from node to node: without smoothing the line is a staircase.
+            # Labels change from node to node, so without smoothing the line would be a staircase.
             inside = gaussian_filter((regions == k).astype(float), 1.0)
             ax.contour(*self.axes, inside.T, [0.5], colors="black", linewidths=1.4, zorder=2)
         if len(clusters) > 1:
@@ -335,7 +352,7 @@ def _check_features(features: Any, n_features: int) -> IntArray:
         or not ((chosen >= 0) & (chosen < n_features)).all()
     ):
         raise ValueError(
-            f"features={quoted(features)} must be two different columns, and the mixture has the "
+            f"features={quoted(features)} must be two different columns of the mixture, which has "
             f"columns 0 to {n_features - 1}."
         )
     return chosen
@@ -344,7 +361,7 @@ def _check_features(features: Any, n_features: int) -> IntArray:
 def _box(estimator, marginal, bounds, features, n_features):
     if bounds is not None:
         return check_bounds(bounds, 2)
-    # The mixture inside of MorseMerging has the bounds.
+    # In MorseMerging, the inner mixture has the bounds.
     public = getattr(getattr(estimator, "estimator_", estimator), "bounds", None)
     if public is not None:
         low, high = check_bounds(public, n_features)
@@ -354,8 +371,8 @@ def _box(estimator, marginal, bounds, features, n_features):
 
 
 def _merge_tree(estimator: Any, density: MixtureDensity, features: IntArray) -> dict[str, Any]:
-    """What a merge tree draws, in two columns, as arguments of the display."""
-    # Saddles that are not known stand last.
+    """Return the parts of a merge tree in two columns, as arguments of the display."""
+    # Unknown saddles come last.
     known = int(np.isfinite(estimator.linkage_[:, 2]).sum())
     saddles, linkage = estimator.saddles_[:known], estimator.linkage_[:known]
     paths = _tree_paths(density, estimator.modes_, saddles, linkage)
@@ -371,10 +388,10 @@ def _merge_tree(estimator: Any, density: MixtureDensity, features: IntArray) -> 
 def _tree_paths(
     density: MixtureDensity, modes: FloatArray, saddles: FloatArray, linkage: FloatArray
 ) -> list[FloatArray]:
-    """Paths from each saddle up to the two modes that it joins, by mean shift.
+    """Return paths from each saddle up to the two modes that it joins, by mean shift.
 
-    Where they do not end in the two branches that the saddle joins, they are straight lines to the
-    nearest mode of each.
+    If the paths do not end in the two branches that the saddle joins, straight lines to the nearest
+    mode of each branch replace them.
     """
     if len(saddles) == 0:
         return []
@@ -401,7 +418,7 @@ def _tree_paths(
 
 
 def _climbs(density: MixtureDensity, saddles: FloatArray) -> FloatArray:
-    """Points of damped mean shift from both sides of each saddle, two columns per saddle."""
+    """Return points of damped mean shift from both sides of each saddle, two columns per saddle."""
     starts = []
     for saddle in saddles:
         values, vectors = np.linalg.eigh(density.slope_and_curvature(saddle)[1])

@@ -1,4 +1,4 @@
-"""What all displays share: their base, and colours and markers that stay apart in greyscale."""
+"""Common parts of all displays: their base class, and styles that differ in greyscale."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Self
@@ -13,18 +13,19 @@ DIMENSION_STYLE = {
 }
 OTHER_STYLE = {"color": "#555555", "marker": "D"}
 
-# Lengths without a common factor: a combination comes back after 7 * 8 clusters only, and
-# neighbours differ in all three. Okabe and Ito's colours, without yellow, which fades on white.
+# The lengths of these lists have no common factor. A combination of colour and marker is therefore
+# repeated only after 7 * 8 clusters, and consecutive clusters differ in all three. The colours are
+# those of Okabe and Ito, without yellow, which is hard to see on white.
 CLUSTER_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 CLUSTER_MARKERS = ("o", "^", "s", "D", "v", "P", "<", "p")
 CLUSTER_LINES = ("-", (0, (4, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (1, 1)), (0, (2, 1, 2, 3)))
 
-# Clusters that a legend names: more would leave no room for the picture.
+# Largest number of clusters in a legend. More would leave no room for the picture.
 _NAMED_CLUSTERS = 10
 
 
 class Display:
-    """Base of all displays: keeps the axes that it was drawn on."""
+    """Base class of all displays. It stores the axes on which a display was drawn."""
 
     def _keep(self, ax: "Axes", title: str | None = None) -> Self:
         if title:
@@ -34,7 +35,7 @@ class Display:
 
 
 def axes_or_new(ax: "Axes | None", **kwargs: Any) -> "Axes":
-    """Return ``ax``, or the axes of a new figure."""
+    """Return ``ax``, or the axes of a new figure if it is None."""
     if ax is not None:
         return ax
     import matplotlib.pyplot as plt
@@ -43,12 +44,12 @@ def axes_or_new(ax: "Axes | None", **kwargs: Any) -> "Axes":
 
 
 def style(q: int) -> dict[str, str]:
-    """Colour and marker of a homology dimension."""
+    """Return the colour and marker of a homology dimension."""
     return DIMENSION_STYLE.get(q, OTHER_STYLE)
 
 
 def cluster_style(k: int) -> dict[str, Any]:
-    """Colour, marker and line style of a cluster."""
+    """Return the colour, marker and line style of a cluster."""
     return {
         "color": CLUSTER_COLORS[k % len(CLUSTER_COLORS)],
         "marker": CLUSTER_MARKERS[k % len(CLUSTER_MARKERS)],
@@ -57,7 +58,7 @@ def cluster_style(k: int) -> dict[str, Any]:
 
 
 def cluster_names(clusters: Iterable[int]) -> list[str | None]:
-    """Legend entry of each cluster, None for those that a legend has no room for."""
+    """Return the legend entry of each cluster, None for clusters without room in the legend."""
     names: list[str | None] = [f"cluster {k}" for k in clusters]
     n = len(names)
     if n > _NAMED_CLUSTERS:
@@ -67,11 +68,11 @@ def cluster_names(clusters: Iterable[int]) -> list[str | None]:
 
 
 def legend_below(ax: "Axes") -> None:
-    """Draw a legend below the axes, where it hides nothing."""
+    """Draw a legend below the axes, where it covers nothing."""
     from matplotlib.transforms import ScaledTranslation
 
-    # A length, and no share of the axes: the ticks and the axis label need the same room in
-    # axes of any size.
+    # The offset is an absolute length, because the ticks and the axis label need the same room in
+    # axes of every size.
     below = ScaledTranslation(0.0, -38 / 72, ax.figure.dpi_scale_trans)
     ax.legend(
         loc="upper center",

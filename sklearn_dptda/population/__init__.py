@@ -1,6 +1,6 @@
-"""What a population of people is like on average, and whether two of them differ.
+"""Private statistics of populations: means with confidence bands, and a test of two groups.
 
-Each row is one person, such as the features of her cloud.
+Each row is one person, for example the topological features of one person's point cloud.
 """
 
 from sklearn_dptda.population._private_mean import PrivateMean

@@ -1,4 +1,4 @@
-"""A private mean, with a band that holds noise and sampling.
+"""A private mean with a confidence band that accounts for privacy noise and sampling.
 
 Proof: doc/theory/populations.md, "A mean and its band".
 """
@@ -21,36 +21,37 @@ from sklearn_dptda.rows._moments import FitBudget, Moments, MomentWeights
 from sklearn_dptda.rows._rows import Box, Rows
 from sklearn_dptda.utils._sklearn import Interval
 
-# Shares of count, sum and squares: squared weights with Gaussian noise, and with Laplace noise the
-# weights themselves. Where the number of records is public, the count has next to nothing.
+# Shares of the budget for count and squares; the sum gets the rest. They are squared weights with
+# Gaussian noise, and weights with Laplace noise. If the number of records is public, the count gets
+# hardly anything.
 _COUNT, _SQUARES = 0.12, 0.25
 _PUBLIC_COUNT = 1e-3
-# Radii of balls in units of the box that floating point can divide by.
+# Range of the radii of balls, in units of the box, by which floating-point numbers can be divided.
 _RADII = 1e-120, 1e120
 
 
 @fill_doc
 class PrivateMean(PrivateRowsEstimator):
-    """Release the mean of the rows, with a band for the mean of the population.
+    """Release the mean of the rows, with a confidence band for the mean of the population.
 
-    The rows are a sample of people, and the band covers both the noise of
-    privacy and the error of sampling, in all columns at once.
+    The rows are a random sample of people. The band accounts for the privacy noise and the
+    sampling error, in all columns jointly.
 
     Parameters
     ----------
     %(epsilon)s
     delta : float, default=1e-6
-        Failure probability. 0: pure differential privacy, with Laplace noise;
-        otherwise Gaussian noise.
+        Failure probability of the guarantee, in [0, 1). 0 means pure differential privacy,
+        with Laplace noise. Otherwise, the noise is Gaussian.
     %(row_bounds)s
     confidence : float, default=0.95
-        Probability that the band holds the means of all columns. None releases
-        no variances, so that the noise of the mean is smaller, and makes no band.
+        Probability that the band contains the means of all columns, in (0, 1). None releases
+        no variances and computes no band, so that the mean has less noise.
     norm_bound : float, default=None
-        Public bound of the norm of each row, in the units of the rows: of the
-        Euclidean norm, or with ``delta=0`` of the sum of the absolute values.
-        Longer rows are shortened to it. Noise is then relative to this norm,
-        and not to the diagonal of the box. None: no row is shortened.
+        Public bound of the norm of each row, in the units of the rows: the Euclidean norm, or
+        with ``delta=0`` the sum of the absolute values. Longer rows are shortened to it. The
+        noise is then proportional to this bound instead of the diagonal of the box. None
+        shortens no row.
     %(row_adjacency)s
     %(row_groups)s
     %(fit_accountant_and_random_state)s
@@ -60,43 +61,43 @@ class PrivateMean(PrivateRowsEstimator):
     mean_ : ndarray of shape (n_features,)
         Private mean of the rows.
     half_widths_ : ndarray of shape (n_features,)
-        Half widths of the band, in the units of the columns.
+        Half widths of the confidence band, in the units of the columns. It does not exist
+        with ``confidence=None``.
     variance_ : ndarray of shape (n_features,)
-        Private variances, one standard deviation of their noise too large.
+        Private variances, increased by one standard deviation of their noise. It does not
+        exist with ``confidence=None``.
     noise_ : ndarray of shape (n_features,)
-        Standard deviation of the noise in the mean.
+        Standard deviation of the privacy noise in the mean, in the units of the columns.
     n_samples_ : float
-        Private number of rows, or of people; with ``rows_per_group`` that of the
-        rows that are used, over it, which is no more.
+        Private number of rows, or of people. With ``rows_per_group``, it is the number of
+        used rows divided by ``rows_per_group``, which is at most the number of people.
     %(bounds_of_rows)s
     %(fit_guarantee_and_columns)s
 
     See Also
     --------
-    private_two_sample_test : Whether two populations differ.
+    private_two_sample_test : Tests whether two populations differ.
     sklearn_dptda.features.PersistenceMass : Rows whose mean is an expected persistence diagram.
 
     Notes
     -----
     .. rubric:: Privacy
 
-    One fit releases bounds, and a mean, variances and a number of rows. It is
-    (``epsilon``, ``delta``)-differentially private for adding or removing one
-    row, or for replacing one.
+    One fit releases bounds, the mean, the variances and the number of rows. It is (``epsilon``,
+    ``delta``)-differentially private for adding or removing one row, or for replacing one row,
+    depending on ``adjacency``.
     %(privacy_of_groups)s
 
-    .. rubric:: The band
+    .. rubric:: The confidence band
 
-    It is a band for the mean of the rows as they are clipped to ``bounds_``
-    and shortened to ``norm_bound``, in the population from which they are
-    drawn independently. It rests on the normal law of means: columns that are
-    zero for nearly all people need many people. With ``confidence=None`` there
-    are no ``half_widths_`` and no ``variance_``.
+    The band is for the mean of the rows after clipping to ``bounds_`` and shortening to
+    ``norm_bound``, in the population from which the rows are drawn independently. It relies
+    on the normal approximation of means. Columns that are zero for nearly all people
+    therefore require many people.
 
     References
     ----------
-    The joint release is that of :class:`sklearn_dptda.cluster.DPMoG` with one
-    component.
+    The joint release is that of :class:`sklearn_dptda.cluster.DPMoG` with one component.
 
     Examples
     --------
@@ -168,13 +169,13 @@ class PrivateMean(PrivateRowsEstimator):
         remarks = super()._release(rows, guarantee, seed, public_seed)
         low, high = self.bounds_
         if self.norm_bound is not None:
-            # Rows are shortened towards zero.
+            # Rows are shortened towards zero, so the range of the mean includes zero.
             low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
         self.mean_ = np.clip(self.mean_, low, high)
         return remarks
 
     def _ball(self, box: Box, d: int, norm: Norm) -> tuple[FloatArray, float]:
-        """Centre and radius of the ball that rows of the cube are drawn into."""
+        """Return the centre and radius of the ball to which rows of the cube are shortened."""
         if self.norm_bound is None:
             return np.zeros(d), in_norm(d**0.5, d, norm)
         radius = np.clip(self.norm_bound / box.unit[0], *_RADII)
@@ -189,7 +190,7 @@ class PrivateMean(PrivateRowsEstimator):
         )
 
     def _has_one_unit(self) -> bool:
-        # A norm is that of rows in one unit.
+        # A bound of the norm only makes sense if all columns have the same unit.
         return self.norm_bound is not None
 
     def _released(self) -> str:
@@ -199,7 +200,7 @@ class PrivateMean(PrivateRowsEstimator):
         return False
 
     def __sklearn_tags__(self) -> Tags:
-        """Say that shapes are public."""
+        """Declare that the shapes of results are public."""
         tags = super().__sklearn_tags__()
         tags.privacy.ragged = False
         return tags
@@ -207,10 +208,10 @@ class PrivateMean(PrivateRowsEstimator):
 
 @dataclass(frozen=True)
 class _Sample:
-    """Noisy mean of residuals and of their squares, in units of the radius that they lie in.
+    """Noisy mean of residuals and of their squares, in units of the radius of the ball.
 
-    ``n`` is the number of records, and ``sd_mean`` and ``sd_count`` are parts of it: standard
-    deviations of the noise of a sum and of the count.
+    ``n`` is the number of records. ``sd_mean`` and ``sd_count`` are the standard deviations of the
+    noise of a sum and of the count, divided by the count.
     """
 
     mean: FloatArray
@@ -223,7 +224,7 @@ class _Sample:
 
     @classmethod
     def of(cls, moments: Moments, rows: Rows, budget: FitBudget) -> Self:
-        """Sample of what was released of one cell."""
+        """Return the sample for the release of one cell."""
         d, public = rows.n_features, budget.adjacency == "replace-one"
         n = float(rows.n_rows if public else moments.floored_counts[0])
         second = np.zeros((d, d)) if moments.second_moments is None else moments.second_moments[0]
@@ -238,28 +239,28 @@ class _Sample:
         )
 
     def noise(self, mean: FloatArray) -> FloatArray:
-        """Standard deviation of what noise adds, if the mean is this."""
+        """Return the standard deviation of the noise, if this is the mean."""
         deviation: FloatArray = np.hypot(self.sd_mean, mean * self.sd_count)
         return deviation
 
     def upper_variance(self) -> FloatArray:
-        """Variances, one standard deviation of their noise larger, and no less than that."""
+        """Return variances plus one standard deviation of their noise, or at least the latter."""
         mean, more = self.mean, self.sd_squares
         upper: FloatArray = np.maximum(self.squares + more - mean**2 + self.noise(mean) ** 2, more)
         return upper
 
     def half_widths(self, miss: float) -> FloatArray:
-        """Half widths that noise and sampling together exceed with this probability at most."""
+        """Return half widths that noise and sampling exceed with at most this probability."""
         d, sampling = len(self.mean), np.sqrt(self.upper_variance() / self.n)
         widths = np.zeros(d)
-        # The error of the count is in proportion to the mean that is not known: to the farthest
-        # mean of a first band.
+        # The error of the count is proportional to the unknown mean, which is bounded by the
+        # farthest mean of a first band.
         for _ in range(2):
             farthest = np.minimum(np.abs(self.mean) + widths, 1.0)
             if self.norm == "l2":
                 widths = normal.isf(miss / (2 * d)) * np.hypot(sampling, self.noise(farthest))
             else:
-                # Laplace noise has longer tails: half of the probability is for it.
+                # Laplace noise has longer tails, so half of the probability is reserved for it.
                 scales = (self.sd_mean + farthest * self.sd_count) / math.sqrt(2)
                 far = math.log(2 * (d + 1) / miss)
                 widths = normal.isf(miss / (4 * d)) * sampling + far * scales

@@ -1,4 +1,4 @@
-"""Whether two groups of people differ: a private permutation test, in integers.
+"""A private permutation test of whether two groups of people differ, in integers.
 
 Proof: doc/theory/populations.md, "A test of two groups".
 """
@@ -31,13 +31,14 @@ from sklearn_dptda.utils._bounds import check_bounds
 from sklearn_dptda.utils._frames import refuse_lossy, without_quotes
 from sklearn_dptda.utils._people import check_ids, codes_of, column_names, split_people
 
-# Frequencies of the random features of each kernel.
+# Number of frequencies of the random features of each kernel.
 _FREQUENCIES = 50
-# Features of a person are integers of so many bits; sums over 2**30 people are exact in floats.
+# Features of a person are integers of this number of bits. Sums over 2**30 people are then exact in
+# floating-point numbers.
 _BITS = 22
-# Noise of this scale stays within 64 bits, whatever is drawn.
+# Noise of up to this scale always fits into 64 bits.
 _LARGEST_SCALE = 2.0**56
-# Rows whose features are held at once.
+# Rows whose features are in memory at a time.
 _BATCH = 2**14
 
 
@@ -45,16 +46,27 @@ _BATCH = 2**14
 class TwoSampleTest:
     """Result of :func:`private_two_sample_test`.
 
+    Converted to a string, it is a sentence that states the decision and its guarantee.
+
     Parameters
     ----------
     rejected : bool
-        Whether the test finds that the groups differ.
+        Whether the test concludes that the groups differ.
     alpha : float
-        Level: probability at most of a rejection where they do not differ.
+        Level of the test: the largest probability of rejection if the groups do not differ.
     n_permutations : int
-        Number of permutations.
+        Number of permutations of the test.
     privacy_guarantee_ : PrivacyGuarantee
-        What the decision promises.
+        The guarantee of the decision.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_dptda.population import private_two_sample_test
+    >>> X = np.random.default_rng(0).random((200, 2))
+    >>> test = private_two_sample_test(X, X**3, bounds=(0, 1), random_state=0)
+    >>> print(str(test).partition(".")[0])
+    The groups differ, at the level 0
     """
 
     rejected: bool
@@ -81,53 +93,57 @@ def private_two_sample_test(
     accountant: PrivacyAccountant | None = None,
     random_state: RandomStateLike = None,
 ) -> TwoSampleTest:
-    """Test privately whether two groups of people have the same law.
+    """Test privately whether two groups of people have the same distribution.
 
-    Do patients differ from controls? Each row is one person, such as the
-    lifetimes of her cloud. The level is exact for every number of people, and
-    whatever differs between the laws is seen with enough of them.
+    For example, the test can decide whether the lifetimes of loops of patients differ from
+    those of controls. Each row is one person. The level is exact for every number of people,
+    and with enough people the test detects every difference between the distributions.
 
     Parameters
     ----------
     X, Y : array-like of shape (n_people, n_features)
-        The rows of both groups. Their numbers of people are public.
+        The rows of the two groups. The numbers of people are public.
     bounds : tuple (low, high)
-        Public bounds of the columns, numbers or arrays of shape
+        Public bounds of the columns, in their units: numbers, or arrays of shape
         (n_features,). Rows are clipped to them.
     epsilon : float, default=1.0
-        Privacy loss; ``inf`` adds no noise.
+        Privacy loss. A smaller ``epsilon`` protects better and detects less. ``inf`` adds no
+        noise.
     alpha : float, default=0.05
-        Level of the test.
+        Level of the test: the largest probability of rejection if the groups do not differ.
     bandwidths : sequence of float, default=(0.1, 0.2, 0.4, 0.8)
-        Public widths of Gaussian kernels, in units of the sides of the box.
-        Differences on each of these scales are seen; fewer widths, near the
-        right one, see more.
+        Public bandwidths of Gaussian kernels, in units of the sides of the box. The test
+        detects differences on each of these scales. It is more powerful with fewer
+        bandwidths close to the right scale.
     n_permutations : int, default=199
-        Number of permutations. They cost no privacy. ``alpha`` times one more
-        than it must be at least 1.
+        Number of permutations, which cost no privacy. ``alpha * (n_permutations + 1)`` must
+        be at least 1.
     groups : str or pair of array-like, default=None
-        Whose a row is: the name of a column of ids in both data frames, or the
-        ids of the rows of both. All rows of one person weigh one together.
+        Defines the people, if one person can have several rows: the name of a column of ids
+        in both data frames, or the ids of the rows of ``X`` and those of ``Y``. All rows of
+        one person together then have the same weight as those of any other person, and the
+        privacy unit is all rows of one person. None: each row is one person.
     unit : str, default="one row"
-        What a row is, for the guarantee, such as ``"one cloud"``.
+        Description of a row for the guarantee, such as ``"one cloud"``. It has no effect on
+        the computation.
     accountant : PrivacyAccountant, default=None
-        Charged before the decision is drawn. None takes the accountant of the
-        surrounding ``with`` block.
+        Accountant whose budget is charged before the decision is drawn. None uses the
+        accountant of the surrounding ``with`` block, if any.
     random_state : int, RandomState instance, Generator or None, default=None
-        None draws from the operating system's entropy. A seed is for tests and
-        study only: whoever knows it can undo the noise.
+        Source of the noise and the permutations. None draws from the operating system's
+        entropy. For a real release, leave it None: anyone who knows the seed can remove the
+        noise.
 
     Returns
     -------
     TwoSampleTest
-        The decision, which prints as a sentence. There is no p-value: it would
-        cost more.
+        The decision. There is no p-value, because it would cost more privacy.
 
     Raises
     ------
     ValueError
-        If a parameter or a table is refused, or if one person is in both
-        groups. Nothing is spent.
+        If a parameter or a table is invalid, or if one person is in both groups. Nothing is
+        spent.
     PrivacyBudgetExceeded
         If the accountant's budget does not cover the test.
 
@@ -135,14 +151,16 @@ def private_two_sample_test(
     -----
     .. rubric:: Privacy
 
-    The decision is ``epsilon``-differentially private for replacing one row, or
-    with ``groups`` all rows of one person. Sizes of groups are public.
+    The decision is ``epsilon``-differentially private for replacing one row, or with
+    ``groups`` all rows of one person. The sizes of the groups are public.
 
     References
     ----------
-    I. Kim, A. Schrab, "Differentially private permutation tests: applications
-    to kernel methods", 2023, Section 3, for the test; A. Rahimi, B. Recht,
-    "Random features for large-scale kernel machines", 2007, for the features.
+    I. Kim, A. Schrab, "Differentially private permutation tests: applications to kernel
+    methods", 2023, Section 3, for the test.
+
+    A. Rahimi, B. Recht, "Random features for large-scale kernel machines", 2007, for the
+    features.
 
     Examples
     --------
@@ -179,7 +197,7 @@ def private_two_sample_test(
     accountant = accountant if accountant is not None else default_accountant()
     sizes = [table.n_people for table in tables]
     if _scale(max(sizes), float(epsilon)) > _LARGEST_SCALE:
-        raise ValueError(f"epsilon={epsilon:g} is too small for noise in 64 bits.")
+        raise ValueError(f"epsilon={epsilon:g} is too small: its noise does not fit into 64 bits.")
     paid = Paid([seed], None if math.isinf(guarantee.epsilon) else accountant, uuid.uuid4().hex)
     if accountant is not None:
         accountant.spend(
@@ -205,7 +223,7 @@ def private_two_sample_test(
 def _checked(
     epsilon: Any, alpha: float, bandwidths: Any, n_permutations: int, unit: Any
 ) -> tuple[float, ...]:
-    """Widths of the kernels; what cannot be computed with is refused."""
+    """Check the parameters, and return the bandwidths of the kernels."""
     check_scalar(alpha, "alpha", Real, min_val=0, max_val=1, include_boundaries="neither")
     if math.isnan(alpha):
         raise ValueError("alpha must be a number between 0 and 1; got nan.")
@@ -214,8 +232,8 @@ def _checked(
         raise ValueError(f"epsilon must be a positive number, or inf; got {quoted(epsilon)}.")
     if alpha * (n_permutations + 1) < 1:
         raise ValueError(
-            f"n_permutations={n_permutations} is too few for alpha={alpha:g}: the test could never "
-            f"reject. At least {math.ceil(1 / alpha) - 1} are needed."
+            f"n_permutations={n_permutations} is too small for alpha={alpha:g}, because the test "
+            f"could never reject. Pass at least {math.ceil(1 / alpha) - 1}."
         )
     if not isinstance(unit, str):
         raise ValueError(f"unit must be a string; got {quoted(unit)}.")
@@ -230,31 +248,33 @@ def _checked(
 
 @dataclass(frozen=True)
 class _Group:
-    """Rows of one group, and the numbers of the people whose they are."""
+    """Rows of one group, and the index of the person to whom each row belongs."""
 
     X: FloatArray
     codes: IntArray
     n_people: int
 
     def sums(self, features: "_Features") -> IntArray:
-        """Features of each person: means over her rows, as integers of a bounded norm."""
+        """Return the features of each person: means of their rows, as integers of bounded norm."""
         rows = np.bincount(self.codes, minlength=self.n_people)
         total = np.zeros((self.n_people, features.width))
         for start in range(0, len(self.X), _BATCH):
             part = slice(start, start + _BATCH)
             np.add.at(total, self.codes[part], features(self.X[part]))
-        # Towards zero, which makes no norm larger.
+        # Rounding towards zero increases no norm.
         mean = clip_norm(total / rows[:, None], 1.0)
         steps: IntArray = np.trunc(np.ldexp(mean, _BITS)).astype(np.int64)
         return steps
 
 
 def _tables(X: Any, Y: Any, groups: Any) -> list[_Group]:
-    """Both groups; one person in both is refused."""
+    """Read both groups, and refuse a person who is in both."""
     ids: Any = (None, None)
     if groups is not None and not isinstance(groups, str):
         if not isinstance(groups, tuple | list) or len(groups) != 2:
-            raise ValueError("groups must be the name of a column, or the ids of X and those of Y.")
+            raise ValueError(
+                "groups must be the name of a column, or a pair of the ids of X and those of Y."
+            )
         ids = tuple(groups)
     frames: list[Any] = []
     read, people = [], []
@@ -277,18 +297,18 @@ def _tables(X: Any, Y: Any, groups: Any) -> list[_Group]:
     if all(names) and names[0] != names[1]:
         raise ValueError("X and Y must have the same columns, in the same order.")
     if people[0] & people[1]:
-        raise ValueError("one person is in both groups: each must be in one of them.")
+        raise ValueError("At least one person is in both X and Y. Each must be in only one group.")
     if read[0].X.shape[1] != read[1].X.shape[1]:
         raise ValueError(
-            f"X has {read[0].X.shape[1]} columns and Y has {read[1].X.shape[1]}: they must be the "
-            "same."
+            f"X has {read[0].X.shape[1]} columns, but Y has {read[1].X.shape[1]}. Both must have "
+            "the same columns."
         )
     return read
 
 
 @dataclass(frozen=True)
 class _Features:
-    """Random features of kernels: cosines and sines, of norm one for each row."""
+    """Random features of kernels: cosines and sines, whose norm is one for each row."""
 
     low: FloatArray
     high: FloatArray
@@ -298,7 +318,7 @@ class _Features:
     def drawn(
         cls, widths: tuple[float, ...], low: FloatArray, high: FloatArray, rng: np.random.Generator
     ) -> "_Features":
-        """Features of the mean of Gaussian kernels of some widths."""
+        """Draw features of the mean of Gaussian kernels with these bandwidths."""
         normal = rng.standard_normal((len(widths), _FREQUENCIES, len(low)))
         return cls(low, high, np.concatenate(normal / np.array(widths)[:, None, None]))
 
@@ -309,16 +329,17 @@ class _Features:
 
     def __call__(self, X: FloatArray) -> FloatArray:
         inside = (np.clip(X, self.low, self.high) - self.low) / (self.high - self.low)
-        # Not a matrix product, which may round a row otherwise beside other rows.
+        # A matrix product may round a row differently depending on the other rows.
         angles = np.column_stack([row_products(inside, f) for f in self.frequencies])
         parts = np.hstack([np.cos(angles), np.sin(angles)])
         return parts / len(self.frequencies) ** 0.5
 
 
 def _statistics(sums: list[IntArray], n_permutations: int, rng: np.random.Generator) -> list[int]:
-    """Distances of the means of both groups, and of random groups of their sizes, in integers.
+    """Compute the distance of the group means, and that of random groups of the same sizes.
 
-    In units in which one person moves each of them by at most ``2 max(n, m) 2**_BITS``.
+    The results are integers. Replacing one person changes each of them by at most ``2 max(n, m)
+    2**_BITS``.
     """
     n, m = map(len, sums)
     people = np.vstack(sums)
@@ -326,29 +347,29 @@ def _statistics(sums: list[IntArray], n_permutations: int, rng: np.random.Genera
     members[0, :n] = True
     for row in members[1:]:
         row[rng.permutation(n + m)[:n]] = True
-    # Sums of integers below 2**53 are exact in any order.
+    # Sums of integers below 2**53 are exact in every order.
     of_group = sum(
         members[:, start : start + _BATCH].astype(float) @ people[start : start + _BATCH]
         for start in range(0, n + m, _BATCH)
     )
-    # m of_group - n (total - of_group), in integers without a bound.
+    # This is m of_group - n (total - of_group), in unbounded integers.
     apart = np.asarray(of_group).astype(np.int64).astype(object) * (n + m)
     apart = apart - n * people.sum(axis=0).astype(object)
     return [math.isqrt(sum(each * each for each in row)) for row in apart]
 
 
 def _scale(larger: int, epsilon: float) -> float:
-    """Scale of the noise: a statistic, and the one that it is compared with, may both move."""
+    """Return the scale of the noise. The statistic and a permuted one may both change."""
     return ROUND_UP * 2 * (2 * larger * 2**_BITS) / epsilon
 
 
 def _decide(
     statistics: list[int], larger: int, epsilon: float, alpha: float, noise: NoiseSource
 ) -> bool:
-    """Whether few of the noisy statistics of permutations reach that of the groups."""
+    """Return whether few of the noisy permuted statistics reach that of the groups."""
     noisy = np.array(statistics, dtype=object)
     if math.isfinite(epsilon):
         noisy = noisy + noise.discrete_laplace(_scale(larger, epsilon), len(statistics))
-    # Ties count against a rejection.
+    # Ties count against rejection.
     reached = 1 + int(np.sum(noisy[1:] >= noisy[0]))
     return reached <= alpha * len(statistics)

@@ -164,7 +164,7 @@ def write(folder, name, n_columns, **more):
 
 def test_own_file(tmp_path, monkeypatch):
     write(tmp_path, "magic", 10)
-    with pytest.warns(UserWarning, match=r"magic\.npz does not hold the published data"):
+    with pytest.warns(UserWarning, match=r"magic\.npz does not contain the published data"):
         found = load_table("magic", data_home=tmp_path)
     assert found.data.dtype == np.float64 and found.target.tolist() == [0, 1, 1]
     monkeypatch.setenv("SKLEARN_DPTDA_DATA", str(tmp_path))

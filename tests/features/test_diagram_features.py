@@ -85,5 +85,5 @@ def test_bad_parameters(options, message):
 def test_bad_diagrams():
     with pytest.raises(ValueError, match="NaN"):
         DiagramFeatures().fit([np.array([[0, np.nan]])])
-    with pytest.raises(ValueError, match="must hold 2"):
+    with pytest.raises(ValueError, match="must have 2"):
         DiagramFeatures().fit(SAMPLES).transform([SAMPLES[0][:1]])

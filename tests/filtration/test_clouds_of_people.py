@@ -18,7 +18,7 @@ from sklearn_dptda.model_selection import PrivateMassSearch, pipeline_guarantee
 from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import NoiseWarning, PrivacyAccountant
 
-FEW = "ignore:one person moves the function"
+FEW = "ignore:One person can change the function"
 
 
 def people(rng, n_people):
@@ -225,7 +225,7 @@ def test_everything_on_top_promises_for_people():
     assert "for replacing all points of one person, by 'patient_id': " in str(guarantee)
     several = public.fit_transform([table, table.sample(frac=1)])
     assert several[0].unit == "all points of one person in one cloud, by 'patient_id'"
-    with pytest.raises(ValueError, match="other records than those in fit"):
+    with pytest.raises(ValueError, match=r"other records \(points or people\) than those in fit"):
         private.transform(DTMFiltration(0.3, bounds=(0, 1)).fit_transform([table[["x", "y"]]]))
     with pytest.raises(ValueError, match="different records"):
         PersistenceProfile().fit([filtration, several[0]])
@@ -251,7 +251,7 @@ MISTAKES = {
         True,
         "a person without points",
     ),
-    "one person": ([np.zeros((3, 2))], True, "one person alone"),
+    "one person": ([np.zeros((3, 2))], True, "fewer than 2 people"),
     "an array": (np.zeros((9, 2)), True, "must be a list of arrays, one for each person"),
     "unlike people": ([np.zeros((3, 2)), np.zeros((3, 1))], True, "features"),
     "no frame": (np.zeros((9, 2)), "patient_id", "name of one column"),
@@ -269,7 +269,7 @@ MISTAKES = {
     "all points of one": (
         table_of([np.zeros((2, 2))] * 3).assign(patient_id="person-1"),
         "patient_id",
-        "one person alone",
+        "fewer than 2 people",
     ),
     "a histogram of points": (
         LatticeHistogram((0, 1), (11, 11)),
@@ -292,5 +292,5 @@ def test_mistakes_are_refused_and_quote_nobody(mistake):
 
 def test_exact_values_of_people_are_refused():
     each = [np.zeros((3, 2)), np.ones((3, 2))]
-    with pytest.raises(ValueError, match="method='exact' is not there for people"):
+    with pytest.raises(ValueError, match="method='exact' is not supported with groups"):
         DTMFiltration(bounds=(0, 1), groups=True, method="exact").fit([each])

@@ -24,7 +24,7 @@ from sklearn_dptda.preprocessing import PrivateBounds
 from sklearn_dptda.privacy import PrivacyBudgetExceeded, gaussian_mu
 from tests._exact_losses import losses
 
-FEW = pytest.mark.filterwarnings("ignore:one person moves the function")
+FEW = pytest.mark.filterwarnings("ignore:One person can change the function")
 LANDMARKS = np.random.default_rng(3).uniform(size=(7, 5))
 
 
@@ -235,17 +235,17 @@ def test_a_model_that_was_paid_for_before_gives_landmarks(model):
         ({"landmarks": GaussianMixture(2).fit(X)}, "without privacy_guarantee_"),
         ({"landmarks": FrozenEstimator(DPMoG(2, bounds=(-2, 2)).fit(X))}, "replace-one"),
         ({"landmarks": LANDMARKS[:1]}, "landmarks has 1 point"),
-        ({"landmarks": LANDMARKS[:, :4]}, "landmarks have 4 columns, and the clouds 5"),
+        ({"landmarks": LANDMARKS[:, :4]}, "landmarks has 4 columns, but the point clouds have 5"),
         ({"landmarks": np.full((3, 5), np.nan)}, "landmarks contains NaN"),
         ({"landmarks": np.ones((3, 5))}, "max_distance is negligible"),
         ({"landmarks": LANDMARKS, "max_distance": 1e-12}, "max_distance is negligible"),
-        ({"landmarks": LANDMARKS, "bounds": (0, 1)}, "leave bounds at the default"),
-        ({"landmarks": LANDMARKS, "method": "lattice"}, "leave method at the default"),
+        ({"landmarks": LANDMARKS, "bounds": (0, 1)}, "so bounds must keep the default"),
+        ({"landmarks": LANDMARKS, "method": "lattice"}, "so method must keep the default"),
         (
             {"landmarks": LANDMARKS, "resolution": 9, "refinement": 2},
-            "leave resolution, refinement at the default",
+            "so resolution, refinement must keep the default",
         ),
-        ({"landmarks": np.ones((1001, 5))}, "take fewer landmarks"),
+        ({"landmarks": np.ones((1001, 5))}, "Pass fewer landmarks"),
         ({"landmarks": PrivateLandmarks(1001)}, "n_landmarks"),
         ({"landmarks": LANDMARKS, "m": 1.5}, "'m' parameter"),
     ],
@@ -260,7 +260,7 @@ def test_what_is_refused_is_not_paid_for(options, message):
 def test_landmarks_and_clouds_protect_the_same():
     of_points = DPMoG(2, bounds=(-2, 2), adjacency="replace-one").fit(X)
     people = of_one_person_each(X, 60)
-    with pytest.raises(ValueError, match="give groups to both"):
+    with pytest.raises(ValueError, match="Pass groups to both"):
         DTMFiltration(landmarks=FrozenEstimator(of_points), groups=True).fit([people])
     filtration = DTMFiltration(
         0.3, landmarks=PrivateLandmarks(8, 3.0, bounds=(-2, 2)), groups=True
@@ -276,11 +276,11 @@ def test_histograms_stand_for_points_at_their_own_places():
     histogram = filtration.fit([X[:, :2]]).make_histogram(X[:, :2])
     with pytest.raises(ValueError, match="counts distances of points from landmarks"):
         grid.transform([histogram])
-    with pytest.raises(ValueError, match="of the places of this filtration"):
+    with pytest.raises(ValueError, match="landmarks, max_distance and p of this estimator"):
         clone(filtration).set_params(max_distance=0.1).fit([X[:, :2]]).transform([histogram])
-    with pytest.raises(ValueError, match="same places can be merged"):
+    with pytest.raises(ValueError, match="same landmarks, max_distance and p can be added"):
         histogram + DTMFiltration(landmarks=LANDMARKS).fit([X]).make_histogram(X)
-    with pytest.raises(ValueError, match="fit them before"):
+    with pytest.raises(ValueError, match="Fit it where the points are"):
         DTMFiltration(landmarks=PrivateLandmarks(5)).fit([histogram])
     with pytest.raises(ValueError, match="clouds in memory"):
         DTMFiltration(0.5, landmarks=LANDMARKS, groups=True).fit(
@@ -396,7 +396,7 @@ def test_too_many_people_at_a_place_are_refused_before_they_pay():
     people = pd.DataFrame({"x": np.zeros(n), "y": np.ones(n), "id": np.arange(n)})
     with PrivacyAccountant(5.0, 1e-5) as budget:
         filtration = DTMFiltration(1.0, landmarks=PrivateLandmarks(4, 1.0), groups="id")
-        with pytest.raises(ValueError, match="lower m"):
+        with pytest.raises(ValueError, match="Lower m"):
             filtration.fit([people])
         assert len(budget) == 0
 
@@ -406,11 +406,11 @@ def test_histograms_tell_dimension_and_reach_and_what_they_need():
     filtrations = [DTMFiltration(landmarks=complex).fit([X]) for complex in of]
     histogram = filtrations[0].make_histogram(X)
     for other in filtrations[1:]:
-        with pytest.raises(ValueError, match="of the places of this filtration"):
+        with pytest.raises(ValueError, match="landmarks, max_distance and p of this estimator"):
             other.transform([histogram])
-        with pytest.raises(ValueError, match="same places can be merged"):
+        with pytest.raises(ValueError, match="same landmarks, max_distance and p can be added"):
             histogram + other.make_histogram(X)
-    with pytest.raises(ValueError, match=r"memory=1 MiB: take fewer landmarks"):
+    with pytest.raises(ValueError, match=r"memory=1 MiB\. Use fewer landmarks"):
         filtrations[0].set_params(memory=1.0).make_histogram(X)
 
 

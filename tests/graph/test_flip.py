@@ -232,7 +232,7 @@ def test_probability_stays_with_selections_and_goes_with_arithmetic(graph):
         assert kept.links == (kept.shape[0] != kept.shape[1]) or kept.shape == (10, 10)
     for lost in (2 * noisy, noisy + noisy, noisy @ noisy, abs(noisy)):
         assert getattr(lost, "flip_probability", None) is None
-    with pytest.raises(ValueError, match="pass flip_probability"):
+    with pytest.raises(ValueError, match="Pass flip_probability"):
         AdjacencySpectralEmbedding(2).fit(abs(noisy))
     assert AdjacencySpectralEmbedding(2, flip_probability=p).fit(abs(noisy)).n_components_ == 2
 

@@ -282,7 +282,7 @@ def test_guarantee_and_payment(filtration):
     budget = PrivacyAccountant(2.0)
     private = PrivateBettiNumbers(1.0, 0.2, accountant=budget).fit([filtration])
     assert private.privacy_guarantee_.holds and private.privacy_guarantee_.delta == 0
-    assert "(H0, H1) are longer than 0.2" in str(private.privacy_guarantee_)
+    assert "(H0, H1) longer than 0.2" in str(private.privacy_guarantee_)
     private.transform([filtration, copy.deepcopy(filtration)])
     (spend,) = budget.spends()
     assert spend.epsilon == 1.0 and spend.estimator == "PrivateBettiNumbers"

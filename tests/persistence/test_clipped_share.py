@@ -99,7 +99,7 @@ def test_a_box_that_misses_the_points_is_seen():
     for one in (private, exact):
         one.fit(F).transform(F)
     assert private.clipped_share_[0] > 0.9 and exact.clipped_share_[0] == 1
-    with pytest.raises(ValueError, match="clipped_share=True takes filtrations"):
+    with pytest.raises(ValueError, match="clipped_share=True needs filtrations"):
         PrivatePersistence(1.0, sensitivity=0.1, upper=1.0, clipped_share=True).fit_transform(
             [np.eye(3)]
         )
@@ -115,7 +115,7 @@ def test_a_box_that_misses_the_points_is_seen():
 def test_what_cannot_show_anything_says_so_and_names_an_epsilon_that_does(private):
     cloud = make_two_circles(300, random_state=0)
     F = functions(cloud)
-    with pytest.warns(NoiseWarning, match=r"sure to be seen from epsilon=\S+ on") as caught:
+    with pytest.warns(NoiseWarning, match=r"sure to be visible from epsilon=\S+ on") as caught:
         private.fit(F)
     enough = float(str(caught[0].message).split("epsilon=")[-1].split(" ")[0])
     with warnings.catch_warnings(action="error", category=NoiseWarning):

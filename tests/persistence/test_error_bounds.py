@@ -238,7 +238,7 @@ def test_numbers_of_two_circles():
     # What may be drawn from costs little more than one cap that is known.
     assert bottleneck_error_bound(private, *public) < bound
     assert bound < 1.1 * bottleneck_error_bound(private, *public)
-    assert f"longer than {2 * bound:.3g}" in private.error_statement_
+    assert f"a persistence above {2 * bound:.3g} then" in private.error_statement_
     # Both loops are longer than twice the bound: they survive.
     exact = CubicalPersistence(1).fit_transform([filtration])[0]
     assert (np.ptp(exact, axis=1) > 2 * bound).sum() == 2
@@ -274,7 +274,7 @@ def test_what_counts_is_the_loss_over_the_range():
 def test_hopeless_fits_warn_before_they_are_paid():
     accountant = PrivacyAccountant(5.0)
     private = PrivatePersistence(1.0, sensitivity=0.1, upper=2.0, accountant=accountant)
-    with pytest.warns(NoiseWarning, match="hides every feature.*seen from epsilon="):
+    with pytest.warns(NoiseWarning, match="hides every feature.*visible from epsilon="):
         private.fit([np.ones((4, 4))])
     assert not accountant.spends()
     assert math.isinf(private.error_bound_) or private.error_bound_ > 1.0

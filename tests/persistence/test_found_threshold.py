@@ -143,7 +143,7 @@ def test_statements_are_about_the_last_release():
     assert "1 component longer than" in first and "(confidence 0.95)" in second
     with pytest.raises(ValueError, match="counts has 1 rows"):
         private.statements(counts[:1], items[:1])
-    with pytest.raises(ValueError, match="counts has 1 rows, and the last transform drew 0"):
+    with pytest.raises(ValueError, match="counts has 1 rows, but the last transform drew 0"):
         PrivateBettiNumbers(5.0).fit(items[:1]).statements(counts[:1])
 
 

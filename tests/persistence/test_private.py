@@ -227,7 +227,7 @@ def test_bare_arrays_need_their_bounds(filtration):
         PrivatePersistence(sensitivity=0.1).fit([filtration.values])
     estimator = PrivatePersistence(sensitivity=0.01, upper=3.0).fit([filtration.values])
     assert len(estimator.transform([filtration.values])) == 1
-    with pytest.raises(ValueError, match="sensitivity must stay None"):
+    with pytest.raises(ValueError, match="sensitivity must be None"):
         PrivatePersistence(sensitivity=0.1).fit([filtration])
 
 

@@ -215,7 +215,7 @@ def test_intervals_of_clouds_of_several_sensitivities():
     )
     # Others than in fit: their public numbers are asked for.
     with pytest.raises(
-        ValueError, match="profile has 1 rows, and there are 2 filtrations in the last"
+        ValueError, match="profile has 1 rows, but there are 2 filtrations in the last"
     ):
         private.confidence_intervals(profile[1:])
     np.testing.assert_array_equal(

@@ -250,7 +250,7 @@ def test_estimators_without_a_tree_are_refused(moons):
         DendrogramDisplay.from_estimator(mixture)
     with pytest.raises(NotFittedError):
         DendrogramDisplay.from_estimator(MorseMerging())
-    with pytest.raises(ValueError, match="DPMoG has learnt no linkage_"):
+    with pytest.raises(ValueError, match="DPMoG has no linkage_"):
         DendrogramDisplay.from_estimator(mixture.fit(moons))
 
 
