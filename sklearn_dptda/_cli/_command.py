@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from sklearn_dptda._cli._gaps import add_gaps
-
 
 @dataclass(frozen=True)
 class Command:
@@ -64,7 +62,24 @@ def add_table(parser, what="one row per record"):
         action=argparse.BooleanOptionalAction,
         help="whether the first row of a text file names the columns (else it is guessed)",
     )
-    add_gaps(parser)
+    _add_gaps(parser)
+
+
+def _add_gaps(parser):
+    """Add the arguments that say what becomes of missing cells."""
+    parser.add_argument(
+        "--fill",
+        nargs="+",
+        default=[],
+        metavar="[NAME=]VALUE",
+        help="public constants for missing cells: one for all columns, or one for each NAME",
+    )
+    parser.add_argument(
+        "--drop-incomplete",
+        action="store_true",
+        help="leave out the rows in which a cell is missing; which rows are complete then counts "
+        "as public where the number of rows does",
+    )
 
 
 def table_options(args):

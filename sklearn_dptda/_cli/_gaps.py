@@ -11,23 +11,6 @@ def is_missing(cell):
     return cell.strip(".?*-_# ").lower() in _MISSING
 
 
-def add_gaps(parser):
-    """Add the arguments that say what becomes of missing cells."""
-    parser.add_argument(
-        "--fill",
-        nargs="+",
-        default=[],
-        metavar="[NAME=]VALUE",
-        help="public constants for missing cells: one for all columns, or one for each NAME",
-    )
-    parser.add_argument(
-        "--drop-incomplete",
-        action="store_true",
-        help="leave out the rows in which a cell is missing; which rows are complete then counts "
-        "as public where the number of rows does",
-    )
-
-
 def without_gaps(table, names, fill, drops):
     """The table with missing cells filled, and without the rows that still have some."""
     constants = _constants(names, table.shape[1], fill)

@@ -1,0 +1,129 @@
+"""Reports of releases: what they say, what they never hold, that they stand alone."""
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+
+import sklearn_dptda
+from sklearn_dptda import DTMFiltration, PrivatePersistence
+from sklearn_dptda.__main__ import main
+from sklearn_dptda.cluster import DPLloyd
+from sklearn_dptda.datasets import make_two_circles
+from sklearn_dptda.plotting import PersistenceDiagramDisplay, release_report
+from sklearn_dptda.privacy import PrivacyAccountant
+
+X = np.random.default_rng(0).uniform(size=(300, 2))
+
+
+class _Page(HTMLParser):
+    """Tags that are open, and places that a browser would load something from."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.loaded, self.words = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        named = dict(attributes)
+        where = [named.get(name) for name in ("src", "href", "xlink:href", "data", "action")]
+        self.loaded += [place for place in where if place and not place.startswith("#")]
+        if tag not in ("meta", "br", "img", "link", "hr", "input"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        if self.open and self.open[-1] == tag:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def page_of(*args, **options):
+    text = release_report(*args, **options)
+    page = _Page(text)
+    assert page.open == [] and page.loaded == []
+    return text, " ".join(" ".join(page.words).split())
+
+
+def test_a_report_says_the_guarantee_and_the_budget():
+    budget = PrivacyAccountant(3.0, 1e-3)
+    budget.spend(0.5, adjacency="add-remove", what="<counts> & more")
+    private = DPLloyd(2, 1.0, bounds=(0, 1), accountant=budget).fit(X)
+    text, words = page_of(private, statements=["Two clusters."])
+    assert str(private.privacy_guarantee_) in words
+    assert "can be published under the guarantee" in words and "Two clusters." in words
+    assert "&lt;counts&gt; &amp; more" in text and "<counts>" not in text
+    # Before and after each payment.
+    assert re.search(r"3 2\.5 2 .*DPLloyd .* 1 2\.5 1\.5", words)
+    assert "1.5 of epsilon is left" in words and sklearn_dptda.__version__ in words
+
+
+def test_a_report_holds_no_record():
+    record = 0.123456789012345
+    rows = np.vstack([X, [[record, record]]])
+    private = DPLloyd(2, 1.0, bounds=(0, 1), accountant=PrivacyAccountant(9.0, 1e-3)).fit(rows)
+    assert "123456789" not in release_report(private)
+
+
+@pytest.mark.parametrize(
+    ("private", "reason"),
+    [
+        (DPLloyd(2, 1.0, bounds=(0, 1), random_state=0), "known seed"),
+        (DPLloyd(2, np.inf, bounds=(0, 1)), "No privacy"),
+    ],
+)
+def test_what_is_no_private_release_is_said(private, reason):
+    _, words = page_of(private.fit(X))
+    assert "Do not publish this release as private" in words and reason in words
+    assert "No ledger counted this release" in words
+
+
+def test_pictures_stand_in_the_page():
+    functions = DTMFiltration(0.2, bounds=(-3, 3.5)).fit_transform([make_two_circles(800)])
+    private = PrivatePersistence(4.0).fit(functions)
+    display = PersistenceDiagramDisplay(private.transform(functions)[0])
+    figure = Figure()
+    figure.add_subplot().plot([0, 1])
+    assert "<svg" in page_of(private, picture=figure)[0]
+    text, words = page_of(private, picture=display)
+    assert private.error_statement_ in words
+    assert "Plotly.newPlot" in text or "<svg" in text
+    # Without plotly the same diagram is a drawing.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sklearn_dptda.plotting._release_report.find_spec", lambda name: None)
+        assert "<svg" in page_of(private, picture=display)[0]
+
+
+def test_a_pipeline_is_reported_whole():
+    pipeline = make_pipeline(DTMFiltration(0.2, bounds=(-3, 3.5)), PrivatePersistence(4.0))
+    pipeline.fit_transform([make_two_circles(800)])
+    _, words = page_of(pipeline)
+    assert "DTMFiltration: m" in words and "epsilon=4" in words
+
+
+def test_unfitted_estimators_have_no_report():
+    with pytest.raises(NotFittedError):
+        release_report(DPLloyd(2, bounds=(0, 1)))
+
+
+def test_the_command_line_writes_a_report(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    np.save("rows.npy", X)
+    command = ["cluster", "rows.npy", "--bounds", "0", "1", "--ledger", "l.db"]
+    assert main([*command, "--budget", "3", "1e-3", "--report", "report.html", "-o", "out"]) == 0
+    words = " ".join(_Page((tmp_path / "report.html").read_text("utf-8")).words)
+    assert "cluster(s) of weight" in words and "2 of epsilon is left" in words
+    # An existing report is refused before anything is paid.
+    again = [*command, "--report", "report.html", "-o", "other"]
+    assert main(again) == 2 and "is there already" in capsys.readouterr().err
+    assert main([*command, "--report", "no/report.html", "-o", "other"]) == 2
+    assert len(PrivacyAccountant.open("l.db")) == 1
