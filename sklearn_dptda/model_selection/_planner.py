@@ -6,6 +6,7 @@ size will carry, and a model of the loop that one expects to see.
 Proof: doc/theory/error_bounds.md, "Planning".
 """
 
+import logging
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +27,8 @@ from sklearn_dptda.persistence._cubical import check_dimensions
 from sklearn_dptda.persistence._error_bounds import PART, least_epsilon
 from sklearn_dptda.privacy._parameters import check_confidence, quoted
 from sklearn_dptda.utils._bounds import check_bounds
+
+_LOG = logging.getLogger(__name__)
 
 # Masses that are tried for a loop if none is given.
 MASSES = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6)
@@ -330,7 +333,8 @@ class _Search:
     def _least(self, candidates):
         """The candidate that is shown at the least epsilon, and that epsilon; None if none is."""
         chosen, least = None, math.inf
-        for candidate in candidates:
+        for number, candidate in enumerate(candidates, 1):
+            _LOG.info("candidate %d of %d", number, len(candidates))
             # No error bound is below the sensitivity.
             if candidate.visible <= 2 * candidate.ahead.sensitivity:
                 continue

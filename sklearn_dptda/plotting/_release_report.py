@@ -25,6 +25,7 @@ h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
 table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #d5dbe1;
          vertical-align: top; overflow-wrap: anywhere; }
+th { white-space: nowrap; overflow-wrap: normal; }
 .verdict { border-left: 5px solid; padding: .5rem 1rem; }
 .scroll { overflow-x: auto; } .scroll svg { max-width: 100%; height: auto; }
 """
@@ -235,4 +236,5 @@ def _table(rows: Mapping[str, str]) -> str:
 
 
 def _paragraphs(texts: Sequence[str]) -> str:
-    return "".join(f"<p>{escape(text)}</p>" for text in texts if text)
+    once = dict.fromkeys(text.strip() for text in texts)
+    return "".join(f"<p>{escape(text)}</p>" for text in once if text)

@@ -1,5 +1,7 @@
 """Rows in batches, whole or in parts elsewhere, and the box that they are scaled to."""
 
+import logging
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,6 +14,8 @@ from sklearn_dptda._typing import FloatArray, Parts
 from sklearn_dptda.privacy._estimator import silent_arithmetic
 from sklearn_dptda.utils._frames import Columns, without_quotes, without_values
 from sklearn_dptda.utils._people import codes_of
+
+_LOG = logging.getLogger(__name__)
 
 BATCH = 1 << 15
 # Rows and numbers that are computed with at a time: they fit a cache, and their memory is used
@@ -208,8 +212,11 @@ class Rows:
         """
         size = max(batch_size(width), min(n_cells, BATCH))
         a_pass = _Pass(self.batches, self.functions, count, size, self.checksum is not None)
+        start = time.monotonic()
         with without_quotes(_PART):
             tally = self.parts.map_reduce(a_pass)
+        if not isinstance(self.parts, _Held):
+            _LOG.info("one pass over all rows took %.1f s", time.monotonic() - start)
         if not isinstance(tally, Tally):
             raise ValueError("map_reduce must return the sum, by +, of function(part) over parts.")
         tally.checked()

@@ -1,5 +1,6 @@
 """Tables of rows as they come: checked, in chunks, with several rows of one person."""
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -29,6 +30,8 @@ from sklearn_dptda.utils._people import (
     split_people,
     without_column,
 )
+
+_LOG = logging.getLogger(__name__)
 
 
 def first_rows(tables: Iterable[Any], groups: str | None, most: int) -> Iterator[Any]:
@@ -211,8 +214,9 @@ class _Stream:
 
     def map_reduce(self, function: Callable[[Any], Tally]) -> Any:
         total: Any = 0
-        for chunk in self._prepared(_opened(self._chunks)):
+        for number, chunk in enumerate(self._prepared(_opened(self._chunks)), 1):
             total = total + function(chunk)
+            _LOG.debug("chunk %d of this pass is counted", number)
             if total.refused is not None:
                 break
         return total
