@@ -114,8 +114,11 @@ class DiagramFeatures(ListInputMixin, QuotedParametersMixin, TransformerMixin, B
 
         Parameters
         ----------
-        X : list of array-like of shape (n, 2), or list of lists of them
-            Diagrams, as persistence estimators return them.
+        X : list of array-like of shape (n, 2), list of lists of them, or ndarray of shape \
+(n_samples, n_points, 3)
+            Diagrams, as persistence estimators return them. In an array of three
+            columns, as giotto-tda makes it, the third column is the homology
+            dimension, and points whose birth equals their death are padding.
         y : Ignored
             Present for compatibility with scikit-learn.
 
@@ -124,10 +127,11 @@ class DiagramFeatures(ListInputMixin, QuotedParametersMixin, TransformerMixin, B
         self
             The fitted transformer.
         """
-        samples = check_collection(X)
+        samples = check_collection(_by_dimension(X, self.homology_dimensions))
         self.single_ = _is_diagram(samples[0])
         width = 1 if self.single_ else len(samples[0])
-        self.homology_dimensions_ = self._dimensions(width)
+        known = _dimensions_of_array(X) if self.homology_dimensions is None else None
+        self.homology_dimensions_ = known or self._dimensions(width)
         columns = self._columns(samples)
         self.value_range_ = self._range(columns)
         self.vectorizers_ = [
@@ -151,7 +155,7 @@ class DiagramFeatures(ListInputMixin, QuotedParametersMixin, TransformerMixin, B
             The features, with those of all homology dimensions side by side.
         """
         check_is_fitted(self)
-        columns = self._columns(check_collection(X))
+        columns = self._columns(check_collection(_by_dimension(X, self.homology_dimensions_)))
         return np.hstack(list(map(self._apply, self.vectorizers_, columns)))
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
@@ -322,6 +326,32 @@ def _checked(diagram: ArrayLike, name: str) -> FloatArray:
             "PrivatePersistence, not of points. Negate diagrams of superlevel sets."
         )
     return diagram
+
+
+def _dimensions_of_array(X: Any) -> tuple[int, ...] | None:
+    """Return the dimensions in the third column of an array of diagrams; None of other input."""
+    shape: tuple[int, ...] = getattr(X, "shape", ())
+    if len(shape) != 3 or shape[2] != 3:
+        return None
+    found = np.unique(np.asarray(X)[:, :, 2])
+    if (found != np.rint(found)).any() or (found < 0).any():
+        raise ValueError("X has homology dimensions in its third column that are no integers.")
+    return tuple(found.astype(int).tolist())
+
+
+def _by_dimension(X: Any, dimensions: Any) -> Any:
+    """Return lists of diagrams, one for each dimension, of an array of three columns."""
+    found = _dimensions_of_array(X)
+    if found is None:
+        return X
+    wanted = found if dimensions is None else np.atleast_1d(dimensions).tolist()
+    array = np.asarray(X)
+    # A point on the diagonal pads a diagram to the length of the longest one.
+    kept = array[:, :, 0] != array[:, :, 1]
+    return [
+        [points[mask & (points[:, 2] == q), :2] for q in wanted]
+        for points, mask in zip(array, kept, strict=True)
+    ]
 
 
 def _is_diagram(sample: Any) -> bool:
