@@ -23,7 +23,8 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
+    # Formulas are set by a script of this site, which needs no other host.
+    "sphinx-mathjax-offline",
     "sphinx_gallery.gen_gallery",
     "api_links",
     "chooser",

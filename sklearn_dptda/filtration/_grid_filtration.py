@@ -39,7 +39,7 @@ from sklearn_dptda.utils._sklearn import Interval, StrOptions, _fit_context
 _DEFAULT_RESOLUTION = {1: 1001, 2: 101, 3: 41, 4: 17}
 # Lattice steps per grid step, by dimension.
 _DEFAULT_REFINEMENT = {1: 4, 2: 2, 3: 1, 4: 1}
-# The estimators warn if the longest side of a box exceeds the shortest by more than this factor.
+# The estimators warn if the longest side of a box is at least this many times the shortest one.
 _UNEQUAL_SIDES = 10.0
 # Exact values may take this many nanoseconds per cloud if a lattice would be faster but its error
 # would exceed the sensitivity.
@@ -128,7 +128,7 @@ class BaseGridFiltration(BaseFiltration):
         for remark in remarks:
             warn_caller(remark)
         sides = high - low
-        if sides.max() > _UNEQUAL_SIDES * sides.min():
+        if sides.max() >= _UNEQUAL_SIDES * sides.min():
             warn_caller(
                 f"bounds has sides of very different lengths, {sides.max():g} and "
                 f"{sides.min():g}. Distances combine all columns, so the columns with short sides "

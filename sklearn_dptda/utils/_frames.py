@@ -19,11 +19,12 @@ from sklearn_dptda._typing import Table
 from sklearn_dptda.privacy._warnings import code_of
 
 HOLDS_DATES = (
-    "holds dates or times: turn them into numbers, such as days since a public day, first."
+    "holds dates or times: turn them into numbers, such as days since a public day, first "
+    "(user guide, 'Your table')."
 )
 NOT_FINITE = (
     "NaN or infinity. Fill missing values with public constants: an imputer learns exact "
-    "statistics of the records."
+    "statistics of the records (user guide, 'Your table')."
 )
 # What scikit-learn or NumPy say, and what is said here: without the values that they quote.
 _QUOTING = (
