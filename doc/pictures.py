@@ -213,10 +213,11 @@ def budgets():
         left += spend.epsilon
     ax.barh(0, 1.0, left=left, color="none", edgecolor=RED, hatch="//")
     ax.text(
-        left + 0.5,
+        # To the right of the line that marks the budget.
+        3.05,
         0,
         "one more diagram:\nrefused",
-        ha="center",
+        ha="left",
         va="center",
         color="black",
         fontsize=9,

@@ -1,4 +1,4 @@
-"""The map from questions to estimators: an SVG picture whose boxes are links."""
+"""The map from questions to estimators: columns of questions, whose answers are links."""
 
 from html import escape
 
@@ -6,7 +6,6 @@ from api_links import public_pages
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-WIDTH, GAP, BOX, TOP = 226, 14, 24, 86
 # For each column its title, a remark, and its questions with the estimators that answer them.
 COLUMNS = (
     (
@@ -78,46 +77,28 @@ class Chooser(SphinxDirective):
         return [nodes.raw("", "", format="html", classes=["chooser-map"])]
 
 
-def _text(x, y, words, kind):
-    return f'<text x="{x}" y="{y}" class="{kind}">{escape(words)}</text>'
+def _question(question, answers, address):
+    links = "".join(
+        f'<a href="{escape(address(name))}"><code>{escape(name)}</code></a>' for name in answers
+    )
+    return f'<li><span class="question">{escape(question)}</span>{links}</li>'
 
 
-def _link(x, y, width, name, address):
-    middle = x + width / 2
+def _column(title, remark, questions, address):
+    listed = "".join(_question(question, answers, address) for question, answers in questions)
     return (
-        f'<a href="{escape(address)}"><rect x="{x}" y="{y}" width="{width}" height="{BOX}" rx="6"/>'
-        f'<text x="{middle}" y="{y + 16.5}" class="name">{name}</text></a>'
+        f"<div><p><strong>{escape(title)}</strong><br><small>{escape(remark)}</small></p>"
+        f"<ul>{listed}</ul></div>"
     )
 
 
-def _column(x, title, remark, questions, address):
-    parts = [_text(x, TOP + 20, title, "head"), _text(x, TOP + 38, remark, "remark")]
-    y = TOP + 52
-    for question, answers in questions:
-        parts.append(_text(x, y + 14, question, "question"))
-        y += 20
-        for name in answers:
-            parts.append(_link(x, y, WIDTH, name, address(name)))
-            y += BOX + 4
-        y += 8
-    return parts, y
-
-
 def draw(address):
-    """Draw the map as SVG; ``address`` maps names to links."""
-    total = len(COLUMNS) * (WIDTH + GAP) - GAP
-    parts, bottom = [], 0
-    for i, (question, name) in enumerate(AROUND):
-        x = i * (WIDTH + GAP)
-        parts += [_text(x, 16, question, "question"), _link(x, 22, WIDTH, name, address(name))]
-    parts.append(f'<line x1="0" x2="{total}" y1="{TOP - 18}" y2="{TOP - 18}"/>')
-    for i, column in enumerate(COLUMNS):
-        drawn, y = _column(i * (WIDTH + GAP), *column, address)
-        parts += drawn
-        bottom = max(bottom, y)
+    """Write the map as HTML, whose columns wrap; ``address`` maps names to links."""
+    around = "".join(_question(question, (name,), address) for question, name in AROUND)
+    columns = "".join(_column(*column, address) for column in COLUMNS)
     return (
-        f'<div class="chooser"><svg viewBox="-2 0 {total + 4} {bottom}" role="group" '
-        f'aria-label="Map from questions to estimators">{"".join(parts)}</svg></div>'
+        '<nav class="chooser" aria-label="Map from questions to estimators">'
+        f'<ul class="around">{around}</ul><div class="columns">{columns}</div></nav>'
     )
 
 
