@@ -280,5 +280,7 @@ def test_verdicts_of_table_2_follow_from_its_numbers():
     assert [counts[kind, True, "above"] for kind in (-2, -1)] == [5, 5]
     assert of_many == [[7, 4], [9, 10]]
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    shown = f"beats {above[0]} of the 32 results published for two tables (pulsar and MAGIC), is worse "
+    shown = (
+        f"beats {above[0]} of the 32 results published for two tables (pulsar and MAGIC), is worse "
+    )
     assert shown + f"than {below[0]}, and {unclear[0]} are within noise" in " ".join(readme.split())

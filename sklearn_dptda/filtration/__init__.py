@@ -12,6 +12,7 @@ from sklearn_dptda.filtration._filtration import GridFiltration
 from sklearn_dptda.filtration._kernel import KernelDistanceFiltration, sensitivity_kernel_distance
 from sklearn_dptda.filtration._lattice import LatticeHistogram
 from sklearn_dptda.filtration._people import PeopleHistogram
+from sklearn_dptda.filtration._reuse import reuse_functions
 
 __all__ = [
     "ComplexFiltration",
@@ -22,6 +23,7 @@ __all__ = [
     "LatticeHistogram",
     "PeopleHistogram",
     "distance_to_measure",
+    "reuse_functions",
     "sensitivity_dtm",
     "sensitivity_kernel_distance",
 ]

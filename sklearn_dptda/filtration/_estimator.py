@@ -4,6 +4,7 @@ Proof: doc/theory/people.md, "Clouds of people".
 """
 
 from collections.abc import Iterable
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, TypeAlias
 
@@ -17,6 +18,7 @@ from sklearn_dptda.filtration._filtration import POINT, Filtration
 from sklearn_dptda.filtration._lattice import LatticeHistogram
 from sklearn_dptda.filtration._people import PeopleCloud, PeopleHistogram
 from sklearn_dptda.filtration._place_histogram import PlaceHistogram
+from sklearn_dptda.filtration._reuse import computed_once
 from sklearn_dptda.privacy import NoiseWarning
 from sklearn_dptda.privacy._estimator import HoldsPrivateStepsMixin
 from sklearn_dptda.privacy._parameters import QuotedParametersMixin
@@ -77,7 +79,10 @@ class BaseFiltration(
         distinct = sorted(set(firsts))
         # Threads suffice: sorting, distances and matrix products release the global lock.
         filtrations = run(
-            self._one, [(clouds[i], unit) for i in distinct], n_jobs=self.n_jobs, prefer="threads"
+            partial(computed_once, self._one, self),
+            [(clouds[i], unit) for i in distinct],
+            n_jobs=self.n_jobs,
+            prefer="threads",
         )
         if self.groups and any(f.sensitivity > _HANDFUL * f.upper for f in filtrations):
             warn_caller(

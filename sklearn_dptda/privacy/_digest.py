@@ -13,6 +13,8 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+from sklearn_dptda.privacy._release import state
+
 # Parameters of our estimators that change nothing about a release.
 NOT_DIGESTED = {"accountant", "n_jobs", "verbose"}
 _ATTRIBUTES_OF_EVERY_CLASS = {
@@ -126,12 +128,11 @@ def _name(value: Any) -> tuple[Any, Any]:
 def _of_estimator(estimator: Any) -> tuple[type, list[Any]]:
     """Class, parameters and fitted state, which `clone` keeps of frozen ones."""
     parameters = estimator.get_params(deep=False)
-    state = {name: value for name, value in vars(estimator).items() if name not in parameters}
     # In a class of your own, any parameter may decide about the release.
     ignored = NOT_DIGESTED if _release_of(type(estimator)) else {"accountant"}
     bound = [
         (name, _ordered(value))
-        for part in (parameters, state)
+        for part in (parameters, state(estimator))
         for name, value in sorted(part.items())
         if name not in ignored
     ]

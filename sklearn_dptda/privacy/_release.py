@@ -17,6 +17,8 @@ from sklearn_dptda._typing import FloatArray
 from sklearn_dptda.privacy._guarantee import PrivacyGuarantee
 from sklearn_dptda.privacy._noise import spawn_seeds
 
+# Attributes that scikit-learn sets while an estimator is fitted, to report its progress.
+_OF_CALLBACKS = ("_parent_callback_ctx", "_callback_fit_ctx", "_skl_callbacks")
 # Floats hold integers exactly up to here.
 _LARGEST_EXACT_INTEGER = 2**53
 
@@ -81,8 +83,8 @@ def learnt(estimator: Any) -> dict[str, Any]:
 
 def state(estimator: Any) -> dict[str, Any]:
     """Everything that a fitted estimator holds besides its parameters, hidden or not, by name."""
-    parameters = estimator.get_params(deep=False)
-    return {name: value for name, value in vars(estimator).items() if name not in parameters}
+    others = {*estimator.get_params(deep=False), *_OF_CALLBACKS}
+    return {name: value for name, value in vars(estimator).items() if name not in others}
 
 
 def as_arrays(value: Any) -> list[FloatArray]:

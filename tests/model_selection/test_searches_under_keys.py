@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_dptda import DiagramFeatures, DTMFiltration, PrivatePersistence
 from sklearn_dptda.cluster import DPLloyd, DPMoG, MorseMerging
@@ -227,6 +228,10 @@ def test_whatever_decides_about_a_release_is_digested():
     with pytest.raises(PrivacyLedgerError, match="Something else was paid"):
         mechanism = MetricExponentialMechanism(accountant=budgets[0].under(other))
         mechanism.fit(candidates + 4).transform(X[:3])
+    # In a pipeline scikit-learn sets attributes for its callbacks, which decide nothing.
+    for _ in range(2):
+        mechanism = MetricExponentialMechanism(accountant=budgets[0].under(ReleaseKey()))
+        make_pipeline(FunctionTransformer(), mechanism).fit_transform(candidates)
     # Twice the points have the same functions, whose sensitivity differs.
     third, search = ReleaseKey(), PrivateMassSearch(ON_A_LATTICE, [0.2, 0.4])
     search.set_params(accountant=budgets[1].under(third)).fit([X])

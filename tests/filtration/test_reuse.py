@@ -1,0 +1,118 @@
+"""Functions that a block computes once: equal, apart, bounded, and gone at its end."""
+
+import pickle
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+from sklearn_dptda import DiagramFeatures, DTMFiltration, PrivatePersistence
+from sklearn_dptda.datasets import make_two_circles
+from sklearn_dptda.filtration import KernelDistanceFiltration, _reuse, reuse_functions
+from sklearn_dptda.privacy import PrivacyAccountant
+
+CLOUDS = [make_two_circles(150, random_state=seed) for seed in range(6)]
+FILTRATION = DTMFiltration(m=0.2, bounds=(-3, 3.5), resolution=15)
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """How many functions are computed."""
+    calls = []
+    one = DTMFiltration._one
+
+    def count(self, cloud, unit):
+        calls.append(len(cloud))
+        return one(self, cloud, unit)
+
+    monkeypatch.setattr(DTMFiltration, "_one", count)
+    return calls
+
+
+def search(accountant=None):
+    model = make_pipeline(
+        FILTRATION,
+        PrivatePersistence(random_state=0, accountant=accountant),
+        DiagramFeatures(value_range=(0, 3)),
+        LogisticRegression(),
+    )
+    grid = {"privatepersistence__epsilon": [5.0, 10.0, 20.0]}
+    return GridSearchCV(model, grid, cv=3, error_score="raise")
+
+
+@pytest.mark.parametrize("backend", ["sequential", "threading"])
+def test_a_search_computes_each_function_once_and_finds_the_same(backend, counted):
+    y, budgets = [0, 1] * 3, [PrivacyAccountant(1e6), PrivacyAccountant(1e6)]
+    plain = search(budgets[0]).fit(CLOUDS, y)
+    computed = len(counted)
+    counted.clear()
+    with reuse_functions(), parallel_config(backend=backend, n_jobs=2):
+        reused = search(budgets[1]).fit(CLOUDS, y)
+    assert computed == 3 * 3 * 6 + 6
+    # Two threads may compute the same function at once.
+    assert len(counted) == 6 if backend == "sequential" else 6 <= len(counted) <= 12
+    scores = [each.cv_results_["mean_test_score"] for each in (plain, reused)]
+    np.testing.assert_array_equal(*scores)
+    assert len(budgets[0]) == len(budgets[1])
+    assert _reuse._SHELVES == []
+
+
+def test_other_points_parameters_and_kinds_have_functions_of_their_own(counted):
+    with reuse_functions():
+        first = FILTRATION.fit_transform(CLOUDS[:1])
+        for other in (
+            DTMFiltration(m=0.3, bounds=(-3, 3.5), resolution=15),
+            DTMFiltration(m=0.2, bounds=(-3, 3.6), resolution=15),
+            DTMFiltration(m=0.2, bounds=(-3, 3.5), resolution=16),
+        ):
+            assert not np.array_equal(other.fit_transform(CLOUDS[:1])[0].values, first[0].values)
+        moved = CLOUDS[0].copy()
+        moved[0, 0] += 1e-9
+        FILTRATION.fit_transform([moved])
+        assert len(counted) == 5
+        kernel = KernelDistanceFiltration(bandwidth=0.5, bounds=(-3, 3.5), resolution=15)
+        assert kernel.fit_transform(CLOUDS[:1])[0].statistic != first[0].statistic
+
+
+def test_equal_clouds_of_two_people_stay_two_records(counted):
+    # A release takes one object for one cloud, and would pay for and draw it once.
+    pair = [CLOUDS[0], CLOUDS[0].copy()]
+    with reuse_functions():
+        one, other = FILTRATION.fit_transform(pair)
+        again = FILTRATION.fit_transform(pair)
+    assert len({id(f) for f in (one, other, *again)}) == 4
+    # They share arrays, which cannot be written to.
+    assert not any(f.values.flags.writeable for f in (one, other, *again))
+    assert len(counted) == 1
+
+
+def test_memory_is_bounded_and_the_oldest_go(counted):
+    size = _reuse._size(FILTRATION.fit_transform(CLOUDS[:1])[0])
+    counted.clear()
+    with reuse_functions(max_bytes=2 * size):
+        for cloud in (0, 1, 0, 2, 0, 1):
+            FILTRATION.fit_transform(CLOUDS[cloud : cloud + 1])
+        assert _reuse._SHELVES[-1]._bytes <= 2 * size
+    # The third one drops the second one, which is computed again.
+    assert len(counted) == 4
+    counted.clear()
+    with reuse_functions(max_bytes=1):
+        FILTRATION.fit_transform(CLOUDS[:1])
+        FILTRATION.fit_transform(CLOUDS[:1])
+    assert len(counted) == 2
+    with pytest.raises(ValueError, match="max_bytes must be positive"), reuse_functions(0):
+        pass
+
+
+def test_nothing_of_it_is_pickled_and_it_ends_with_its_block(counted):
+    with reuse_functions():
+        fitted = FILTRATION.fit(CLOUDS)
+        fitted.transform(CLOUDS)
+        kept = pickle.dumps(fitted)
+    assert len(kept) < 5000 and CLOUDS[0][0].tobytes() not in kept
+    counted.clear()
+    fitted.transform(CLOUDS[:1])
+    assert len(counted) == 1
