@@ -88,7 +88,7 @@ def test_a_dry_run_opens_no_records_and_writes_nothing(name, folder, capsys):
     assert os.listdir(".") == []
     printed = capsys.readouterr().out
     assert printed.startswith("1 release: 1 of ") and "together epsilon=1," in printed
-    assert "left in budget.db, which would be made: epsilon=1.5, delta=1e-05" in printed
+    assert "left in budget.db, which would be created: epsilon=1.5, delta=1e-05" in printed
     assert "refused" not in printed
     assert call(name, "--dry-run") == 0
     assert "no ledger" in capsys.readouterr().out
@@ -119,7 +119,7 @@ def test_over_budget_nothing_is_read_paid_or_written(name, folder, capsys):
     assert "asked for epsilon=1" in capsys.readouterr().err
     assert len(PrivacyAccountant.open("budget.db")) == 0 and not (folder / "out").exists()
     assert call(name, "--ledger", "budget.db", "--dry-run") == 0
-    assert "it would be refused: asked for epsilon=1" in capsys.readouterr().out
+    assert "the run would be refused: asked for epsilon=1" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", PAYING)
@@ -135,8 +135,8 @@ def test_bad_input_costs_nothing(name, folder, capsys):
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("diagram", ["--ledger", "no.db"], "there is no ledger no.db: --budget EPSILON"),
-        ("bounds", ["--budget", "3"], "--budget belongs to a ledger"),
+        ("diagram", ["--ledger", "no.db"], "there is no ledger no.db: pass --budget EPSILON"),
+        ("bounds", ["--budget", "3"], "--budget needs a ledger"),
         ("bounds", ["--ledger", "l.db", "--budget", "1", "2", "3"], "--budget takes EPSILON"),
         ("bounds", ["--ledger", "l.db", "--budget", "-1"], "epsilon must be a positive number"),
         ("bounds", ["--ledger", "rows.npy"], "cannot be used"),
@@ -145,7 +145,7 @@ def test_bad_input_costs_nothing(name, folder, capsys):
         ("bounds", ["--epsilon", "inf"], "--epsilon: must be positive and finite"),
         ("bounds", ["--epsilon", "1e-9"], "epsilon must be inf or from 1e-06"),
         ("bounds", ["--shape", "ball"], "invalid choice: 'ball'"),
-        ("bounds", ["--start", "1", "2", "3"], "--start takes 2 numbers, or 2 per coordinate"),
+        ("bounds", ["--start", "1", "2", "3"], "--start takes 2 numbers, or 2 numbers per"),
         ("bounds", ["--start", "1", "-1"], "crossed"),
         ("cluster", ["--bounds", "1", "-1"], "crossed"),
         ("cluster", ["--bounds", "0", "1", "0", "1", "0", "1"], "(2 here)"),
@@ -160,7 +160,7 @@ def test_bad_input_costs_nothing(name, folder, capsys):
         ("synthesize", ["--integers", "0", "--categories", "0=1"], "column of --categories"),
         ("synthesize", ["--column-bounds", "0", "0", "1"], "give one of them"),
         ("synthesize", ["--rows", "0"], "at least 1"),
-        ("graph", ["--nodes", "7"], "another number of nodes"),
+        ("graph", ["--nodes", "7"], "does not have 7 nodes"),
         ("graph", ["--unknown"], "unrecognized arguments"),
     ],
 )
@@ -242,7 +242,7 @@ def test_synthetic_rows_have_the_columns_of_the_table(folder, capsys):
     options = ["--categories", "job=cook,nurse,smith", "--column-bounds", "age", "0", "120"]
     options += ["--integers", "age", "--rows", "50", "--seed", "0", "-o", "out"]
     assert main(["synthesize", "people.csv", *options]) == 2
-    assert "say --header" in capsys.readouterr().err
+    assert "pass --header or --no-header" in capsys.readouterr().err
     assert main(["synthesize", "people.csv", "--header", *options]) == 0
     header, *rows = (folder / "out" / "synthetic.csv").read_text().splitlines()
     assert header == "age,job,x" and len(rows) == 50
@@ -302,8 +302,8 @@ def test_graphs_that_cannot_be_read(folder, capsys):
         ("_paid_run.read_points", "nothing was spent"),
         (
             "_row_commands.ClusterRelease.content",
-            "epsilon=1, delta=1e-06 was spent: the same command with --resume goes on, and pays "
-            "nothing more",
+            "epsilon=1, delta=1e-06 was spent. Run the same command with --resume to continue; it "
+            "pays nothing more",
         ),
     ],
 )
@@ -410,7 +410,7 @@ def test_ledgers_are_printed(folder, capsys):
     assert main(["ledger", "l.db"]) == 0
     line, total, left = capsys.readouterr().out.splitlines()
     assert line.startswith("1  ") and "epsilon=1, delta=0  PrivateBounds" in line
-    assert total == "together: epsilon=1, delta=0 by basic composition"
+    assert total == "spent: epsilon=1, delta=0 by basic composition"
     assert left == "left: epsilon=2, delta=0"
     assert main(["ledger", "no.db"]) == 2
     assert capsys.readouterr().err.startswith("error: ")
@@ -428,7 +428,7 @@ def test_help_says_what_a_record_is_and_what_is_released(name, capsys):
     with pytest.raises(SystemExit):
         main([name, "--help"])
     text = " ".join(capsys.readouterr().out.split())
-    assert "One record is one" in text and "Release" in text
+    assert "The privacy unit is one" in text and "Release" in text
     assert f"example: python -m sklearn_dptda {name} " in text and "what is written" in text
     assert "--dry-run" in text and "for study" in text
 
@@ -504,7 +504,7 @@ def test_what_was_paid_for_is_written_somewhere(folder, capsys, monkeypatch):
     (folder / "out" / "synthetic.csv").mkdir(parents=True)
     options = ("--ledger", "budget.db", "--budget", "2", "--force")
     assert call("synthesize", *options) == 2 and not (folder / "budget.db").exists()
-    assert "is no file" in capsys.readouterr().err
+    assert "is not a file" in capsys.readouterr().err
     (folder / "out" / "synthetic.csv").rmdir()
     written = Path.open
 
@@ -540,7 +540,7 @@ def test_a_run_that_was_interrupted_goes_on_and_pays_once(
     with monkeypatch.context() as patch:
         patch.setattr(where, interrupted)
         assert call(name, *LEDGER_OF_ONE) == 130
-    assert "--resume goes on" in capsys.readouterr().err
+    assert "with --resume to continue" in capsys.readouterr().err
     budget = PrivacyAccountant.open("one.db")
     (release,) = budget.releases()
     # The budget is used up: a run of its own is refused.
@@ -565,7 +565,7 @@ def test_a_run_that_was_interrupted_goes_on_and_pays_once(
     assert sorted(os.listdir("out")) == sorted(PAYING[name][1])
     assert len(budget) == 1 and budget.releases()[0].size
     assert call(name, *LEDGER_OF_ONE, "--force", "--resume") == 2
-    assert "no run that has paid was interrupted" in capsys.readouterr().err
+    assert "there is no interrupted run in out that has paid" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(os.name != "posix", reason="no locks of files that end with a process")
@@ -608,7 +608,9 @@ def test_a_ledger_gives_its_releases_back(folder, capsys):
     # No file is written over, and no payment made up.
     assert main(["ledger", "l.db", "--release", "1"]) == 2
     assert main(["ledger", "l.db", "--release", "2", "-o", "two.zip"]) == 2
-    assert "no payment 2" in capsys.readouterr().err and not Path("two.zip").exists()
+    assert (
+        "no payment with the number 2" in capsys.readouterr().err and not Path("two.zip").exists()
+    )
     PrivacyAccountant.open("l.db").spend(0.1, adjacency="add-remove")
     assert main(["ledger", "l.db", "--release", "2", "-o", "two.zip"]) == 2
     assert "was not stored" in capsys.readouterr().err

@@ -194,15 +194,15 @@ def test_from_the_command_line(budget, tmp_path, monkeypatch, capsys):
     assert main(["ledger", "a.db", "--extract"]) == 0
     capsys.readouterr()
     assert main(["ledger", "extract.json", "--check"]) == 0
-    assert capsys.readouterr().out.startswith("5 payments, nothing was changed\nseal: ")
+    assert capsys.readouterr().out.startswith("5 payments, no changes found\nseal: ")
     assert main(["ledger", "extract.json", "--check", "one.json"]) == 0
     assert main(["ledger", "one.json", "--check", "extract.json"]) == 2
     assert "payment 5 was changed or removed" in capsys.readouterr().err
     (tmp_path / "no.json").write_text("no")
     assert main(["ledger", "no.json", "--check"]) == 2
-    assert capsys.readouterr().err == "error: no.json is no JSON.\n"
+    assert capsys.readouterr().err == "error: no.json is not a JSON file.\n"
     (tmp_path / "twice.json").write_text('{"seal": 1, "seal": 2}')
     assert main(["ledger", "twice.json", "--check"]) == 2
-    assert "a name stands twice" in capsys.readouterr().err
+    assert "contains a name twice" in capsys.readouterr().err
     assert main(["ledger", "extract.json", "--check", ""]) == 2
     assert "name of the earlier extract is empty" in capsys.readouterr().err
