@@ -275,7 +275,7 @@ def test_people_have_no_part_in_metric_privacy_or_in_clouds():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("most", [3, None])
-@pytest.mark.filterwarnings("ignore:.*lie beyond the bounds")
+@pytest.mark.filterwarnings("ignore:.*lie outside the bounds")
 def test_audit_of_a_person_and_broken_twins(most, monkeypatch):
     # 2,000 runs a side, and 500 of twins; false alarms below 1e-6. A person with thirty rows at an
     # end of the box, which are all in the first cell: 1.0 is attained.

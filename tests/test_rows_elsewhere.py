@@ -150,7 +150,7 @@ def test_methods_are_lazy_or_one_paid_fit_or_refused_before_it(private, kind, se
         rows = X[:, :1] if name == "inverse_transform" else X
         elsewhere, paid = KINDS[kind](rows), len(budget)
         if kind == "map_reduce" and name not in {"fit", "fit_chunks", "score"}:
-            with pytest.raises(ValueError, match="X gives sums over its parts alone"):
+            with pytest.raises(ValueError, match=r"X (only )?gives sums over its parts"):
                 getattr(new(private, seed, budget) if name in FITS else fitted, name)(elsewhere)
             assert len(budget) == paid
         elif name in FITS:
@@ -183,7 +183,7 @@ def test_pipelines_pay_for_all_steps_or_for_none(kind, seed):
     elsewhere = KINDS[kind](X)
     with nothing_gathered():
         if kind == "map_reduce":
-            with pytest.raises(ValueError, match="X gives sums over its parts alone"):
+            with pytest.raises(ValueError, match=r"X (only )?gives sums over its parts"):
                 chain.fit(elsewhere)
             assert len(budget) == 0
             return
@@ -199,7 +199,7 @@ def test_frames_in_memory_are_refused_before_the_payment(kind):
     budget = PrivacyAccountant(np.inf)
     for private in (PrivatePCA(1), DPLloyd(2)):
         framed = new(private, None, budget).set_output(transform="pandas")
-        with pytest.raises(ValueError, match=r"set_output makes frames|sums over its parts"):
+        with pytest.raises(ValueError, match=r"set_output makes data frames|sums over its parts"):
             make_pipeline(framed).fit_transform(KINDS[kind](X))
     assert len(budget) == 0
 

@@ -132,7 +132,7 @@ def neighbours(seed, adjacency):
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("estimator", REPLAYED, ids=named)
-@pytest.mark.filterwarnings("ignore:.*lie beyond the bounds")
+@pytest.mark.filterwarnings("ignore:.*lie outside the bounds")
 def test_exact_losses_are_at_most_what_is_promised(estimator, adjacency, monkeypatch):
     private = of_people(estimator, adjacency=adjacency)
     worst = 0.0
@@ -187,7 +187,7 @@ def _nested(part):
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=named)
-@pytest.mark.filterwarnings("ignore:.*lie beyond the bounds")
+@pytest.mark.filterwarnings("ignore:.*lie outside the bounds")
 def test_one_row_each_is_a_table_of_rows_and_copies_change_nothing(estimator):
     table = visits().drop_duplicates("patient_id", ignore_index=True)
     once = learnt(of_people(estimator).fit(table))
@@ -198,7 +198,7 @@ def test_one_row_each_is_a_table_of_rows_and_copies_change_nothing(estimator):
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=named)
-@pytest.mark.filterwarnings("ignore:.*lie beyond the bounds")
+@pytest.mark.filterwarnings("ignore:.*lie outside the bounds")
 def test_rows_of_a_person_in_several_parts(estimator):
     frame = pytest.importorskip("dask.dataframe")
     table = visits()
@@ -287,7 +287,7 @@ def test_transformers_hand_ids_on_in_frames(library):
 
 
 @pytest.mark.parametrize("people_first", [True, False])
-@pytest.mark.filterwarnings("ignore:.*lie beyond the bounds")
+@pytest.mark.filterwarnings("ignore:.*lie outside the bounds")
 def test_people_and_rows_in_one_pipeline_are_told(people_first):
     table = visits()
     first, second = PrivatePCA(1, bounds=BOX, random_state=0), DPLloyd(2, random_state=0)
@@ -303,7 +303,7 @@ def test_people_and_rows_in_one_pipeline_are_told(people_first):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.filterwarnings("ignore:.*(lie beyond the bounds|fits failed)")
+@pytest.mark.filterwarnings("ignore:.*(lie outside the bounds|fits failed)")
 def test_folds_do_not_split_people(n_jobs):
     table = visits()
     X, ids = table[["x", "y"]].to_numpy(), table["patient_id"]
@@ -383,7 +383,7 @@ def test_ids_given_twice_or_elsewhere_are_refused():
     table = visits()
     with pytest.raises(ValueError, match="groups is given twice"):
         of_people(DPLloyd(2)).fit(table, groups=table["patient_id"])
-    with pytest.raises(ValueError, match="groups beside X needs rows in memory"):
+    with pytest.raises(ValueError, match="The argument groups of fit needs rows in memory"):
         array = pytest.importorskip("dask.array").from_array(table[["x", "y"]].to_numpy())
         DPLloyd(2).fit(array, groups=table["patient_id"])
     with pytest.raises(ValueError, match="rows_per_group needs groups"):

@@ -176,7 +176,7 @@ def test_private_bounds_of_many_columns_are_refused(folder, refused):
         (16_000, 250, ["--adjacency", "replace-one"]),
     ],
 )
-@pytest.mark.filterwarnings("ignore:.*lie beyond the bounds")
+@pytest.mark.filterwarnings("ignore:.*lie outside the bounds")
 def test_what_the_refusal_recommends_is_accepted(n, d, options, folder):
     command = [*wide(n, d), "--kind", "kmeans", "--n-clusters", "2", "--seed", "0", *options]
     assert main(command) == 0

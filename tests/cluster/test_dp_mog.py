@@ -72,7 +72,7 @@ def test_steps_spend_exactly_the_budget(adjacency, bounds, options, monkeypatch)
     private = DPMoG(3, 1.0, 1e-5, bounds, adjacency=adjacency, random_state=0, **options)
     with warnings.catch_warnings():
         # With so few rows bounds are a guess.
-        warnings.filterwarnings("ignore", ".*lie beyond the bounds", UserWarning)
+        warnings.filterwarnings("ignore", ".*lie outside the bounds", UserWarning)
         private.fit(X)
     # "auto" takes two mixture steps at least.
     steps = private.kmeans_steps + (2 if private.mixture_steps == "auto" else private.mixture_steps)

@@ -117,7 +117,7 @@ def test_cells_at_the_ends_do_not_pull():
 
 def quiet_fit(estimator, X):
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*lie beyond the bounds", UserWarning)
+        warnings.filterwarnings("ignore", ".*lie outside the bounds", UserWarning)
         return estimator.fit(X)
 
 
@@ -264,7 +264,7 @@ def test_chunks_and_rows_find_the_same_bounds():
 
 def test_many_clipped_rows_are_said():
     X, _ = make_blobs(3000, centers=3, random_state=0)
-    with pytest.warns(UserWarning, match="% of the rows lie beyond the bounds"):
+    with pytest.warns(UserWarning, match="% of the rows lie outside the bounds"):
         private = DPLloyd(3, bounds=(-1, 1), random_state=0).fit(X)
     assert private.clipped_share_ > 0.5
 
@@ -275,7 +275,7 @@ def test_private_bounds_of_many_columns_take_many_rows():
     needed = private._rows_for_bounds(60)
     X = np.random.default_rng(0).normal(size=(int(2 * needed), 60))
     few = private.fit(X).clipped_share_
-    with pytest.warns(UserWarning, match="give public bounds, since the noise hides those of 60"):
+    with pytest.warns(UserWarning, match=r"give public bounds \(the noise hides the bounds of 60"):
         many = private.fit(X[: int(needed / 4)]).clipped_share_
     assert few < 0.1 < 0.5 < many
     assert private.set_params(bounds=(-5, 5))._rows_for_bounds(60) == 0
