@@ -1,4 +1,7 @@
-"""Wall times of repeated calls: medians, because other programs share the machine."""
+"""Wall times of repeated calls.
+
+Medians are used, because other programs may run on the same machine.
+"""
 
 from dataclasses import dataclass
 from statistics import median
@@ -7,21 +10,21 @@ from time import perf_counter
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds of repeated calls: median, minimum and maximum."""
+    """The median, minimum and maximum of the seconds of repeated calls."""
 
     median: float
     low: float
     high: float
 
     def __format__(self, unit):
-        """Show ``median (low to high)`` in seconds, or in the unit ``ms``."""
+        """Format ``median (low to high)`` in seconds, or in milliseconds with the unit ``ms``."""
         scale = 1e3 if unit == "ms" else 1.0
         middle, low, high = (v * scale for v in (self.median, self.low, self.high))
         return f"{middle:.3g} ({low:.3g} to {high:.3g})"
 
 
 def once(function):
-    """Return the seconds of one call, and its result."""
+    """Return the seconds of one call and its result."""
     start = perf_counter()
     result = function()
     return perf_counter() - start, result
@@ -38,7 +41,7 @@ def repeated(function, repeats):
 
 
 def side_by_side(*functions, repeats):
-    """Time functions by turns, so that a busy spell of the machine hits all.
+    """Time functions in turn, so that other load on the machine affects all of them.
 
     Returns
     -------

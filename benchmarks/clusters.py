@@ -1,4 +1,4 @@
-"""How well private clusterings find known classes, with and without merging, and how fast."""
+"""Accuracy and speed of private clusterings on known classes, with and without merging."""
 
 import warnings
 
@@ -77,10 +77,9 @@ def _scores(task, n_seeds):
         f"{task.name}: adjusted Rand index",
         ("method", *(f"epsilon = {e:g}" for e in EPSILONS)),
         rows,
-        f"Median of {n_seeds} seeds, lower quartile and worst run, delta = {DELTA:g}, "
-        f"{len(task.X)} rows, "
-        f"{task.X.shape[1]} columns, {task.n_clusters} clusters of {task.n_components} components, "
-        f"default settings. Without privacy: {_ceilings(task)}.",
+        f"Median of {n_seeds} seeds (lower quartile, worst run), delta = {DELTA:g}, "
+        f"{len(task.X)} rows, {task.X.shape[1]} columns, {task.n_clusters} clusters from "
+        f"{task.n_components} components, default settings. Without privacy: {_ceilings(task)}.",
     )
 
 

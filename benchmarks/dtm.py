@@ -1,4 +1,4 @@
-"""Filtrations: exact against GUDHI, and the lattice against the number of points."""
+"""Filtrations: exact values compared with GUDHI, and times on the lattice by number of points."""
 
 import numpy as np
 from gudhi.point_cloud.dtm import DistanceToMeasure
@@ -8,7 +8,7 @@ from benchmarks._timing import side_by_side
 from sklearn_dptda import DTMFiltration, KernelDistanceFiltration
 from sklearn_dptda.datasets import make_two_circles
 
-# The first size is the one of the two-circle study, for which the target is stated.
+# The first size is that of the two-circle study, to which the target refers.
 SIZES = ((4000, 800), (1000, 200), (4000, 40), (20_000, 20), (20_000, 1000))
 QUICK_SIZES = ((4000, 800), (1000, 20))
 BOUNDS = (-2.5, 3)
@@ -28,8 +28,8 @@ def _against_gudhi(quick):
         "Exact distance-to-measure, 101 x 101 nodes, against GUDHI",
         ("n", "k", "DTMFiltration, s", "GUDHI, s", "ratio", "largest difference"),
         [_exact_row(n, k, repeats, target=(n, k) == SIZES[0]) for n, k in sizes],
-        f"Medians (range) of {repeats} calls by turns; one thread each, GUDHI with its default "
-        "implementation; no cap on distances.",
+        f"Medians (range) of {repeats} calls in turn, with one thread each, no cap on distances, "
+        "and the default implementation of GUDHI.",
     )
 
 
@@ -62,7 +62,7 @@ def _lattice(quick):
             (n, f"{small}", ""),
             (10 * n, f"{large}", at_most(large.median / small.median, 2)),
         ],
-        f"Medians (range) of {repeats} calls by turns; default cap and refinement.",
+        f"Medians (range) of {repeats} calls in turn, with the default cap and refinement.",
     )
 
 
@@ -72,8 +72,8 @@ def _kernel(quick):
         f"Kernel distance, bandwidth {BANDWIDTH:g}, 101 x 101 nodes: exact against lattice",
         ("n", "exact, s", "lattice, s", "exact / lattice", "largest difference", "stated bound"),
         [_kernel_row(n, repeats) for n in sizes],
-        f"Medians (range) of {repeats} calls by turns. The stated bound is the approximation "
-        "error that the lattice filtration carries.",
+        f"Medians (range) of {repeats} calls in turn. The stated bound is the approximation "
+        "error that the lattice filtration states.",
     )
 
 

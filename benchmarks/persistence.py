@@ -1,4 +1,4 @@
-"""Persistent homology of grids: exact diagrams against GUDHI, and what privacy adds."""
+"""Persistent homology of grids: exact diagrams compared with GUDHI, and the cost of privacy."""
 
 import gudhi
 import numpy as np
@@ -8,7 +8,7 @@ from benchmarks._timing import side_by_side
 from sklearn_dptda import CubicalPersistence, DTMFiltration, PrivatePersistence
 from sklearn_dptda.datasets import make_two_circles
 
-# Coordinates, nodes an axis.
+# Number of coordinates, number of nodes per axis.
 GRIDS = ((2, 101), (2, 301), (2, 601), (3, 41), (3, 81))
 QUICK_GRIDS = ((2, 51), (3, 15))
 
@@ -27,9 +27,9 @@ def tables(quick):
             "PrivatePersistence, secure, s",
         ),
         [_row(d, side, repeats) for d, side in (QUICK_GRIDS if quick else GRIDS)],
-        f"Medians (range) of {repeats} calls by turns, one thread each. GUDHI's own complex takes "
-        "values of vertices; ours takes the dual complex in the plane. The private release, "
-        "epsilon = 1, includes the exact diagrams.",
+        f"Medians (range) of {repeats} calls in turn, with one thread each. GUDHI's complex takes "
+        "values on vertices, and ours uses the dual complex in the plane. The private release "
+        "(epsilon = 1) includes the exact diagrams.",
     )
 
 
@@ -68,7 +68,7 @@ def _row(d, side, repeats):
 
 
 def _difference(own, peer, upper):
-    """Largest difference of coordinates, after sorting; the same number of points is a must."""
+    """Largest difference of coordinates after sorting; the numbers of points must be equal."""
     peer = np.minimum(peer.reshape(-1, 2), upper)
     peer = peer[peer[:, 1] > peer[:, 0]]
     own, peer = (a[np.lexsort(a.T)] for a in (own, peer))
