@@ -1,4 +1,4 @@
-"""Commands that pay: ledgers, dry runs, refusals before a payment, what is said after one."""
+"""Commands that pay: ledgers, dry runs, refusals before a payment, and messages after it."""
 
 import importlib
 import io
@@ -33,7 +33,7 @@ ROWS = RNG.uniform(-1, 1, size=(400, 2))
 UPPER = np.triu(RNG.random((30, 30)) < 0.2, 1)
 ADJACENCY = (UPPER | UPPER.T).astype(float)
 
-# Name: arguments after the file, and what is written.
+# For each name: the arguments after the file, and the written files.
 PAYING = {
     "diagram": (
         ["--bounds", "-1", "1", "--resolution", "9", "--m", "0.3"],
@@ -379,7 +379,7 @@ def test_progress_of_what_is_slow(capsys, monkeypatch):
 @pytest.mark.slow
 def test_warnings_are_one_line(folder, capsys):
     options = ["--bounds", "-1", "1", "--resolution", "9", "--m", "0.01", "--epsilon", "0.01"]
-    # As a user's Python has it; here warnings are errors.
+    # These are the settings of a user's Python. In the tests, warnings are errors.
     code = "import sys; from sklearn_dptda._cli import main; sys.exit(main(sys.argv[1:]))"
     root = os.path.dirname(os.path.dirname(sklearn_dptda.__file__))
     done = subprocess.run(
@@ -459,7 +459,7 @@ def test_what_is_left_is_drawn(folder, capsys):
     assert (folder / "budget.png").read_bytes().startswith(b"\x89PNG")
     assert main(["ledger", "zcdp.db", "--picture", "-o", "left.svg"]) == 0
     assert "<svg" in (folder / "left.svg").read_text()
-    # Neither a picture nor a budget is written over, and nothing is spent.
+    # Neither a picture nor a budget is overwritten, and nothing is spent.
     assert main(["ledger", "zcdp.db", "--picture"]) == 2 and len(budget) == 20
     PrivacyAccountant(np.inf, path="counts.db")
     capsys.readouterr()
@@ -500,7 +500,7 @@ def test_counts_and_what_they_say(folder, capsys):
 
 
 def test_what_was_paid_for_is_written_somewhere(folder, capsys, monkeypatch):
-    # A file that is a folder is refused; a disk that fails later costs nobody the release.
+    # A folder in place of a file is refused. If the disk fails later, the release is not lost.
     (folder / "out" / "synthetic.csv").mkdir(parents=True)
     options = ("--ledger", "budget.db", "--budget", "2", "--force")
     assert call("synthesize", *options) == 2 and not (folder / "budget.db").exists()
@@ -543,10 +543,10 @@ def test_a_run_that_was_interrupted_goes_on_and_pays_once(
     assert "with --resume to continue" in capsys.readouterr().err
     budget = PrivacyAccountant.open("one.db")
     (release,) = budget.releases()
-    # The budget is used up: a run of its own is refused.
+    # The budget is used up, so a new run is refused.
     assert (release.size is None) == (moment == "draw") and budget.remaining().epsilon == 0
     assert call(name, *LEDGER_OF_ONE) == 2
-    # Of other records the same key pays nothing.
+    # With other records, the same key pays nothing.
     kept = {file: Path(file).read_bytes() for file in ("rows.npy", "graph.npy")}
     np.save("rows.npy", ROWS[::-1] / 2)
     np.save("graph.npy", ADJACENCY[::-1, ::-1])
@@ -554,13 +554,13 @@ def test_a_run_that_was_interrupted_goes_on_and_pays_once(
     assert "Something else was paid" in capsys.readouterr().err
     for file, content in kept.items():
         Path(file).write_bytes(content)
-    # Interrupted once more before it has found the payment, and of another ledger.
+    # The run is interrupted again before it has found the payment, and run with another ledger.
     with monkeypatch.context() as patch:
         patch.setattr("sklearn_dptda._cli._paid_run.digest_of", interrupted)
         assert call(name, *LEDGER_OF_ONE, "--resume") == 130
     other = ("--ledger", "mistyped.db", "--budget", "0.5", "1e-3")
     assert call(name, *other, "--resume") == 2
-    # A second draw that differed from what is stored would be refused.
+    # A second draw that differs from the stored release would be refused.
     assert call(name, *LEDGER_OF_ONE, "--resume") == 0
     assert sorted(os.listdir("out")) == sorted(PAYING[name][1])
     assert len(budget) == 1 and budget.releases()[0].size
@@ -605,7 +605,7 @@ def test_a_ledger_gives_its_releases_back(folder, capsys):
     assert document["format_version"] == 1 and "weights_" in names
     released = json.loads(Path("out/clusters.json").read_text(encoding="utf-8"))
     assert np.array_equal(centers, released["means"])
-    # No file is written over, and no payment made up.
+    # No file is overwritten, and a payment that does not exist is refused.
     assert main(["ledger", "l.db", "--release", "1"]) == 2
     assert main(["ledger", "l.db", "--release", "2", "-o", "two.zip"]) == 2
     assert (

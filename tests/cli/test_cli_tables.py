@@ -1,4 +1,4 @@
-"""Tables that cannot be used: refused unpaid, in one line that says what to do."""
+"""Unusable tables are refused before payment, in one line that says what to do."""
 
 import json
 import os
@@ -86,7 +86,7 @@ def test_archives_that_would_inflate_are_not_read(bombs, refused):
     for command in (("bounds", "dense.npz"), ("graph", "dense.npz"), ("graph", "sparse.npz")):
         error = refused(*command)
         assert "GiB, more than 100 times its size, and is not read" in error and ".npy" in error
-    # A gibibyte is read, at least as far as this test lets it be.
+    # A gibibyte would be read, at least as far as this test allows it.
     write_archive("largest.npz", ["a.npy"], 1 << 30)
     with pytest.raises(AssertionError, match="inflated"):
         read_points("largest.npz")
@@ -159,9 +159,9 @@ def test_private_bounds_of_many_columns_are_refused(folder, refused):
     error = refused(*wide(300))
     assert "private bounds of 250 columns at --epsilon 1 need about 11,134 rows" in error
     assert all(word in error for word in ("--bounds", "--columns", "--adjacency replace-one"))
-    # The number of rows is private, and decides nothing.
+    # The number of rows is private, so it has no influence.
     assert refused(*wide(20_000)) == error
-    # Here it is public.
+    # Here, the number of rows is public.
     error = refused(*wide(300), "--adjacency", "replace-one")
     assert "need about 15,745 rows" in error and "pass --adjacency" not in error
 
@@ -199,7 +199,7 @@ def test_columns_that_cannot_be_used_are_named_and_counted(folder, refused):
     ) in error
     assert "choose --columns among the other 1" in error and "public constant" in error
     assert "P1" not in error and "ok" not in error.replace("patients", "")
-    # A header that is guessed may be a record.
+    # A guessed header may be a record.
     error = refused("bounds", "patients.csv", "--columns", "age", "mass")
     assert "column 2: 30 of 40 rows have a gap. " in error and "mass" not in error
     error = refused("bounds", "patients.csv", "--columns", "0")
@@ -230,7 +230,7 @@ EDGES = [("ann", "bob"), ("bob", "cy"), ("cy", "ann"), ("ann", "bob")]
 
 def test_edges_between_ids(folder, refused, capsys):
     (folder / "edges.csv").write_text("from,to\n" + "".join(f"{a},{b}\n" for a, b in EDGES))
-    # Dan has no edge: the list is public, and not made from the edges.
+    # Dan has no edge. The list is public and is not made from the edges.
     (folder / "ids.txt").write_text("dan\nann\n\ncy\nbob\n")
     expected = np.zeros((4, 4))
     expected[1:, 1:] = 1 - np.eye(3)
