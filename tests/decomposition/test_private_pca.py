@@ -123,7 +123,7 @@ def test_the_box_hardly_matters():
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
 def test_components_beyond_the_noise_are_counted(epsilon):
-    # One component too many has a probability of at most exp(-9 / 2),
+    # One component too many has a probability of at most twice exp(-9 / 2). Seeds are fixed.
     counts = []
     for seed in range(25):
         X = np.full((1000, 6), 0.5)
