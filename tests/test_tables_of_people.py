@@ -1,4 +1,4 @@
-"""All rows of a person weigh one together: weights, exact losses, parts, and who a person is."""
+"""All rows of a person have the weight of one: weights, exact losses, parts, and ids."""
 
 import math
 from functools import partial
@@ -94,7 +94,7 @@ def test_a_person_weighs_no_more_than_anybody_whatever_her_rows(seed):
         of_row[rows[:, 0].astype(int)] = weight
     totals = np.bincount(ids, of_row).astype(int)
     assert totals.max() == MASS and (totals > MASS - sizes).all()
-    # Equal for all rows of a person, and a function of their number alone.
+    # The weights are equal for all rows of a person, and depend only on their number.
     assert (of_row == (MASS // sizes)[ids]).all()
 
 
@@ -166,8 +166,8 @@ def test_broken_weights_are_seen(broken, monkeypatch):
 
 
 def test_a_replaced_person_moves_nested_cubes_both_ways():
-    # Half of the rows nearer and half farther than the other's: counts fall in some cubes and rise
-    # in others, as no replaced row makes them.
+    # Half of the rows are nearer and half farther than those of the other person: counts fall in
+    # some cubes and rise in others, which a replaced row cannot cause.
     inner, outer = np.array([[1.0], [8.0]]), np.array([[2.0], [4.0]])
     counts = [
         np.cumsum(Rows.of_people(np.r_[[[0.5]], X], None, ["a", "b", "b"]).sum(_nested))
@@ -183,7 +183,7 @@ def _nested(part):
     return _least_cubes(part)
 
 
-# What is released, wherever the rows are.
+# Releases, with rows in any place.
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=named)
@@ -230,7 +230,7 @@ def test_weights_that_change_between_passes_are_noticed():
 
 
 def test_everybody_counts_alike():
-    # One of a hundred people has a thousand rows elsewhere: the others are what is found.
+    # One of a hundred people has a thousand rows elsewhere, and the result follows the others.
     rng = np.random.default_rng(0)
     X = np.r_[rng.normal(-0.5, 0.05, (2000, 2)), np.full((1000, 2), 0.5)]
     ids = np.r_[np.arange(2000) % 100, np.full(1000, 100)]

@@ -133,11 +133,11 @@ def test_releases_are_of_the_enumerated_law(case):
 def test_choices_of_the_systems_entropy_take_the_best():
     scores = [np.array([-9, 40, -40]), np.array([30, -30])]
     assert {tuple(choose_jointly(scores, 2.0, None)) for _ in range(50)} == {(1, 0)}
-    # With a rate of zero, any count may be drawn.
+    # At a rate of almost zero, any count may be drawn.
     assert len({tuple(choose_jointly(scores, 1e-9, None)) for _ in range(200)}) == 6
 
 
-# Statements that are certain.
+# Correctness of the statements.
 
 
 def true_statement(lives, thresholds, counts, margin, most):
