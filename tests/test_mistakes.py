@@ -144,7 +144,7 @@ MISTAKES = {
     "a table where chunks are expected": (
         lambda X, a: DPLloyd(2, bounds=BOX, accountant=a).fit_chunks(X),
         ValueError,
-        r"pass it to fit, or as \[X\]",
+        r"pass it to fit, or as the list \[X\] to fit_chunks",
     ),
     "a directed graph, unannounced": (
         lambda X, a: EdgeFlip(1.0, accountant=a).fit_transform(np.triu(np.ones((5, 5)), 1)),

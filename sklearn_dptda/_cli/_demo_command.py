@@ -115,10 +115,10 @@ def _draw(drawn, epsilon, path):
 
 DEMO = Command(
     name="demo",
-    description="Compute private persistence diagrams of simulated points on two circles and "
-    "of the ink of handwritten digits (included in scikit-learn), print the guarantee and "
-    "the errors, and write a picture. All data sets are public, so the picture shows the exact "
-    "diagrams together with the private ones.",
+    description="Compute private persistence diagrams of simulated points on two circles and of\n"
+    "the ink of handwritten digits (included in scikit-learn), print the guarantee\n"
+    "and the errors, and write a picture. All data sets are public, so the picture\n"
+    "shows the exact diagrams together with the private ones.",
     add_arguments=_add_arguments,
     run=_run,
 )

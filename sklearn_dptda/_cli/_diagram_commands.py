@@ -214,9 +214,9 @@ def _add_diagram(parser):
 
 DIAGRAM = Command(
     name="diagram",
-    description="Release the persistence diagrams of a point cloud under differential "
-    "privacy. The privacy unit is one row, which may be replaced by another; the number of rows "
-    "is public.",
+    description="Release the persistence diagrams of a point cloud under differential privacy.\n"
+    "The privacy unit is one row, which may be replaced by another; the number of\n"
+    "rows is public.",
     epilog=f"""\
 example:
   python -m sklearn_dptda diagram points.csv --bounds -3 3.5 --epsilon 1 --m 0.1 -o out
@@ -310,9 +310,9 @@ def _add_betti(parser):
 
 BETTI = Command(
     name="betti",
-    description="Release the numbers of long-lived components and loops of a point cloud "
-    "under differential privacy. The privacy unit is one row, which may be replaced by another; "
-    "the number of rows is public.",
+    description="Release the numbers of long-lived components and loops of a point cloud under\n"
+    "differential privacy. The privacy unit is one row, which may be replaced by\n"
+    "another; the number of rows is public.",
     epilog=f"""\
 example:
   python -m sklearn_dptda betti points.csv --bounds -3 3.5 --epsilon 0.3 --m 0.2 --threshold 0.2

@@ -96,7 +96,7 @@ def _number_or_file(text):
 
 GRAPH = Command(
     name="graph",
-    description="Release a graph under edge differential privacy, by flipping pairs of nodes. "
+    description="Release a graph under edge differential privacy, by flipping pairs of nodes.\n"
     "The privacy unit is one edge, present or absent.",
     epilog=f"""\
 example:

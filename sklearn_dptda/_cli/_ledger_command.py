@@ -164,10 +164,10 @@ def _names_once(pairs):
 
 LEDGER = Command(
     name="ledger",
-    description="Print the releases that a ledger has paid for, their total privacy loss, and the "
-    "remaining budget. Options draw the remaining budget over time, write a stored release, or "
-    "write an extract that can be checked without the ledger. The command spends nothing. A ledger "
-    "contains no records.",
+    description="Print the releases that a ledger has paid for, their total privacy loss, and\n"
+    "the remaining budget. Options draw the remaining budget over time, write a\n"
+    "stored release, or write an extract that can be checked without the ledger. The\n"
+    "command spends nothing. A ledger contains no records.",
     epilog="examples:\n  python -m sklearn_dptda ledger budget.db\n"
     "  python -m sklearn_dptda ledger budget.db --picture\n"
     "  python -m sklearn_dptda ledger budget.db --release 2 -o release.zip\n"

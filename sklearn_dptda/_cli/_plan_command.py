@@ -108,8 +108,9 @@ def _next_command(args, plan):
 
 PLAN = Command(
     name="plan",
-    description="Print the smallest epsilon at which a private diagram shows a feature, and the "
-    "matching 'diagram' command. This command reads no file, releases nothing and pays nothing.",
+    description="Print the smallest epsilon at which a private diagram shows a feature, and the\n"
+    "matching 'diagram' command. This command reads no file, releases nothing and\n"
+    "pays nothing.",
     epilog="""\
 examples:
   python -m sklearn_dptda plan --n 800 --bounds -1.5 1.5 --loop-radius 1 --spread 0.1

@@ -114,8 +114,8 @@ def _add_cluster(parser):
 
 CLUSTER = Command(
     name="cluster",
-    description="Release weights, means and shapes of clusters under differential privacy. "
-    "The privacy unit is one row.",
+    description="Release weights, means and shapes of clusters under differential privacy. The\n"
+    "privacy unit is one row.",
     epilog=f"""\
 example:
   python -m sklearn_dptda cluster rows.csv --n-clusters 3 --epsilon 1 --bounds -10 10 -o out
@@ -297,8 +297,8 @@ def _add_synthesize(parser):
 
 SYNTHESIZE = Command(
     name="synthesize",
-    description="Release a measure on a box under differential privacy, and draw synthetic "
-    "rows from it. The privacy unit is one row.",
+    description="Release a measure on a box under differential privacy, and draw synthetic rows\n"
+    "from it. The privacy unit is one row.",
     epilog=f"""\
 example:
   python -m sklearn_dptda synthesize people.csv --header --column-bounds age 0 120 \\
@@ -375,7 +375,7 @@ def _add_bounds_command(parser):
 
 BOUNDS = Command(
     name="bounds",
-    description="Release a box around rows, and the share of the rows outside it, under "
+    description="Release a box around rows, and the share of the rows outside it, under\n"
     "differential privacy. The privacy unit is one row.",
     epilog=f"""\
 example:
