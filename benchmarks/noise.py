@@ -68,6 +68,6 @@ def _payments(count):
             (name, time.median / count * 1e3, time.median / times[0].median)
             for name, time in zip(names, times, strict=True)
         ],
-        f"Medians of 3 times {count} payments by turns; the file is synchronised to the disk each "
-        "time.",
+        f"Medians of 3 alternating runs of {count} payments. The file is synchronised to the disk "
+        "after each payment.",
     )

@@ -57,7 +57,7 @@ def _run(args):
         ("ink of the digit 1", _digit_ink(1), (0, 7), 0.1, "one dot of ink"),
     ]
     print(
-        f"{'data':<20}{'n':>7}{'one record':>16}{'epsilon':>9}{'error H0':>10}{'error H1':>10}"
+        f"{'data':<20}{'n':>7}{'privacy unit':>16}{'epsilon':>9}{'error H0':>10}{'error H1':>10}"
         f"{'longest H1':>12}{'private':>9}"
     )
     drawn = []
