@@ -1,11 +1,12 @@
-"""Oldest and latest supported dependencies: ``nox``, or ``nox -s oldest``."""
+"""Test with the oldest and the latest supported dependencies: ``nox``, or ``nox -s oldest``."""
 
 import nox
 
 nox.options.sessions = ["oldest", "latest", "types"]
 
-# The lower bounds of pyproject.toml, which tests/test_public_life.py compares; the last lines are
-# dependencies of dependencies that warn when they are newer than what uses them.
+# The lower bounds of pyproject.toml, with which tests/test_public_life.py compares this list. The
+# last entries are indirect dependencies that cause warnings if they are newer than the packages
+# that use them.
 OLDEST = [
     "gudhi==3.10.*",
     "joblib==1.4.*",
@@ -32,20 +33,20 @@ FAST = ["-m", "pytest", "--doctest-modules", "-n", "2", "-q", "-m", "not slow"]
 
 @nox.session(python="3.11")
 def oldest(session):
-    """Fast tests with the oldest supported dependencies."""
+    """Run the fast tests with the oldest supported dependencies."""
     session.install(".[test]", *OLDEST)
     session.run("python", *FAST, *session.posargs)
 
 
 @nox.session(python=["3.11", "3.12", "3.13", "3.14"])
 def latest(session):
-    """Fast tests with the latest dependencies."""
+    """Run the fast tests with the latest dependencies."""
     session.install("--upgrade", ".[test,dask]")
     session.run("python", *FAST, *session.posargs)
 
 
 @nox.session(python="3.11")
 def types(session):
-    """Check type hints of the public surface."""
+    """Check the type hints of the public interface."""
     session.install(".", "mypy")
     session.run("mypy")

@@ -1,1 +1,1 @@
-"""Speed, acceptance and utility of the library, measured against peers in the same run."""
+"""Benchmarks of speed, acceptance and utility, compared with other libraries in the same run."""

@@ -53,16 +53,16 @@ BENCHMARKS = {
 def main():
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     known = ", ".join(BENCHMARKS)
-    parser.add_argument("names", nargs="*", metavar="name", help=f"any of {known}; default: all")
-    parser.add_argument("--quick", action="store_true", help="small sizes, to see that all runs")
+    parser.add_argument("names", nargs="*", metavar="name", help=f"any of {known} (default: all)")
+    parser.add_argument("--quick", action="store_true", help="small sizes, as a test of the code")
     arguments = parser.parse_args()
     unknown = set(arguments.names) - set(BENCHMARKS)
     if unknown:
-        parser.error(f"unknown: {', '.join(sorted(unknown))}; known are {known}")
+        parser.error(f"unknown benchmarks: {', '.join(sorted(unknown))}. Choose from {known}.")
     print(describe_machine(), flush=True)
     for name in arguments.names or BENCHMARKS:
         print(f"\n## {name}\n", flush=True)
-        # Tables come one by one: a long benchmark shows what it has.
+        # Each table is printed as soon as it is complete, because benchmarks may take long.
         for table in BENCHMARKS[name].tables(arguments.quick):
             print(table, flush=True)
 

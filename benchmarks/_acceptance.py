@@ -1,4 +1,4 @@
-"""How many proposals the exact sampler needs for a draw, over a range of settings."""
+"""Acceptance rate and running time of the exact sampler over a range of settings."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,17 +15,18 @@ from sklearn_dptda.persistence._mechanisms import make_base_measure, make_grid
 from sklearn_dptda.privacy import NoiseSource
 
 SIZES, MAX_POINTS, EPSILONS = (3, 50, 500, 2000), (1, 3, 5, 10, 20), (0.1, 1.0, 10.0)
-# Mean persistence of the noise; the last two are hard: the noise reaches the level of the draw.
+# Mean persistence of the noise. The last two values are hard cases, in which the noise is as large
+# as that of the draw.
 NOISES = (0.005, 0.02, 0.05)
 UPPER = 1.0
 SENSITIVITY = UPPER / 800
-# A cell that is far too slow is cut off, and says so by its number of draws.
+# A cell that is too slow is cut off after this many seconds. Its number of draws shows this.
 BUDGET = 4.0
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One setting and what it cost."""
+    """One setting, its acceptance and its times."""
 
     noise: float
     size: int
@@ -37,13 +38,13 @@ class Cell:
     n_draws: int
 
     def row(self):
-        """Show the cell as a row of a table."""
+        """Return the cell as a row of a table."""
         setting = self.noise, self.size, self.max_points, self.epsilon
         return *setting, self.acceptance, self.setup * 1e3, self.per_draw * 1e6, self.n_draws
 
 
 def acceptance_tables(quick):
-    """Yield a summary for each noise, and the worst cells of all."""
+    """Yield a summary for each noise level, and tables of the cells of lowest acceptance."""
     sizes, n_draws = ((3, 50), 20) if quick else (SIZES, 300)
     settings = product(NOISES, sizes, MAX_POINTS, EPSILONS)
     cells = [measure(*setting, n_draws) for setting in settings]
@@ -62,9 +63,9 @@ def acceptance_tables(quick):
         ),
         [_summary(noise, cells, n_draws) for noise in NOISES],
         f"Cells: |D| in {sizes}, max_points in {MAX_POINTS}, epsilon in {EPSILONS}; "
-        f"sensitivity = upper / 800; spike-slab; {n_draws} draws a cell, cut off after "
-        f"{BUDGET:g} s. The noise is the mean persistence of all but three points, in units of "
-        "the range.",
+        f"sensitivity = upper / 800; spike-slab base measure. Each cell has {n_draws} draws and is "
+        f"cut off after {BUDGET:g} s. The noise is the mean persistence of all points except "
+        "three, in units of the range.",
     )
     worst = sorted(cells, key=lambda cell: cell.acceptance)[:10]
     yield Table("The ten cells of lowest acceptance", _columns(), [cell.row() for cell in worst])
@@ -75,7 +76,7 @@ def acceptance_tables(quick):
 
 
 def measure(noise, size, max_points, epsilon, n_draws):
-    """Set a sampler up and draw from it."""
+    """Set up a sampler, draw from it and time both."""
     diagram = noisy_diagram(size, UPPER, noise)
     setup, sampler = once(lambda: _sampler(diagram, max_points, epsilon))
     source = NoiseSource(0)
@@ -89,7 +90,7 @@ def measure(noise, size, max_points, epsilon, n_draws):
 
 
 def _sampler(diagram, max_points, epsilon):
-    """Put a sampler together as the mechanism does for one diagram of positive dimension."""
+    """Set up a sampler in the same way as the mechanism, for one diagram of positive dimension."""
     grid = make_grid(SENSITIVITY, UPPER, epsilon)
     measure = make_base_measure("spike-slab", grid.size, max_points)
     per_step = Fraction(epsilon) / (2 * grid.sensitivity)

@@ -1,7 +1,7 @@
-"""Jobs for peers that live in an environment, or a folder of source, of their own.
+"""Jobs for peer libraries that are installed in separate environments or source folders.
 
-``<PEER>_PYTHON`` names an interpreter, and ``<PEER>_FOLDER`` the source of a peer that is no
-package. Who is missing is left out, with a line that says so.
+``<PEER>_PYTHON`` names the interpreter of a peer, and ``<PEER>_FOLDER`` the source folder of a peer
+that is not a package. A missing peer is left out, and a message says so.
 """
 
 import json
@@ -14,17 +14,18 @@ import numpy as np
 
 
 def missing(peer, *, folder=False):
-    """Say which variable is not set, or None where the peer is at hand."""
+    """Return a message about the variables that are not set, or None if the peer is available."""
     names = [f"{peer}_PYTHON", *([f"{peer}_FOLDER"] if folder else [])]
     unset = [name for name in names if not os.environ.get(name)]
     return f"{' and '.join(unset)} not set" if unset else None
 
 
 def ask(peer, job, arrays, *, script="_foreign.py", folder=False, patience=None, **parameters):
-    """Run a job of a script in a peer's environment and return its answer; None without one.
+    """Run a job of a script in the environment of a peer and return its answer.
 
-    ``folder`` says that the peer is source in a folder, which is put first on the path. Who takes
-    more than ``patience`` seconds answers ``{"timeout": patience}``.
+    The answer is None if the peer is missing. With ``folder``, the peer is a source folder, which
+    is put first on the path. If the job takes more than ``patience`` seconds, the answer is
+    ``{"timeout": patience}``.
     """
     if missing(peer, folder=folder):
         return None

@@ -1,4 +1,4 @@
-"""Made-up clouds in the plane: public laws of shapes, and the boxes that hold them."""
+"""Simulated point clouds in the plane: distributions of shapes, and boxes that contain them."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from sklearn_dptda.datasets import make_two_circles
 
 @dataclass(frozen=True)
 class Shape:
-    """A law of points in the plane, and the ends of the sides of a box that holds them."""
+    """A distribution of points in the plane, and the lower and upper bound of its box."""
 
     name: str
     draw: object
@@ -20,7 +20,7 @@ class Shape:
         return self.draw(n, np.random.default_rng(seed))
 
     def bounds(self, wide=1):
-        """Return the box, so many times too wide."""
+        """Return the box, enlarged by the factor ``wide``."""
         low, high = self.box
         centre, half = (low + high) / 2, (high - low) / 2
         return centre - wide * half, centre + wide * half
@@ -46,7 +46,7 @@ def _parts(n, rng, *parts):
 
 
 def _some_rings(*rings):
-    """Rings of (weight, radius, centre)."""
+    """Return a distribution of several rings, given as (weight, radius, centre)."""
 
     def draw(n, rng):
         return _parts(
@@ -91,7 +91,7 @@ def _ring_in_noise(n, rng):
     return _parts(n, rng, (0.7, lambda k, r: _ring(k, r, 1.5)), (0.3, noise))
 
 
-# Shapes on which the rule of caps was found.
+# Shapes on which the rule for caps was developed.
 KNOWN = (
     Shape(
         "two circles",
@@ -157,7 +157,7 @@ def _ring_and_disc(n, rng):
     return _parts(n, rng, (0.6, lambda k, r: _ring(k, r, 1.1, 0.08, (-0.8, -0.8))), (0.4, disc))
 
 
-# Shapes on which nothing was tuned.
+# New shapes, which were not used for tuning.
 FRESH = (
     Shape("two ellipses", _ellipses),
     Shape("open cross", _cross),

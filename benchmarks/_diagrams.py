@@ -1,4 +1,4 @@
-"""Simulated diagrams of three long features and noise, and how far released ones are off."""
+"""Simulated diagrams of three long features and noise, and distances between diagrams."""
 
 import numpy as np
 
@@ -11,8 +11,8 @@ LONG = ((0.1, 0.5), (0.2, 0.8), (0.3, 0.6))
 def noisy_diagram(size, upper, noise=0.005, seed=0):
     """Draw a diagram of ``size`` points with values in ``[0, upper]``.
 
-    Noise points have uniform births and exponential persistences of mean
-    ``noise * upper``.
+    Noise points have uniform births and exponential persistences with the
+    mean ``noise * upper``.
     """
     rng = np.random.default_rng(seed)
     births = rng.uniform(0, 0.9, size - len(LONG))
@@ -21,12 +21,12 @@ def noisy_diagram(size, upper, noise=0.005, seed=0):
 
 
 def finite_parts(diagrams):
-    """H0 without the undying component, and H1."""
+    """Return H0 without its essential class, and H1."""
     components, loops = diagrams
     undying = np.lexsort((components[:, 0], -components[:, 1]))[:1]
     return [np.delete(components, undying, axis=0), loops]
 
 
 def apart(first, second):
-    """Bottleneck distances of two lists of diagrams, added."""
+    """Return the sum of the bottleneck distances between two lists of diagrams."""
     return sum(map(bottleneck_distance, first, second))

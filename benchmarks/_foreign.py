@@ -1,4 +1,4 @@
-"""Peers that need an environment of their own: run there, by path, not as a module.
+"""Jobs of peers in separate environments. This file is run there by its path, not as a module.
 
 ``python _foreign.py kmeans|classify|embedding data.npz parameters.json`` prints results as JSON.
 """
@@ -11,7 +11,7 @@ import numpy as np
 
 
 def kmeans(data, parameters):
-    """Private k-means of diffprivlib: labels and seconds, by seed."""
+    """Labels and seconds of diffprivlib's private k-means, for each seed."""
     from diffprivlib.models import KMeans
 
     X, bounds = data["X"], (data["low"], data["high"])
@@ -31,11 +31,11 @@ def kmeans(data, parameters):
 
 
 def classify(data, parameters):
-    """Accuracy of diffprivlib's logistic regression and naive Bayes, by seed."""
+    """Accuracy of diffprivlib's logistic regression and naive Bayes, for each seed."""
     from diffprivlib.models import GaussianNB, LogisticRegression
 
     found = {"logistic": [], "bayes": []}
-    # Rows lie in a cube: that of the regression is the ball about it.
+    # Rows lie in a cube. The norm for the regression is the radius of the ball around the cube.
     norm = data["T"].shape[1] ** 0.5
     for seed, (X, y) in enumerate(zip(data["X"], data["y"], strict=True)):
         models = {
@@ -50,7 +50,7 @@ def classify(data, parameters):
 
 
 def embedding(data, parameters):
-    """Adjacency spectral embedding of graspologic: seconds, and the Gram matrix's corner."""
+    """Seconds of graspologic's adjacency spectral embedding, and a corner of the Gram matrix."""
     from graspologic.embed import AdjacencySpectralEmbed
     from scipy.sparse import csr_array
 

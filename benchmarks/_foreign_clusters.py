@@ -1,7 +1,7 @@
-"""Private clusterings that are source in a folder: run there, by path, not as a module.
+"""Private clusterings from source folders. This file is run by its path, not as a module.
 
-``python _foreign_clusters.py lsh|separation|spans data.npz parameters.json`` prints labels and
-seconds by seed as JSON.
+``python _foreign_clusters.py lsh|separation|spans data.npz parameters.json`` prints the labels and
+seconds of each seed as JSON.
 """
 
 import json
@@ -16,7 +16,8 @@ def lsh(X, parameters, seed):
     from clustering import clustering_algorithm, clustering_params
 
     np.random.seed(seed)  # noqa: NPY002 (what it draws from)
-    # Only centers: its own result labels rows one at a time in Python, which would be timed.
+    # Only the centers are kept. The original result labels rows one by one in Python, and the time
+    # for it would be included.
     clustering_algorithm.ClusteringResult = lambda data, centers: centers
     start = time.perf_counter()
     centers = clustering_algorithm.private_lsh_clustering(
@@ -30,7 +31,7 @@ def lsh(X, parameters, seed):
 
 
 def separation(X, parameters, seed):
-    """DPM: rows split where few of them are, at the middle rather than the rim."""
+    """DPM, which splits rows where there are few, preferably near the middle."""
     from dpm import DPM
 
     np.random.seed(seed)  # noqa: NPY002 (what it draws from)
@@ -47,7 +48,10 @@ def separation(X, parameters, seed):
 
 
 def spans(X, parameters, seed):
-    """DP-DBSCAN: dense cells of a noisy grid, joined; the steps of its script, with its Laplace."""
+    """DP-DBSCAN, which joins dense cells of a noisy grid.
+
+    The steps are those of its script, with its Laplace noise.
+    """
     from datatype_grid import GridSpace
     from datatype_point import Points
     from histogram import GridLabels, Histogram, NoisyHistogram, SumHistogram
@@ -69,7 +73,7 @@ def spans(X, parameters, seed):
 
 
 if __name__ == "__main__":
-    # This folder has names of its own that the peers' files have too.
+    # This folder contains files with the same names as files of the peers.
     del sys.path[0]
     job, path, text = sys.argv[1:]
     parameters = json.loads(text)

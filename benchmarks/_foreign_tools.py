@@ -1,4 +1,4 @@
-"""Releases and diagrams of peers: run in their environments, by path, not as a module.
+"""Releases and diagrams of peers. This file is run in their environments by its path.
 
 ``python _foreign_tools.py JOB data.npz parameters.json`` prints results as JSON.
 """
@@ -16,7 +16,7 @@ import numpy as np
 
 
 def timed(function, repeats):
-    """Seconds of each call, and the result of the last one."""
+    """Return the seconds of each call, and the result of the last call."""
     seconds = []
     for number in range(repeats):
         start = time.perf_counter()
@@ -26,7 +26,7 @@ def timed(function, repeats):
 
 
 def components(data, parameters):
-    """Private principal components of diffprivlib, by seed."""
+    """Private principal components of diffprivlib, for each seed."""
     from diffprivlib.models import PCA
 
     found = []
@@ -62,7 +62,7 @@ def histogram(data, parameters):
 
 
 def spark_counts(data, parameters):
-    """Private counts of Tumult Analytics by a number of the cell, on Spark with one thread."""
+    """Private counts of Tumult Analytics by cell number, on Spark with one thread."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     import pandas as pd
     from pyspark.sql import SparkSession
@@ -81,14 +81,14 @@ def spark_counts(data, parameters):
     def release(seed):
         return session.evaluate(query, PureDPBudget(parameters["epsilon"])).toPandas()
 
-    # Once in vain: the first call of a virtual machine compiles.
+    # The first call is not timed, because the virtual machine compiles during it.
     release(0)
     seconds, table = timed(release, parameters["repeats"])
     return {"seconds": seconds, "counts": table.sort_values("cell")["n"].tolist()}
 
 
 def quantiles(data, parameters):
-    """The first and the last percentile by diffprivlib, half of epsilon each, by seed."""
+    """First and 99th percentile by diffprivlib with half of epsilon each, for each seed."""
     from diffprivlib.tools import percentile
 
     def release(seed):
@@ -104,7 +104,7 @@ def quantiles(data, parameters):
 
 
 def cubical(data, parameters):
-    """Diagrams of giotto-tda of a function on cells: seconds, births and deaths by dimension."""
+    """Seconds and diagrams of giotto-tda for a function on cells, by dimension."""
     from gtda.homology import CubicalPersistence
 
     values = data["values"][None]
@@ -116,7 +116,7 @@ def cubical(data, parameters):
 
 
 def entropies(data, parameters):
-    """Entropies of Vietoris-Rips diagrams by giotto-tda, its example of shapes: the features."""
+    """Entropies of Vietoris-Rips diagrams, the features of giotto-tda's example of shapes."""
     from gtda.diagrams import PersistenceEntropy
     from gtda.homology import VietorisRipsPersistence
 
@@ -130,7 +130,7 @@ def entropies(data, parameters):
 
 
 def transport(data, parameters):
-    """1-Wasserstein distance of diagrams by GUDHI on the solver of POT."""
+    """1-Wasserstein distance between diagrams by GUDHI, with the solver of POT."""
     from gudhi.wasserstein import wasserstein_distance
 
     def distance(_):
@@ -141,7 +141,7 @@ def transport(data, parameters):
 
 
 def spanning_tree(data, parameters):
-    """Synthetic rows by MST of smartnoise-synth, of a table of categories."""
+    """Synthetic rows for a table of categories, by MST of smartnoise-synth."""
     import pandas as pd
     from snsynth import Synthesizer
 
@@ -168,7 +168,7 @@ JOBS = {
 }
 
 if __name__ == "__main__":
-    # This folder has names of its own that the peers' files have too.
+    # This folder contains files with the same names as files of the peers.
     del sys.path[0]
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)

@@ -1,4 +1,4 @@
-"""Groups of nodes found in noisy graphs: on positions, and on those normalized."""
+"""Recovery of groups of nodes from noisy graphs, with and without normalized positions."""
 
 import warnings
 from math import inf
@@ -19,7 +19,7 @@ LINKED = "political blogs, all with a noisy link"
 
 
 def group_table(quick):
-    """Table of the agreement of clusters with groups."""
+    """Return the table of the agreement between clusters and groups."""
     graphs = {
         "42 groups, degrees vary": lambda seed: _blocks(42, 1.0, seed),
         "42 groups, degrees vary less": lambda seed: _blocks(42, 0.5, seed),
@@ -47,17 +47,19 @@ def group_table(quick):
             "ToMATo, number found",
         ),
         rows,
-        f"Means of {len(seeds)} graphs or releases. Degree-corrected blocks of {NODES:,} nodes, "
-        f"mean degree {DEGREE} before probabilities are cut at one: sizes like rank ** -0.7, "
-        "activities log-normal (deviation 1, or 0.5 where degrees vary less), pairs of a group 30 "
-        "times as likely as others. As many coordinates as groups where nothing else is said, and "
-        "as many clusters but in the last column, which has 10 neighbours too. With a noisy link: "
-        "nodes without one are dropped after the flips. A graph that is not here is left blank.",
+        f"Means of {len(seeds)} graphs or releases. The simulated graphs are degree-corrected "
+        f"block models of {NODES:,} nodes with a mean degree of {DEGREE} before probabilities are "
+        "cut off at 1. The sizes of the groups are proportional to rank ** -0.7, the activities "
+        "are log-normal (standard deviation 1, or 0.5 where degrees vary less), and links within a "
+        "group are 30 times as likely as others. The number of coordinates is the number of "
+        "groups, unless stated otherwise. So is the number of clusters, except in the last column, "
+        "which also uses 10 neighbours. 'All with a noisy link': nodes without a link are dropped "
+        "after the flips. The line of a graph that is not available is blank.",
     )
 
 
 def _blocks(n_groups, deviation, seed):
-    """Degree-corrected blocks: nodes of a group differ in how many links they have."""
+    """Degree-corrected block model, in which the nodes of a group have different degrees."""
     rng = np.random.default_rng(seed)
     shares = np.arange(1, n_groups + 1) ** -0.7
     y = np.sort(rng.choice(n_groups, NODES, p=shares / shares.sum()))
@@ -80,7 +82,7 @@ def _row(make, epsilon, seeds, linked_only):
     scores = [
         _scores(*graph, epsilon, seed, linked_only) for seed in seeds if (graph := make(seed))
     ]
-    # Columns, in each of them positions and normalized coordinates.
+    # Each column shows the scores on positions and on normalized coordinates.
     return [f"{a:.2f} / {b:.2f}" for a, b in np.mean(scores, axis=0)] if scores else [""] * 6
 
 
@@ -103,6 +105,6 @@ def _scores(A, y, epsilon, seed, linked_only):
         (ToMATo(n_neighbors=10), given),
     )
     with warnings.catch_warnings():
-        # Fewer peaks than clusters, or mixtures that do not settle: what is measured here.
+        # Warnings about too few peaks and mixtures that do not converge are expected here.
         warnings.simplefilter("ignore")
         return [[adjusted_rand_score(y, m.fit_predict(Z)) for Z in Zs] for m, Zs in columns]

@@ -1,7 +1,7 @@
-"""Private classifiers beside ours: the nearest mean, naive Bayes, ridge regression, diffprivlib.
+"""Private classifiers for comparison: nearest mean, naive Bayes, ridge regression, diffprivlib.
 
-The first three are plain floating point, for comparison only. All take rows of the cube
-``[-1, 1]**d`` and are private for adding or removing one row with its label.
+The first three use ordinary floating-point noise and serve for comparison only. All of them take
+rows of the cube ``[-1, 1]**d`` and are private for adding or removing one row with its label.
 """
 
 import numpy as np
@@ -10,14 +10,14 @@ from sklearn_dptda.privacy import gaussian_mu
 
 
 def nearest_mean(X, y, k, epsilon, delta, rng):
-    """Noisy counts and sums of the classes."""
+    """Nearest mean, from noisy counts and sums of the classes."""
     counts, sums = _noisy_sums(X, y, k, gaussian_mu(epsilon, delta), (0.05, 0.95), rng)
     means = sums / counts[:, None]
     return lambda rows: (rows @ means.T - 0.5 * (means**2).sum(axis=1)).argmax(axis=1)
 
 
 def naive_bayes(X, y, k, epsilon, delta, rng):
-    """Noisy counts, sums, and sums of squares, of which one variance for each column is made."""
+    """Naive Bayes, from noisy counts, sums and sums of squares, with one variance per column."""
     mu, d = gaussian_mu(epsilon, delta), X.shape[1]
     counts, sums = _noisy_sums(X, y, k, mu, (0.05, 0.55), rng)
     # The norm of the squares of a row is at most that of the row of ones.

@@ -1,4 +1,4 @@
-"""Private clusterings beside each other: agreement with known classes, and seconds."""
+"""Comparison of private clusterings: agreement with known classes, and running times."""
 
 import warnings
 
@@ -13,7 +13,8 @@ from sklearn_dptda.cluster import DPLloyd, DPMoGMorse, DPToMATo
 
 EPSILONS = (0.5, 1.0, 5.0)
 DELTA = 1e-6
-# Mixtures hold a matrix a component, and histograms a cell a bin: not tried in more columns.
+# Mixtures need a matrix for each component, and histograms a cell for each bin, so they are not
+# run on more columns than these.
 MANY_COLUMNS, FEW_COLUMNS = 20, 3
 
 OURS = {
@@ -32,7 +33,7 @@ PEERS = {"DIFFPRIVLIB": False, "GOOGLE_DP": True, "DPM": True, "DP_DBSCAN": True
 
 
 def cluster_tables(quick):
-    """Yield lines for those who are missing, then scores and seconds."""
+    """Yield messages about missing peers, then tables of scores and of seconds."""
     for peer, folder in PEERS.items():
         if reason := missing(peer, folder=folder):
             yield f"{peer} is left out: {reason}.\n"
@@ -48,22 +49,26 @@ def cluster_tables(quick):
             times.append((*head, *(f"{cell[1]}" if cell else "-" for cell in cells.values())))
     columns = ("data", "epsilon", *OURS, *THEIRS)
     note = (
-        f"{n_seeds} seeds (2 for 100,000 rows), add-remove; rows in one cube that is public, but "
-        f"for DP-DBSCAN, which takes the range of the rows. delta = {DELTA:g} for DPLloyd, "
-        "DPMoGMorse, Google and DPM, 0 for the others. The number of clusters is given to DPLloyd, "
-        "DPMoGMorse, diffprivlib and Google, and found by DPToMATo, DPM and DP-DBSCAN, whose two "
-        "numbers are those of its examples. "
+        f"{n_seeds} seeds (2 for 100,000 rows). Adjacency: add-remove. The rows are in one public "
+        "cube, except for DP-DBSCAN, which uses the range of the rows. "
+        f"delta = {DELTA:g} for DPLloyd, DPMoGMorse, Google and DPM, and 0 for the others. The "
+        "number of clusters is given to DPLloyd, DPMoGMorse, diffprivlib and Google, and estimated "
+        "by DPToMATo, DPM and DP-DBSCAN. The two parameters of DP-DBSCAN are those of its "
+        "examples. "
     )
     yield Table(
-        "Private clusters: adjusted Rand index", columns, scores, note + "Mean and deviation."
+        "Private clusters: adjusted Rand index",
+        columns,
+        scores,
+        note + "Mean and standard deviation.",
     )
     yield Table(
-        "Private clusters: seconds of a fit", columns, times, "Medians (range) of the same."
+        "Private clusters: seconds of a fit", columns, times, "Medians (range) of the same fits."
     )
 
 
 def _ours(example, k, epsilon, n_seeds):
-    """Labels and timing of our methods by name; None where one is not for such rows."""
+    """Labels and times of our methods by name; None if a method does not suit the rows."""
     cells = {}
     for name, make in OURS.items():
         public = {"epsilon": epsilon, "bounds": (-0.5, 0.5)}
@@ -72,7 +77,7 @@ def _ours(example, k, epsilon, n_seeds):
             cells[name] = None
             continue
         with warnings.catch_warnings():
-            # Rows that noise hides are a result here.
+            # Warnings about rows that the noise hides are expected here.
             warnings.simplefilter("ignore")
             seconds = [once(lambda m=m: m.fit(example.X))[0] for m in models]
             cells[name] = [m.predict(example.X) for m in models], summary(seconds)
@@ -84,7 +89,8 @@ def _theirs(example, k, epsilon, n_seeds):
     shared = {"epsilon": epsilon, "n_clusters": k, "n_seeds": n_seeds, "delta": DELTA}
     box = {"X": example.X, "low": np.full(d, -0.5), "high": np.full(d, 0.5)}
     script = {"script": "_foreign_clusters.py", "folder": True}
-    # DPM does not clip, and looks for gaps of .25 to 15: in the cube of its demonstration.
+    # DPM does not clip rows and searches for gaps of 0.25 to 15, so it runs in the cube of its
+    # demonstration.
     wide = {"X": np.clip(example.X, -0.5, 0.5) * 200}
     spans = {"alpha": example.alpha, "min_points": example.min_points, **script}
     answers = (

@@ -1,4 +1,4 @@
-"""Diagrams beside each other: cubical ones, distances, and classes of shapes without privacy."""
+"""Comparison with peers: cubical diagrams, distances, and classification of shapes."""
 
 from functools import partial
 
@@ -10,7 +10,7 @@ from sklearn.model_selection import cross_val_score
 
 from benchmarks._ask import ask
 from benchmarks._table import Table
-from benchmarks._timing import once, repeated, side_by_side, summary
+from benchmarks._timing import Ratio, once, repeated, side_by_side, summary
 from sklearn_dptda import CubicalPersistence, DiagramFeatures, DTMFiltration, PrivatePersistence
 from sklearn_dptda.persistence import PersistenceProfile, wasserstein_distance
 
@@ -18,7 +18,7 @@ TOOLS = {"script": "_foreign_tools.py"}
 
 
 def diagram_tables(quick):
-    """Yield the tables of cubical diagrams, distances and shapes."""
+    """Yield the tables of cubical diagrams, of distances and of shapes."""
     yield _cubical(quick)
     yield _distances(quick)
     yield _shapes(quick)
@@ -41,11 +41,11 @@ def _cubical(quick):
             peer = summary(giotto["seconds"])
             cells = [
                 f"{peer}",
-                times[0].median / peer.median,
+                Ratio.of(times[0], peer),
                 _same(giotto["diagrams"], on_cells.transform([values])[0]),
             ]
         name = " x ".join(map(str, shape))
-        ratio = times[0].median / times[1].median
+        ratio = Ratio.of(times[0], times[1])
         rows.append((name, *(f"{t}" for t in times), ratio, same, *cells))
     return Table(
         "Diagrams of noise on a grid, all dimensions below the grid's",
@@ -61,13 +61,17 @@ def _cubical(quick):
             "giotto-tda same as GUDHI",
         ),
         rows,
-        f"Medians (range) of {repeats} calls; giotto-tda, which is built on GUDHI, in its own "
-        "environment. Values on nodes and on cells are two complexes with different diagrams.",
+        f"Medians (range) of {repeats} calls. giotto-tda is built on GUDHI and runs in its own "
+        "environment. Values on nodes and on cells belong to two different complexes, which have "
+        "different diagrams.",
     )
 
 
 def _same(first, second):
-    """Whether the finite points are equal in single precision; nobody agrees on the others."""
+    """Whether the finite points are equal in single precision.
+
+    The other points are not compared, because the libraries treat them differently.
+    """
     for a, b in zip(first, second, strict=True):
         a, b = (np.asarray(d, dtype=float).reshape(-1, 2) for d in (a, b))
         a, b = (np.sort(d[np.isfinite(d[:, 1]) & (d[:, 1] > d[:, 0])], axis=0) for d in (a, b))
@@ -86,7 +90,7 @@ def _distances(quick):
         if peer:
             time = summary(peer["seconds"])
             difference = abs(peer["distance"] - wasserstein_distance(P, Q))
-            cells = [f"{time}", own.median / time.median, float(difference)]
+            cells = [f"{time}", Ratio.of(own, time), float(difference)]
         rows.append((n, f"{own}", *cells))
     return Table(
         "1-Wasserstein distance of two diagrams",
@@ -97,27 +101,28 @@ def _distances(quick):
 
 
 def _shapes(quick):
-    """Circles, spheres and tori: giotto-tda's own, those of one size, and larger clouds."""
+    """Circles, spheres and tori: giotto-tda's clouds, clouds of one size, and larger clouds."""
     n = 4 if quick else 10
     own, random = ("100, giotto-tda's", *tutorial_shapes(n)), ("100, random", *shapes(n, 100))
     rows = [*_exact_rows(*own), *_own_rows(*own, 3.5), *_exact_rows(*random)]
     rows += _own_rows(*random, 1.7)
     if not quick:
-        # Too many points for Rips complexes of all of them; of the size that privacy asks for.
+        # Clouds of the size that privacy needs, which are too large for full Rips complexes.
         rows += _own_rows("4,000, random", *shapes(n, 4000), 1.7)
     return Table(
         f"{n} circles, {n} spheres and {n} tori with noise: accuracy of a random forest",
         ("points", "features", "accuracy", "seconds for all clouds"),
         rows,
-        "5 folds, 5 times. Homology of dimensions 0, 1 and 2. The private lines protect one point "
-        "of a cloud; the others protect nothing. giotto-tda's clouds: one set of points a class, "
-        "uniform noise of width .5, tori twice as large; the random ones: random points of shapes "
-        "of radius 1, Gaussian noise of deviation .1.",
+        "Five-fold cross-validation, repeated five times. Homology of dimensions 0, 1 and 2. The "
+        "private lines protect one point of a cloud, and the others are not private. giotto-tda's "
+        "clouds: one set of points for each class, uniform noise of width 0.5, tori twice as "
+        "large. Random clouds: random points on shapes of radius 1, Gaussian noise of standard "
+        "deviation 0.1.",
     )
 
 
 def _exact_rows(n_points, clouds, y):
-    """Features of the peers, which are of Vietoris-Rips complexes, and not private."""
+    """Features of the peers, computed from Vietoris-Rips complexes, not private."""
     peer = ask("GIOTTO", "entropies", {"clouds": clouds}, repeats=1, **TOOLS)
     if peer:
         name = "giotto-tda: Rips, entropies"
@@ -129,7 +134,7 @@ def _exact_rows(n_points, clouds, y):
 
 
 def _own_rows(n_points, clouds, y, reach):
-    """Features of ours: of the distance-to-measure in a public cube, exact and private."""
+    """Our features of the distance-to-measure in a public cube, exact and private."""
     shared = {"homology_dimensions": (0, 1, 2)}
     releases = {"exact, images": CubicalPersistence(**shared)}
     for epsilon in (1.0, 5.0):
@@ -155,7 +160,7 @@ def _class_row(name, X, y, seconds):
 
 
 def shapes(n, n_points, noise=0.1, seed=0):
-    """Clouds of circles, spheres and tori of radius one, and their classes."""
+    """Clouds of circles, spheres and tori of radius 1, and their classes."""
     rng = np.random.default_rng(seed)
     clouds = []
     for _ in range(n):
@@ -173,7 +178,7 @@ def shapes(n, n_points, noise=0.1, seed=0):
 
 
 def tutorial_shapes(n, side=10, noise=0.5, seed=0):
-    """Clouds by the law of giotto-tda's examples: integers are angles, only noise differs."""
+    """Clouds as in giotto-tda's examples: the angles are integers, and only the noise is random."""
     rng = np.random.default_rng(seed)
     t = np.arange(side**2)
     circle = np.column_stack([np.sin(t), np.cos(t), np.zeros(len(t))])

@@ -1,4 +1,4 @@
-"""Examples for private clusterings: those that the peers show themselves, and ours."""
+"""Data sets for private clusterings: the examples of the peers, and our own."""
 
 import os
 from dataclasses import dataclass
@@ -10,16 +10,17 @@ from sklearn.preprocessing import StandardScaler
 
 from sklearn_dptda.datasets import load_table
 
-# Where the two-dimensional scenes of the CLUTO papers are looked for.
+# Files of the two-dimensional data sets of the CLUTO papers.
 _SCENES = {"cluto-t4": ("cluto_t4_8k.npz", 9.0, 11), "cluto-t7": ("cluto_t7_10k.npz", 12.0, 20)}
 
 
 @dataclass(frozen=True)
 class Example:
-    """Rows in the cube [-1/2, 1/2]^d; ``original`` ones and two numbers where spans need them.
+    """Rows in the cube [-1/2, 1/2]^d, their labels, and parameters of the methods.
 
-    ``radius`` is what a ball around the origin must have to hold all rows; ``large`` ones are run
-    at one epsilon, without mixtures.
+    ``radius`` is the radius of a ball around the origin that contains all rows. ``original``,
+    ``alpha`` and ``min_points`` are used by DP-DBSCAN. ``large`` data sets are run at one epsilon,
+    without mixtures.
     """
 
     name: str
@@ -33,7 +34,7 @@ class Example:
 
 
 def examples(quick):
-    """Yield the examples; scenes that are not at hand are left out."""
+    """Yield the examples; data sets that are not available are left out."""
     n = 2000
     make = {
         "DP-DBSCAN's moons": (make_moons(n, noise=0.05, random_state=30), 7),
@@ -45,10 +46,10 @@ def examples(quick):
         if quick:
             return
     yield from _scenes()
-    # A tenth of the rows of their demonstrations, and all of them.
+    # A tenth of the rows of the peers' demonstrations, and all of them.
     for n in (10_000, 100_000):
         X, y = make_blobs(n, 10, centers=64, center_box=(-100, 100), random_state=42)
-        # That says that the box is [-100, 100], and so do we to all: a few rows lie out.
+        # DPM states the box [-100, 100], so all methods use it. A few rows are outside.
         yield Example("DPM's blobs, 10-D", X / 200, y, np.sqrt(10) / 2, large=n > 10_000)
         X, y = ball_of_clusters(n, 100, 64, 8.0)
         yield Example("Google's clusters, 100-D", X / 2, y, 0.5, large=n > 10_000)
@@ -87,9 +88,9 @@ def _boxed(name, X, y, alpha, min_points):
 
 
 def ball_of_clusters(n, d, k, ratio, seed=0):
-    """Gaussian clusters around uniform points of the unit ball, drawn back into the ball.
+    """Gaussian clusters around uniform points of the unit ball, projected back into the ball.
 
-    The law of the demonstration of Google's clustering, with the radius 1.
+    This is the distribution in the demonstration of Google's clustering, with the radius 1.
     """
     rng = np.random.default_rng(seed)
     centers = rng.standard_normal((k, d))

@@ -1,4 +1,4 @@
-"""Private releases beside each other: components, counts, bounds, and the noise they need."""
+"""Comparison of private releases: components, counts, bounds, and the noise that they need."""
 
 from functools import partial
 
@@ -15,7 +15,7 @@ from sklearn_dptda.privacy import NoiseSource, gaussian_mu
 
 TOOLS = {"script": "_foreign_tools.py"}
 DELTA = 1e-6
-# Seconds that a peer gets for all fits of one line.
+# Time limit of a peer in seconds, for all fits of one line.
 PATIENCE = 60
 
 
@@ -29,7 +29,7 @@ def release_tables(quick):
 
 def _components(quick):
     if reason := missing("DIFFPRIVLIB"):
-        return f"Components skipped: {reason}.\n"
+        return f"Components are skipped: {reason}.\n"
     digits = load_digits().data
     sources = [("digits, 64 columns, the best eight", digits, 0.0, 16.0)]
     if not quick:
@@ -45,7 +45,7 @@ def _components(quick):
         for epsilon in ((1.0,) if quick else (0.5, 1.0, 5.0, 20.0))
     ]
     return Table(
-        "Private principal components: share of the variance that the best ones have",
+        "Private principal components: explained variance relative to the exact components",
         (
             "data",
             "epsilon",
@@ -56,8 +56,8 @@ def _components(quick):
             "diffprivlib, s",
         ),
         rows,
-        "Means and deviations of seeds; the box of the pixels is public, add-remove. diffprivlib "
-        "is told the largest norm that a row of the box has after centring.",
+        "Means and standard deviations over seeds. The box of the pixels is public. Adjacency: "
+        "add-remove. diffprivlib receives the largest norm of a row of the box after centring.",
     )
 
 
@@ -133,9 +133,9 @@ def _counts(quick):
         f"Counts of {len(X):,} points in {bins} x {bins} cells, epsilon = {epsilon:g}, add-remove",
         ("release", "mean error of a cell", "least count", "seconds"),
         rows,
-        f"Medians (range) of {repeats} calls, noise of the operating system. Discrete Laplace "
-        f"noise of this epsilon has the mean error {2 * scale / (1 - scale**2):.3f}. diffprivlib "
-        "cuts counts off at zero; OpenDP adds noise to counts that are made already.",
+        f"Medians (range) of {repeats} calls, with noise from the operating system. Discrete "
+        f"Laplace noise of this epsilon has the mean error {2 * scale / (1 - scale**2):.3f}. "
+        "diffprivlib raises negative counts to zero. OpenDP adds noise to given counts.",
     )
 
 
@@ -175,13 +175,14 @@ def _bounds(quick):
             found["diffprivlib percentiles"] = peer and peer["intervals"]
             rows.append((name, epsilon, *(_quality(x, ends) for ends in found.values())))
     return Table(
-        "Private bounds of one column: share of the rows cut / width over that of the middle 98 %",
+        "Private bounds of one column: share of clipped rows / width relative to the middle 98 %",
         ("column", "epsilon", "PrivateBounds", "OpenDP quantiles", "diffprivlib percentiles"),
         rows,
-        f"Medians of {repeats} releases, {n:,} rows, looked for in [-1000, 1000]. Half of epsilon "
-        "for each quantile (1 %, 99 %), for OpenDP among 4,001 candidates half a unit apart; "
-        "PrivateBounds releases the share that it cuts as well. PrivateBounds is for replacing a "
-        "row, the others for adding or removing one.",
+        f"Medians of {repeats} releases of {n:,} rows, with the public bounds [-1000, 1000]. The "
+        "peers spend half of epsilon on each quantile (1 % and 99 %). OpenDP chooses among 4,001 "
+        "candidates that are half a unit apart. PrivateBounds also releases the share of clipped "
+        "rows. PrivateBounds is private for replacing a row, and the others for adding or removing "
+        "one.",
     )
 
 
@@ -226,7 +227,8 @@ def _noise():
             ours = np.sqrt(count) / gaussian_mu(epsilon, DELTA)
             rows.append((epsilon, count, ours, *(r / ours for r in _others(epsilon, count))))
     return Table(
-        f"Deviation of Gaussian noise for several releases of sensitivity 1, delta = {DELTA:g}",
+        "Standard deviation of Gaussian noise for several releases of sensitivity 1, "
+        f"delta = {DELTA:g}",
         (
             "epsilon",
             "releases",
@@ -236,8 +238,9 @@ def _noise():
             "classical, advanced composition / ours",
         ),
         rows,
-        "What the releases need together. More than 1: more noise for the same promise. Classical: "
-        "the textbook scale of each release, and advanced composition with half of delta.",
+        "Noise that all releases need together. A ratio above 1 means more noise for the same "
+        "guarantee. Classical: the textbook scale of each release, and advanced composition with "
+        "half of delta.",
     )
 
 
@@ -260,7 +263,7 @@ def _others(epsilon, count):
         return accountant.get_epsilon(DELTA)
 
     def classical(sigma):
-        # Each release gets an equal share of half of delta.
+        # Each release receives an equal share of half of delta.
         one = np.sqrt(2 * np.log(1.25 * 2 * count / DELTA)) / sigma
         together = one * np.sqrt(2 * count * np.log(2 / DELTA)) + count * one * np.expm1(one)
         return min(count * one, together)

@@ -1,4 +1,4 @@
-"""Populations for classifiers: each person is one cloud, one series or one image, and one row."""
+"""Populations for classifiers, in which a person is a cloud, a series or an image, and one row."""
 
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
@@ -14,7 +14,7 @@ from sklearn_dptda.features import SortedLifetimes
 
 @dataclass(frozen=True)
 class Population:
-    """Rows within a public box, their classes, and which rows are tested on."""
+    """Rows within a public box, their classes, and the mask of the test rows."""
 
     name: str
     X: np.ndarray
@@ -23,24 +23,24 @@ class Population:
     bounds: tuple
 
     def training(self, n_people, seed):
-        """Rows and classes of so many people, at random."""
+        """Return the rows and classes of ``n`` random people."""
         rest = np.flatnonzero(~self.test)
         chosen = np.random.default_rng(100 + seed).permutation(rest)[:n_people]
         return self.X[chosen], self.y[chosen]
 
 
 def series(n_series=1200):
-    """Series with and without a period: lifetimes of their delay embeddings, in [0, 1]."""
+    """Series with and without a period, described by the lifetimes of their delay embeddings."""
     X, y = make_series(n_series, random_state=0)
     delay = 3
     clouds = [np.column_stack([x[:-delay], x[delay:]]) for x in X]
-    # Within a ball of three standard deviations of this series alone.
+    # Points are within a ball of three standard deviations of the series.
     clouds = [(cloud - cloud.mean(axis=0)) / (3 * cloud.std()) for cloud in clouds]
     return _tested("series, 8 lifetimes", _lifetimes(clouds, 1.0), y)
 
 
 def shapes(law, n_clouds):
-    """Lifetimes, counts in cells and moments of clouds of a law, each scaled by itself."""
+    """Lifetimes, counts in cells and moments of clouds, each of which is scaled separately."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 4, n_clouds)
     sizes = np.minimum(100 + (100 * rng.pareto(1.5, n_clouds)).astype(int), 1000)
@@ -53,7 +53,7 @@ def shapes(law, n_clouds):
 
 
 def pixels():
-    """Handwritten digits of USPS as 8 x 8 pixels, tested on the customary part."""
+    """Handwritten digits of USPS as 8 x 8 pixels, with the customary test set."""
     table = load_table("usps")
     images = np.concatenate([table.data, table.data_test]).reshape(-1, 8, 2, 8, 2)
     X = ((images.mean(axis=(2, 4)) + 1) / 2).reshape(len(images), -1)
@@ -63,7 +63,7 @@ def pixels():
 
 
 def planar(kind, n, rng):
-    """Disc, circle, figure eight or three loops: stretched, blurred and turned."""
+    """A disc, circle, figure eight or three loops, stretched, blurred and rotated."""
     X = _ring(n, rng, (1.0, 1.0, 0.55, 0.5)[kind])
     if kind == 0:
         X *= np.sqrt(rng.random(n))[:, None]
@@ -76,7 +76,7 @@ def planar(kind, n, rng):
 
 
 def spatial(kind, n, rng):
-    """Ball, sphere, torus or two linked circles: stretched, blurred and turned."""
+    """A ball, sphere, torus or two linked circles, stretched, blurred and rotated."""
     if kind <= 1:
         X = rng.standard_normal((n, 3))
         X /= np.linalg.norm(X, axis=1, keepdims=True)
@@ -105,7 +105,7 @@ def _blurred(X, rng, most, stretch):
 
 
 def standard(X):
-    """A cloud about zero, of root mean square one."""
+    """Centre a cloud and scale it to a root mean square of 1."""
     X = X - X.mean(axis=0)
     return X / np.sqrt((X**2).sum(axis=1).mean())
 
@@ -117,7 +117,7 @@ def _lifetimes(clouds, upper):
 
 
 def alpha_diagrams(cloud):
-    """Finite points of the alpha filtration in all dimensions, as radii."""
+    """Finite points of the alpha filtration in all dimensions, in units of radii."""
     tree = gudhi.AlphaComplex(points=cloud).create_simplex_tree()
     tree.compute_persistence()
     parts = [tree.persistence_intervals_in_dimension(q) for q in range(cloud.shape[1])]
@@ -137,7 +137,7 @@ def _tested(name, X, y):
 
 
 def digits():
-    """scikit-learn's handwritten digits: pixels, and topology of the ink by height."""
+    """scikit-learn's handwritten digits, by pixels and by the topology of the ink."""
     data = load_digits()
     images = data.images / 16
     test = np.random.default_rng(0).random(len(images)) < 1 / 3
@@ -150,7 +150,7 @@ def digits():
 
 
 def walkers():
-    """Windows of three walking persons: moments, and lifetimes of the alpha filtration."""
+    """Windows of three walking people, by moments and by lifetimes of the alpha filtration."""
     data = load_walkers(series=True, download=False)
     clouds = [standard(cloud) for cloud in np.asarray(data.data)]
     test = np.asarray(data.segment) == 0
@@ -164,7 +164,7 @@ def walkers():
 
 
 def recordings():
-    """Windows of the EMG recordings: spreads of the channels, and lifetimes of Rips diagrams."""
+    """Windows of EMG recordings, by spreads of the channels and lifetimes of Rips diagrams."""
     data = load_table("emg")
     size = 100
     parts, kinds = [], []
@@ -174,7 +174,7 @@ def recordings():
         parts += list(windows)
         kinds += [kind] * len(windows)
     y = np.array(kinds)
-    # Blocks of windows: neighbours overlap in what they show.
+    # Blocks of windows are used, because neighbouring windows overlap.
     test = np.arange(len(y)) // 10 % 3 == 0
     spreads = np.log1p(np.array([part.std(axis=0) for part in parts]))
     yield Population("EMG windows, 8 log spreads", spreads, y, test, (0.0, 9.0))
@@ -200,7 +200,7 @@ def _moments(cloud):
 
 
 def _heights(image):
-    """Where parts of the ink begin and join, and where loops close, from eight sides."""
+    """Heights at which parts of the ink begin, join and form loops, from eight directions."""
     big = np.kron(image, np.ones((2, 2)))
     n = len(big)
     x, y = np.meshgrid(*[np.linspace(-1, 1, n)] * 2)

@@ -7,7 +7,7 @@ from sklearn_dptda.model_selection import release_replicates
 
 
 def replicate_table(filtrations, n_replicates):
-    """Time the study with one worker and with two."""
+    """Time the study with one worker and with two workers."""
     rows = []
     for epsilon in (1.0, 5.0):
         one, two = (_seconds(filtrations, epsilon, n_replicates, jobs) for jobs in (1, 2))
@@ -16,8 +16,8 @@ def replicate_table(filtrations, n_replicates):
         f"{n_replicates} releases of two circles, n = {filtrations[0].n_points}: wall time",
         ("epsilon", "n_jobs=1, s", "n_jobs=2, s", "speed-up"),
         rows,
-        "One measurement each. Workers were already running; each release computes the exact "
-        "diagrams anew; the filtration was computed before.",
+        "One measurement each. The workers were already running, and the filtration was computed "
+        "before. Each release computes the exact diagrams again.",
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Table:
-    """A title, the columns, the rows, and what a reader must know about them."""
+    """A title, the columns, the rows, and a note for the reader."""
 
     title: str
     columns: tuple
@@ -20,7 +20,7 @@ class Table:
 
 
 def at_most(value, target):
-    """Show a value together with its target and whether it is met."""
+    """Format a value together with its target and whether it is met."""
     return f"{value:.3g} (target {target:.3g}: {'met' if value <= target else 'MISSED'})"
 
 

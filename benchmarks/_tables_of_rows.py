@@ -1,4 +1,4 @@
-"""Data sets for clustering: tables at hand, and shapes."""
+"""Data sets for clustering: tables that are available, and simulated shapes."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from sklearn_dptda.datasets import load_table
 
 @dataclass(frozen=True)
 class Task:
-    """Rows, labels, and how many components and clusters to look for."""
+    """Rows, labels, and the numbers of components and clusters."""
 
     name: str
     X: np.ndarray
@@ -23,7 +23,7 @@ class Task:
 
 
 def tasks(quick):
-    """Yield tasks; tables that are not at hand are left out."""
+    """Yield tasks; tables that are not available are left out."""
     n = 1000 if quick else 5000
     yield _boxed("moons", *make_moons(n, noise=0.08, random_state=0), 8, 2)
     yield _boxed("circles", *make_circles(n, noise=0.05, factor=0.4, random_state=0), 16, 2)
@@ -59,13 +59,13 @@ def tasks(quick):
 
 
 def _boxed(name, X, y, n_components, n_clusters):
-    """Bounds at the extremes of a public table, as the paper scales its tables."""
+    """Bounds at the extremes of a public table, which the paper uses to scale its tables."""
     low, high = X.min(axis=0), X.max(axis=0)
     return Task(name, X, y, n_components, n_clusters, (low, np.where(high > low, high, low + 1)))
 
 
 def _usps():
-    """Digits in three dimensions by t-SNE, which no guarantee covers: the paper's table."""
+    """Digits in three dimensions by t-SNE, as in the paper; no guarantee covers the t-SNE."""
     data = load_table("usps")
     path = Path(get_data_home()) / "usps_tsne_3d.npy"
     if not path.is_file():

@@ -1,40 +1,78 @@
-"""Wall times of repeated calls: medians, because other programs share the machine."""
+"""Times of repeated calls, on the clock and of the processor, and their ratios.
 
+Other programs share the machine. The minimum is what a call takes where nothing disturbs it, and
+the processor's time is nearly the same whatever else runs.
+"""
+
+import math
 from dataclasses import dataclass
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
+
+import numpy as np
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds of repeated calls: median, minimum and maximum."""
+    """Seconds of repeated calls: median, minimum and maximum on the clock, minimum of the CPU."""
 
     median: float
     low: float
     high: float
+    cpu: float
 
     def __format__(self, unit):
-        """Show ``median (low to high)`` in seconds, or in the unit ``ms``."""
+        """Show ``median (low to high), CPU`` in seconds, or in the unit ``ms``."""
         scale = 1e3 if unit == "ms" else 1.0
-        middle, low, high = (v * scale for v in (self.median, self.low, self.high))
-        return f"{middle:.3g} ({low:.3g} to {high:.3g})"
+        middle, low, high, cpu = (v * scale for v in (self.median, self.low, self.high, self.cpu))
+        of_cpu = "" if math.isnan(cpu) else f", CPU {cpu:.3g}"
+        return f"{middle:.3g} ({low:.3g} to {high:.3g}){of_cpu}"
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """How much longer one function takes than another: minima on the clock, and of the CPU."""
+
+    clock: float
+    cpu: float
+
+    @classmethod
+    def of(cls, own, peer):
+        """Ratio of two timings."""
+        return cls(own.low / peer.low, own.cpu / peer.cpu if peer.cpu else float("nan"))
+
+    def __str__(self):
+        return f"{self.clock:.3g}" + ("" if math.isnan(self.cpu) else f" (CPU {self.cpu:.3g})")
+
+    def against(self, target):
+        """Show the ratio with a target; the verdict needs both kinds of time to agree."""
+        met = [ratio <= target for ratio in (self.clock, self.cpu)]
+        verdict = "met" if all(met) else "undecided" if any(met) else "MISSED"
+        return f"{self} (target {target:.3g}: {verdict})"
 
 
 def once(function):
-    """Return the seconds of one call, and its result."""
+    """Return the seconds of one call on the clock, and its result."""
     start = perf_counter()
     result = function()
     return perf_counter() - start, result
 
 
-def summary(seconds):
+def _both(function):
+    """Seconds of one call on the clock, and of the CPU in this process."""
+    start, cpu = perf_counter(), process_time()
+    function()
+    return perf_counter() - start, process_time() - cpu
+
+
+def summary(seconds, cpu=(float("nan"),)):
     """Summarise measured seconds."""
-    return Timing(median(seconds), min(seconds), max(seconds))
+    return Timing(median(seconds), min(seconds), max(seconds), min(cpu))
 
 
 def repeated(function, repeats):
     """Time ``repeats`` calls."""
-    return summary([once(function)[0] for _ in range(repeats)])
+    return summary(*zip(*(_both(function) for _ in range(repeats)), strict=True))
 
 
 def side_by_side(*functions, repeats):
@@ -44,5 +82,16 @@ def side_by_side(*functions, repeats):
     -------
     tuple of Timing
     """
-    rows = [[once(function)[0] for function in functions] for _ in range(repeats)]
-    return tuple(summary(column) for column in zip(*rows, strict=True))
+    rows = [[_both(function) for function in functions] for _ in range(repeats)]
+    return tuple(summary(*zip(*column, strict=True)) for column in zip(*rows, strict=True))
+
+
+def calibration():
+    """CPU seconds of a fixed loop of NumPy, the least of nine: so that machines compare."""
+
+    def loop():
+        rows = np.random.default_rng(0).random((2000, 100))
+        for _ in range(5):
+            np.sort((rows @ rows.T).ravel())
+
+    return repeated(loop, 9).cpu

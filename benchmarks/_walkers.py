@@ -1,4 +1,4 @@
-"""Utility on the walkers data, which are public and three-dimensional."""
+"""Utility on the walkers data set, which is public and three-dimensional."""
 
 from benchmarks._table import Table
 from benchmarks._timing import once
@@ -10,7 +10,7 @@ MASS, BOUNDS, EPSILON, DIMENSIONS = 0.05, (-3, 3), 1.0, (0, 1, 2)
 
 
 def walker_tables(n_replicates):
-    """Yield one table, or one line that says why there is none."""
+    """Yield one table, or a message if the data set is not available."""
     try:
         walkers = load_walkers(download=False)
     except FileNotFoundError as error:
@@ -32,9 +32,9 @@ def walker_tables(n_replicates):
         ),
         rows,
         f"Means of {n_replicates} seeded releases. Longest: the persistence of the longest feature "
-        "of the exact diagram, the component that never dies left out; half of it is what an empty "
-        "diagram would be off by, so a larger error hides the feature. A release includes the "
-        "exact diagrams.",
+        "of the exact diagram, without the essential class. The error of an empty diagram is half "
+        "of this persistence, so a larger error hides the feature. The time of a release includes "
+        "the exact diagrams.",
     )
 
 

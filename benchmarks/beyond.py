@@ -1,10 +1,10 @@
-"""Peers on their own examples and on ours, each in an environment of its own.
+"""Comparison with peers on their examples and on ours, each in a separate environment.
 
 ``DIFFPRIVLIB_PYTHON``, ``GIOTTO_PYTHON``, ``POT_PYTHON`` and ``TUMULT_PYTHON`` name interpreters.
-Three peers are source, and need a folder as well: ``GOOGLE_DP_PYTHON`` and ``GOOGLE_DP_FOLDER``
-(``learning`` of google/differential-privacy), ``DPM_PYTHON`` and ``DPM_FOLDER``
-(UzL-PrivSec/dp-mondrian-clustering), ``DP_DBSCAN_PYTHON`` and ``DP_DBSCAN_FOLDER``
-(QiuTedYuan/DpDBSCAN). Who is missing is left out, with a line that says so.
+Three peers are not packages and need the folder of their source as well: ``GOOGLE_DP_PYTHON`` and
+``GOOGLE_DP_FOLDER`` (``learning`` of google/differential-privacy), ``DPM_PYTHON`` and
+``DPM_FOLDER`` (UzL-PrivSec/dp-mondrian-clustering), ``DP_DBSCAN_PYTHON`` and ``DP_DBSCAN_FOLDER``
+(QiuTedYuan/DpDBSCAN). A missing peer is left out, and a message says so.
 """
 
 from benchmarks._peer_clusters import cluster_tables

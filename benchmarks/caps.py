@@ -1,4 +1,4 @@
-"""What a cap that is drawn with the diagrams gains, and what an emptier base measure does."""
+"""Gain of a cap that is chosen privately with the diagrams, and of an emptier base measure."""
 
 import warnings
 
@@ -27,7 +27,8 @@ _RANGES = (
 )
 _EPSILONS, _MASSES, _WIDTHS = (0.5, 1.0, 2.0, 5.0), (0.1, 0.2), (1, 3)
 _PROFILES_OF_CLOUD = 4
-# Added to errors before their ratio, as a part of the tight range: for clouds without a feature.
+# Added to errors before ratios are taken, as a share of the range of the tight box. It matters for
+# clouds without a feature.
 _NEGLIGIBLE = 0.005
 
 
@@ -42,7 +43,7 @@ def tables(quick):
 
 
 def _settings(shapes, sizes, n_clouds):
-    """Settings (shape, size, loss, width), and errors of each cloud: (fixed, drawn, empty)."""
+    """Settings (shape, size, loss, width), with errors (fixed, drawn, empty) of each cloud."""
     jobs = [
         (shape, n, m, wide)
         for n in sorted(sizes)[::-1]
@@ -59,7 +60,7 @@ def _settings(shapes, sizes, n_clouds):
 
 
 def _errors(shape, n, m, wide, n_clouds):
-    """Errors by epsilon and cloud, in parts of the range of the tight box."""
+    """Errors by epsilon and cloud, relative to the range of the tight box."""
     clouds = [shape.cloud(n, 1000 + seed) for seed in range(n_clouds)]
     box = {"bounds": shape.bounds(wide), "method": "lattice"}
     drawn = DTMFiltration(m, **box).fit_transform(clouds)
@@ -82,7 +83,7 @@ def _errors(shape, n, m, wide, n_clouds):
 
 
 def _profiles(shapes, sizes, n_clouds):
-    """What a cap that is drawn by itself gains for profiles."""
+    """Gain of a cap that is chosen separately, for profiles."""
     jobs = [(shape, n, wide) for n in sorted(sizes)[::-1] for shape in shapes for wide in _WIDTHS]
     found = Parallel(n_jobs=-1)(delayed(_profile_errors)(*job, n_clouds) for job in jobs)
     rows = []
@@ -107,19 +108,19 @@ def _profiles(shapes, sizes, n_clouds):
                     )
                 )
     return Table(
-        "Errors of profiles under a cap that is drawn by itself, new shapes",
+        "Errors of profiles under a cap that is chosen separately, new shapes",
         ("box", "loss", "settings", "gain", "worst", "best"),
         rows,
-        "Largest error of four persistences, two of H0 and two of H1, to those of the default cap, "
-        f"of {n_clouds} clouds of each setting, {_PROFILES_OF_CLOUD} releases of each, "
-        f"m = {_MASSES[1]:g}. Gain: all of epsilon under the "
-        "default cap over a fifth of it for a cap, geometric mean; worst and best: the latter over "
-        "the former.",
+        "Largest error of four persistences, two of H0 and two of H1, relative to those of the "
+        f"default cap, over {n_clouds} clouds of each setting and {_PROFILES_OF_CLOUD} releases of "
+        f"each cloud, m = {_MASSES[1]:g}. Gain: the error with all of epsilon under the default "
+        "cap, divided by the error if a fifth of epsilon is spent on a cap (geometric mean). Worst "
+        "and best: the extremes of the inverse ratio.",
     )
 
 
 def _profile_errors(shape, n, wide, n_clouds):
-    """Errors by epsilon and cloud, in parts of the range of the tight box: (fixed, drawn)."""
+    """Errors (fixed, drawn) by epsilon and cloud, relative to the range of the tight box."""
     clouds = [shape.cloud(n, 1000 + seed) for seed in range(n_clouds)]
     box = {"bounds": shape.bounds(wide), "method": "lattice"}
     drawn = DTMFiltration(_MASSES[1], **box).fit_transform(clouds)
@@ -185,16 +186,17 @@ def _table(title, groups, rows, n_clouds):
             "worst",
         ),
         rows,
-        "Bottleneck distances of finite H0 and of H1 to the exact diagrams of the default cap, "
-        f"added, of {n_clouds} clouds for each setting: n, m, epsilon, box. Gain: fixed cap and "
-        "earlier base measure over drawn cap, geometric mean; worst: drawn over fixed; worse than "
-        "1.05 by two standard errors; to empty: error over that of empty diagrams, and the worst "
-        "of the drawn ones.",
+        "Sums of the bottleneck distances of finite H0 and of H1 to the exact diagrams of the "
+        f"default cap, over {n_clouds} clouds for each setting of n, m, epsilon and box. Gain: the "
+        "error with the fixed cap and the earlier base measure, divided by the error with the "
+        "drawn cap (geometric mean). Worst: the largest inverse ratio. Worse than 1.05: the number "
+        "of settings whose inverse ratio exceeds 1.05 by two standard errors. To empty: the error "
+        "divided by that of empty diagrams, and the worst such ratio with the drawn cap.",
     )
 
 
 def _summary(groups):
-    """Number of settings, gain, worst ratio, how many are surely worse, and errors to empty."""
+    """Number of settings, gain, worst ratio, number of worse settings, and errors to empty."""
     means = np.array([errors.mean(axis=0) for errors in groups]) + _NEGLIGIBLE
     logs = np.log(means[:, 0] / means[:, 1])
     worse = 0

@@ -1,4 +1,4 @@
-"""Kill workers and main processes, interrupt, fill the disk, and count what a ledger then holds."""
+"""Random faults: kill processes, interrupt calls, fill the disk, and then check the ledger."""
 
 import contextlib
 import hashlib
@@ -30,34 +30,35 @@ from sklearn_dptda.model_selection import IncompleteReleases, release_replicates
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyLedgerError, ReleaseKey
 
 BACKENDS = ("loky", "multiprocessing", "threading", "dask", "ray")
-# Payments that the budget of a round covers, exactly. A search trains and scores in three folds for
-# each of four candidates, and fits a last time.
+# Number of payments that the budget of a round covers exactly. A search trains and scores in three
+# folds for each of four candidates, and fits once more at the end.
 WORKS = {"replicates": 40, "search": 25}
-# What a release costs: large, so that nobody is warned of noise.
+# Cost of a release, which is large enough to avoid warnings about noise.
 EPSILON = 16.0
 FAULTS = ("worker", "main", "interrupt", "disk")
-# Calls of one round that something happens to; the next ones are left alone.
+# Number of calls of one round that are disturbed. Later calls are not.
 MOST_FAULTS = 8
-# Seconds after which a call is ended that neither returns nor fails.
+# Seconds after which a call that neither returns nor fails is ended.
 HUNG = 180.0
 NOTE = (
-    "Each round has a new ledger whose budget covers the payments exactly, and one key. The call "
-    "is made again, by a new process, until it returns. After every call the ledger is read: no "
-    "payment too many, and no stored or returned release that changes. In the end each payment "
-    "has one stored release, those are the returned ones, and a call with other records under "
-    "the same key is refused. The disk is full where the system refuses to let files grow; half "
-    "of the workers whose main process was killed live on beside the next call."
+    "Each round has a new ledger, whose budget covers the payments exactly, and one key. The call "
+    "is repeated by new processes until it returns. After every call, the ledger is checked: there "
+    "must be no excess payment, and no stored or returned release may change. At the end, each "
+    "payment must have one stored release, the stored releases must be the returned ones, and a "
+    "call with other records under the same key must be refused. A full disk is simulated by a "
+    "limit on the growth of files. In half of the cases in which a main process is killed, its "
+    "workers continue to run during the next call."
 )
 
 
 def tables(quick):
-    """Yield one table: rounds, what happened in them, and what was found, a line per backend."""
+    """Yield one table of rounds, faults and results, with one line per backend and task."""
     backends = [b for b in BACKENDS if b not in ("dask", "ray") or find_spec(b)]
     ends, coins = time.monotonic() + (60 if quick else 3600), random.Random()
     counts = {(backend, work): Counter() for backend in backends for work in WORKS}
     number = 0
     while time.monotonic() < ends:
-        # All pairs of a backend and a kind of work in turn.
+        # Each pair of a backend and a kind of work in turn.
         backend = backends[number % len(backends)]
         work = list(WORKS)[number // len(backends) % len(WORKS)]
         with tempfile.TemporaryDirectory() as folder:
@@ -70,24 +71,24 @@ def tables(quick):
         "Random faults",
         ("backend", "work", *(f"{c}s killed" if c in ("worker", "main") else c for c in columns)),
         [*rows, ("all", "", *total)],
-        f"{NOTE} Memory of the process that counts: {peak_megabytes():.0f} MB.",
+        f"{NOTE} Memory of the counting process: {peak_megabytes():.0f} MB.",
     )
 
 
 class _Round:
-    """One budget and one key, and calls until one of them returns."""
+    """One budget and one key, with repeated calls until one of them returns."""
 
     def __init__(self, folder, backend, work, coins, count):
         self.folder, self.backend, self.work = folder, backend, work
         self.coins, self.count = coins, count
         self.n = WORKS[work]
         self.budget = PrivacyAccountant(EPSILON * self.n, path=folder / "ledger.db")
-        # Name of a payment or place of a result: what was seen there first.
+        # Maps the name of a payment, or the place of a result, to the first digest seen there.
         self.seen = {}
         self.orphans = []
 
     def run(self):
-        """Call until a call returns all; then compare."""
+        """Repeat the call until it returns everything, then compare the results."""
         self.count["rounds"] += 1
         returned, n_calls = None, 0
         try:
@@ -101,7 +102,7 @@ class _Round:
             _end(self.orphans)
 
     def _call(self, fault):
-        """Call in a process of its own; what it returned, or None where it did not."""
+        """Call in a separate process and return its result, or None if it did not return."""
         self.count["calls"] += 1
         said = self.folder / "said.txt"
         command = [sys.executable, "-m", "benchmarks.chaos", self.backend, self.work]
@@ -132,7 +133,7 @@ class _Round:
         return result["releases"] if "complete" in result else None
 
     def _strike(self, process, fault):
-        """Do what shall happen; the processes below, which may outlive the main one."""
+        """Cause a fault, and return the child processes, which may outlive the main process."""
         try:
             main = psutil.Process(process.pid)
             below = main.children(recursive=True)
@@ -146,7 +147,7 @@ class _Round:
             self._kill([main], fault)
         elif fault == "interrupt":
             self.count[fault] += 1
-            # As from a terminal, which interrupts all processes, or from elsewhere.
+            # The interrupt goes to the main process, or to all processes as from a terminal.
             if self.coins.random() < 0.5:
                 process.send_signal(signal.SIGINT)
             else:
@@ -166,9 +167,9 @@ class _Round:
                 self.count[fault] += 1
 
     def _look(self):
-        """Look at the ledger as anybody may at any time."""
+        """Check the ledger, which any program may read at any time."""
         if len(self.budget) > self.n:
-            self._wrong("payments too many")
+            self._wrong("too many payments")
         for paid in self.budget.releases():
             if paid.size is not None:
                 self._see(paid.key, _digest(self.budget.release(paid.key)["transform"]))
@@ -187,7 +188,7 @@ class _Round:
         if not len(self.budget) == stored.total() == self.n or self.budget.remaining().epsilon > 0:
             self._wrong(f"{len(self.budget)} payments, {stored.total()} stored, of {self.n}")
         if self.work == "replicates" and Counter(returned) != stored:
-            self._wrong("what was returned is not what is stored")
+            self._wrong("the returned releases are not the stored ones")
         with contextlib.suppress(PrivacyLedgerError):
             _WORK[self.work](self.budget, self._key(), shift=1e-3)
             self._wrong("other records were released under the same key")
@@ -204,7 +205,7 @@ class _Round:
 
 
 def _is_worker(process, main):
-    """Whether a process runs tasks: no nurse, tracker or daemon of an engine."""
+    """Whether a process runs tasks, unlike a nanny, tracker or daemon of an engine."""
     try:
         words = process.cmdline()
         return (
@@ -234,10 +235,10 @@ def _clouds(n, shift):
 
 
 def _replicates(budget, key, shift=0.0):
-    """Digests of releases, in their order; None where one was not finished."""
+    """Digests of releases in their order, with None for an unfinished release."""
     try:
         releases = release_replicates(
-            # Two releases of one cloud can be equal; those of three hardly.
+            # Two releases of one cloud may be equal by chance. For three clouds, this is unlikely.
             _road(budget),
             _clouds(3, shift),
             WORKS["replicates"],
@@ -251,7 +252,7 @@ def _replicates(budget, key, shift=0.0):
 
 
 def _search(budget, key, shift=0.0):
-    """Digests of the scores of a search under a key, each of which is a function of a release."""
+    """Digests of the scores of a search under a key; each score is a function of a release."""
     model = make_pipeline(
         _road(budget.under(key)), DiagramFeatures(value_range=(0, 3)), LogisticRegression()
     )
@@ -275,7 +276,7 @@ def _digest(release):
 
 @contextlib.contextmanager
 def _engine(backend):
-    """What tasks run on."""
+    """Start the engine on which tasks run."""
     with contextlib.ExitStack() as stack:
         if backend == "dask":
             from distributed import Client, LocalCluster

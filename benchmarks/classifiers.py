@@ -1,7 +1,7 @@
-"""Private classifiers of people: a person is one row of features, protected with her label.
+"""Private classifiers of people, where a person is one row of features with a private label.
 
-``DIFFPRIVLIB_PYTHON`` names the interpreter of diffprivlib (with ``scikit-learn==1.6.1``); without
-it two columns are left out, with a line that says so.
+``DIFFPRIVLIB_PYTHON`` names the interpreter of diffprivlib (with ``scikit-learn==1.6.1``). Without
+it, two columns are left out, and a message says so.
 """
 
 import warnings
@@ -43,7 +43,7 @@ def _populations(quick):
     if quick:
         yield series(150), (60,), 2
         return
-    # With few people scores are near a half or near one: medians of few seeds would tell little.
+    # With few people, scores are either near 0.5 or near 1, so medians need many seeds.
     yield series(), (60, 120, 300), 100
     for population in shapes(planar, 4500):
         yield population, (300, 1000, 3000), 20
@@ -96,14 +96,15 @@ def _table(population, sizes, n_seeds, epsilons):
             "not private",
         ),
         rows,
-        f"Median (lower quartile, upper quartile; worst) of {n_seeds} seeds, of others the median; "
-        f"delta = {DELTA:g}, diffprivlib 0; add-remove, bounds ({low:g}, {high:g}) for all; "
-        f"{int(population.test.sum())} other rows are tested on.",
+        f"Median (lower quartile, upper quartile; worst) of {n_seeds} seeds for the first two "
+        f"methods, and the median for the others. delta = {DELTA:g}, except for diffprivlib, where "
+        f"it is 0. Adjacency: add-remove. Bounds for all methods: ({low:g}, {high:g}). The test "
+        f"set has {int(population.test.sum())} other rows.",
     )
 
 
 def _curve(quick):
-    """How many people it takes."""
+    """Return the table of the accuracy by the number of people."""
     population, n_seeds = series(150 if quick else 3000), 2 if quick else 100
     sizes = (60,) if quick else (60, 90, 120, 180, 240, 300, 450, 600, 1000, 1500)
     rows = [
@@ -118,7 +119,7 @@ def _curve(quick):
         for n in sizes
     ]
     return Table(
-        "How many people it takes: series, accuracy",
+        "Accuracy by the number of people: series",
         ("people", "epsilon = 0.5", "epsilon = 1", "epsilon = 3", "not private"),
         rows,
         f"Median (lower quartile, upper quartile; worst) of {n_seeds} seeds.",
@@ -143,7 +144,7 @@ def _private(population, X, y, epsilon, seed, delta=DELTA):
         np.unique(population.y), epsilon, delta, population.bounds, random_state=seed
     )
     with warnings.catch_warnings():
-        # Rows that noise hides are a result here.
+        # Warnings about rows that the noise hides are expected here.
         warnings.simplefilter("ignore")
         return model.fit(X, y).predict
 

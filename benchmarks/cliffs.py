@@ -1,6 +1,6 @@
-"""What happens to an answer when one public number, or the data, are a little off.
+"""Robustness of results if one public number, or the data, is changed.
 
-One thing at a time is moved: bounds, components, bins, mass, cap, units, rows, epsilon.
+One of these is changed at a time: bounds, components, bins, mass, cap, units, rows or epsilon.
 """
 
 import warnings
@@ -20,9 +20,9 @@ from sklearn_dptda.datasets import load_table
 from sklearn_dptda.preprocessing import PrivateBounds
 
 EPSILON, DELTA = 2.0, 1e-5
-# Answers whose best is below this are none: nothing can fall off.
+# Columns whose best score is below this value are ignored, because their results are not useful.
 _LEAST = 0.5
-# Fits without noise of moved data, by other starts.
+# Number of fits without noise on changed data, with different starts.
 _N_WITHOUT_NOISE = 5
 
 
@@ -37,12 +37,12 @@ def tables(quick):
     ):
         chosen = {title: task for title, task in data.items() if takes(task[0])}
         yield _clusterings(name, make, moves, chosen, n_seeds)
-    # An even square has nothing to find; two circles stand for it.
+    # The even square has no feature, so two circles are used in its place.
     shapes = (KNOWN[0], *(shape for shape in FRESH if shape.name != "even square"))
     yield _diagrams(shapes[:2] if quick else shapes, 300 if quick else 4000, n_seeds)
 
 
-# Tables: rows, labels (-1: noise, not scored), components of a mixture.
+# Tables: rows, labels (-1 for noise, which is not scored), number of components of a mixture.
 
 
 def _data(quick):
@@ -67,7 +67,7 @@ def _data(quick):
 
 
 def _unlike(n):
-    """Six normal clusters of unlike size, density and shape."""
+    """Six normal clusters of different size, density and shape."""
     rng = np.random.default_rng(0)
     y = np.sort(rng.choice(6, n, p=[0.35, 0.25, 0.15, 0.1, 0.08, 0.07]))
     centres = np.array([[0, 0], [9, 1], [4, 8], [-6, 6], [-5, -6], [6, -7]])
@@ -75,7 +75,7 @@ def _unlike(n):
     return centres[y] + spreads[y] * rng.standard_normal((n, 2)), y
 
 
-# Moves: what they change of (rows, labels, bounds, epsilon, options).
+# Changes: functions that return new values of rows, labels, bounds, epsilon or options.
 
 
 def _box(X):
@@ -104,7 +104,7 @@ def _rotated(X, y, rng):
 
 
 def _heavy_tails(X, y, rng):
-    """One row in fifty is far out, and is not scored."""
+    """Move one row in fifty far away; these rows are not scored."""
     far, centre = rng.random(len(X)) < 0.02, np.median(X, axis=0)
     stretched = centre + (X - centre) * rng.standard_cauchy((len(X), 1)).clip(-1e3, 1e3)
     return _rows(np.where(far[:, None], stretched, X), np.where(far, -1, y))
@@ -138,7 +138,7 @@ _MOVES = {
     "epsilon 10": lambda X, y, rng: {"epsilon": 10.0},
     "epsilon 100": lambda X, y, rng: {"epsilon": 100.0},
 }
-# Moves of the data, of which the same method without noise may have less, too.
+# Changes of the data, for which the score of the same method without noise may fall as well.
 _OF_DATA = {
     "rotated",
     "a column twice",
@@ -188,14 +188,14 @@ def _clusterings(name, make, moves, data, n_seeds):
         list(moves),
         list(data),
         scores,
-        f"Median of {n_seeds} seeds, and the worst run, with the number of clusters given; after a "
-        "stroke, where the data are moved, the same method without noise.",
+        f"Median of {n_seeds} seeds and the worst run, with the number of clusters given. If the "
+        "data are changed, the number after the slash is that of the same method without noise.",
         without,
     )
 
 
 def _score(make, move, X, y, n_components, seed):
-    """Score of a fit, without noise for a seed below zero."""
+    """Score of a fit; a negative seed means a fit without noise."""
     n_clusters = len(np.unique(y[y >= 0]))
     case = {"X": X, "y": y, "bounds": _box(X), "epsilon": EPSILON, "options": {}}
     case |= move(X, y, np.random.default_rng(abs(seed)))
@@ -211,13 +211,13 @@ def _score(make, move, X, y, n_components, seed):
         **case["options"],
     )
     with warnings.catch_warnings():
-        # Clipped rows, and fewer peaks than clusters: what is measured here.
+        # Warnings about clipped rows and too few peaks are expected here.
         warnings.simplefilter("ignore")
         labels = model.fit(X).predict(X)
     return adjusted_rand_score(y[y >= 0], labels[y >= 0])
 
 
-# Diagrams: the part of the way from an empty diagram to the exact one.
+# Diagrams: the score is 0 for the error of an empty diagram and 1 for the exact diagram.
 
 _CLOUD_MOVES = {
     "as it is": {},
@@ -244,14 +244,15 @@ def _diagrams(shapes, n, n_seeds):
     for (shape, move, _), score in zip(jobs, found, strict=True):
         scores.setdefault((move, shape.name), []).append(score)
     return _cliffs(
-        f"Diagrams: part of the way to the exact ones, epsilon {EPSILON:g}",
+        f"Diagrams: error relative to empty diagrams, epsilon {EPSILON:g}",
         list(_CLOUD_MOVES),
         [shape.name for shape in shapes],
         scores,
-        "One less the error over that of empty diagrams, -1 at least (bottleneck, finite H0 and "
-        f"H1 added), {n} points, m = 0.2; median of {n_seeds} clouds, and the worst. Exact are "
-        "those of the same mass in the tight box with the default cap. Without a box, a tenth of "
-        "epsilon finds one.",
+        "1 minus the ratio of the error to that of empty diagrams, at least -1, so that 1 is "
+        f"perfect. Errors are sums of bottleneck distances of finite H0 and H1. {n} points, "
+        f"m = 0.2, median of {n_seeds} clouds and the worst cloud. The exact diagrams have the "
+        "same mass, the tight box and the default cap. Without a box, a tenth of epsilon is spent "
+        "on estimating one.",
     )
 
 
@@ -276,16 +277,16 @@ def _recovered(
 
 
 def _cliffs(title, moves, columns, scores, note, without=None):
-    """Medians and worst runs by move, and below them how far they fall."""
+    """Medians and worst runs for each change, and the deepest falls below them."""
     without = without or {}
     rows = [(move, *(_cell(scores, without, (move, c)) for c in columns)) for move in moves]
     falls = [_deepest(moves, scores, without, column) for column in columns]
     rows += [("deepest fall", *(fall for fall, _ in falls)), ("where", *(at for _, at in falls))]
     note += (
-        f" Below, where the best is above {_LEAST:g}, the lowest ratio of a median to the best "
-        f"median of a column at epsilon {EPSILON:g}, or to that without noise."
+        " Deepest fall: the lowest ratio of a median to the best median of the column at epsilon "
+        f"{EPSILON:g}, or to the median without noise, if this reference is above {_LEAST:g}."
     )
-    return Table(title, ("what is moved", *columns), rows, note)
+    return Table(title, ("change", *columns), rows, note)
 
 
 def _cell(scores, without, key):
@@ -294,9 +295,9 @@ def _cell(scores, without, key):
 
 
 def _deepest(moves, scores, without, column):
-    """Lowest ratio of a median to the best one, and the move that it is of."""
+    """Lowest ratio of a median to its reference, and the change that causes it."""
     medians = {move: np.median(scores[move, column]) for move in moves}
-    # More budget may be better, and must not be worse.
+    # More budget may improve a result, but must not make it worse.
     public = [m for m in moves if (m, column) not in without and not m.startswith("epsilon")]
     best = dict.fromkeys(moves, max(medians[move] for move in public))
     best |= {m: np.median(without[m, column]) for m in moves if (m, column) in without}

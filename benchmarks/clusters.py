@@ -1,4 +1,4 @@
-"""How well private clusterings find known classes, with and without merging, and how fast."""
+"""Accuracy and speed of private clusterings on known classes, with and without merging."""
 
 import warnings
 
@@ -10,7 +10,7 @@ from sklearn.mixture import GaussianMixture
 
 from benchmarks._table import Table
 from benchmarks._tables_of_rows import tasks
-from benchmarks._timing import side_by_side
+from benchmarks._timing import Ratio, side_by_side
 from sklearn_dptda.cluster import DPCube, DPLloyd, DPMoG, DPMoGMorse, DPTree, MorseMerging
 
 EPSILONS = (10.0, 5.0, 2.0, 1.0, 0.5)
@@ -77,10 +77,9 @@ def _scores(task, n_seeds):
         f"{task.name}: adjusted Rand index",
         ("method", *(f"epsilon = {e:g}" for e in EPSILONS)),
         rows,
-        f"Median of {n_seeds} seeds, lower quartile and worst run, delta = {DELTA:g}, "
-        f"{len(task.X)} rows, "
-        f"{task.X.shape[1]} columns, {task.n_clusters} clusters of {task.n_components} components, "
-        f"default settings. Without privacy: {_ceilings(task)}.",
+        f"Median of {n_seeds} seeds (lower quartile, worst run), delta = {DELTA:g}, "
+        f"{len(task.X)} rows, {task.X.shape[1]} columns, {task.n_clusters} clusters from "
+        f"{task.n_components} components, default settings. Without privacy: {_ceilings(task)}.",
     )
 
 
@@ -131,5 +130,5 @@ def _times(task):
     return Table(
         f"{task.name}: time of one fit with {k} components and {n_steps} passes",
         ("DPMoG, seeded, s", "DPMoG, secure, s", "GaussianMixture, s", "secure / GaussianMixture"),
-        [(*(f"{time}" for time in times), times[1].median / times[2].median)],
+        [(*(f"{time}" for time in times), Ratio.of(times[1], times[2]))],
     )

@@ -1,4 +1,4 @@
-"""Rows that lie elsewhere: seconds, processor time, memory, and a worker that is killed."""
+"""Rows on other machines: seconds, processor time, memory, and a worker that is killed."""
 
 import contextlib
 import hashlib
@@ -28,12 +28,12 @@ from sklearn_dptda.utils._frames import DaskParts
 
 PART, COLUMNS, CLUSTERS = 250_000, 4, 6
 BOX = (-1.0, 12.0)
-# People, whose rows are in all parts.
+# Number of people. Each of them has rows in all parts.
 PEOPLE = 100_000
 
 
 class _Diagram(BaseEstimator):
-    """The private diagram of a cloud of people in the plane, from a histogram where they are."""
+    """Private diagram of a cloud of people in the plane, from a histogram made where they are."""
 
     def __init__(self, accountant=None):
         self.accountant = accountant
@@ -61,14 +61,14 @@ ESTIMATORS = {
     "PrivateMeasure, people": PrivateMeasure(bounds=BOX, groups="person", random_state=0),
     "a diagram, people": _Diagram(),
 }
-# As the guide advises: Dask's own setting returns memory after each step.
+# Settings that the guide recommends. Dask's default returns memory after each step.
 KEEPS_MEMORY = {"MALLOC_TRIM_THRESHOLD_": 1 << 26, "MALLOC_MMAP_THRESHOLD_": 1 << 25}
 ENGINES = ("chunks", "Dask", "Dask, one worker killed")
 OTHER_ENGINES = {"Ray": "ray", "Spark": "pyspark"}
 
 
 def tables(quick):
-    """Yield the table of all estimators, one of other engines, and one of many rows; hours."""
+    """Yield tables of all estimators, of other engines and of many rows, which takes hours."""
     names = ("DPLloyd",) if quick else ESTIMATORS
     yield _table(1_000_000 if quick else 10_000_000, names, ENGINES)
     others = [f"{name}, one worker killed" for name, of in OTHER_ENGINES.items() if find_spec(of)]
@@ -82,7 +82,7 @@ def _table(n, names, engines):
     for name in names:
         digests = []
         for engine in engines:
-            # A process of its own, whose largest memory is that of one fit.
+            # Each fit has its own process, so that the peak memory is that of one fit.
             spawn = multiprocessing.get_context("spawn")
             with ProcessPoolExecutor(1, mp_context=spawn) as pool:
                 *measured, digest = pool.submit(_measure, name, engine, n).result()
@@ -90,8 +90,8 @@ def _table(n, names, engines):
             equal = "yes" if digest == digests[0] else "NO"
             rows.append((name, engine, *measured, equal if len(engines) > 1 else "-"))
     return Table(
-        f"{n:,} rows of {COLUMNS} columns, made anew in each pass where they lie; rows of "
-        f"{PEOPLE:,} people where that is said",
+        f"{n:,} rows of {COLUMNS} columns, generated again in each pass where they are needed; "
+        f"'people': rows of {PEOPLE:,} people",
         (
             "estimator",
             "rows",
@@ -104,14 +104,14 @@ def _table(n, names, engines):
             "equal",
         ),
         rows,
-        f"Dask, Ray and Spark: two worker processes of one thread. Of the CPU, {_making():.0f} ns "
-        "make the row; that of Ray, of Spark and of workers that are killed is not known here. "
-        "Equal: bit for bit to the first.",
+        "Dask, Ray and Spark use two worker processes of one thread. Generating a row takes "
+        f"{_making():.0f} ns of the CPU time. The CPU time of Ray, Spark and killed workers is not "
+        "known. Equal: the result is equal to the first one, bit for bit.",
     )
 
 
 def make_part(seed):
-    """Rows around some centres, cheap to make."""
+    """Rows around some centres, which are fast to generate."""
     centres = np.random.default_rng(0).uniform(0, 10, (CLUSTERS, COLUMNS))
     part = np.random.default_rng([seed, 1]).random((PART, COLUMNS))
     for cluster, centre in enumerate(centres):
@@ -120,7 +120,7 @@ def make_part(seed):
 
 
 def make_people(seed):
-    """The same rows as a frame, with a column that says whose each row is."""
+    """The same rows as a data frame, with a column of ids of people."""
     frame = pandas.DataFrame(make_part(seed), columns=list("abcd"))
     frame["person"] = np.random.default_rng([seed, 2]).integers(0, PEOPLE, PART)
     return frame
@@ -145,7 +145,7 @@ def _making():
 
 
 class _Counted:
-    """Parts that count passes."""
+    """Parts that count the passes over them."""
 
     def __init__(self, parts):
         self.parts, self.passes = parts, 0
@@ -177,7 +177,7 @@ def _measure(name, engine, n):
         cpu, workers = None, "-"
         with on_engine(n_parts, make) as parts:
             parts = _Counted(parts)
-            # Workers start and import before the clock does.
+            # Workers start and import their modules before the time is measured.
             parts.map_reduce(len)
             parts.passes = 0
             killer = threading.Thread(target=_kill_below, args=[_has_begun(private, parts)])
@@ -207,19 +207,22 @@ def _on_dask(private, n_parts, make, kill):
         Client(cluster) as client,
     ):
         parts = _Counted(DaskParts([delayed(make)(seed) for seed in range(n_parts)]))
-        # Workers import what they need before the clock starts.
+        # Workers import their modules before the time is measured.
         before = sum(client.run(_processor_time).values())
         if kill:
             threading.Thread(target=_kill, args=[cluster, _has_begun(private, parts)]).start()
         seconds, cpu = _timed(private, parts)
         after = sum(client.run(_processor_time).values())
         memory = max(client.run(_gigabytes).values())
-    # With a worker its processor time is lost.
+    # The processor time of a killed worker is lost.
     return seconds, None if kill else cpu + after - before, parts, memory
 
 
 def _has_begun(private, parts):
-    """What tells whether to kill; a histogram is made before anything is paid."""
+    """Return a function that is true once a worker may be killed.
+
+    A histogram is made before anything is paid, so passes are counted for diagrams.
+    """
     if isinstance(private, _Diagram):
         return lambda: parts.passes > 0
     return private.accountant.spends
@@ -233,7 +236,7 @@ def _kill(cluster, has_begun):
 
 
 def _kill_below(has_begun):
-    """Kill a worker of Ray or of Spark, once passes that learn from rows have begun."""
+    """Kill a worker of Ray or Spark once the passes that learn from rows have begun."""
     while not has_begun():
         time.sleep(0.01)
     killed = False
@@ -242,7 +245,7 @@ def _kill_below(has_begun):
         for process in psutil.Process().children(recursive=True):
             with contextlib.suppress(psutil.Error):
                 words = " ".join(process.cmdline())
-                # What Spark calls a daemon is the parent of its workers.
+                # The process that Spark calls a daemon is the parent of its workers.
                 of_spark = "pyspark.daemon" in words and "daemon" in " ".join(
                     process.parent().cmdline()
                 )
@@ -291,7 +294,7 @@ class _OnSpark:
         make = self.make
 
         def count(tables):
-            # One by one: a pass must not hold all parts of a task.
+            # Parts are read one by one, because a pass must not hold all parts of a task.
             for table in tables:
                 total = sum(function(make(seed)) for seed in table["id"])
                 yield pandas.DataFrame({"sum": [pickle.dumps(total)]})
@@ -306,7 +309,7 @@ def _spark(n_parts, make):
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = os.pathsep.join([os.getcwd(), *filter(None, sys.path)])
-    # A task that has failed is tried again up to four times; locally only where that is asked for.
+    # A failed task is repeated up to four times. In local mode, this must be requested.
     builder = SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false")
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")

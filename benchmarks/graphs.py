@@ -1,4 +1,4 @@
-"""Edge-private graphs: time and memory of flips and embeddings; groups; distances of diagrams."""
+"""Edge-private graphs: time and memory, recovery of groups, and distances between diagrams."""
 
 from multiprocessing import get_context
 
@@ -13,7 +13,7 @@ from sklearn_dptda import bottleneck_distance
 from sklearn_dptda.graph import AdjacencySpectralEmbedding, EdgeFlip, make_latent
 from sklearn_dptda.persistence import dilation_dissimilarity, shift_invariant_bottleneck_distance
 
-# Nodes, epsilon, and the targets in seconds and MB.
+# Number of nodes, epsilon, and the targets in seconds and MB.
 FLIPS = ((10_000, 1.0, 4, 300), (10_000, 4.0, 4, 300), (50_000, 4.0, 8, 600), (50_000, 8.0, 8, 600))
 QUICK_FLIPS = ((2000, 1.0, 4, 300),)
 DEGREE = 20
@@ -30,7 +30,7 @@ def _flips(quick):
     rows = []
     for n, epsilon, seconds, megabytes in QUICK_FLIPS if quick else FLIPS:
         for seed in (None, 0):
-            # A process of its own: its peak of memory is that of this release.
+            # Each release has its own process, so that the peak memory is that of this release.
             with get_context("spawn").Pool(1) as pool:
                 rows.append(pool.apply(_flip, (n, epsilon, seed, seconds, megabytes)))
     return Table(
@@ -46,7 +46,7 @@ def _flips(quick):
             "embedding, s",
         ),
         rows,
-        "One call each, in a process of its own. The embedding has three components, debiased.",
+        "One call each, in a separate process. The embedding is debiased and has three components.",
     )
 
 
@@ -70,7 +70,10 @@ def _flip(n, epsilon, seed, seconds, megabytes):
 
 
 def _circle(n):
-    """Graph of a circle in the memory of its edges: pairs, kept by their probability."""
+    """Random graph of a circle, in memory proportional to the number of edges.
+
+    Each pair is kept with its probability.
+    """
     rng = np.random.default_rng(0)
     X = make_latent(n, "circle", random_state=0)
     pairs = rng.integers(0, n, (2, 2 * n * DEGREE))
@@ -89,11 +92,11 @@ def _size(noisy):
 
 def _distances(quick):
     return Table(
-        "Distances of diagrams, tolerance 1e-6 of the largest bar",
+        "Distances between diagrams, tolerance 1e-6 of the longest bar",
         ("points", "bottleneck (Hera), s", "up to a shift, s", "up to a dilation, s"),
         [_distance_row(n) for n in ((50, 200) if quick else (50, 200, 1000))],
-        "One pair of diagrams: births uniform, lengths exponential, and the same again with noise "
-        "of a tenth, shifted by one.",
+        "One pair of diagrams. The first has uniform births and exponential persistences. The "
+        "second is the first, shifted by 1, with noise of a tenth of the mean persistence.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Loops and voids on private landmarks in 3 to 20 columns, and clusters of counts between them."""
+"""Private landmarks in 3 to 20 columns: loops, voids, and clusters from counts between them."""
 
 import time
 import warnings
@@ -22,8 +22,9 @@ from sklearn_dptda.cluster import DPLandmarkToMATo, DPMoGMorse, PrivateLandmarks
 from sklearn_dptda.datasets import load_table
 from sklearn_dptda.decomposition import PrivatePCA
 
-# Loops of circles of radius one that live longer are counted in exact complexes, without privacy,
-# of so many of the points, and squared radii of them: thresholds are chosen to suit them.
+# Thresholds for loops of circles of radius 1 in exact complexes without privacy (lengths for Rips
+# complexes, squared radii for alpha complexes), and the number of points of these complexes. The
+# thresholds were chosen to suit the exact complexes.
 _RIPS_LEAST, _ALPHA_LEAST, _EXACT_POINTS = 0.5, 0.1, 300
 _MASS = 0.1
 
@@ -38,7 +39,7 @@ def tables(quick):
         for n in (1000, 20_000):
             yield _loops((6, 10), (0.08,), epsilons, n, n_seeds)
     yield _clusters((2.0,) if quick else (1.0, 2.0), 1000 if quick else 4000, n_seeds)
-    # These take longer.
+    # The following tables take longer, so they have fewer seeds.
     n_seeds = (n_seeds + 1) // 2
     columns, epsilons = ((3,), (5.0,)) if quick else ((3, 6, 10), (2.0, 5.0))
     yield _voids(columns, epsilons, 1000 if quick else 4000, n_seeds)
@@ -65,14 +66,14 @@ def _times(numbers, repeats):
         median = at_most(float(np.median(seconds)), 1.0)
         rows.append([n, complex.n_simplices, len(complex.places()), median, min(seconds)])
     return Table(
-        "4,000 points in 10 columns: seconds of complex, function and exact diagrams",
-        ["landmarks", "simplices", "places", "median", "least"],
+        "4,000 points in 10 columns: seconds for complex, function and exact diagrams",
+        ["landmarks", "simplices", "places", "median", "minimum"],
         rows,
     )
 
 
 def flat_loops(n, d, n_loops, noise, seed):
-    """Circles of radius one in a random plane of ``d`` columns, or a disc."""
+    """Circles of radius 1 in a random plane of ``d`` columns, or a disc."""
     rng = np.random.default_rng(seed)
     turns = rng.uniform(0, 2 * np.pi, n)
     flat = np.column_stack([np.cos(turns), np.sin(turns)])
@@ -107,8 +108,8 @@ def _loops(columns, noises, epsilons, n, n_seeds):
                 texts = " / ".join(f"{share:.2f}" for share in exact)
                 rows.append([name, str(d), f"{noise:g}", *shares, texts])
     return Table(
-        f"Share of right numbers of loops, {n} points, {n_seeds} clouds; half of epsilon for "
-        "landmarks",
+        f"Share of correct numbers of loops, {n} points, {n_seeds} clouds; half of epsilon is "
+        "spent on landmarks",
         [
             "shape",
             "columns",
@@ -148,7 +149,7 @@ def _alpha(n, d, n_loops, noise, seed):
 
 
 def surface(name, n, d, noise, seed):
-    """A sphere or a ball of radius one, or a torus of radii 1 and 0.45, in ``d`` columns."""
+    """A sphere or a ball of radius 1, or a torus of radii 1 and 0.45, in ``d`` columns."""
     rng = np.random.default_rng(seed)
     if name == "torus":
         turns, tube = rng.uniform(0, 2 * np.pi, (2, 4 * n))
@@ -179,8 +180,8 @@ def _voids(columns, epsilons, n, n_seeds):
                 shares += [f"{share:.2f}" for share in right.mean(axis=0)]
             rows.append([name, d, *shares])
     return Table(
-        f"Share of right numbers of loops, and of voids, {n} points, {n_seeds} clouds, 100 "
-        "landmarks with tetrahedra; half of epsilon for landmarks",
+        f"Share of correct numbers of loops and of voids, {n} points, {n_seeds} clouds, 100 "
+        "landmarks with tetrahedra; half of epsilon is spent on landmarks",
         [
             "shape",
             "columns",
@@ -199,13 +200,13 @@ def _beside_grids(columns, n, n_seeds):
             for epsilon, medians in zip(_EPSILONS, np.median(errors, axis=0), strict=True):
                 rows.append([name, d, f"{epsilon:g}", *(f"{m:.2f}" for m in medians)])
     return Table(
-        f"Error of the longest loop's length, in parts of what it is, {n} points, median of "
+        f"Relative error of the persistence of the longest loop, {n} points, median of "
         f"{n_seeds} clouds",
         ["shape", "columns", "epsilon", "grid, box given", "40 landmarks"],
         rows,
-        "PersistenceProfile with all of epsilon on a grid in a box 1.2 times as wide as the "
-        "points, and with half of it on landmarks that nothing was given for. What it is: on the "
-        "grid, without a cap and without privacy.",
+        "PersistenceProfile, with all of epsilon on a grid in a public box that is 1.2 times as "
+        "wide as the points, and with half of epsilon on landmarks without a public box. The exact "
+        "persistence is computed on the grid without a cap and without privacy.",
     )
 
 
@@ -242,7 +243,10 @@ def _longest(functions, epsilon, seed):
 
 
 def _people_of_tables():
-    """Arrays of rows, one for each person or what stands for one, by name: at hand, or none."""
+    """Yield names and arrays of rows, one array for each person or its substitute.
+
+    Tables that are not available are left out.
+    """
     try:
         emg = np.asarray(load_table("emg").data, dtype=float)
         walkers = npz_table("walkers_series")[0]
@@ -271,11 +275,11 @@ def _real_tables(n_seeds):
         for name, people in _people_of_tables()
     ]
     return Table(
-        "Real tables, all rows of a person (or of what stands for one) protected, epsilon 2",
-        ["table", "people", "columns", "longest loop, part of the cap", "numbers of loops"],
+        "Real tables, epsilon 2; the privacy unit is all rows of a person, or of its substitute",
+        ["table", "people", "columns", "longest loop, share of the cap", "numbers of loops"],
         rows,
-        f"{n_seeds} releases each; the second last column is exact and not private, the median "
-        "over private landmarks.",
+        f"{n_seeds} releases each. The column of the longest loop is exact and not private: it is "
+        "the median over private landmarks.",
     )
 
 
@@ -295,7 +299,7 @@ def _loops_of_people(people, n_seeds):
 
 
 def _shapes(n, seed):
-    """Rows, labels and number of clusters, by name."""
+    """Yield names, rows, labels and numbers of clusters."""
     rng = np.random.default_rng(seed)
     moons, y = make_moons(n, noise=0.05, random_state=seed)
     yield "moons, 8 columns", lifted(moons, 8, 0.05, rng), y, 2
@@ -308,8 +312,8 @@ def _shapes(n, seed):
     y = rng.choice(3, n, p=[0.6, 0.3, 0.1])
     spread = np.array([1.0, 0.5, 0.25])[y, None]
     X = 3 * rng.normal(size=(3, 8))[y] + spread * rng.normal(size=(n, 8))
-    yield "unlike clusters, 8 columns", X, y, 3
-    yield "one normal, 8 columns", rng.normal(size=(n, 8)), np.zeros(n), 1
+    yield "different clusters, 8 columns", X, y, 3
+    yield "one normal cluster, 8 columns", rng.normal(size=(n, 8)), np.zeros(n), 1
     try:
         pulsar = load_table("pulsar")
     except FileNotFoundError:
@@ -332,16 +336,19 @@ def _clusters(epsilons, n, n_seeds):
             "shape",
             "epsilon",
             "DPLandmarkToMATo, number given",
-            "number found",
+            "number estimated",
             "DPMoGMorse, number given",
-            "right numbers found",
+            "share of correct numbers",
         ],
         rows,
     )
 
 
 def _scores(epsilon, n, seed):
-    """Scores with the number of clusters given, found, and of a mixture; whether it was right."""
+    """Scores with a given and an estimated number of clusters, and of a mixture, by shape.
+
+    The last value is 1 if the estimated number was correct.
+    """
     scores = {}
     for name, X, y, k in _shapes(n, seed):
         given, found, mixture = (

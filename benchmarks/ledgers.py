@@ -1,4 +1,4 @@
-"""Payments a second, alone and with releases stored beside them, by one client and by eight."""
+"""Payments per second, with and without stored releases, by one client and by eight clients."""
 
 import multiprocessing
 import os
@@ -18,7 +18,7 @@ CLIENTS = (1, 8)
 
 
 def tables(quick):
-    """Yield one table: ledgers, clients, and payments a second of all clients together."""
+    """Yield one table of the payments per second of all clients together."""
     count, repeats = (20, 1) if quick else (200, 5)
     rows = []
     with tempfile.TemporaryDirectory() as folder:
@@ -28,26 +28,26 @@ def tables(quick):
         for name, place in places.items():
             for n_clients in CLIENTS:
                 rates = {False: [], True: []}
-                # By turns, so that nothing else that runs meets only one of them.
+                # The runs alternate, so that other load on the machine affects both.
                 for number in range(repeats):
                     for stored, found in rates.items():
                         new = place(f"{n_clients}_{number}_{stored}")
                         found.append(_rate(str(new), n_clients, count, stored))
                 alone, beside = (np.median(found) for found in rates.values())
                 rows.append((name, n_clients, alone, beside, alone / beside))
-    note = "" if SERVER else " No PostgreSQL: SKLEARN_DPTDA_POSTGRESQL names none."
+    note = "" if SERVER else " PostgreSQL is left out: SKLEARN_DPTDA_POSTGRESQL is not set."
     yield Table(
-        "Payments a second",
+        "Payments per second",
         ("ledger", "clients", "payments", "with stored releases", "ratio"),
         rows,
-        f"Medians of {repeats} runs by turns, each of {count} payments for each client, which is a "
-        f"process. A release has 64 centres of 10 columns. A payment is on the disk before the "
-        f"next one.{note}",
+        f"Medians of {repeats} alternating runs. Each client is a process and makes {count} "
+        "payments. A release has 64 centres of 10 columns. Each payment is written to the disk "
+        f"before the next one.{note}",
     )
 
 
 def _fresh_database(name):
-    """A new database beside the one that is named."""
+    """Create a new database on the server and return its URL."""
     import sqlalchemy
 
     url = sqlalchemy.engine.make_url(SERVER).set(drivername="postgresql+psycopg")
@@ -61,7 +61,7 @@ def _fresh_database(name):
 
 
 def _rate(place, n_clients, count, stored):
-    """Payments a second of all clients together, once all of them have started."""
+    """Payments per second of all clients together, measured once all of them have started."""
     accountant = PrivacyAccountant(np.inf, path=place)
     spawn = multiprocessing.get_context("spawn")
     start, end = spawn.Barrier(n_clients + 1), spawn.Barrier(n_clients + 1)

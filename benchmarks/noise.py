@@ -1,4 +1,4 @@
-"""Noise: secure and seeded draws against NumPy's floating-point ones; payments per store."""
+"""Noise: secure and seeded draws compared with NumPy; payments by kind of ledger."""
 
 import tempfile
 from pathlib import Path
@@ -25,8 +25,8 @@ def _draws(n, repeats):
         f"{n:,} draws of integer noise",
         ("law", "scale", "secure, s", "seeded, s", "NumPy, s", "secure / NumPy", "seeded / NumPy"),
         rows,
-        f"Medians (range) of {repeats} calls by turns, all cores. Limits for 10^6 Gaussians: 10 s "
-        "secure, 0.2 s seeded. NumPy's noise is continuous, and not private.",
+        f"Medians (range) of {repeats} calls in turn, on all cores. Limits for 10^6 Gaussian "
+        "draws: 10 s secure, 0.2 s seeded. NumPy's noise is continuous and not private.",
     )
 
 
@@ -68,6 +68,6 @@ def _payments(count):
             (name, time.median / count * 1e3, time.median / times[0].median)
             for name, time in zip(names, times, strict=True)
         ],
-        f"Medians of 3 times {count} payments by turns; the file is synchronised to the disk each "
-        "time.",
+        f"Medians of 3 alternating runs of {count} payments. The file is synchronised to the disk "
+        "after each payment.",
     )

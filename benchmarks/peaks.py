@@ -1,4 +1,4 @@
-"""Peaks of a density: ToMATo against GUDHI's and HDBSCAN, and what private peaks find."""
+"""Peaks of a density: times of ToMATo, GUDHI and HDBSCAN, and accuracy of private peaks."""
 
 import os
 from pathlib import Path
@@ -11,7 +11,7 @@ from sklearn.datasets import make_blobs, make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score
 
 from benchmarks._table import Table, at_most
-from benchmarks._timing import side_by_side
+from benchmarks._timing import Ratio, side_by_side
 from sklearn_dptda.cluster import DPLloyd, DPToMATo, ToMATo
 from sklearn_dptda.datasets import make_rings, make_shapes, make_spirals
 
@@ -23,7 +23,7 @@ def _blobs(n, seed):
     return make_blobs(n, centers=centers, cluster_std=0.5, random_state=seed)
 
 
-# Number of clusters, bounds, and how to make them.
+# Number of clusters, bounds, and a function that generates the data.
 SHAPES = {
     "moons": (
         2,
@@ -44,7 +44,7 @@ SHAPES = {
         lambda n, s: make_rings(n, radii=(1, 1, 1), n_features=3, noise=0.05, random_state=s),
     ),
 }
-# Clusters of several densities, or under background noise. Tables are read from the folder that
+# Clusters of different densities, or with background noise. Tables are read from the folder that
 # SKLEARN_DPTDA_DATA names.
 UNDER_NOISE = {
     "cluto_t4_8k": (6, lambda s: npz_table("cluto_t4_8k")),
@@ -63,7 +63,7 @@ UNDER_NOISE = {
 
 
 def npz_table(name):
-    """Rows and labels, -1 for noise, of a file of the data folder."""
+    """Read rows and labels (-1 for noise) from a file in the data folder."""
     with np.load(Path(os.environ["SKLEARN_DPTDA_DATA"]) / f"{name}.npz") as table:
         return table["X"], table["y"]
 
@@ -115,7 +115,7 @@ def _times(quick):
 
         functions = (own, gudhi, hdbscan) if n <= 10_000 else (own, gudhi)
         times = side_by_side(*functions, repeats=1 if quick else 5)
-        ratio = times[0].median / times[1].median
+        ratio = Ratio.of(times[0], times[1])
         rows.append(
             (
                 n,
@@ -127,10 +127,11 @@ def _times(quick):
             )
         )
     return Table(
-        "ToMATo, 20 neighbours, against GUDHI's and HDBSCAN",
+        "Times of ToMATo with 20 neighbours, of GUDHI's Tomato and of HDBSCAN",
         ("rows", "columns", "ToMATo, s", "GUDHI, s", "HDBSCAN, s", "ToMATo / GUDHI"),
         rows,
-        "Medians (range) of calls by turns, one thread each. HDBSCAN only where it takes seconds.",
+        "Medians (range) of calls in turn, with one thread each. HDBSCAN is run only where it "
+        "takes seconds.",
     )
 
 
@@ -149,10 +150,11 @@ def _scores(n, n_repeats):
         plain = adjusted_rand_score(y, KMeans(k, n_init=3, random_state=0).fit_predict(X))
         rows.append((name, *cells, plain))
     return Table(
-        f"DPToMATo, {n:,} rows: adjusted Rand index, number of clusters given / found / DPLloyd's",
+        f"Adjusted Rand index, {n:,} rows: DPToMATo with given / estimated number / DPLloyd",
         ("shape", *(f"epsilon = {e:g}" for e in EPSILONS), "KMeans, not private"),
         rows,
-        f"Means of {n_repeats} data sets and seeds of noise; public bounds, default settings.",
+        f"Means over {n_repeats} data sets and seeds of noise, with public bounds and default "
+        "settings.",
     )
 
 
@@ -186,19 +188,19 @@ def _under_noise(n_repeats):
         ]
         rows.append((f"{name} ({k})", *cells))
     return Table(
-        "DPToMATo, several densities and background noise: epsilon = 1 / 0.2",
+        "DPToMATo, different densities and background noise: epsilon = 1 / 0.2",
         (
             "data (clusters)",
             "number given",
-            "number found",
-            "clusters found",
-            "noise rows left in clusters",
-            "cluster rows labelled -1",
+            "number estimated",
+            "estimated number of clusters",
+            "share of noise rows in clusters",
+            "share of cluster rows labelled -1",
         ),
         rows,
-        f"Adjusted Rand index of the rows that are no noise; means of {n_repeats} seeds. Bounds "
-        "are the range of the data, as no private use has them. The last two columns: "
-        'noise="auto".',
+        f"Adjusted Rand index of the rows that are not noise, means over {n_repeats} seeds. The "
+        "bounds are the range of the data, which a private analysis must not use. The last two "
+        'columns use noise="auto".',
     )
 
 

@@ -1,7 +1,7 @@
-"""Against peers in environments of their own: private k-means, spectral embedding.
+"""Comparison with peers in separate environments: private k-means and spectral embedding.
 
 ``DIFFPRIVLIB_PYTHON`` and ``GRASPOLOGIC_PYTHON`` name the interpreters (diffprivlib 0.6 needs
-``scikit-learn==1.6.1``); without one its table is left out, with a line that says so.
+``scikit-learn==1.6.1``). The table of a missing peer is left out, and a message says so.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 from benchmarks._ask import ask, missing
 from benchmarks._table import Table
 from benchmarks._tables_of_rows import tasks
-from benchmarks._timing import once, repeated, summary
+from benchmarks._timing import Ratio, once, repeated, summary
 from sklearn_dptda.cluster import DPLloyd
 from sklearn_dptda.graph import AdjacencySpectralEmbedding, make_latent, make_rdpg
 
@@ -38,7 +38,7 @@ def _tables_of_rows(quick):
 def _kmeans(quick):
     n_seeds, epsilons = (2, (1.0,)) if quick else (10, EPSILONS)
     if reason := missing("DIFFPRIVLIB"):
-        return f"Private k-means skipped: {reason}.\n"
+        return f"Private k-means is skipped: {reason}.\n"
     rows = [
         _kmeans_row(name, X, y, k, epsilon, n_seeds)
         for name, X, y, k in _tables_of_rows(quick)
@@ -58,14 +58,15 @@ def _kmeans(quick):
             "ratio",
         ),
         rows,
-        f"Means and standard deviations of {n_seeds} seeds, rows scaled to the unit box for all, "
-        f"add-remove. Seconds, ours with delta = {DELTA:g}: medians (range), one method after the "
+        f"Means and standard deviations over {n_seeds} seeds. The rows are scaled to the unit box "
+        "for all methods. Adjacency: add-remove. Seconds (ours with "
+        f"delta = {DELTA:g}): medians (range), one method after the "
         "other.",
     )
 
 
 def _kmeans_row(name, X, y, k, epsilon, n_seeds):
-    # In the unit box for all: columns weigh alike, for those that do not scale them too.
+    # The rows are scaled to the unit box, so that all columns have equal weight for all methods.
     low, high = X.min(axis=0), X.max(axis=0)
     X = (X - low) / (high - low)
     low, high = np.zeros(X.shape[1]), np.ones(X.shape[1])
@@ -98,7 +99,7 @@ def _kmeans_row(name, X, y, k, epsilon, n_seeds):
         plain,
         f"{own_time}",
         f"{time}",
-        own_time.median / time.median,
+        Ratio.of(own_time, time),
     )
 
 
@@ -108,7 +109,7 @@ def _spread(values):
 
 def _embedding(quick):
     if reason := missing("GRASPOLOGIC"):
-        return f"Spectral embedding skipped: {reason}.\n"
+        return f"Spectral embedding is skipped: {reason}.\n"
     rows = []
     for n in (300,) if quick else (1000, 2000, 4000):
         A = make_rdpg(make_latent(n, "circle", random_state=0), random_state=0)
@@ -121,11 +122,11 @@ def _embedding(quick):
         peer = ask("GRASPOLOGIC", "embedding", parts, n_components=3, repeats=repeats)
         difference = float(np.abs(Z[:50] @ Z[:50].T - peer["gram"]).max())
         time = summary(peer["seconds"])
-        rows.append((n, f"{own}", f"{time}", own.median / time.median, difference))
+        rows.append((n, f"{own}", f"{time}", Ratio.of(own, time), difference))
     return Table(
-        "Adjacency spectral embedding, three components, against graspologic",
+        "Adjacency spectral embedding with three components, compared with graspologic",
         ("nodes", "ours, s", "graspologic, s", "ratio", "largest difference of the Gram matrices"),
         rows,
-        "Medians (range), one after the other, of the same sparse arrays. Neither augments the "
-        "diagonal; graspologic does not look for components.",
+        "Medians (range) on the same sparse arrays, one method after the other. Neither method "
+        "augments the diagonal. graspologic does not search for connected components.",
     )

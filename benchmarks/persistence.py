@@ -1,21 +1,21 @@
-"""Persistent homology of grids: exact diagrams against GUDHI, and what privacy adds."""
+"""Persistent homology of grids: exact diagrams compared with GUDHI, and the cost of privacy."""
 
 import gudhi
 import numpy as np
 
-from benchmarks._table import Table, at_most
-from benchmarks._timing import side_by_side
+from benchmarks._table import Table
+from benchmarks._timing import Ratio, side_by_side
 from sklearn_dptda import CubicalPersistence, DTMFiltration, PrivatePersistence
 from sklearn_dptda.datasets import make_two_circles
 
-# Coordinates, nodes an axis.
+# Number of coordinates, number of nodes per axis.
 GRIDS = ((2, 101), (2, 301), (2, 601), (3, 41), (3, 81))
 QUICK_GRIDS = ((2, 51), (3, 15))
 
 
 def tables(quick):
     """Yield the table of this benchmark."""
-    repeats = 1 if quick else 5
+    repeats = 1 if quick else 9
     yield Table(
         "Diagrams of a distance-to-measure, all dimensions below the grid's",
         (
@@ -27,9 +27,9 @@ def tables(quick):
             "PrivatePersistence, secure, s",
         ),
         [_row(d, side, repeats) for d, side in (QUICK_GRIDS if quick else GRIDS)],
-        f"Medians (range) of {repeats} calls by turns, one thread each. GUDHI's own complex takes "
-        "values of vertices; ours takes the dual complex in the plane. The private release, "
-        "epsilon = 1, includes the exact diagrams.",
+        f"Medians (range) of {repeats} calls in turn, with one thread each. GUDHI's complex takes "
+        "values on vertices, and ours uses the dual complex in the plane. The private release "
+        "(epsilon = 1) includes the exact diagrams.",
     )
 
 
@@ -56,19 +56,19 @@ def _row(d, side, repeats):
         lambda: private.fit_transform([filtration]),
         repeats=repeats,
     )
-    ratio = times[0].median / times[1].median
+    ratio = Ratio.of(times[0], times[1])
     return (
         " x ".join([str(side)] * d),
         f"{times[0]}",
         f"{times[1]}",
-        at_most(ratio, 1.0) if d == 2 else ratio,
+        ratio.against(1.0),
         difference,
         f"{times[2]}",
     )
 
 
 def _difference(own, peer, upper):
-    """Largest difference of coordinates, after sorting; the same number of points is a must."""
+    """Largest difference of coordinates after sorting; the numbers of points must be equal."""
     peer = np.minimum(peer.reshape(-1, 2), upper)
     peer = peer[peer[:, 1] > peer[:, 0]]
     own, peer = (a[np.lexsort(a.T)] for a in (own, peer))

@@ -56,11 +56,11 @@ def _coverage(population, n_draws):
                 cells.append(f"{held:.3f} ({width:.3f})")
             rows.append((n, epsilon, *cells))
     return Table(
-        f"Bands of 95 % for the mean: {population.name}",
+        f"95 % confidence bands for the mean: {population.name}",
         ("people", "epsilon", "add-remove", "replace-one", "add-remove, delta = 0"),
         rows,
-        f"Share of {n_draws} samples in which all means are in the band (mean half width), of "
-        f"{len(population.X)} clouds as the population; bounds (0, 1), delta = 1e-06.",
+        f"Share of {n_draws} samples in which all means are in the band (mean half width). The "
+        f"population has {len(population.X)} clouds. Bounds (0, 1), delta = 1e-06.",
     )
 
 
@@ -90,11 +90,11 @@ def _power(populations, n_tests):
                 ]
                 rows.append((population.name, share, n, *(f"{each:.3f}" for each in rejected)))
     return Table(
-        "private_two_sample_test: share of rejections at the level .05",
+        "private_two_sample_test: share of rejections at the level 0.05",
         ("data", "others", "people", *(f"epsilon = {e:g}" for e in (0.5, 1.0, 2.0)), "not private"),
         rows,
-        f"{n_tests} tests. Controls are of the lower half of the classes; of the patients, as many "
-        "people, a share is of the others.",
+        f"{n_tests} tests. The controls are from the lower half of the classes. There are as many "
+        "patients, and the share 'others' of them is from the upper half.",
     )
 
 
@@ -122,7 +122,7 @@ def _expected_diagrams(n_clouds, sizes):
     kinds = np.repeat([1, 2, 3], n_clouds // 3)
     diagrams = [alpha_diagrams(standard(planar(kind, 200, rng)))[1] for kind in kinds]
     fine = PersistenceMass(_UPPER, least_lifetime=_LEAST, resolution=_FINE).fit_transform(diagrams)
-    # A quarter stands for a public population.
+    # A quarter of the people is used as a public population.
     most = float(np.quantile(fine[::4].sum(axis=1), 0.95))
     rows = []
     for n in sizes:
@@ -141,9 +141,9 @@ def _expected_diagrams(n_clouds, sizes):
         "Expected persistence diagrams: partial transport to the exact one",
         ("people", "epsilon = 0.5", "epsilon = 1", "epsilon = 2", "no noise"),
         rows,
-        f"In parts of the total persistence of a person; mean and deviation of 10 seeds, circles, "
-        f"figure eights and three loops of 200 points, add-remove, delta = 0, M = {most:.2f}; k is "
-        "the resolution.",
+        "Relative to the total persistence of a person; mean and standard deviation over 10 seeds. "
+        "The clouds are circles, figure eights and three loops of 200 points. Adjacency: "
+        f"add-remove, delta = 0, M = {most:.2f}; k is the resolution.",
     )
 
 
@@ -163,7 +163,7 @@ def _transport(mass, masses, fine, most, n, epsilon, seed):
 
 
 def _partial_transport(one, other):
-    """Cost of moving masses along the edges of the grid, or to the diagonal."""
+    """Cost of moving mass along the edges of the grid, or to the diagonal."""
     n = _FINE + 1
     steps = _UPPER / _FINE, (_UPPER - _LEAST) / _FINE
     heights = np.tile(_LEAST + np.arange(n) * steps[1], n)
@@ -219,11 +219,19 @@ def _visits(sizes, n_seeds):
                 )
     return Table(
         "Tables of people with many rows",
-        ("visits", "people", "estimator", "all rows, equal people", "first row of each", "apart"),
+        (
+            "visits",
+            "people",
+            "estimator",
+            "all rows, equal people",
+            "first row of each",
+            "difference",
+        ),
         rows,
-        f"make_visits, epsilon = 1, bounds (-8, 8), {n_seeds} seeds: adjusted Rand index on a row "
-        "of each of 20,000 other people; for PrivateMeasure a sliced Wasserstein distance to them, "
-        "lower is better. Last: mean of the paired differences and its standard error.",
+        f"make_visits, epsilon = 1, bounds (-8, 8), {n_seeds} seeds: adjusted Rand index on one "
+        "row of each of 20,000 other people. For PrivateMeasure, it is a sliced Wasserstein "
+        "distance to these rows, and lower is better. Difference: mean of the paired differences "
+        "and its standard error.",
     )
 
 
@@ -275,20 +283,20 @@ def _recordings(sizes, n_seeds):
         "Clouds of people: sup error of the distance-to-measure, not private",
         ("people", "all points, equal people", "one point of each", "ratio"),
         rows,
-        f"Stretches of EMG recordings stand in for people, {len(sessions)} of them with 20 to "
-        f"3,000 readings of two muscles; m = .1, 33 x 33 nodes, {n_seeds} seeds, against the "
-        "function of all. Both have the same sensitivity. All are of one subject: no epsilon "
-        "protects him.",
+        f"{len(sessions)} stretches of EMG recordings, with 20 to 3,000 readings of two muscles, "
+        f"serve as people. m = 0.1, 33 x 33 nodes, {n_seeds} seeds. The errors are relative to the "
+        "function of all people, and both methods have the same sensitivity. All stretches are of "
+        "one subject, whom a release per stretch would not protect.",
     )
 
 
 def _emg():
-    """Stretches of the recordings of two muscles, of heavy-tailed lengths."""
+    """Stretches of the recordings of two muscles, with heavy-tailed lengths."""
     path = Path(os.environ.get("SKLEARN_DPTDA_DATA", ""), "emg.npz")
     if not path.is_file():
         raise FileNotFoundError(f"{path.name} is not in the folder SKLEARN_DPTDA_DATA.")
     with np.load(path) as data:
-        # Pairs of a muscle on the right and on the left; the amplifier ends at 4,000.
+        # Pairs of a muscle on the right and on the left. The range of the amplifier ends at 4,000.
         pairs = [data["X"][:, pair] / 4000 for pair in ([0, 2], [1, 3], [4, 6], [5, 7])]
     rng, sessions = np.random.default_rng(0), []
     for X in pairs:

@@ -1,4 +1,4 @@
-"""The exact sampler: against the published Markov chain, and its acceptance."""
+"""The exact sampler: comparison with the published Markov chain, and acceptance."""
 
 from dataclasses import replace
 
@@ -10,10 +10,10 @@ from sklearn_dptda.persistence._exact_sampler import decay_table
 from sklearn_dptda.persistence._mechanisms import ExactMechanism, MarkovChainMechanism
 
 CHAIN_STEPS = 10_000
-# How many steps are timed for each size; a bottleneck distance gets slow on large diagrams.
+# Number of timed steps for each size. Bottleneck distances between large diagrams are slow.
 TIMED_STEPS = {3: 10_000, 50: 1000, 500: 300, 2000: 100}
 QUICK_STEPS = {3: 300, 50: 100}
-# Of the order of the two-circle study: capped distances, 800 neighbours.
+# Similar to the two-circle study, with capped distances and 800 neighbours.
 UPPER = 3.9
 PUBLIC = ((1,), UPPER / 800, UPPER, 0)
 MAX_POINTS = 5
@@ -29,7 +29,7 @@ def tables(quick):
 def _against_chain(quick):
     steps, repeats = (QUICK_STEPS, 2) if quick else (TIMED_STEPS, 11)
     return Table(
-        f"Set-up and one exact draw against {CHAIN_STEPS} steps of the chain",
+        f"Set-up and one exact draw, compared with {CHAIN_STEPS} steps of the chain",
         (
             "|D|",
             "exact, ms",
@@ -39,11 +39,11 @@ def _against_chain(quick):
             "exact / chain",
         ),
         [_row(size, n_steps, repeats) for size, n_steps in steps.items()],
-        f"Exact: median (range) of {repeats} calls, each of which makes its public table anew. "
-        f"Chain: the steps that are named were timed once and scaled to {CHAIN_STEPS}; proposals "
-        "outside the domain are rejected without a bottleneck distance, and early steps need not "
-        "be typical, so scaled times hold up to a factor of a few. Both: one diagram of dimension "
-        f"1, epsilon = {EPSILON:g}, max_points = {MAX_POINTS}, sensitivity = upper / "
+        f"Exact: median (range) of {repeats} calls, each of which computes its public table again. "
+        f"Chain: the stated number of steps was timed once and scaled to {CHAIN_STEPS}. Proposals "
+        "outside the domain are rejected without a bottleneck distance, and early steps may not be "
+        "typical, so scaled times may be wrong by a factor of a few. Both: one diagram of "
+        f"dimension 1, epsilon = {EPSILON:g}, max_points = {MAX_POINTS}, sensitivity = upper / "
         "800. A ratio of 1/500 is 0.002.",
     )
 
@@ -53,7 +53,7 @@ def _row(size, n_steps, repeats):
     exact = ExactMechanism(EPSILON, True, MAX_POINTS, "spike-slab", 0.5, 2.0, False)
 
     def draw():
-        # The table is shared by all releases with the same public numbers; here each one pays.
+        # Releases with the same public numbers share the table, but each call recomputes it here.
         decay_table.cache_clear()
         exact.release([diagram], *PUBLIC)
 
@@ -71,7 +71,7 @@ def _row(size, n_steps, repeats):
 
 
 def _chain_seconds(chain, diagram):
-    """Scale the timed steps up; the first distance, before any step, counts once."""
+    """Scale the timed steps; the first distance, before any step, counts once."""
     start, _ = once(lambda: replace(chain, n_iter=0).release([diagram], *PUBLIC))
     seconds, _ = once(lambda: chain.release([diagram], *PUBLIC))
     return start + (seconds - start) * CHAIN_STEPS / chain.n_iter

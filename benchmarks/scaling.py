@@ -1,4 +1,4 @@
-"""How times grow: with rows, columns, nodes of the grid, clouds; with pictures."""
+"""Growth of times with the numbers of rows, columns, grid nodes and clouds, with pictures."""
 
 import os
 from pathlib import Path
@@ -39,7 +39,7 @@ def _blobs(n, d):
 
 
 def _rows(n):
-    """Estimators that take any number of rows."""
+    """Estimators that accept any number of rows."""
     cloud, X = make_two_circles(n, random_state=0), _blobs(n, 2)
     box = (-12, 12)
     return {
@@ -91,7 +91,7 @@ def _sweep(title, axis, values, make, repeats):
     measured = {}
     for value in values:
         for name, call in make(value).items():
-            call()  # Workers and caches are started before the clock is.
+            call()  # The first call starts workers and fills caches, and is not measured.
             measured.setdefault(name, []).append(repeated(call, repeats))
     _draw(title, axis, values, measured)
     rows = [
@@ -102,7 +102,8 @@ def _sweep(title, axis, values, make, repeats):
         f"Seconds against {title}",
         ("estimator", *(f"{axis} = {value:,}" for value in values), "exponent, last step"),
         rows,
-        f"Medians (range) of {repeats} calls, one thread a worker, noise of the operating system.",
+        f"Medians (range) of {repeats} calls, with one thread per worker and noise from the "
+        "operating system.",
     )
 
 

@@ -1,7 +1,7 @@
-"""How near synthetic tables are to real ones: columns, pairs of columns, models, and time.
+"""Accuracy of synthetic tables: columns, pairs of columns, models trained on them, and time.
 
-``SMARTNOISE_PYTHON`` names an interpreter with smartnoise-synth, whose MST stands beside ours;
-without one it is left out.
+``SMARTNOISE_PYTHON`` names an interpreter with smartnoise-synth, whose MST is compared with our
+methods. Without it, MST is left out.
 """
 
 import warnings
@@ -32,7 +32,7 @@ METHODS = {"default": None, "marginal_share=0": 0.0}
 
 
 def census(n, seed):
-    """Two columns of numbers, one of integers and three of categories, from five groups."""
+    """Simulate two columns of numbers, one of integers and three of categories, in five groups."""
     rng = np.random.default_rng(seed)
     group = rng.choice(5, size=n, p=[0.35, 0.25, 0.2, 0.15, 0.05])
     codes = {
@@ -40,7 +40,7 @@ def census(n, seed):
         "school": np.clip(rng.poisson(6 + 2 * group), 0, 15),
         "status": (rng.geometric(0.4, n) - 1 + 2 * group) % 7,
     }
-    # In no order, as lists of categories come.
+    # The categories are shuffled, because real lists of categories are often unordered.
     shuffled = {name: np.random.default_rng(0).permutation(LISTS[name]) for name in LISTS}
     return pd.DataFrame(
         {
@@ -74,11 +74,12 @@ def _census_table(quick):
             rows.append((method, f"{epsilon:g}", *np.mean(runs, axis=0).tolist()))
     rows.append(("another sample of the same law", "-", *_distances(X, census(n, 1)), "-"))
     return Table(
-        f"A simulated census, {n:,} rows: total variation of columns",
+        f"A simulated census, {n:,} rows: total variation distance of columns",
         ("method", "epsilon", *X.columns, "worst pair", "mean pair", "seconds"),
         rows,
-        f"Means of {n_seeds} runs, noise of the operating system; time of fit and sample. Numbers "
-        "and ages in 20 equal bins, in pairs 10; 8, 16 and 7 categories.",
+        f"Means over {n_seeds} runs, with noise from the operating system. The time is that of fit "
+        "and sample. Numbers and ages are in 20 equal bins, and in 10 for pairs. The columns of "
+        "categories have 8, 16 and 7 categories.",
     )
 
 
@@ -95,7 +96,7 @@ def _distances(first, second):
 
 
 def _binned(X, name, bins):
-    """Numbers of bins, or of categories."""
+    """Codes of bins or of categories."""
     if name in LISTS:
         return pd.Categorical(X[name], LISTS[name]).codes.astype(int)
     low, high = RANGES[name]
@@ -139,12 +140,13 @@ def _models_table(quick):
         "Trained on synthetic rows, tested on real ones",
         ("data", "synthetic rows of", "epsilon", "area under the curve", "columns", "pairs"),
         rows,
-        f"Medians of {n_seeds} seeds, and the worst; one run of MST. Gradient boosting predicts a "
-        "class of two on the third of the rows that was held out. Columns, pairs: mean total "
-        "variation of the columns that are no class, in 20 bins, and of pairs of them in 10 by 10. "
-        f"Plain counts: Laplace noise in {_PLAIN_BINS} bins of each column given the class. "
-        f"Mixtures and MST have delta = {_DELTA:g}; MST gets {_PLAIN_BINS} bins a column. Bounds "
-        "are those of the rows.",
+        f"Medians over {n_seeds} seeds and the worst run; MST has one run. Gradient boosting "
+        "predicts one of two classes on the 30 % of the rows that were held out. Columns and "
+        "pairs: mean total variation distance of the columns other than the class, in 20 bins, and "
+        "of pairs of them, in 10 by 10 bins. Plain counts: Laplace noise in "
+        f"{_PLAIN_BINS} bins of each column given the class. Mixtures and MST have "
+        f"delta = {_DELTA:g}, and MST has {_PLAIN_BINS} bins per column. The bounds are those of "
+        "the rows.",
     )
 
 
@@ -166,7 +168,7 @@ def _two_classes(quick):
         except FileNotFoundError as error:
             print(error)
             return
-        # The most common class against the others.
+        # The most common class is compared with all others.
         yield name, table.data, (table.target == np.bincount(table.target).argmax()).astype(int)
 
 
@@ -188,7 +190,7 @@ def _with_target(train, *args):
 
 
 def _plain_counts(train, low, high, epsilon, seed):
-    """Counts of all columns given the class, those of the classes among them."""
+    """Sample from noisy counts of the classes, and of all columns given the class."""
     X, y = train
     rng, d = np.random.default_rng(seed), X.shape[1]
     cells = np.minimum((X - low) / (high - low) * _PLAIN_BINS, _PLAIN_BINS - 1).astype(int)
@@ -204,7 +206,7 @@ def _plain_counts(train, low, high, epsilon, seed):
 
 
 def _mixtures(train, low, high, epsilon, seed):
-    """A mixture for each class, of which a row is in one; numbers of rows are taken as public."""
+    """Sample from one mixture per class; the numbers of rows of the classes count as public."""
     X, y = train
     drawn = [
         DPMoG(6, epsilon=epsilon, delta=_DELTA, bounds=(low, high), random_state=seed)
@@ -248,7 +250,7 @@ def _mst(train, test, low, high, epsilon):
 
 
 def _measured(rows, labels, train, test, low, high):
-    """Area under the curve, and mean total variation of columns and of pairs."""
+    """Area under the curve, and mean total variation distance of columns and of pairs."""
     area = 0.5
     if len(np.unique(labels)) == 2:
         model = HistGradientBoostingClassifier(max_iter=60, random_state=0).fit(rows, labels)

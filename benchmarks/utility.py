@@ -1,4 +1,4 @@
-"""How far private diagrams are from the exact ones, and how that scales."""
+"""Errors of private diagrams, and how they depend on epsilon and the number of points."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ EPSILONS = (0.5, 1.0, 2.0, 5.0, 10.0)
 CLOUD_SEEDS = (0, 1, 2)
 PUBLISHED = {"utility": "sum", "base_measure": "uniform", "max_points": 5}
 UNCAPPED = {"max_distance": np.inf}
-# What a row is called: parameters of the filtration, parameters of the release.
+# Names of rows, with parameters of the filtration and of the release.
 VARIANTS = {
     "default": ({}, {}),
     "no cap on distances": (UNCAPPED, {}),
@@ -57,7 +57,7 @@ def _curve(name, n, epsilons, n_replicates):
 
 
 def _totals(errors):
-    """Mean error, dimensions added, by epsilon."""
+    """Mean error by epsilon, summed over dimensions."""
     return errors.sum(axis=3).mean(axis=(1, 2))
 
 
@@ -72,9 +72,9 @@ def _errors(curves, n, n_replicates):
         f"Two circles, n = {n}: mean d_B(H0) + d_B(H1)",
         ("release", *(f"epsilon = {e:g}" for e in EPSILONS), "ratios to the published target"),
         rows,
-        f"{n_replicates} seeded releases of each of {len(CLOUD_SEEDS)} clouds; m = {MASS:g}. "
-        "Distances are to the exact diagrams of the same filtration. Standard error of the "
-        f"largest entry: {max(map(_standard_error, curves.values())):.2g}.",
+        f"{n_replicates} seeded releases of each of {len(CLOUD_SEEDS)} clouds, m = {MASS:g}. "
+        "Distances are to the exact diagrams of the same filtration. The largest standard error is "
+        f"{max(map(_standard_error, curves.values())):.2g}.",
     )
 
 
@@ -84,18 +84,18 @@ def _standard_error(errors):
 
 
 def _cap_bias(n):
-    """Tell whether the cap moves the exact diagrams, which the errors above would not show."""
+    """Measure how the cap changes the exact diagrams, which the errors above do not show."""
     capped, free = (_finite_diagrams(name, n) for name in ("default", "no cap on distances"))
     rows = [
         (seed, *map(bottleneck_distance, a, b))
         for seed, a, b in zip(CLOUD_SEEDS, capped, free, strict=True)
     ]
-    title = "What the cap on distances does to the exact diagrams"
+    title = "Effect of the cap on distances on the exact diagrams"
     return Table(title, ("cloud seed", "d_B of H0", "d_B of H1"), rows)
 
 
 def _finite_diagrams(name, n):
-    """Exact diagrams without the class that never dies: its death is the bound of the values."""
+    """Exact diagrams without the essential class, whose death is the bound of the values."""
     filtrations = _filtrations(name, n)
     diagrams = CubicalPersistence().fit_transform(filtrations)
     return [

@@ -1,4 +1,4 @@
-"""Sphinx configuration."""
+"""Configuration of Sphinx."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ from pathlib import Path
 import plotly.io
 import plotly.offline
 
-# Examples that would take long run on small data here, in a block that their pages do not show.
+# Examples that take long run on less data here. The code for it is in a block that the pages hide.
 os.environ.setdefault("SKLEARN_DPTDA_QUICK", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
 sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
@@ -46,7 +46,7 @@ myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
 suppress_warnings = ["config.cache"]
 
-# The gallery begins with what a stranger reads first, and goes from points to tables to graphs.
+# The gallery begins with the examples for new users, and continues from points to tables to graphs.
 FIRST = [
     "story",
     "two_circles",
@@ -74,16 +74,16 @@ FIRST = [
 
 
 def gallery_rank(filename):
-    """Place of an example: those named above in their order, then the others."""
+    """Sort key of an example: first the examples listed above in their order, then the others."""
     name = Path(filename).stem.removeprefix("plot_")
     return (FIRST.index(name) if name in FIRST else len(FIRST)), name
 
 
 class FromThisSite(plotly.io.base_renderers.MimetypeRenderer):
-    """Interactive figures as part of a page, by a script of this site, not of somebody else's."""
+    """Renderer of interactive figures that loads the script from this site, not from a CDN."""
 
     def to_mimebundle(self, figure):
-        """Return what the gallery puts into the page."""
+        """Return the HTML that the gallery inserts into the page."""
         script = "../_static/plotly.min.js"
         page = plotly.io.to_html(figure, include_plotlyjs=script, full_html=False)
         return {"text/html": page}
@@ -136,23 +136,23 @@ html_show_sourcelink = False
 
 
 def tell_of_small_data(app, docname, source):
-    """Say on the page of an example that its output is that of a smaller run than its code's."""
+    """Add a note to the page of an example if its output comes from a run on less data."""
     script = Path(app.srcdir, docname).with_suffix(".py")
     quick = bool(os.environ["SKLEARN_DPTDA_QUICK"]) and docname.startswith("auto_examples/")
     if quick and script.is_file() and "SKLEARN_DPTDA_QUICK" in script.read_text(encoding="utf-8"):
         head, code, rest = source[0].partition(".. GENERATED FROM PYTHON SOURCE LINES")
-        note = ".. note:: Output and pictures are those of a run on less data than the code's."
+        note = ".. note:: The output and the pictures come from a run on less data than the code."
         source[0] = f"{head}{note}\n\n{code}{rest}"
 
 
 def write_plotly(app, error):
-    """Put the script of the interactive figures where they look for it."""
+    """Write the script of the interactive figures to the folder from which the pages load it."""
     if error is None and app.builder.format == "html":
         script = Path(app.outdir, "_static", "plotly.min.js")
         script.write_text(plotly.offline.get_plotlyjs(), encoding="utf-8")
 
 
 def setup(app):
-    """Register what this file adds."""
+    """Register the functions of this file with Sphinx."""
     app.connect("build-finished", write_plotly)
     app.connect("source-read", tell_of_small_data)

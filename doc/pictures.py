@@ -1,6 +1,6 @@
 """Draw the pictures of the user guide: ``python doc/pictures.py`` writes them to doc/images.
 
-All data are simulated and all draws seeded, so that the same pictures come out again.
+All data are simulated and all draws have a seed, so the pictures are reproducible.
 """
 
 import runpy
@@ -41,13 +41,13 @@ BLUE, RED, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#999999"
 
 
 def panels(number, width=4.2, height=3.4):
-    """A row of axes."""
+    """Create a figure with a row of axes."""
     figure, axes = plt.subplots(1, number, figsize=(width * number, height), layout="constrained")
     return figure, np.atleast_1d(axes)
 
 
 def reading():
-    """A private diagram, and what its parts say."""
+    """A private diagram and the meaning of its parts."""
     angle = np.random.default_rng(0).uniform(0, 2 * np.pi, 4000)
     cloud = np.c_[np.cos(angle), np.sin(angle)]
     functions = DTMFiltration(0.2, bounds=(-1.2, 1.2)).fit_transform([cloud])
@@ -70,7 +70,7 @@ def reading():
 
 
 def parameters():
-    """The same points under three masses."""
+    """The distance-to-measure of the same points for three masses."""
     cloud = make_two_circles(4000, random_state=0)
     figure, axes = panels(3)
     for ax, m in zip(axes, (0.02, 0.2, 0.6), strict=True):
@@ -79,15 +79,15 @@ def parameters():
         FiltrationDisplay(function).plot(ax)
         longest = np.sort(np.append(lives, [0, 0]))[::-1][:2]
         ax.set_title(
-            f"m = {m:g}: loops live {longest[0]:.2f}, {longest[1]:.2f}\n"
-            f"one point moves the function by {function.sensitivity:.4f}",
+            f"m = {m:g}: persistence of the loops {longest[0]:.2f}, {longest[1]:.2f}\n"
+            f"one point changes the function by {function.sensitivity:.4f}",
             fontsize=9,
         )
     return figure
 
 
 def tables():
-    """A column of numbers and one of categories, and what a private measure makes of them."""
+    """A column of numbers and one of categories, in the table and in a synthetic table."""
     rng = np.random.default_rng(0)
     jobs = np.array(["cook", "nurse", "smith"])
     people = pd.DataFrame({"age": rng.gamma(9, 4.5, 5000).clip(0, 119).astype(int)})
@@ -115,7 +115,7 @@ def tables():
 
 
 def records():
-    """Who has which rows, and how much each of them weighs."""
+    """The rows of four people, and the weight of each row for two privacy units."""
     rows = np.random.default_rng(3).integers(0, 4, 14)
     figure, axes = panels(2, width=5, height=2.3)
     counts = np.bincount(rows)
@@ -136,7 +136,7 @@ def records():
 
 
 def populations():
-    """One cloud for each person: lifetimes are rows, and a private rule tells kinds apart."""
+    """One cloud for each person: lifetimes are rows, and a private rule separates the kinds."""
     clouds, kinds = make_loops(300, 60, noise=0.18, random_state=0)
     diagrams = RipsPersistence(homology_dimensions=1, threshold=3.0).fit_transform(clouds)
     X = SortedLifetimes(2, upper=2.0).fit_transform(diagrams)
@@ -164,7 +164,7 @@ def populations():
 
 
 def sampling_error():
-    """Noise of sampling and of privacy, against the number of points."""
+    """Sampling error and error from privacy, against the number of points."""
     sizes, sampling, privacy = (300, 1000, 3000, 10_000, 30_000), [], {0.5: [], 2.0: []}
     rng = np.random.default_rng(1)
     grid = rng.uniform(-2, 2, (200, 2))
@@ -184,13 +184,13 @@ def sampling_error():
     ax.loglog(sizes, sampling, "k-o", label="sampling (bootstrap, 95 %)")
     for (epsilon, bounds), line in zip(privacy.items(), ("--^", ":s"), strict=True):
         ax.loglog(sizes, bounds, line, color=RED, label=f"privacy, ε = {epsilon:g} (bound, 95 %)")
-    ax.set(xlabel="points", ylabel="how far the diagram may be off")
+    ax.set(xlabel="number of points", ylabel="error of the diagram")
     ax.legend(frameon=False)
     return figure
 
 
 def budgets():
-    """A ledger of 3, what was paid from it, and what was refused."""
+    """A budget of 3, the payments from it, and a refused payment."""
     names = ["bounds", "diagram", "clusters", "synthetic rows"]
     losses = [0.1, 1.0, 0.9, 0.8]
     budget = PrivacyAccountant(3.0)
@@ -231,7 +231,7 @@ def budgets():
 
 
 def team_ledger():
-    """What is left of a budget of 8 after each of a team's payments, and one that was refused."""
+    """The rest of a budget of 8 after each payment of a team, and a refused payment."""
     losses = [0.5, 1.0, 0.5, 0.5, 1.5, 1.0, 0.25, 0.25, 1.0]
     whose = ["Ana", "Ana", "Ben", "Cho", "Ana", "Ben", "Cho", "Cho", "Ben"]
     colors = {"Ana": BLUE, "Ben": GREEN, "Cho": GREY}
@@ -249,14 +249,14 @@ def team_ledger():
     for name, color in colors.items():
         ax.bar(0, 0, color=color, label=f"paid by {name}")
     ax.axhline(0, color="black", lw=1)
-    ax.set(xlabel="payment", ylabel="epsilon that is left", xlim=(0.3, number + 2))
+    ax.set(xlabel="payment", ylabel="remaining epsilon", xlim=(0.3, number + 2))
     ax.set_xticks(range(1, number))
     ax.legend(frameon=False)
     return figure
 
 
 def networks():
-    """Positions of nodes that differ in activity, as they are and of length one."""
+    """Positions of nodes with different activities, without and with normalization."""
     rng = np.random.default_rng(0)
     group = np.repeat([0, 1, 2], [300, 250, 150])
     activity = np.exp(rng.uniform(-2, 0, (700, 1)))
@@ -273,7 +273,7 @@ def networks():
 
 
 def unknown_bounds():
-    """A wide start, the private box in it, and a private clustering inside."""
+    """A wide public box, the private box in it, and a private clustering in the private box."""
     rows, _ = make_moons(5000, noise=0.07, random_state=0)
     finder = PrivateBounds(0.1, shape="box", start=(-10, 10), random_state=0).fit(rows)
     (x0, y0), (x1, y1) = finder.bounds_
@@ -281,19 +281,19 @@ def unknown_bounds():
     axes[0].plot(*rows[::5].T, ".", ms=1.5, color=GREY)
     axes[0].add_patch(plt.Rectangle((x0, y0), x1 - x0, y1 - y0, fill=False, ec=RED, lw=2))
     axes[0].set(
-        xlim=(-10, 10), ylim=(-10, 10), aspect="equal", title="start, and the private box, ε = 0.1"
+        xlim=(-10, 10), ylim=(-10, 10), aspect="equal", title="start and private box, ε = 0.1"
     )
     private = DPToMATo(epsilon=0.9, bounds=finder.bounds_, adjacency="replace-one", random_state=0)
     labels = private.fit(rows).predict(rows)
     axes[1].scatter(
         *rows[::3].T, s=3, c=np.array([BLUE, RED, GREEN])[labels[::3] % 3], linewidths=0
     )
-    axes[1].set(xlim=(x0, x1), ylim=(y0, y1), title="clusters inside of it, ε = 0.9")
+    axes[1].set(xlim=(x0, x1), ylim=(y0, y1), title="clusters in the private box, ε = 0.9")
     return figure
 
 
 def command_line_picture():
-    """What ``python -m sklearn_dptda diagram`` draws."""
+    """The picture that ``python -m sklearn_dptda diagram`` draws."""
     with tempfile.TemporaryDirectory() as folder:
         points = Path(folder) / "points.csv"
         np.savetxt(points, make_two_circles(4000, noise=0.05, random_state=0), delimiter=",")
@@ -307,7 +307,7 @@ def command_line_picture():
 
 
 def of_example(name):
-    """The last figure of an example, run in full."""
+    """Return a function that runs an example in full and returns its last figure."""
 
     def run():
         shown = plt.show

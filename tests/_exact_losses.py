@@ -1,4 +1,4 @@
-"""Exact losses of a fit: what was released of one table, replayed for a neighbour."""
+"""Exact privacy losses of a fit: the release from one table is replayed for a neighbour."""
 
 from collections import defaultdict
 
@@ -36,7 +36,7 @@ class Transcript:
         assert at == rate
         moved = [after - cost for after, cost in zip(costs, before, strict=True)]
         self.losses["choice"] = max(self.losses["choice"], rate * (max(moved) - min(moved)))
-        # As much zero-concentrated loss as Gaussian noise with this parameter has.
+        # The zCDP of Gaussian noise with this parameter.
         self.losses["gaussian"] += (rate * (max(moved) - min(moved)) / 2) ** 2
         return chosen
 

@@ -1,4 +1,4 @@
-"""A step whose worker dies, once, after it has seen a release."""
+"""A pipeline step whose worker dies once, after it has seen a release."""
 
 import contextlib
 import os
@@ -10,7 +10,7 @@ import time
 
 from sklearn.base import BaseEstimator, TransformerMixin
 
-# Windows has no signal that cannot be caught, and ends a process at once by any other.
+# Windows has no signal that cannot be caught, and other signals end a process at once.
 KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
 
 
@@ -106,11 +106,11 @@ class Interrupted(TransformerMixin, BaseEstimator):
 
     def transform(self, X):
         number = len(os.listdir(self.folder))
-        # On a busy machine the signal may arrive late.
+        # On a busy machine, the signal may arrive late.
         time.sleep(0.02 if number < self.after else 0.2)
         open(os.path.join(self.folder, f"{number}-{os.getpid()}"), "x").close()
         if number >= self.after:
-            # Two copies may have counted alike: the first that is here sends it.
+            # Two copies may have the same count. The first copy that arrives here sends the signal.
             with contextlib.suppress(FileExistsError):
                 open(os.path.join(self.folder, "sent"), "x").close()
                 os.kill(self.target, signal.SIGINT)

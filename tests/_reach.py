@@ -1,32 +1,33 @@
-"""Private names that tests share: they are imported here and nowhere else in the tests.
+"""Private names that tests share, which are imported only here.
 
-A test goes through public names where these show what it is about. The names below are what
-cannot be attacked, enumerated or stood in for from outside; who moves or renames one of them
-changes this file alone. Tests that take a single file of the package apart import from that.
+Tests use public names where these are sufficient. The names below are needed because their objects
+cannot be attacked, enumerated or replaced from outside. If one of them is renamed or moved, only
+this file changes. Tests of a single file of the package import from that file.
 """
 
-# The whole program reads points and graphs by these two before anything is paid: what they make
-# of a file is compared entry by entry, which no release can show.
+# The program reads all points and graphs with these two functions before anything is paid. Their
+# results are compared entry by entry, which no release can show.
 from sklearn_dptda._cli._graph_command import read_graph
 from sklearn_dptda._cli._read_points import read_points
 
-# The density whose critical points a merge tree names, its parameters in full from any mixture,
-# and heights along ridges, which no barrier may exceed.
+# The density whose critical points a merge tree names, its parameters from any mixture, and the
+# heights along ridges, which no barrier may exceed.
 from sklearn_dptda.cluster._barriers import ridgeline_barriers
 from sklearn_dptda.cluster._mixture_density import MixtureDensity, mixture_parameters
 
-# Exact laws of finite mechanisms: floors of log-probabilities, and integers in proportion to which
-# outputs are drawn.
+# Exact laws of finite mechanisms: floors of log-probabilities, and integers proportional to the
+# probabilities of the outputs.
 from sklearn_dptda.metric_privacy._finite_laws import floored, integer_weights
 
-# Nets by farthest-point traversal, which packings bound, and the ultrametric below a metric.
+# Nets by farthest-point traversal, which packings bound, and the largest ultrametric below a
+# metric.
 from sklearn_dptda.metric_privacy._finite_metrics import Traversal, subdominant
 
-# What a private measure adds noise to: attacked by random points, to find its sensitivity.
+# The values to which a private measure adds noise. Random points attack their sensitivity.
 from sklearn_dptda.metric_privacy._smooth_measure import hat_means, integrals
 
 # Weights of the levels of a private diagram, from which its law is enumerated, and the sampler that
-# has to draw from it.
+# must draw from this law.
 from sklearn_dptda.persistence._exact_sampler import (
     BirthBall,
     DiagramBall,
@@ -37,47 +38,48 @@ from sklearn_dptda.persistence._exact_sampler import (
 # Scores of counts at one threshold.
 from sklearn_dptda.persistence._found_threshold import threshold_scores
 
-# The statistic of profiles and Betti numbers, attacked by neighbours, and the lattice it lies on.
+# The statistic of profiles and Betti numbers, which neighbours attack, and its lattice.
 from sklearn_dptda.persistence._lifetimes import longest_lifetimes, make_lattice
 
-# The measure that diagrams are weighed by, and the mechanism of the parameters of an estimator.
+# The base measure of diagrams, and the mechanism for the parameters of an estimator.
 from sklearn_dptda.persistence._mechanisms import make_base_measure, mechanism_of
 
-# A private choice, of which the exact law is tested and stood in for.
+# A private choice, whose exact law is tested and which tests replace.
 from sklearn_dptda.privacy._choice import choose_member
 
-# Estimators of the package and of others are told apart by their tags as the package does it.
+# The package's own rule for private estimators, which uses their tags.
 from sklearn_dptda.privacy._estimator import is_private
 
-# Lines of a ledger and the rule that adds them up, which hold more than what can still be spent.
+# Lines of a ledger and the rule that adds them up. They contain more than the remaining budget.
 from sklearn_dptda.privacy._guarantee import Charge, Sums, ZCDPComposition
 
-# Noise on a lattice, of which the exact law is tested.
+# Noise on a lattice, whose exact law is tested.
 from sklearn_dptda.privacy._lattice_noise import lattice_noise
 
-# What is remembered of a ledger on this machine: attacks put an older ledger back.
+# The marks of a ledger on this machine. Attacks restore an older ledger.
 from sklearn_dptda.privacy._ledger import Payment, last_mark
 
-# Seeds and flips of the honest prototypes in tests/privacy, which are broken on purpose there.
+# Seeds and flips of the honest prototypes in tests/privacy, which tests break on purpose.
 from sklearn_dptda.privacy._noise import flip_numerator, spawn_seeds
 
-# All that an estimator has released, and how copies of it are seeded: compared bit by bit.
+# All released attributes of an estimator, and the seeds of its copies, which are compared bit by
+# bit.
 from sklearn_dptda.privacy._release import as_arrays, learnt, seeded_clone
 
-# The key that stands over a block, as release_once sets it.
+# The key of a block, as release_once sets it.
 from sklearn_dptda.privacy._release_key import under
 
-# Bytes of releases, of which a ledger shows only what it reads back.
+# Conversion of releases to bytes. A ledger only shows what it reads back.
 from sklearn_dptda.privacy._stored_release import from_bytes, to_bytes
 
-# Assignments of rows to clusters, as their moments take them.
+# Assignments of rows to clusters, in the form that moments use.
 from sklearn_dptda.rows._assignments import clip_norm, hard_assignment, nearest_to
 
-# Sparse counts, which must add up in any order.
+# Sparse counts, whose sums must not depend on the order.
 from sklearn_dptda.rows._intervals import CellCounts
 
-# Budgets, which turn a loss into a scale of noise: audits lower that scale to make broken twins,
-# and spies add up what is paid. Moments of one step are released by them alone.
+# Budgets, which convert a loss to a scale of noise. Audits lower that scale to make broken twins,
+# and tests add up the payments. Moments of one step are released only by budgets.
 from sklearn_dptda.rows._moments import (
     FitBudget,
     GaussianBudget,
@@ -86,26 +88,26 @@ from sklearn_dptda.rows._moments import (
     release_outer_products,
 )
 
-# Rows wherever they lie, and sums over them: what leaves a worker is a Tally and nothing else. Of
-# people all rows weigh MASS together.
+# Rows in any place, and sums over them. Workers return only a Tally. All rows of a person have the
+# total weight MASS.
 from sklearn_dptda.rows._rows import MASS, Rows, Tally
 
-# The raw solution of the linear program, which is no private law, and its cost.
+# The raw solution of the linear program, which is not a private law, and its cost.
 from sklearn_dptda.theory._optimal_mechanism import solve
 
-# What the prototypes check their parameters and bounds by.
+# The functions with which the prototypes check their parameters and bounds.
 from sklearn_dptda.utils._bounds import bounds_from_data, check_bounds
 
-# The privacy checks by name, each of which must catch a twin, and the data that they run on.
+# The privacy checks by name, each of which must catch a broken twin, and their data.
 from sklearn_dptda.utils._privacy_checks import CHECKS, make_check_data
 
-# A release as the checks take it, by fit or by transform.
+# A release in the form that the checks use, by fit or by transform.
 from sklearn_dptda.utils._privacy_checks._check_tools import released
 
-# Constraints of the parameters of the prototypes, as the package states its own.
+# Constraints of the parameters of the prototypes, in the same form as in the package.
 from sklearn_dptda.utils._sklearn import Interval, _fit_context
 
-# Tasks that survive the death of a worker: tests kill workers.
+# Tasks that survive the death of a worker. Tests kill workers.
 from sklearn_dptda.utils._tasks import run
 
 __all__ = [

@@ -11,7 +11,7 @@ from sklearn_dptda.datasets import make_two_circles
 
 matplotlib.use("Agg")
 
-# Of batteries over many estimators, what takes longest: checks of hundreds of releases each.
+# The slowest parts of batteries over many estimators: checks with hundreds of releases each.
 SLOW = (
     "check_short_audits_find_nothing",
     "check_what_noise_does_not_touch_is_public",
@@ -21,7 +21,7 @@ SLOW = (
 
 
 def pytest_configure(config):
-    # What users have seen of ledgers is kept in their homes; tests leave nothing there.
+    # Marks of ledgers are kept in the home of a user. Tests must leave nothing there.
     config.state_home = os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="state_")
 
 

@@ -1,8 +1,8 @@
-"""One battery for all estimators that take clouds, filtrations or diagrams.
+"""One set of tests for all estimators that take clouds, filtrations or diagrams.
 
-scikit-learn's own battery runs next to nothing on estimators whose input is
-no table, so the contract is checked here, over every estimator that the
-package exports: a new one cannot be forgotten.
+scikit-learn's own checks run almost nothing on estimators whose input is not a table. The contract
+is therefore checked here, for every estimator that the package exports, so that no new estimator is
+forgotten.
 """
 
 import inspect
@@ -103,7 +103,7 @@ RELEASED_BY_TRANSFORM = {"cap_", "error_bounds_", "release_half_widths_", "thres
 
 
 def check_transform_leaves_the_fitted_state_alone(estimator, X):
-    # But for what it releases besides what it returns.
+    # Except for released values that it does not return.
     estimator.fit(X)
     before = pickle.dumps(estimator)
     estimator.transform(X)
@@ -171,7 +171,7 @@ def check_one_flat_array(estimator, X):
 
 
 def check_every_parameter_is_validated(estimator, X):
-    # Values that no parameter can accept, one at a time.
+    # Values that no parameter accepts, one at a time.
     for name in estimator.get_params():
         bad = clone(estimator).set_params(**{name: object()})
         with pytest.raises((ValueError, TypeError), match=name):
@@ -235,7 +235,7 @@ def test_contract(kind, check):
 
 
 def test_pipeline_and_grid_search():
-    # Each cloud is one sample and one group: no cloud is in train and test.
+    # Each cloud is one sample and one group, so no cloud is in both train and test.
     pipeline = make_pipeline(
         DTMFiltration(bounds=(-2, 2), resolution=15),
         PrivatePersistence(epsilon=10.0, random_state=0),

@@ -1,4 +1,4 @@
-"""The documentation names what is public, and its links and paths lead somewhere."""
+"""The documentation covers all public names, and its links and paths are valid."""
 
 import ast
 import importlib
@@ -73,8 +73,8 @@ def advanced_names():
 
 
 def test_the_main_surface_is_small_and_shown():
-    # Whatever is public beyond the bounds of the papers is in an example or on a page, unless the
-    # API page calls it advanced.
+    # Every public name that is not in the papers occurs in an example or on a page, unless the API
+    # page calls it advanced.
     names = set(public_objects([package for package in PACKAGES if package != ".theory"]))
     assert len(names) <= 120
     advanced = advanced_names()
@@ -95,7 +95,7 @@ def test_relative_links_lead_somewhere(page):
             continue
         target = page.parent / link
         if "auto_examples" in link:
-            # Made from the script of the same name; the index from the folder.
+            # The page is made from the script of the same name, and the index from the folder.
             made = target.resolve().relative_to(DOC.resolve() / "auto_examples")
             target = ROOT / "examples" / made
             target = target.parent if target.stem == "index" else target.with_suffix(".py")
@@ -147,7 +147,7 @@ def test_the_map_leads_to_public_names(monkeypatch):
 
 
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
-# Calls that end a cell of a notebook with the address of an object.
+# Calls at the end of a cell that would show the address of an object.
 _DRAWING = {"plot", "from_estimator", "set", "set_title", "scatter", "imshow", "legend", "hist"}
 
 
@@ -204,14 +204,14 @@ CODE = [
 @pytest.mark.slow
 @pytest.mark.parametrize("page", CODE, ids=lambda page: page.name)
 def test_code_of_a_page_runs(page, tmp_path, monkeypatch):
-    # In order, as a reader would, with rows of their own called X and X_new.
+    # Blocks run in order, as a reader would run them, with rows called X and X_new.
     monkeypatch.chdir(tmp_path)
     names = {"X": make_two_circles(600, random_state=0), "X_new": make_two_circles(50)}
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     ran = 0
     for block in blocks:
         if "distributed" in block:
-            # A cluster is started by its own tests.
+            # A cluster is started by separate tests.
             compile(block, page.name, "exec")
             continue
         exec(compile(block, page.name, "exec"), names)
@@ -230,7 +230,7 @@ def reproduced():
     for section in re.split(r"^#+ ", text, flags=re.MULTILINE)[1:]:
         lines = [line for line in section.splitlines() if line.startswith("|")]
         rows = [[c.strip() for c in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
-        # Below names of columns, and a rule.
+        # The rows below the names of columns and a rule.
         yield section.split()[0].rstrip(",:"), rows[2:], section
 
 
@@ -262,7 +262,7 @@ def test_verdicts_of_table_2_follow_from_its_numbers():
     for kind in (-2, -1):
         for row in rows:
             word, mean, error = re.fullmatch(r"(\w+): (\S+) ± (\S+)", row[kind]).groups()
-            # Standard deviation of a run: two standard errors of the difference.
+            # The standard deviation of a run: two standard errors of the difference.
             apart = (float(mean) - float(row[3])) / (float(error) * 20**0.5)
             if abs(abs(apart) - 1) > 0.1:
                 assert word == ("above" if apart > 1 else "below" if apart < -1 else "unclear")

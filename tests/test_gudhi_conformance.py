@@ -1,7 +1,7 @@
-"""GUDHI's own tests of what we have too, run through our estimators.
+"""GUDHI's tests of the functions that we have too, run through our estimators.
 
-``GUDHI_TESTS`` names the folder ``src/python/test`` of a copy of GUDHI's source; nothing of it is
-kept here. Where conventions differ, a thin adapter says how, and does nothing else.
+``GUDHI_TESTS`` names the folder ``src/python/test`` of a copy of GUDHI's source, which is not
+included here. Where conventions differ, a thin adapter translates them and does nothing else.
 """
 
 import importlib.util
@@ -21,7 +21,7 @@ from sklearn.base import clone
 from sklearn_dptda import CubicalPersistence, DiagramFeatures, bottleneck_distance
 
 FOLDER = os.environ.get("GUDHI_TESTS")
-# Our errors of malformed diagrams are ValueErrors, whatever is wrong with them.
+# Our errors about malformed diagrams are always ValueErrors.
 OTHER_CONVENTIONS = {"test_invalid_format_bottleneck"}
 LEAST = {"cubical": 3, "representations": 5, "bottleneck": 5}
 
@@ -121,7 +121,7 @@ def test_interface_of_representations():
 
 @needs_gudhi
 def test_bottleneck_distance(monkeypatch):
-    # Ours is exact, and has no third argument.
+    # Our function is exact and has no third argument.
     def ours(first, second, e=0):
         return bottleneck_distance(first, second)
 

@@ -1,4 +1,4 @@
-"""The house: rooms import from rooms below, and modules in no circle."""
+"""The structure of the package: subpackages import only from lower ones, without cycles."""
 
 import ast
 from functools import cache
@@ -10,7 +10,7 @@ import pytest
 import sklearn_dptda
 
 ROOT = Path(sklearn_dptda.__file__).parent
-# From the ground up; a room imports from itself and from floors below its own.
+# From the bottom up. A subpackage imports from itself and from those in lower rows.
 FLOORS = (
     {"_typing", "_docs"},
     {"privacy"},
@@ -46,7 +46,7 @@ def imports(module):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{module} has a relative import"
             submodules = {f"{node.module}.{alias.name}" for alias in node.names}
-            # Of a package the names that are no modules come from its __init__.
+            # The names of a package that are not modules come from its __init__.
             taken |= submodules & PATHS.keys() or {node.module}
     return {name for name in taken if name in PATHS}
 
@@ -69,7 +69,8 @@ def test_rooms_import_from_below(module):
 
 
 def test_no_circles():
-    # Raises CycleError, naming one. What a package's __init__ takes is taken by name.
+    # Raises CycleError, which names a cycle. Imports from the __init__ of a package are resolved by
+    # name.
     TopologicalSorter({module: imports(module) - {module} for module in PATHS}).prepare()
 
 
@@ -97,7 +98,8 @@ def test_a_wrong_import_is_seen(monkeypatch, tmp_path):
 
 
 def test_what_is_paid_for_is_computed_where_numpy_is_silent():
-    # All payments of estimators go through the block in which arithmetic says nothing of records.
+    # All payments of estimators use the block in which arithmetic warnings reveal nothing of
+    # records.
     paying = {
         module
         for module, path in PATHS.items()

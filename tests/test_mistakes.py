@@ -1,4 +1,4 @@
-"""What a newcomer gets wrong, and that each message names the thing and says what to do.
+"""Mistakes of new users: each message names the object and says what to do.
 
 Nothing is paid for a mistake, and no message quotes a record.
 """
@@ -55,7 +55,7 @@ def ledger():
     return PrivacyAccountant(10.0, 1e-3)
 
 
-# Of each mistake: what was done, with the accountant; the error; what its message must say.
+# For each mistake: the call with the accountant, the error, and the required text of the message.
 MISTAKES = {
     "epsilon of zero": (
         lambda X, a: PrivatePersistence(0.0, accountant=a).fit_transform(filtration(X)),
@@ -144,7 +144,7 @@ MISTAKES = {
     "a table where chunks are expected": (
         lambda X, a: DPLloyd(2, bounds=BOX, accountant=a).fit_chunks(X),
         ValueError,
-        r"pass it to fit, or as \[X\]",
+        r"pass it to fit, or as the list \[X\] to fit_chunks",
     ),
     "a directed graph, unannounced": (
         lambda X, a: EdgeFlip(1.0, accountant=a).fit_transform(np.triu(np.ones((5, 5)), 1)),
@@ -216,7 +216,7 @@ def test_samples_are_counted(n, cloud):
 
 
 def test_grid_search_over_budget(cloud):
-    # Four fits of the folds and one of all rows, each paid for.
+    # Four fits on folds and one on all rows, each of which is paid for.
     accountant = PrivacyAccountant(3.0, 1e-3)
     search = GridSearchCV(
         DPLloyd(2, 1.0, 1e-6, bounds=BOX, accountant=accountant, random_state=0),
@@ -237,7 +237,7 @@ def test_picture_of_a_pipeline_shows_epsilon(cloud):
 
 
 def test_progress_of_long_runs(cloud, capfd):
-    # Loops are joblib's, so that its configuration turns progress on.
+    # Loops use joblib, so its configuration turns progress messages on.
     with parallel_config(n_jobs=1, verbose=60):
         DTMFiltration(0.2, bounds=BOX, resolution=9).fit_transform(
             [cloud, cloud + 0.1, cloud + 0.2]
@@ -360,7 +360,7 @@ def test_diagrams_of_a_private_estimator_need_an_input(cloud):
 
 
 def test_tables_are_not_taken_for_each_other():
-    # Their values are arrays that live for a moment, one after the other in one place.
+    # Their values are short-lived arrays, one after the other in the same place.
     pandas = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
     tables = [

@@ -1,4 +1,4 @@
-"""Privacy per person: which rows count, what a person costs, and that no id stays behind."""
+"""Privacy per person: which rows count, costs, and that no id is kept."""
 
 import math
 import pickle
@@ -74,7 +74,7 @@ def bounded(table, most):
 
 def learnt(estimator):
     names = [n for n in vars(estimator) if n.endswith("_") and n != "privacy_guarantee_"]
-    # Lists of arrays do not compare; bytes do.
+    # Lists of arrays cannot be compared, but bytes can.
     return {name: pickle.dumps(getattr(estimator, name)) for name in names}
 
 
@@ -109,7 +109,7 @@ def worst_person(most, seed):
 def test_a_person_is_at_most_so_many_rows_and_moves_nobody_else(most, monkeypatch):
     found = [worst_person(most, seed) for seed in range(50)]
     assert max(worst for worst, _ in found) == most and all(stay for _, stay in found)
-    # A rule that keeps all rows, and one that counts rows of everybody, are seen.
+    # A rule that keeps all rows, and one that counts the rows of all people, are detected.
     monkeypatch.setattr(_tables, "_first_places", lambda ids, *_: list(range(len(ids))))
     assert max(worst_person(most, seed)[0] for seed in range(50)) > most
     monkeypatch.setattr(_tables, "_first_places", _first_of_the_table)
@@ -150,7 +150,7 @@ def test_rows_of_a_person_in_several_chunks(estimator):
         (DPMoGMorse(2), gaussian_mu(2.0, 1e-6)),
         (DPLloyd(2), gaussian_mu(2.0, 1e-6)),
         (DPTree(2, delta=0.0), 2.0),
-        # Group privacy squares: of rho each row has the sixteenth part, of four.
+        # Group privacy scales with the square: each of four rows has a sixteenth of rho.
         (DPCube(2), math.sqrt(2 * zcdp_rho(2.0, 1e-6))),
         (DPToMATo(2), 2.0),
     ],
@@ -210,12 +210,12 @@ def test_frames_of_polars():
 def test_neither_ids_nor_their_number_are_kept(estimator):
     sizes = []
     for n_people in (20, 500):
-        # The type of the column names all people.
+        # The type of the column contains the names of all people.
         table = visits(n_people=n_people).astype({"patient_id": "category"})
         private = of_people(estimator, 1, 0.5).fit(table)
         dumped = pickle.dumps(private, protocol=4)
         assert b"person-" not in dumped and "person-" not in repr(private)
-        # What is released may have more rows or fewer.
+        # A release may have more rows or fewer.
         sizes.append(len(dumped) - sum(map(len, learnt(private).values())))
     assert abs(sizes[0] - sizes[1]) <= 64
 
@@ -275,10 +275,10 @@ def test_people_have_no_part_in_metric_privacy_or_in_clouds():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("most", [3, None])
-@pytest.mark.filterwarnings("ignore:.*lie beyond the bounds")
+@pytest.mark.filterwarnings("ignore:.*lie outside the bounds")
 def test_audit_of_a_person_and_broken_twins(most, monkeypatch):
-    # 2,000 runs a side, and 500 of twins; false alarms below 1e-6. A person with thirty rows at an
-    # end of the box, which are all in the first cell: 1.0 is attained.
+    # 2,000 runs per side, and 500 of twins; false alarms below 1e-6. A person with thirty rows at
+    # an end of the box, which are all in the first cell: 1.0 is attained.
     others = pd.DataFrame({"x": [0.0, 0.0], "patient_id": ["one", "other"]})
     somebody = pd.DataFrame({"x": [0.0] * 30, "patient_id": "somebody"})
     person = pd.concat([others, somebody], ignore_index=True)

@@ -1,4 +1,4 @@
-"""Code names the proofs that it rests on, proofs name their code and tests, and both exist."""
+"""Code names its proofs, proofs name their code and tests, and both exist."""
 
 import re
 from pathlib import Path
@@ -21,7 +21,7 @@ POINTERS = re.compile(r"Code: (.+?)\. Test: (.+)\.")
 LINK = re.compile(r"\[`([^`]+)`\]\(([^)]+)\)")
 NAMED = re.compile(r"\[`[^`]+`\]\(([^)]+)\) \(((?:`\w+`(?:, )?)+)\)")
 
-# Sections without a theorem, a sensitivity or a mechanism, and what they have instead.
+# Sections without a theorem, a sensitivity or a mechanism, and their content.
 STATE_NOTHING = {
     ("accuracy.md", "How far apart they are"): "measurements",
     ("accuracy.md", "Slips of the text, in short"): "a summary of the sections above",

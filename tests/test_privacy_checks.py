@@ -1,4 +1,4 @@
-"""The privacy checks over every private estimator, and over broken twins that they must catch."""
+"""The privacy checks on every private estimator, and on broken twins that they must catch."""
 
 import contextlib
 import inspect
@@ -161,7 +161,7 @@ def test_all_estimators_finds_what_the_package_exports():
     private, others = (set(dict(all_estimators(private=flag))) for flag in (True, False))
     assert "PrivatePersistence" in private and "CubicalPersistence" in others
     assert private | others == set(found) and not private & others
-    # Whoever has epsilon and noise must carry the tags.
+    # Every estimator with epsilon and noise must have the tags.
     assert {n for n, kind in found.items() if "epsilon" in kind().get_params()} == private
 
 

@@ -1,4 +1,4 @@
-"""Versions, bounds and workflows say the same everywhere."""
+"""Versions, bounds and workflows agree in all files."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""Public numbers at the ends of floating point: refused unpaid, or released in finite numbers."""
+"""Public numbers at the limits of floating point are refused unpaid, or give finite releases."""
 
 import itertools
 import warnings
@@ -17,7 +17,7 @@ from sklearn_dptda.utils.estimator_checks import make_instance
 from tests._reach import as_arrays, learnt, released
 
 X = np.random.default_rng(0).normal(size=(100, 2))
-# Pairs of decades, of both signs, and neighbours of numbers of all sizes.
+# Pairs of decades with both signs, and neighbouring numbers of all sizes.
 _SIZES = (1e-320, 1e-200, 1e-95, 1e-30, 1.0, 1e30, 1e95, 1e200, 1e308)
 _ENDS = [0.0, *_SIZES, *(-size for size in _SIZES)]
 BOXES = [
@@ -57,7 +57,7 @@ ROWS = [
 
 @pytest.mark.parametrize("estimator", ROWS, ids=lambda kind: type(kind).__name__)
 def test_bounds(estimator):
-    # Some of each kind: the fits of one are as long as those of another.
+    # Some of each kind, because their fits take equally long.
     for bounds in BOXES[::7] + BOXES[-25:]:
         assert paid_and_lost(estimator.set_params(bounds=bounds), learn) is None, bounds
 

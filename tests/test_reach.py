@@ -1,4 +1,4 @@
-"""Private names that tests share are imported in one file."""
+"""Private names that tests share are imported in only one file."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""Replicates, searches, audits and histograms on a local cluster of two workers, which may die."""
+"""Replicates, searches, audits and histograms on a local cluster whose workers may die."""
 
 import contextlib
 import os
@@ -29,7 +29,7 @@ from tests._fragile import Doomed, Fragile, Killer, Weighed
 from tests._reach import run
 
 pytestmark = pytest.mark.slow
-# Workers import what the tests ship.
+# Workers import the modules that the tests send.
 _HERE = {"env_vars": {"PYTHONPATH": os.pathsep.join([os.getcwd(), *sys.path])}}
 
 
@@ -37,10 +37,10 @@ _HERE = {"env_vars": {"PYTHONPATH": os.pathsep.join([os.getcwd(), *sys.path])}}
 def dask_cluster():
     distributed, dask = pytest.importorskip("distributed"), pytest.importorskip("dask")
     with (
-        # A local cluster gives up a worker that is away 15 seconds after it has died, even where
-        # it had come back and has died again.
+        # A local cluster gives up a worker that is away 15 seconds after its death, even if it had
+        # returned and has died again.
         dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"}),
-        # Any free port: clusters of several test processes live at the same time.
+        # Any free port, because clusters of several test processes run at the same time.
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address=":0"
         ) as cluster,
@@ -130,7 +130,7 @@ def test_ledgers_count_in_all_workers(backend, tmp_path):
     )
     with parallel_config(backend=backend):
         search.fit(X)
-    # Two folds of each candidate, and the best one on everything.
+    # Two folds of each candidate, and the best candidate on everything.
     assert accountant.total().epsilon == pytest.approx(
         2 * (0.5 + 1.0) + search.best_params_["epsilon"]
     )
@@ -162,10 +162,11 @@ def test_a_killed_worker_costs_no_second_payment_and_no_second_draw(backend, tmp
     fragile = Fragile(str(tmp_path), os.getpid())
     dying = make_pipeline(*road(accountant=accountant), fragile)
     with parallel_config(backend=backend):
-        # Two releases of one cloud are equal in one pair of 60, those of six in fewer than 1e-10.
+        # Two releases of one cloud are equal in one pair of 60, and those of six clouds in fewer
+        # than 1e-10.
         releases = release_replicates(dying, clouds(6), 12)
     assert len(releases) == len(accountant) == 12 and accountant.remaining().epsilon == 0
-    # What the dead worker had drawn is what its successor has released.
+    # The successor releases what the dead worker had drawn.
     drawn = pickle.loads((tmp_path / "seen.pickle").read_bytes())
     assert sum(same(drawn, release) for release in releases) == 1
 
@@ -212,7 +213,7 @@ def test_searches_under_a_key_pay_once_whatever_dies(backend, tmp_path):
                 model, {"dtmfiltration__m": [0.2, 0.4]}, cv=3, error_score="raise"
             ).fit(clouds(12), np.arange(12) % 2)
 
-    # Engines run the fold again, or end the search, which is made again then.
+    # Engines run the fold again, or end the search, which is then repeated.
     for _ in range(3):
         with contextlib.suppress(Exception):
             found = search()
@@ -289,7 +290,7 @@ def test_a_search_survives_where_arguments_are_not_scattered(dask_cluster, tmp_p
     )
     with parallel_config(backend="surviving-dask", scatter=[X]):
         search.fit(X)
-    # Six folds and the last fit, and again whatever the dead worker had paid for.
+    # Six folds and the last fit, and additionally what the dead worker had paid for.
     assert len(accountant) >= 8 and (tmp_path / "once").exists()
 
 

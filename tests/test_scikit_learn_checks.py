@@ -1,4 +1,4 @@
-"""Every estimator of tables goes through all of scikit-learn's checks, without exceptions."""
+"""Every estimator of tables passes all of scikit-learn's checks, without exceptions."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ from sklearn_dptda.utils.discovery import all_estimators
 TESTS = Path(__file__).parent
 
 
-# The others stand with the tests of their rooms.
+# The others are with the tests of their subpackages.
 @parametrize_with_checks(
     [PrivateBounds(), PrivateBounds(1.0, shape="box"), PrivateLandmarks(n_landmarks=5)]
 )
@@ -32,7 +32,7 @@ def test_no_estimator_of_tables_is_forgotten(sources):
         part
         for source in sources
         for part in re.findall(r"@parametrize_with_checks\((.*?)\)\ndef ", source, flags=re.DOTALL)
-        # Where a list goes through several kinds, their names stand elsewhere in the file.
+        # If a list contains several kinds, their names are elsewhere in the file.
         for part in (part, *re.findall(r"^KINDS = .*$", source if "KINDS" in part else "", re.M))
     ]
     checked = set(re.findall(r"\b[A-Z]\w+", "\n".join(lists)))

@@ -1,4 +1,4 @@
-"""All rows of a person weigh one together: weights, exact losses, parts, and who a person is."""
+"""All rows of a person have the weight of one: weights, exact losses, parts, and ids."""
 
 import math
 from functools import partial
@@ -94,7 +94,7 @@ def test_a_person_weighs_no_more_than_anybody_whatever_her_rows(seed):
         of_row[rows[:, 0].astype(int)] = weight
     totals = np.bincount(ids, of_row).astype(int)
     assert totals.max() == MASS and (totals > MASS - sizes).all()
-    # Equal for all rows of a person, and a function of their number alone.
+    # The weights are equal for all rows of a person, and depend only on their number.
     assert (of_row == (MASS // sizes)[ids]).all()
 
 
@@ -132,7 +132,7 @@ def neighbours(seed, adjacency):
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("estimator", REPLAYED, ids=named)
-@pytest.mark.filterwarnings("ignore:.*lie beyond the bounds")
+@pytest.mark.filterwarnings("ignore:.*lie outside the bounds")
 def test_exact_losses_are_at_most_what_is_promised(estimator, adjacency, monkeypatch):
     private = of_people(estimator, adjacency=adjacency)
     worst = 0.0
@@ -166,8 +166,8 @@ def test_broken_weights_are_seen(broken, monkeypatch):
 
 
 def test_a_replaced_person_moves_nested_cubes_both_ways():
-    # Half of the rows nearer and half farther than the other's: counts fall in some cubes and rise
-    # in others, as no replaced row makes them.
+    # Half of the rows are nearer and half farther than those of the other person: counts fall in
+    # some cubes and rise in others, which a replaced row cannot cause.
     inner, outer = np.array([[1.0], [8.0]]), np.array([[2.0], [4.0]])
     counts = [
         np.cumsum(Rows.of_people(np.r_[[[0.5]], X], None, ["a", "b", "b"]).sum(_nested))
@@ -183,11 +183,11 @@ def _nested(part):
     return _least_cubes(part)
 
 
-# What is released, wherever the rows are.
+# Releases, with rows in any place.
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=named)
-@pytest.mark.filterwarnings("ignore:.*lie beyond the bounds")
+@pytest.mark.filterwarnings("ignore:.*lie outside the bounds")
 def test_one_row_each_is_a_table_of_rows_and_copies_change_nothing(estimator):
     table = visits().drop_duplicates("patient_id", ignore_index=True)
     once = learnt(of_people(estimator).fit(table))
@@ -198,7 +198,7 @@ def test_one_row_each_is_a_table_of_rows_and_copies_change_nothing(estimator):
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=named)
-@pytest.mark.filterwarnings("ignore:.*lie beyond the bounds")
+@pytest.mark.filterwarnings("ignore:.*lie outside the bounds")
 def test_rows_of_a_person_in_several_parts(estimator):
     frame = pytest.importorskip("dask.dataframe")
     table = visits()
@@ -230,7 +230,7 @@ def test_weights_that_change_between_passes_are_noticed():
 
 
 def test_everybody_counts_alike():
-    # One of a hundred people has a thousand rows elsewhere: the others are what is found.
+    # One of a hundred people has a thousand rows elsewhere, and the result follows the others.
     rng = np.random.default_rng(0)
     X = np.r_[rng.normal(-0.5, 0.05, (2000, 2)), np.full((1000, 2), 0.5)]
     ids = np.r_[np.arange(2000) % 100, np.full(1000, 100)]
@@ -287,7 +287,7 @@ def test_transformers_hand_ids_on_in_frames(library):
 
 
 @pytest.mark.parametrize("people_first", [True, False])
-@pytest.mark.filterwarnings("ignore:.*lie beyond the bounds")
+@pytest.mark.filterwarnings("ignore:.*lie outside the bounds")
 def test_people_and_rows_in_one_pipeline_are_told(people_first):
     table = visits()
     first, second = PrivatePCA(1, bounds=BOX, random_state=0), DPLloyd(2, random_state=0)
@@ -303,7 +303,7 @@ def test_people_and_rows_in_one_pipeline_are_told(people_first):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.filterwarnings("ignore:.*(lie beyond the bounds|fits failed)")
+@pytest.mark.filterwarnings("ignore:.*(lie outside the bounds|fits failed)")
 def test_folds_do_not_split_people(n_jobs):
     table = visits()
     X, ids = table[["x", "y"]].to_numpy(), table["patient_id"]
@@ -383,7 +383,7 @@ def test_ids_given_twice_or_elsewhere_are_refused():
     table = visits()
     with pytest.raises(ValueError, match="groups is given twice"):
         of_people(DPLloyd(2)).fit(table, groups=table["patient_id"])
-    with pytest.raises(ValueError, match="groups beside X needs rows in memory"):
+    with pytest.raises(ValueError, match="The argument groups of fit needs rows in memory"):
         array = pytest.importorskip("dask.array").from_array(table[["x", "y"]].to_numpy())
         DPLloyd(2).fit(array, groups=table["patient_id"])
     with pytest.raises(ValueError, match="rows_per_group needs groups"):

@@ -1,4 +1,4 @@
-"""What is public is annotated, the hints resolve, and type checkers are told so."""
+"""Public names are annotated, the hints resolve, and type checkers use them."""
 
 import importlib
 import importlib.resources
@@ -15,17 +15,17 @@ import pytest
 import sklearn_dptda
 from sklearn_dptda.theory import AccuracyBounds
 
-# Names that modules import for type checkers alone.
+# Names that modules import only for type checkers.
 FOR_CHECKERS = {
     "AccuracyBounds": AccuracyBounds,
     "Axes": matplotlib.axes.Axes,
     "Colormap": matplotlib.colors.Colormap,
     "DataFrame": pandas.DataFrame,
     "MarkDecorator": pytest.MarkDecorator,
-    # Of an optional library.
+    # Names of an optional library.
     "PlotlyFigure": object,
 }
-# All but a few of what there was when this was written: a walk that finds less has gone astray.
+# Almost as many as when this test was written. If the search finds fewer, it is broken.
 FEWEST = 225
 
 

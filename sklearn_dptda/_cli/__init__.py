@@ -1,7 +1,8 @@
 """The command line: ``python -m sklearn_dptda``.
 
-``_main`` lists the commands. Each that pays describes a ``PaidRelease``, and ``run_paid`` makes it:
-plan, refuse, read, pay, write. No error quotes a record.
+The module ``_main`` lists the commands. Each command that spends privacy budget describes a
+``PaidRelease``, and ``run_paid`` makes the release in five steps: plan, refuse, read, pay, write.
+Error messages never quote a record.
 """
 
 from sklearn_dptda._cli._main import main

@@ -1,4 +1,4 @@
-"""What a command is, and the arguments that commands share."""
+"""The description of a command, and the arguments that several commands share."""
 
 import argparse
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Command:
-    """A command: its words in its own help, its arguments, and what it does with them."""
+    """A command: the text of its help, its arguments, and the function that runs it."""
 
     name: str
     description: str
@@ -36,31 +36,32 @@ def _finite_loss(text):
 
 
 def add_epsilon(parser, default=1.0):
-    """Add the privacy loss of one run."""
+    """Add the argument for the privacy loss of one run."""
     text = f"privacy loss of this run (default {default:g})"
     parser.add_argument("--epsilon", type=_finite_loss, default=default, help=text)
 
 
 def add_adjacency(parser, default="add-remove"):
-    """Add what neighbours are."""
+    """Add the argument for the definition of neighbours."""
     parser.add_argument(
         "--adjacency",
         choices=["add-remove", "replace-one"],
         default=default,
-        help="neighbours have one row more or less, the number of rows being private, or one row "
-        f"replaced (default {default}); all releases of a ledger need the same",
+        help="definition of neighbouring tables: one row is added or removed (the number of rows "
+        "is private), or one row is replaced (the number of rows is public). All releases of a "
+        f"ledger must use the same definition (default {default})",
     )
 
 
 def add_table(parser, what="one row per record"):
-    """Add a file of rows and how to read it."""
-    parser.add_argument("points", help=f"CSV, TSV, TXT, NPY, NPZ or Parquet; {what}")
+    """Add the arguments for a file of rows and how to read it."""
+    parser.add_argument("points", help=f"CSV, TSV, TXT, NPY, NPZ or Parquet file with {what}")
     parser.add_argument("--columns", nargs="+", help="names or numbers of the columns to use")
-    parser.add_argument("--key", help="which array of an NPZ file, by name or number from 0")
+    parser.add_argument("--key", help="name or number (from 0) of the array in an NPZ file")
     parser.add_argument(
         "--header",
         action=argparse.BooleanOptionalAction,
-        help="whether the first row of a text file names the columns (else it is guessed)",
+        help="whether the first row of a text file names the columns (default: guess)",
     )
     _add_gaps(parser)
 
@@ -83,20 +84,20 @@ def _add_gaps(parser):
 
 
 def table_options(args):
-    """How to read the file of rows, by the keywords of the functions that read it."""
+    """Return the options of the file of rows as keywords of the functions that read it."""
     names = ("key", "columns", "header", "fill", "drop_incomplete")
     return {name: getattr(args, name) for name in names}
 
 
 def add_bounds(parser, *, required=False, missing="", name="--bounds"):
-    """Add a public box."""
+    """Add the argument for a public box."""
     parser.add_argument(
         name,
         nargs="+",
         type=float,
         required=required,
         metavar="NUMBER",
-        help=f"public box: LOW HIGH, or LOW HIGH for each coordinate{missing}",
+        help=f"public box{missing}: LOW HIGH, or LOW HIGH for each coordinate",
     )
 
 
@@ -105,12 +106,14 @@ def parse_bounds(numbers, name="--bounds"):
     if numbers is None or len(numbers) == 2:
         return None if numbers is None else tuple(numbers)
     if len(numbers) % 2:
-        raise ValueError(f"{name} takes 2 numbers, or 2 per coordinate; got {len(numbers)}.")
+        raise ValueError(
+            f"{name} takes 2 numbers, or 2 numbers per coordinate; got {len(numbers)}."
+        )
     return numbers[::2], numbers[1::2]
 
 
 def add_dimensions(parser):
-    """Add which diagrams are wanted, and the cap of the distances."""
+    """Add the arguments for the homology dimensions and the cap of the distances."""
     parser.add_argument(
         "--dimensions",
         nargs="+",
@@ -120,17 +123,25 @@ def add_dimensions(parser):
         help="homology dimensions (default 0 1)",
     )
     parser.add_argument(
-        "--max-distance", type=float, help="public cap of distances (default: drawn privately)"
+        "--max-distance",
+        type=float,
+        help="public cap of the distances (default: chosen privately)",
     )
 
 
 def output_folder(name):
-    """Make the folder for the results, or say why it cannot be written, before anything is paid."""
+    """Create the folder for the results, before anything is paid.
+
+    A ``ValueError`` says why the folder cannot be created or written to.
+    """
     out = Path(name)
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ValueError(f"--out: cannot make the folder {out} ({error.strerror}).") from None
+        raise ValueError(f"--out: cannot create the folder {out} ({error.strerror}).") from None
     if not os.access(out, os.W_OK | os.X_OK):
-        raise ValueError(f"--out: the folder {out} cannot be written to.")
+        raise ValueError(
+            f"--out: the folder {out} cannot be written to. Choose another folder, or change its "
+            "permissions."
+        )
     return out

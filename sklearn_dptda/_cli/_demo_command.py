@@ -1,4 +1,4 @@
-"""The command ``demo``: private diagrams of simulated and of real data."""
+"""The command ``demo``: private persistence diagrams of simulated and of real data."""
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -13,27 +13,32 @@ from sklearn_dptda.persistence import CubicalPersistence, PrivatePersistence
 from sklearn_dptda.plotting import FiltrationDisplay, PersistenceDiagramDisplay
 
 CAPTION = (
-    "Top: the points, and how far each place is from a share of them. Bottom: components (H0) and "
-    "loops (H1) of that function, by the value at which they\nare born and die; far from the "
-    "diagonal is long-lived. Hollow: exact, shown because these data are public. Filled: released "
-    "under privacy, and with 95 %\nprobability no noise, where no more than two features of a "
-    "dimension stand out (the digits have more). Grey, and in the shaded band: may be noise."
+    "Top: the points and their distance-to-measure function. Bottom: birth and death of the "
+    "components (H0) and loops (H1) of this function. Features far from\nthe diagonal persist "
+    "long. Hollow markers: exact diagram, shown because these data are public. Filled markers: "
+    "private release. With 95 % probability, none of them is\nnoise if at most two features of a "
+    "dimension stand out (the digits have more). Grey markers, in the shaded band, may be noise."
 )
-# The picture shows so many points of a cloud.
+# Largest number of points of a cloud that the picture shows.
 _MAX_POINTS_DRAWN = 2000
 
 
 def _add_arguments(parser):
     parser.add_argument("--epsilon", type=float, default=1.0, help="privacy loss (default 1)")
     parser.add_argument(
-        "--releases", type=at_least_one, default=20, help="for the errors (default 20)"
+        "--releases",
+        type=at_least_one,
+        default=20,
+        help="number of releases over which the errors are averaged (default 20)",
     )
-    parser.add_argument("--seed", type=int, help="reproducible draws, for tests only")
-    parser.add_argument("-o", "--out", default="dptda-out", help="folder (default dptda-out)")
+    parser.add_argument("--seed", type=int, help="seed for reproducible noise, for tests only")
+    parser.add_argument(
+        "-o", "--out", default="dptda-out", help="folder for the picture (default dptda-out)"
+    )
 
 
 def _digit_ink(digit):
-    """All ink of one digit as a cloud: a pixel of grey level v holds v dots."""
+    """Return all ink of one digit as a point cloud: a pixel of grey level v holds v dots."""
     digits = load_digits()
     clouds = []
     for image in digits.images[digits.target == digit].astype(int):
@@ -45,14 +50,14 @@ def _digit_ink(digit):
 def _run(args):
     out = output_folder(args.out)
     private = PrivatePersistence(epsilon=args.epsilon, random_state=args.seed)
-    # Each case is a name, a cloud, its public bounds, a mass, and what one record is.
+    # Each case consists of a name, a cloud, its public bounds, a mass and the privacy unit.
     cases = [
         ("two circles", make_two_circles(4000, random_state=0), (-3, 3.5), 0.2, "one point"),
         ("ink of the digit 0", _digit_ink(0), (0, 7), 0.1, "one dot of ink"),
         ("ink of the digit 1", _digit_ink(1), (0, 7), 0.1, "one dot of ink"),
     ]
     print(
-        f"{'data':<20}{'n':>7}{'one record':>16}{'epsilon':>9}{'error H0':>10}{'error H1':>10}"
+        f"{'data':<20}{'n':>7}{'privacy unit':>16}{'epsilon':>9}{'error H0':>10}{'error H1':>10}"
         f"{'longest H1':>12}{'private':>9}"
     )
     drawn = []
@@ -83,17 +88,18 @@ def _run(args):
         drawn.append((name, cloud, functions[0], display))
     _draw(drawn, args.epsilon, out / "demo.png")
     print(
-        "\nerrors: mean bottleneck distance to the exact diagram over "
-        f"{args.releases} releases (not private: it needs the exact diagram)"
-        "\nlongest H1: persistence of the longest loop, exact and in one private release"
-        f"\nwhat the last release can show: {private.error_statement_}"
+        "\nerror H0, error H1: mean bottleneck distance to the exact diagram over "
+        f"{args.releases} releases (not private, because it is computed from the exact diagram)"
+        "\nlongest H1: persistence of the longest loop in the exact diagram; private: the same in "
+        "one private release"
+        f"\naccuracy of the last release: {private.error_statement_}"
         f"\nguarantee of each release: {private.privacy_guarantee_}"
         f"\npicture: {out / 'demo.png'}"
     )
 
 
 def _draw(drawn, epsilon, path):
-    """Draw the functions and the diagrams, a column per data set."""
+    """Draw the functions and the diagrams, one column of panels for each data set."""
     figure = Figure(figsize=(4.2 * len(drawn), 8.2), layout="constrained")
     axes = figure.subplots(2, len(drawn))
     finite = [d[d[:, 1] < row[2].upper] for row in drawn for d in row[3].reference]
@@ -109,10 +115,10 @@ def _draw(drawn, epsilon, path):
 
 DEMO = Command(
     name="demo",
-    description="Release private persistence diagrams of simulated points on two circles and "
-    "of the ink of handwritten digits (shipped with scikit-learn), print the guarantee and "
-    "the errors, and write pictures. Both data sets are public, so the exact diagrams are "
-    "shown beside the private ones.",
+    description="Compute private persistence diagrams of simulated points on two circles and of\n"
+    "the ink of handwritten digits (included in scikit-learn), print the guarantee\n"
+    "and the errors, and write a picture. All data sets are public, so the picture\n"
+    "shows the exact diagrams together with the private ones.",
     add_arguments=_add_arguments,
     run=_run,
 )

@@ -1,4 +1,4 @@
-"""The commands ``diagram`` and ``betti``: what a distance-to-measure shows of a file of points."""
+"""The commands ``diagram`` and ``betti``: persistence of the distance-to-measure of a file."""
 
 import math
 from functools import partial
@@ -28,20 +28,21 @@ from sklearn_dptda.persistence import (
 )
 from sklearn_dptda.plotting import PersistenceDiagramDisplay
 
-# The JSON file explains the fields that are easily taken for each other.
+# The JSON file explains the fields that are easily confused with each other.
 _MEANING = {
-    "beyond_noise": "for each point of a diagram: it persists longer than twice the error bound, "
-    "so that it is near a feature of the exact diagram, or it is the component that never dies, "
-    "which every cloud has, also one whose points are all outside the bounds",
-    "not_empty": "for each dimension: some point persists longer than the noise floor, so that the "
-    "exact diagram has a feature there; the component that never dies does not count",
-    "clipped_share": "private share of the points outside the bounds, where --clipped-share asks "
-    "for it: near one, the diagrams say nothing of the points",
+    "beyond_noise": "true for a point of a diagram that persists longer than twice the error "
+    "bound, so that it is near a feature of the exact diagram. It is also true for the essential "
+    "class of dimension 0, the component that never dies, which every cloud has, even if all its "
+    "points are outside the bounds",
+    "not_empty": "true for a dimension in which some point persists longer than the noise floor, "
+    "so that the exact diagram has a feature there. The component that never dies does not count",
+    "clipped_share": "private share of the points outside the bounds, released with "
+    "--clipped-share. If it is near 1, the diagrams contain no information about the points",
 }
 
 
 def _add_function(parser):
-    """Add the arguments of both commands: points, and the parameters of their function."""
+    """Add the arguments of both commands: the points, and the parameters of the function."""
     add_table(parser, "one row per point")
     add_bounds(parser, required=True)
     parser.add_argument(
@@ -54,9 +55,14 @@ def _add_function(parser):
         "for each: what a distance of one means in each of them (default 1)",
     )
     add_epsilon(parser)
-    parser.add_argument("--m", type=float, default=0.1, help="mass, in (0, 1] (default 0.1)")
+    parser.add_argument(
+        "--m",
+        type=float,
+        default=0.1,
+        help="mass of the distance-to-measure, in (0, 1] (default 0.1)",
+    )
     add_dimensions(parser)
-    parser.add_argument("--resolution", type=int, help="grid nodes per axis")
+    parser.add_argument("--resolution", type=int, help="number of grid nodes per axis")
 
 
 def _scaled_bounds(args):
@@ -72,7 +78,7 @@ def _scaled_bounds(args):
 
 
 class _FunctionRelease(PaidRelease):
-    """A release of the distance-to-measure of points."""
+    """A release computed from the distance-to-measure of points."""
 
     def __init__(self, args, private):
         super().__init__(args, private)
@@ -97,24 +103,24 @@ class _FunctionRelease(PaidRelease):
         return functions
 
     def by_dimension(self, values):
-        """One value for each homology dimension, by its name."""
+        """Map the name of each homology dimension to its value."""
         names = (f"H{q}" for q in self.private.homology_dimensions_)
         return dict(zip(names, values, strict=True))
 
 
 class _Diagrams(NamedTuple):
-    """The function of a cloud, its private diagrams, and what can be said of them."""
+    """The function of a cloud, its private diagrams, and the features that they prove."""
 
     function: GridFiltration
     diagrams: list[FloatArray]
-    # Both have an entry for each diagram: which of its points are beyond noise, and whether it has
-    # more than the component that never dies.
+    # Both lists have one entry for each diagram: which of its points are beyond noise, and whether
+    # the exact diagram contains more than the essential class.
     beyond_noise: list[BoolArray]
     not_empty: list[bool]
 
 
 class DiagramRelease(_FunctionRelease):
-    """One private diagram for each dimension."""
+    """One private persistence diagram for each homology dimension."""
 
     files = ("diagram.json", "diagram.csv", "diagram.pers", "diagram.png")
 
@@ -146,8 +152,9 @@ class DiagramRelease(_FunctionRelease):
         yield private.error_statement_
         if private.cap_[0] < result.function.upper:
             yield (
-                f"Distances were capped at {private.cap_[0]:.3g}, drawn with the diagrams: "
-                f"under this cap points move by at most {private.error_bounds_[0]:.3g}."
+                f"Distances were capped at {private.cap_[0]:.3g}. This cap was chosen privately "
+                "with the diagrams. Relative to the exact diagram under this cap, points move by "
+                f"at most {private.error_bounds_[0]:.3g}."
             )
         if self.private.clipped_share:
             yield f"share of the points outside the bounds: {self.private.clipped_share_[0]:.2g}"
@@ -187,7 +194,7 @@ class DiagramRelease(_FunctionRelease):
         return content
 
     def _points(self, result):
-        """Dimension, birth, death and flag of each point."""
+        """Yield the dimension, birth, death and flag of each point."""
         parts = self.private.homology_dimensions_, result.diagrams, result.beyond_noise
         for q, diagram, flags in zip(*parts, strict=True):
             for (birth, death), real in zip(diagram, flags, strict=True):
@@ -198,7 +205,7 @@ class DiagramRelease(_FunctionRelease):
 
     def write_file(self, path, result):
         if path.suffix == ".pers":
-            # Lines as GUDHI reads them.
+            # The text format of GUDHI.
             lines = (f"{q} {birth!r} {death!r}\n" for q, birth, death, _ in self._points(result))
             path.write_text("".join(lines), encoding="utf-8")
         elif path.suffix == ".png":
@@ -220,39 +227,50 @@ class DiagramRelease(_FunctionRelease):
 
 def _add_diagram(parser):
     _add_function(parser)
-    parser.add_argument("--max-points", type=int, default=10, help="per diagram (default 10)")
+    parser.add_argument(
+        "--max-points",
+        type=int,
+        default=10,
+        help="largest number of points in each diagram (default 10)",
+    )
     parser.add_argument(
         "--clipped-share",
         action="store_true",
-        help="release the share of the points outside the bounds as well, for a twentieth of "
-        "epsilon",
+        help="also release the share of the points outside the bounds, which takes one twentieth "
+        "of epsilon",
     )
     add_paying(parser)
 
 
 DIAGRAM = Command(
     name="diagram",
-    description="Release the persistence diagrams of a point cloud under differential "
-    "privacy. One record is one row, replaced by another; the number of rows is public.",
+    description="Release the persistence diagrams of a point cloud under differential privacy.\n"
+    "The privacy unit is one row, which may be replaced by another; the number of\n"
+    "rows is public.",
     epilog=f"""\
 example:
   python -m sklearn_dptda diagram points.csv --bounds -3 3.5 --epsilon 1 --m 0.1 -o out
 
 choosing the numbers:
-  --bounds   a box that you know without looking at the data: sensor range, map, form.
-             Two numbers hold for every coordinate; or give two per coordinate:
-             --bounds -180 180 -90 90. Points outside are clipped to the box.
-             The noise is proportional to its size.
-  --epsilon  the privacy loss: 0.1 strong, 1 usual, 10 weak. Each run spends it anew.
-  --m        the share of the points that each value looks at. Larger is less noisy,
-             and blurs what is smaller than this share of the points.
+  --bounds   a box that you know without looking at the data, such as the range of a
+             sensor, the limits of a map or the limits of a form. Two numbers apply to
+             every coordinate. For different limits, give two numbers per coordinate:
+             --bounds -180 180 -90 90. Points outside the box are clipped to it.
+             The noise is proportional to the size of the box.
+  --epsilon  the privacy loss: 0.1 is strong protection, 1 is usual, 10 is weak. Each
+             run spends it again.
+  --m        the share of the points that each value of the function depends on. A
+             larger share means less noise, but it blurs features that contain fewer
+             points.
 
 {PAYING_HELP}
 what is written:
   OUT/diagram.json   the private diagrams, the parameters and the guarantee
-  OUT/diagram.csv    dimension, birth, death, and whether the point is beyond noise
-  OUT/diagram.pers   the same for gudhi.read_persistence_intervals_in_dimension
-  OUT/diagram.png    a picture of the same diagrams
+  OUT/diagram.csv    dimension, birth and death of each point, and whether it is beyond
+                     noise
+  OUT/diagram.pers   the points in the format of
+                     gudhi.read_persistence_intervals_in_dimension
+  OUT/diagram.png    a picture of the diagrams
 """,
     add_arguments=_add_diagram,
     run=partial(run_paid, DiagramRelease),
@@ -260,7 +278,7 @@ what is written:
 
 
 class BettiRelease(_FunctionRelease):
-    """One private count of long-lived features for each dimension."""
+    """One private count of long-lived features for each homology dimension."""
 
     files = ("betti.json", "betti.csv")
 
@@ -280,7 +298,7 @@ class BettiRelease(_FunctionRelease):
 
     def describe(self, counts):
         if self.private.threshold is None:
-            yield f"threshold {self.private.thresholds_[0]:.3g}, drawn with the counts"
+            yield f"threshold {self.private.thresholds_[0]:.3g}, chosen privately with the counts"
         for name, count in self.by_dimension(counts[0]).items():
             yield f"{name}: {count:g}{' or more' if count == self.private.max_count else ''}"
         yield self.private.statements(counts)[0]
@@ -309,30 +327,36 @@ def _add_betti(parser):
         nargs="+",
         type=float,
         metavar="LENGTH",
-        help="persistence above which a feature counts: one, or one per dimension",
+        help="persistence above which a feature is counted: one number, or one per dimension",
     )
-    parser.add_argument("--max-count", type=int, default=5, help="this or more (default 5)")
+    parser.add_argument(
+        "--max-count",
+        type=int,
+        default=5,
+        help="largest count; it stands for this number or more (default 5)",
+    )
     add_paying(parser)
 
 
 BETTI = Command(
     name="betti",
-    description="Release the numbers of long-lived components and loops of a point cloud "
-    "under differential privacy. One record is one row, replaced by another; the number of "
-    "rows is public.",
+    description="Release the numbers of long-lived components and loops of a point cloud under\n"
+    "differential privacy. The privacy unit is one row, which may be replaced by\n"
+    "another; the number of rows is public.",
     epilog=f"""\
 example:
   python -m sklearn_dptda betti points.csv --bounds -3 3.5 --epsilon 0.3 --m 0.2 --threshold 0.2
 
-A count needs about a quarter of the epsilon of a diagram. It says how many features of the
-distance-to-measure live longer than the threshold, death minus birth, in the units of the
-coordinates; choose it from what a feature means to you, not from the data. Without a threshold
-a low one that is far from all persistences is drawn with the counts, and written beside them.
+A count needs about a quarter of the epsilon of a diagram. It is the number of features of the
+distance-to-measure whose persistence (death minus birth, in the units of the coordinates) is
+above the threshold. Choose the threshold from your knowledge of the application, not from the
+data. Without --threshold, the command privately chooses a low threshold that is far from all
+persistences, and writes it together with the counts.
 
 {PAYING_HELP}
 what is written:
-  OUT/betti.json   the counts, what they say with 95 % probability, and the guarantee
-  OUT/betti.csv    dimension, count
+  OUT/betti.json   the counts, a statement that holds with 95 % probability, and the guarantee
+  OUT/betti.csv    dimension and count
 """,
     add_arguments=_add_betti,
     run=partial(run_paid, BettiRelease),

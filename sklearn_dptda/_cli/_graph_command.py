@@ -1,4 +1,4 @@
-"""The command ``graph``: a noisy copy of a graph, and how graphs are read from files."""
+"""The command ``graph``, which releases a noisy copy of a graph, and its readers of files."""
 
 import math
 from functools import partial
@@ -22,7 +22,7 @@ from sklearn_dptda.graph._adjacency import check_adjacency, of_pairs
 
 
 class GraphRelease(PaidRelease):
-    """A graph some of whose pairs of nodes are flipped."""
+    """A graph in which some pairs of nodes are flipped."""
 
     files = ("graph.json", "graph.npz")
 
@@ -35,7 +35,7 @@ class GraphRelease(PaidRelease):
     def prepare(self):
         args = self.args
         self.nodes = read_ids(args.nodes) if isinstance(args.nodes, str) else args.nodes
-        # A record may look like a header: a first row that is not said to be one is a record.
+        # A record may look like a header, so the first row is a record unless --header is given.
         adjacency = read_graph(
             args.graph,
             nodes=self.nodes,
@@ -70,16 +70,22 @@ class GraphRelease(PaidRelease):
 
 
 def _add_arguments(parser):
-    parser.add_argument("graph", help="NPZ, NPY, MTX: adjacency matrix; CSV, TSV, TXT: edges")
+    parser.add_argument(
+        "graph", help="NPZ, NPY or MTX file with an adjacency matrix, or CSV, TSV or TXT with edges"
+    )
     parser.add_argument(
         "--nodes",
         type=_number_or_file,
         metavar="NODES",
-        help="public number of nodes, or a file with a public list of their ids, one a line",
+        help="public number of nodes, or a file with a public list of their ids, one per line",
     )
     parser.add_argument("--directed", action="store_true", help="edges have a direction")
-    parser.add_argument("--columns", nargs=2, help="of a list of edges: columns of their ends")
-    parser.add_argument("--header", action="store_true", help="the first row names the columns")
+    parser.add_argument(
+        "--columns", nargs=2, help="the two columns of a list of edges that contain the ends"
+    )
+    parser.add_argument(
+        "--header", action="store_true", help="the first row contains the names of the columns"
+    )
     add_epsilon(parser)
     add_paying(parser)
 
@@ -90,26 +96,27 @@ def _number_or_file(text):
 
 GRAPH = Command(
     name="graph",
-    description="Release a graph under edge differential privacy, by flipping pairs of nodes. "
-    "One record is one edge, there or not.",
+    description="Release a graph under edge differential privacy, by flipping pairs of nodes.\n"
+    "The privacy unit is one edge, present or absent.",
     epilog=f"""\
 example:
   python -m sklearn_dptda graph edges.csv --nodes 500 --epsilon 2 -o out
 
 the file:
   NPZ, NPY, MTX    an adjacency matrix of zeros and ones
-  CSV, TSV, TXT    a line for each edge: two numbers of nodes, from 0 to NODES - 1, or two ids
-                   out of the file that --nodes names
+  CSV, TSV, TXT    one line for each edge: two numbers of nodes, from 0 to NODES - 1, or two
+                   ids from the file that --nodes names
 
-The nodes and their order are public, and so has to be their number, or the list of their ids. It
-is not made from the edges, since a node without an edge is missing there. With epsilon = 2 some
-12 % of all pairs are flipped, so that the noisy graph is dense: half of n squared numbers.
+The nodes and their order are public. The number of nodes, or the list of their ids, must
+therefore be public as well. The command does not take it from the edges, because nodes without
+an edge do not occur there. At epsilon = 2, about 12 % of all pairs are flipped. The noisy graph
+is therefore dense: n nodes have about n * n / 2 pairs.
 
 {PAYING_HELP}
 what is written:
   OUT/graph.npz    the noisy adjacency matrix, for scipy.sparse.load_npz
-  OUT/graph.json   the probability of a flip, and the guarantee. Embeddings take the bias off:
-                   NoisyAdjacency.of(load_npz("graph.npz"), flip_probability)
+  OUT/graph.json   the probability of a flip, and the guarantee. For embeddings, remove the
+                   bias with NoisyAdjacency.of(load_npz("graph.npz"), flip_probability)
 """,
     add_arguments=_add_arguments,
     run=partial(run_paid, GraphRelease),
@@ -117,7 +124,7 @@ what is written:
 
 
 def read_ids(path):
-    """Read a public list of ids of nodes, one a line."""
+    """Read a public list of ids of nodes, one per line."""
     path = Path(path)
     check_is_file(path)
     try:
@@ -126,15 +133,16 @@ def read_ids(path):
         raise ValueError(f"{path} is not a text file in UTF-8.") from None
     ids = [line.strip() for line in lines if line.strip()]
     if not ids or len(set(ids)) < len(ids):
-        raise ValueError(f"--nodes: {path} must be a list of different ids, one a line.")
+        raise ValueError(f"--nodes: {path} must be a list of different ids, one per line.")
     return ids
 
 
 def read_graph(path, nodes=None, directed=False, *, columns=None, header=None):
-    """Read an adjacency matrix: a matrix in an NPZ, NPY or MTX file, or a text file of edges.
+    """Read an adjacency matrix from an NPZ, NPY or MTX file, or from a text file of edges.
 
-    ``nodes`` is public: their number, or a list of their ids. Lines of edges are pairs of numbers
-    of nodes, from 0, or of ids. A ``ValueError`` says what is unusable, and names no edge.
+    ``nodes`` is public: the number of nodes, or a list of their ids. Each line of a text file
+    contains the two ends of an edge, as numbers of nodes (from 0) or as ids. A ``ValueError`` says
+    what cannot be used, and quotes no edge.
     """
     n_nodes = len(nodes) if isinstance(nodes, list) else nodes
     path = Path(path)
@@ -143,34 +151,40 @@ def read_graph(path, nodes=None, directed=False, *, columns=None, header=None):
         adjacency = _matrix(path)
     elif nodes is None:
         raise ValueError(
-            "--nodes must be given with a list of edges: how many nodes there are is public, and "
-            "not to be read from the edges."
+            "--nodes must be given with a list of edges: the number of nodes must be public, and "
+            "is not taken from the edges."
         )
     else:
         adjacency = _edges(path, nodes, directed, columns, header)
     adjacency = check_adjacency(adjacency, directed)
     if n_nodes is not None and len(adjacency.indptr) - 1 != n_nodes:
-        raise ValueError(f"{path} has another number of nodes than --nodes {n_nodes}.")
+        raise ValueError(
+            f"{path} does not have {n_nodes} nodes, the number that --nodes states. Correct "
+            "--nodes, or the file."
+        )
     return adjacency
 
 
 def _matrix(path):
     suffix = path.suffix.lower()
     sparse = suffix == ".npz" and "format.npy" in zip_members(path)
-    # SciPy's errors about a broken file may quote it.
+    # SciPy's errors about a broken file may quote its content.
     try:
         if suffix == ".mtx" or sparse:
             return csr_array(load_npz(path) if sparse else mmread(path))
     except Exception:
-        raise ValueError(f"{path} is not a matrix as SciPy writes it.") from None
-    # A matrix has as many columns as nodes, which no limit of tables is meant for.
+        raise ValueError(f"{path} is not a matrix in a format of SciPy.") from None
+    # The limit on the number of columns is for tables: a matrix has as many columns as nodes.
     return read_points(path, max_columns=math.inf)
 
 
 def _edges(path, nodes, directed, columns, header):
     _, table, _ = read_table(path, columns=columns, header=header)
     if table.shape[1] != 2:
-        raise ValueError(f"{path} has {table.shape[1]} columns: choose the two ends by --columns.")
+        raise ValueError(
+            f"{path} has {table.shape[1]} columns: choose the two columns of the ends with "
+            "--columns."
+        )
     if isinstance(nodes, list):
         n_nodes, known = len(nodes), "in the list of --nodes"
         places = {name: place for place, name in enumerate(nodes)}
@@ -178,21 +192,22 @@ def _edges(path, nodes, directed, columns, header):
     else:
         n_nodes, known = nodes, f"whole numbers from 0 to {nodes - 1}"
         pairs = _numbered(table, nodes)
-    # A negative number stands for what is no node.
+    # A negative number stands for an end that is not a node.
     if unknown := int((pairs < 0).any(axis=1).sum()):
         raise ValueError(
             f"{path} has ends of edges that are not {known}, in {unknown:,} of {len(pairs):,} "
-            "rows. --header says that the first row names the columns; --nodes FILE gives a public "
-            "list of all ids of nodes, one a line, where edges have ids."
+            "rows. If the first row names the columns, pass --header. If the edges are pairs of "
+            "ids, pass --nodes FILE, where FILE is a public list of the ids of all nodes, one per "
+            "line."
         )
     adjacency = of_pairs(pairs[:, 0], pairs[:, 1], (n_nodes, n_nodes), not directed)
-    # An edge that is listed twice is one.
+    # An edge that is listed twice counts once.
     adjacency.data[:] = 1
     return adjacency
 
 
 def _numbered(table, n_nodes):
-    """Numbers of nodes, -1 for what is none."""
+    """Return the numbers of nodes, with -1 for cells that are not a node."""
     try:
         ends = table.astype(float)
     except (TypeError, ValueError):

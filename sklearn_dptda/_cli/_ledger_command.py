@@ -1,4 +1,4 @@
-"""The command that looks into a ledger: payments, stored releases, extracts."""
+"""The command ``ledger``: the payments, stored releases and extracts of a ledger."""
 
 import io
 import json
@@ -12,43 +12,51 @@ from sklearn_dptda.plotting._release_report import budget_over_time
 from sklearn_dptda.privacy import PrivacyAccountant
 from sklearn_dptda.privacy._stored_release import to_bytes
 
-# Days that stand below a picture.
+# Largest number of dates below the axis of a picture.
 _MOST_DAYS = 8
-# Stands for no earlier extract; no name of a file holds such a character.
+# Stands for "no earlier extract". No name of a file contains this character.
 _ALONE = "\0"
 
 
 def _add_ledger(parser):
-    parser.add_argument("ledger", metavar="PATH", help="file or SQLAlchemy URL of the ledger")
     parser.add_argument(
-        "--release", type=int, metavar="NUMBER", help="write the stored release of that payment"
+        "ledger", metavar="PATH", help="path of the ledger's file, or its SQLAlchemy URL"
     )
     parser.add_argument(
-        "--extract", action="store_true", help="write all payments, in a chain of hashes"
+        "--release",
+        type=int,
+        metavar="NUMBER",
+        help="write the stored release of the payment with this number",
     )
     parser.add_argument(
-        "--picture", action="store_true", help="draw what was left after each payment"
+        "--extract", action="store_true", help="write all payments, linked by a chain of hashes"
+    )
+    parser.add_argument(
+        "--picture", action="store_true", help="draw the budget that was left after each payment"
     )
     parser.add_argument(
         "--check",
         nargs="?",
         const=_ALONE,
         metavar="EARLIER",
-        help="PATH is an extract: say what was changed in it, or since an earlier extract",
+        help="check an extract: PATH is an extract, not a ledger. Report what was changed in it, "
+        "or since the extract EARLIER",
     )
     parser.add_argument(
         "-o",
         "--out",
         metavar="FILE",
-        help="where to: a ZIP archive of JSON and arrays of NumPy (default release.zip), JSON "
-        "(default extract.json), or a picture (default budget.png)",
+        help="output file of --release (a ZIP archive of JSON and NumPy arrays, default "
+        "release.zip), --extract (JSON, default extract.json) or --picture (default budget.png)",
     )
 
 
 def _print_ledger(args):
     if args.check is not None:
         if not args.check:
-            raise ValueError("--check: the name of the earlier extract is empty.")
+            raise ValueError(
+                "--check: the name of the earlier extract is empty. Give a name, or --check alone."
+            )
         _check_extract(args.ledger, None if args.check == _ALONE else args.check)
         return
     accountant = PrivacyAccountant.open(args.ledger)
@@ -71,7 +79,7 @@ def _print_ledger(args):
         )
     total, left = accountant.total(), accountant.remaining()
     print(
-        f"together: epsilon={total.epsilon:g}, delta={total.delta:g} by {accountant.composition} "
+        f"spent: epsilon={total.epsilon:g}, delta={total.delta:g} by {accountant.composition} "
         f"composition\nleft: epsilon={left.epsilon:g}, delta={left.delta:g}"
     )
 
@@ -79,7 +87,7 @@ def _print_ledger(args):
 def _write_release(accountant, releases, number, path):
     keys = [release.key for release in releases if release.number == number]
     if not keys:
-        raise ValueError(f"--release: the ledger has no payment {number}.")
+        raise ValueError(f"--release: the ledger has no payment with the number {number}.")
     try:
         release = accountant.release(keys[0])
     except LookupError as error:
@@ -88,9 +96,11 @@ def _write_release(accountant, releases, number, path):
 
 
 def _draw_budget(accountant, path):
-    """Draw what was left after each payment, by the budget in force now."""
+    """Draw what was left after each payment, relative to the current budget."""
     if math.isinf(accountant.epsilon):
-        raise ValueError("--picture: the budget has no limit, so nothing is ever less.")
+        raise ValueError(
+            "--picture: the budget has no limit, so there is no remaining budget to draw."
+        )
     left = [loss.epsilon for loss in budget_over_time(accountant)]
     days = ["start", *(f"{spend.number}\n{spend.time}" for spend in accountant.spends())]
     figure = Figure(layout="constrained", figsize=(7, 3.5))
@@ -98,14 +108,17 @@ def _draw_budget(accountant, path):
     ax.plot(left, drawstyle="steps-post", marker="o", markersize=4)
     shown = range(0, len(left), math.ceil(len(left) / _MOST_DAYS))
     ax.set_xticks(shown, [days[number] for number in shown])
-    ax.set(ylabel="epsilon that is left", xlabel="payment", ylim=(0, 1.05 * left[0]))
+    ax.set(ylabel="remaining epsilon", xlabel="payment", ylim=(0, 1.05 * left[0]))
     buffer = io.BytesIO()
     figure.savefig(buffer, format=path.suffix[1:] or "png")
     _write_new(path, buffer.getvalue())
 
 
 def _write_new(path, content):
-    """Write a file, and never over another one, which may be the only copy of a release."""
+    """Write a new file.
+
+    An existing file is never overwritten, because it may be the only copy of a release.
+    """
     with path.open("xb") as file:
         file.write(content)
     print(f"written to {path}")
@@ -118,22 +131,27 @@ def _check_extract(path, earlier):
             text = Path(name).read_text(encoding="utf-8")
             documents.append(json.loads(text, object_pairs_hook=_names_once))
         except _Twice:
-            raise ValueError(f"{name} is no extract: a name stands twice in it.") from None
+            raise ValueError(
+                f"{name} is not an extract: one of its JSON objects contains a name twice."
+            ) from None
         except (ValueError, RecursionError):
-            raise ValueError(f"{name} is no JSON.") from None
+            raise ValueError(f"{name} is not a JSON file.") from None
     found = PrivacyAccountant.check_extract(*documents)
     if found:
         raise ValueError("; ".join(found))
     payments, seal = documents[0]["payments"], documents[0]["seal"]
-    print(f"{len(payments)} payments, nothing was changed\nseal: {seal}")
+    print(f"{len(payments)} payments, no changes found\nseal: {seal}")
 
 
 class _Twice(ValueError):
-    """A name stands twice in an object of JSON."""
+    """An error for a JSON object that contains a name twice."""
 
 
 def _names_once(pairs):
-    """An object of JSON; of a name that stands twice readers would see different values."""
+    """Return a JSON object as a dictionary.
+
+    A name that occurs twice is an error, because different readers would see different values.
+    """
     found = dict(pairs)
     if len(found) < len(pairs):
         raise _Twice
@@ -142,9 +160,10 @@ def _names_once(pairs):
 
 LEDGER = Command(
     name="ledger",
-    description="Print the releases that a ledger has paid for, their loss together, and what "
-    "is left; draw that over time; write one of the releases that it has stored, or an extract "
-    "that can be checked without the ledger. Nothing is spent. A ledger holds no records.",
+    description="Print the releases that a ledger has paid for, their total privacy loss, and\n"
+    "the remaining budget. Options draw the remaining budget over time, write a\n"
+    "stored release, or write an extract that can be checked without the ledger. The\n"
+    "command spends nothing. A ledger contains no records.",
     epilog="examples:\n  python -m sklearn_dptda ledger budget.db\n"
     "  python -m sklearn_dptda ledger budget.db --picture\n"
     "  python -m sklearn_dptda ledger budget.db --release 2 -o release.zip\n"

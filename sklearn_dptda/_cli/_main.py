@@ -8,39 +8,40 @@ import warnings
 from sklearn_dptda import __version__
 from sklearn_dptda._cli._command import Command
 
-# Each command has its module, which is imported when it is called, and its line in the help.
+# For each command: its module, which is imported only if the command is called, and its line in
+# the help.
 COMMANDS = {
-    "demo": ("_demo_command", "privatise diagrams of two circles and of handwritten digits"),
+    "demo": ("_demo_command", "show private diagrams of two circles and of handwritten digits"),
     "plan": (
         "_plan_command",
-        "choose epsilon, m and the grid of a diagram before anything is spent",
+        "choose epsilon, m and the grid of a diagram before you spend anything",
     ),
     "diagram": ("_diagram_commands", "release private persistence diagrams of a file of points"),
-    "betti": ("_diagram_commands", "release how many components and loops a file of points has"),
+    "betti": ("_diagram_commands", "release the numbers of components and loops of a point cloud"),
     "cluster": ("_row_commands", "release private clusters of a file of rows"),
     "synthesize": ("_row_commands", "release synthetic rows in place of a file of rows"),
     "graph": ("_graph_command", "release a noisy copy of a graph"),
     "bounds": ("_row_commands", "release a private box around a file of rows"),
-    "ledger": ("_ledger_command", "print what a ledger has paid for, and what is left"),
+    "ledger": ("_ledger_command", "print the payments and the remaining budget of a ledger"),
 }
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are those of the commands."""
+    """A parser that reports errors in the same way as the commands."""
 
     def error(self, message):
-        raise ValueError(f"{message} ('{self.prog} --help' explains)")
+        raise ValueError(f"{message} (see '{self.prog} --help')")
 
 
 def load_command(name: str) -> Command:
-    """Import a command: the constant of its module that has its name in capitals."""
+    """Import a command: the constant of its module that has the command's name in capitals."""
     module = importlib.import_module(f"sklearn_dptda._cli.{COMMANDS[name][0]}")
     command: Command = getattr(module, name.upper())
     return command
 
 
 def build_parser(called=None):
-    """Build the parser of the list of commands, and of the one that is called."""
+    """Build the parser of the list of commands, and of the command that is called."""
     parser = _Parser(
         prog="python -m sklearn_dptda",
         description="Topological data analysis under differential privacy.",
@@ -60,21 +61,21 @@ def build_parser(called=None):
 
 
 def main(argv=None):
-    """Run the command line with the system's arguments, or those given.
+    """Run the command line with the arguments of the process, or with the given ones.
 
-    The exit status is 0, 2 where the input is unusable or the budget does not do, or 130 after
-    Ctrl-C.
+    The exit status is 0 for success, 2 if the input cannot be used or the budget does not cover
+    the run, and 130 after Ctrl-C.
     """
     argv = sys.argv[1:] if argv is None else argv
     try:
-        # What stands before a command are options of the list, of which none takes a value.
+        # Arguments before the command are options of the list. None of them takes a value.
         called = next((text for text in argv if not text.startswith("-")), None)
         args = build_parser(called).parse_args(argv)
         with warnings.catch_warnings():
             warnings.showwarning = _print_warning
             args.run(args)
     except SystemExit:
-        # From the help and the version, before anything else is imported.
+        # --help and --version exit in this way, before anything else is imported.
         raise
     except KeyboardInterrupt as interrupt:
         print(": ".join(["interrupted", *map(str, interrupt.args)]), file=sys.stderr)
@@ -99,5 +100,5 @@ def _refuse(error):
 
 
 def _print_warning(message, category, filename, lineno, file=None, line=None):
-    """Print one line, without the place in the code."""
+    """Print a warning as one line, without its place in the code."""
     print(f"warning: {message}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What the commands write: files, and progress."""
+"""The output of the commands: files, and progress messages."""
 
 import csv
 import json
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-# What is slow is told after so many seconds, and then at such intervals.
+# Seconds until the first progress message, and between the later ones.
 _FIRST_LINE_SECONDS, _NEXT_LINE_SECONDS = 2.0, 5.0
 
 
@@ -19,7 +19,7 @@ FORMAT_VERSION = 1
 
 
 def write_json(path, guarantee, **content):
-    """Write the guarantee and what belongs to it."""
+    """Write a JSON file that contains the guarantee and further fields."""
     promised = {
         "text": str(guarantee),
         "epsilon": guarantee.epsilon,
@@ -34,7 +34,7 @@ def write_json(path, guarantee, **content):
 
 
 def write_csv(path, header, rows):
-    """Write a table; numbers to their last digit."""
+    """Write a table as CSV, with all digits of its numbers."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(header)
@@ -42,18 +42,18 @@ def write_csv(path, header, rows):
 
 
 def finite_or_none(value):
-    """A number that JSON can hold."""
+    """Return a finite number unchanged, and None for infinity and NaN, which JSON lacks."""
     return value if math.isfinite(value) else None
 
 
 def _plain(value):
-    """A number or an array of NumPy as one of Python."""
+    """Convert a NumPy number or array to numbers or lists of Python."""
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
 
 
 @contextmanager
 def slow(what):
-    """Say on stderr what is going on after two seconds, and then every five."""
+    """Report on stderr what the program is doing, after two seconds and then every five."""
     done = threading.Event()
     teller = threading.Thread(target=_tell, args=(what, done), daemon=True)
     teller.start()

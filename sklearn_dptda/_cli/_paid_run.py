@@ -1,4 +1,4 @@
-"""What every command that pays does: plan, refuse, read, pay, write, in this order."""
+"""The steps of every command that pays: plan, refuse, read, pay and write, in this order."""
 
 import math
 import os
@@ -30,50 +30,56 @@ from sklearn_dptda.privacy import (
 from sklearn_dptda.privacy._digest import digest_of
 from sklearn_dptda.privacy._release_key import under
 
-# A disk must have room for so many bytes before a release is paid for: more than the files of most
-# releases take.
+# Free disk space in bytes that a run needs before it pays. The files of most releases are smaller.
 _NEEDED_BYTES = 1 << 20
 
 _NOTHING_SPENT = "nothing was spent"
-# File of the key of a run, in the folder of what is being written: with it an interrupted run goes
-# on. The noise can be undone with it, so it is removed when the release is there.
+# File that contains the key of a run, in the folder of unfinished files. An interrupted run is
+# continued with this key. The key also allows the noise to be removed, so the file is deleted as
+# soon as the release is written.
 _KEY = "release.key"
-# File that is locked while a run lives.
+# File that is locked while a run is active.
 _LOCK = "lock"
 
 PAYING_HELP = """\
 paying:
   --ledger PATH --budget EPSILON [DELTA]
-             makes a ledger that adds up the losses of all runs with --ledger PATH, and
-             refuses what would exceed its budget. Once made, --ledger PATH is enough.
-  --dry-run  prints what a run would pay and what is left, without opening the records.
-  --resume   goes on with a run that was interrupted after it had paid: the same command
-             pays nothing a second time, and its release is the one that was paid for.
+             creates a ledger. It adds up the losses of all runs with --ledger PATH, and
+             refuses a run that would exceed the budget. For later runs, --ledger PATH is
+             enough.
+  --dry-run  prints what the run would pay and what is left, without opening the records.
+  --resume   continues a run that was interrupted after it had paid. Repeat the same
+             command with this option: it pays nothing a second time, and makes the
+             release that was paid for.
 """
 
 
 def add_paying(parser):
-    """Add the arguments of all commands that pay."""
-    parser.add_argument("--ledger", metavar="PATH", help="ledger that this run is paid from")
+    """Add the arguments that all paying commands have."""
+    parser.add_argument("--ledger", metavar="PATH", help="ledger that records the cost of this run")
     parser.add_argument(
         "--budget",
         nargs="+",
         type=float,
         metavar="NUMBER",
-        help="make that ledger, with this budget: EPSILON, or EPSILON DELTA",
+        help="create the ledger with this total budget: EPSILON, or EPSILON DELTA",
     )
     parser.add_argument(
-        "--dry-run", action="store_true", help="print what would be paid and what is left; stop"
+        "--dry-run",
+        action="store_true",
+        help="print what the run would pay and what is left, then stop",
     )
     parser.add_argument(
         "--seed",
         type=int,
-        help="a release for study: whoever knows the seed can undo the noise (default: the "
-        "operating system's entropy)",
+        help="seed of the noise, for study only: the noise can be removed by anyone who knows the "
+        "seed (default: noise from the operating system's entropy)",
     )
-    parser.add_argument("-o", "--out", default="dptda-out", help="folder (default dptda-out)")
     parser.add_argument(
-        "--force", action="store_true", help="overwrite an earlier release in that folder"
+        "-o", "--out", default="dptda-out", help="folder for the results (default dptda-out)"
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="overwrite an earlier release in the folder"
     )
     parser.add_argument(
         "--report",
@@ -84,16 +90,17 @@ def add_paying(parser):
     parser.add_argument(
         "--resume",
         action="store_true",
-        help="go on with a run that was interrupted, and pay nothing a second time",
+        help="continue an interrupted run, without paying a second time",
     )
 
 
 class PaidRelease:
-    """The release that one run of a command makes, by its arguments.
+    """The release that one run of a command makes from its arguments.
 
-    ``private`` is the estimator that pays, and ``planned`` the one that the plan is made for. A
-    subclass says in ``files`` what it writes, and in methods how. Whatever ``describe``,
-    ``content``, ``table`` and ``write_file`` let out has to be private or public.
+    ``private`` is the estimator that pays, and ``planned`` is the estimator for which the loss is
+    planned. Subclasses list the files that they write in ``files``, and override the methods that
+    produce them. The results of ``describe``, ``content``, ``table`` and ``write_file`` must be
+    differentially private or public.
     """
 
     files: ClassVar[tuple[str, ...]]
@@ -111,15 +118,15 @@ class PaidRelease:
         return self.private.fit(data)
 
     def describe(self, result: Any) -> Iterable[str]:
-        """Lines about the release, after that of its guarantee."""
+        """Return the lines to be printed about the release, after the guarantee."""
         raise NotImplementedError
 
     def content(self, result: Any) -> dict[str, Any]:
-        """Fields of the JSON file, after the guarantee."""
+        """Return the fields of the JSON file that follow the guarantee."""
         raise NotImplementedError
 
     def table(self, result: Any) -> tuple[Iterable[str], Iterable[Iterable[Any]]]:
-        """Header and rows of the CSV file."""
+        """Return the header and the rows of the CSV file."""
         raise NotImplementedError
 
     def picture(self, result: Any) -> Any:
@@ -132,7 +139,7 @@ class PaidRelease:
             self.write_file(folder / name, result)
 
     def write_file(self, path: Path, result: Any) -> None:
-        """Write one of them."""
+        """Write one file."""
         if path.suffix == ".json":
             write_json(path, self.private.privacy_guarantee_, **self.content(result))
         else:
@@ -140,7 +147,7 @@ class PaidRelease:
 
 
 def run_paid(make_release, args):
-    """Make one paid release: ``make_release(args)``."""
+    """Make one paid release, which ``make_release(args)`` describes."""
     release = make_release(args)
     files = release.files
     budget = RunBudget(args.ledger, args.budget)
@@ -150,7 +157,7 @@ def run_paid(make_release, args):
         try:
             plan.check()
         except (PrivacyBudgetExceeded, ValueError) as error:
-            print(f"it would be refused: {error}")
+            print(f"the run would be refused: {error}")
         return
     _refuse_overwriting(Path(args.out), files, args.force)
     _check_report(args.report, args.force)
@@ -169,7 +176,7 @@ def run_paid(make_release, args):
                     with slow("writing"):
                         out = _write(release, beside, result)
                 finally:
-                    # The release is paid for: it is printed, whatever becomes of the files.
+                    # The release is paid for, so it is printed even if the files cannot be written.
                     lines = release.private.privacy_guarantee_, *release.describe(result)
                     print(*lines, sep="\n", flush=True)
     except KeyboardInterrupt:
@@ -192,7 +199,7 @@ def run_paid(make_release, args):
         print(f"report: {args.report}")
     print(budget.left(accountant))
     if args.seed is not None:
-        print("note: a seeded release is for study, and no private one", file=sys.stderr)
+        print("note: a release with a seed is for study only; it is not private", file=sys.stderr)
 
 
 def _check_report(name, force):
@@ -207,17 +214,19 @@ def _check_report(name, force):
 
 
 def _happened(accountant):
-    """What an interrupted run has spent, in words, and how to go on."""
+    """Return a message about what an interrupted run has spent, and how to continue it."""
     if accountant is None or accountant.spent == _NOTHING_SPENT:
         return _NOTHING_SPENT
-    return f"{accountant.spent}: the same command with --resume goes on, and pays nothing more"
+    return (
+        f"{accountant.spent}. Run the same command with --resume to continue; it pays nothing more"
+    )
 
 
 @contextmanager
 def _repeatable(beside, accountant, deciding, resumes):
-    """Draw with coins of a key that stays while there is a payment and no release.
+    """Draw the noise from a key that is kept as long as a payment has no release.
 
-    ``deciding`` is all that decides about the release: estimator and records.
+    ``deciding`` contains everything that determines the release: the estimator and the records.
     """
     path, ends = beside / _KEY, True
     try:
@@ -225,7 +234,7 @@ def _repeatable(beside, accountant, deciding, resumes):
         with under(key, key.child(digest_of(deciding))):
             yield
     except BaseException:
-        # A run that resumes may end before it finds what an earlier one has paid.
+        # A resumed run may end before it finds the payment of the earlier run.
         ends = not resumes and accountant.spent == _NOTHING_SPENT
         raise
     finally:
@@ -234,12 +243,12 @@ def _repeatable(beside, accountant, deciding, resumes):
 
 
 class WatchedAccountant(PrivacyAccountant):
-    """An accountant that knows what this run has spent, in words."""
+    """An accountant that keeps a message about what this run has spent."""
 
     spent = _NOTHING_SPENT
 
     def spend(self, epsilon, delta=0.0, **line):
-        """Pay, and remember it, also where Ctrl-C comes in between."""
+        """Pay, and record the payment in the message, even if Ctrl-C interrupts the payment."""
         before, loss = self.spent, f"epsilon={epsilon:g}, delta={delta:g}"
         self.spent = f"{loss} may have been spent"
         try:
@@ -251,22 +260,24 @@ class WatchedAccountant(PrivacyAccountant):
 
 
 class RunBudget:
-    """The budget of one run: a ledger that exists, one that it makes, or a count without a limit.
+    """The budget of one run: an existing ledger, a new ledger, or an unlimited count in memory.
 
-    A ledger that has to be made is made by ``accountant``, after everything that can be wrong has
-    been checked against ``plan_with``, its double in memory.
+    A new ledger is created by the method ``accountant``. Before that, all checks are made with
+    ``plan_with``, a copy of the ledger in memory.
     """
 
     def __init__(self, path, numbers):
         if numbers is not None and len(numbers) > 2:
             raise ValueError(f"--budget takes EPSILON [DELTA]; got {len(numbers)} numbers.")
         if path is None and numbers is not None:
-            raise ValueError("--budget belongs to a ledger: give --ledger PATH as well.")
+            raise ValueError("--budget needs a ledger: pass --ledger PATH as well.")
         self.path = path
         self._budget: dict[str, Any] = dict(zip(("epsilon", "delta"), numbers or (), strict=False))
         self._is_new = path is not None and not self._exists()
         if self._is_new and not self._budget:
-            raise ValueError(f"there is no ledger {path}: --budget EPSILON [DELTA] makes one.")
+            raise ValueError(
+                f"there is no ledger {path}: pass --budget EPSILON [DELTA] to create it."
+            )
         if path is None:
             self.plan_with = WatchedAccountant(math.inf)
         elif self._is_new:
@@ -280,7 +291,7 @@ class RunBudget:
         try:
             PrivacyAccountant.open(self.path)
         except PrivacyLedgerError:
-            # If a server is out of reach, the error comes again, and comes out.
+            # If a server cannot be reached, the error occurs again later and is then reported.
             return not self._budget
         return True
 
@@ -289,35 +300,39 @@ class RunBudget:
         return WatchedAccountant(**self._budget, path=self.path) if self._is_new else self.plan_with
 
     def left(self, accountant):
-        """What is left, in words."""
+        """Return a message about the remaining budget."""
         if self.path is None:
-            return "no ledger: nobody counts what else is released of these data (--ledger PATH)"
+            return (
+                "no ledger: the cost of this run is not recorded (pass --ledger PATH to record it)"
+            )
         loss, place = accountant.remaining(), self.path
         if accountant.path is None:
-            place += ", which would be made"
+            place += ", which would be created"
         return f"left in {place}: epsilon={loss.epsilon:g}, delta={loss.delta:g}"
 
 
 @contextmanager
 def _reserved(out, files, force, resumes):
-    """Make the folder beside the results in which one run at a time writes them.
+    """Create the hidden folder in which the results are written, by one run at a time.
 
-    Making a folder is atomic: of several runs one has it. Where a run was interrupted after it had
-    paid, the folder stays, and one that resumes it goes on with its key.
+    Creating a folder is atomic, so only one of several runs succeeds. If a run is interrupted
+    after its payment, the folder remains, and ``--resume`` continues with the key in it.
     """
     beside = out / f".{files[0]}.part"
     if resumes and not (beside / _KEY).exists():
-        raise ValueError(f"--resume: no run that has paid was interrupted in {out}.")
+        raise ValueError(
+            f"--resume: there is no interrupted run in {out} that has paid. Leave --resume out."
+        )
     try:
         beside.mkdir(exist_ok=resumes)
     except FileExistsError:
         raise ValueError(
-            f"{beside} is there: another run is making this release. If none is, an earlier one "
-            "was interrupted: --resume goes on with it; or delete that folder."
+            f"{beside} exists: another run is making this release. If there is no other run, an "
+            "earlier one was interrupted: continue it with --resume, or delete the folder."
         ) from None
     lock = _locked(beside)
     try:
-        # Another run may have written its release since the first look.
+        # Another run may have written its release since the first check.
         _refuse_overwriting(out, files, force)
         room = beside / "room"
         try:
@@ -332,7 +347,7 @@ def _reserved(out, files, force, resumes):
         if not (beside / _KEY).exists():
             shutil.rmtree(beside, ignore_errors=True)
         elif beside.is_dir():
-            # What is cut off is no release to anybody.
+            # Incomplete files are of no use and are deleted.
             for file in beside.iterdir():
                 if file.name not in (_KEY, _LOCK):
                     file.unlink()
@@ -340,14 +355,16 @@ def _reserved(out, files, force, resumes):
 
 
 def _locked(beside):
-    """A file that is locked for as long as this run lives, where the system has such locks."""
+    """Return a file that is locked while this run is active, if the system has such locks."""
     file = (beside / _LOCK).open("w")
     if fcntl is not None:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             file.close()
-            raise ValueError(f"{beside} is there: another run is making this release.") from None
+            raise ValueError(
+                f"{beside} is locked: another run is making this release. Wait until it has ended."
+            ) from None
     return file
 
 
@@ -355,16 +372,22 @@ def _refuse_overwriting(out, files, force):
     earlier = [out / name for name in files if (out / name).exists()]
     blocked = [path for path in earlier if not path.is_file()]
     if blocked:
-        raise ValueError(f"{blocked[0]} is no file, and would have to be one.")
+        raise ValueError(
+            f"{blocked[0]} is not a file, so the release cannot be written there. Move it, or "
+            "choose another folder with -o."
+        )
     if earlier and not force:
         raise ValueError(
-            f"{earlier[0]} holds an earlier release, which was paid for: --force overwrites it, -o "
-            "chooses another folder."
+            f"{earlier[0]} contains an earlier release, which was paid for. --force overwrites it; "
+            "-o chooses another folder."
         )
 
 
 def _write(release, beside, result):
-    """Write all files or none, and return their folder: another one if this one will not do."""
+    """Write all files or none, and return their folder.
+
+    If the files cannot be written to the intended folder, they are written to a temporary one.
+    """
     out = beside.parent
     try:
         release.write(beside, result)
@@ -373,20 +396,20 @@ def _write(release, beside, result):
                 os.fsync(file.fileno())
         _move(beside, out, release.files)
     except Exception as error:
-        # The release must not be lost, and libraries raise what they like for a full disk.
+        # The release must not be lost, and libraries raise various errors when a disk is full.
         other = Path(tempfile.mkdtemp(prefix="dptda-out-"))
         try:
             release.write(other, result)
         except BaseException:
             shutil.rmtree(other, ignore_errors=True)
             raise
-        print(f"note: not written to {out} but to {other}: {error}", file=sys.stderr)
+        print(f"note: written to {other} instead of {out}: {error}", file=sys.stderr)
         return other
     return out
 
 
 def _move(beside, out, files):
-    """Move all files into their folder; if one cannot be moved, what was there comes back."""
+    """Move all files to their folder; if one cannot be moved, restore the earlier files."""
     try:
         for name in files:
             if (out / name).exists():

@@ -1,4 +1,4 @@
-"""The command ``plan``: which epsilon shows a feature, before anything is spent."""
+"""The command ``plan``: the smallest epsilon that shows a feature, before anything is spent."""
 
 from matplotlib.figure import Figure
 
@@ -20,30 +20,52 @@ def _add_arguments(parser):
     parser.add_argument("--n", type=at_least_one, required=True, help="number of points")
     add_bounds(parser, required=True)
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--loop-radius", type=float, help="radius of the loop to be seen")
-    what.add_argument("--persistence", type=float, help="or how long a feature lives, at mass M")
-    parser.add_argument(
-        "--share", type=float, default=1.0, help="part of the points on it (default 1)"
+    what.add_argument("--loop-radius", type=float, help="radius of the loop to be detected")
+    what.add_argument(
+        "--persistence", type=float, help="persistence of the feature to be detected, at mass M"
     )
     parser.add_argument(
-        "--spread", type=float, default=0.0, help="deviation of the points off it (default 0)"
+        "--share", type=float, default=1.0, help="share of the points on the loop (default 1)"
+    )
+    parser.add_argument(
+        "--spread",
+        type=float,
+        default=0.0,
+        help="standard deviation of the distance of the points from the loop (default 0)",
     )
     parser.add_argument(
         "--feature", type=int, default=1, help="dimension of the feature (default 1, loops)"
     )
-    parser.add_argument("--m", type=float, help="mass (default for a loop: the best of thirteen)")
-    parser.add_argument("--coordinates", type=int, help="of a point (default: of the box, or 2)")
-    add_dimensions(parser)
-    parser.add_argument("--max-points", type=int, default=10, help="per diagram (default 10)")
+    parser.add_argument("--m", type=float, help="mass (default for a loop: the best of 13 values)")
     parser.add_argument(
-        "--stand-out", type=int, default=2, help="features that stand out, at most (default 2)"
+        "--coordinates",
+        type=int,
+        help="number of coordinates of a point (default: that of the box, or 2)",
     )
-    parser.add_argument("--confidence", type=float, default=0.95, help="(default 0.95)")
+    add_dimensions(parser)
+    parser.add_argument(
+        "--max-points",
+        type=int,
+        default=10,
+        help="largest number of points in each diagram (default 10)",
+    )
+    parser.add_argument(
+        "--stand-out",
+        type=int,
+        default=2,
+        help="largest number of features that stand out in a dimension (default 2)",
+    )
+    parser.add_argument(
+        "--confidence",
+        type=float,
+        default=0.95,
+        help="probability with which the feature stands out (default 0.95)",
+    )
     parser.add_argument("-o", "--out", help="folder for the picture")
 
 
 def _run(args):
-    with slow("searching for the least epsilon"):
+    with slow("searching for the smallest epsilon"):
         plan = plan_release(
             args.n,
             parse_bounds(args.bounds),
@@ -62,7 +84,7 @@ def _run(args):
             confidence=args.confidence,
         )
     print(plan)
-    print("the command for it, with your file of points:")
+    print("command for this plan, with your file of points:")
     print(f"  {_next_command(args, plan)}")
     if args.out is not None:
         path = output_folder(args.out) / "plan.png"
@@ -86,33 +108,36 @@ def _next_command(args, plan):
 
 PLAN = Command(
     name="plan",
-    description="Print the least epsilon at which a private diagram shows a feature, and the "
-    "command for it. Nothing is read, released or paid.",
+    description="Print the smallest epsilon at which a private diagram shows a feature, and the\n"
+    "matching 'diagram' command. This command reads no file, releases nothing and\n"
+    "pays nothing.",
     epilog="""\
 examples:
   python -m sklearn_dptda plan --n 800 --bounds -1.5 1.5 --loop-radius 1 --spread 0.1
   python -m sklearn_dptda plan --n 800 --bounds -1.5 1.5 --persistence 0.5 --m 0.2 --feature 0
 
-No file is read and nothing is paid: all numbers are public, and have to be known without a
-look at the records. What is printed last is the command that makes the release.
+No file is read and nothing is paid. All numbers must be public: you must know them without
+looking at the records. The last line of the output is the command that makes the release.
 
 choosing the numbers:
-  --n            how many points the file has
-  --bounds       as for 'diagram': LOW HIGH, or LOW HIGH for each coordinate
-  --loop-radius  you want to see a loop: points around a circle of this radius. --spread says how
-                 far off the circle they lie (standard deviation), --share which part of all
-                 points is on it. Points that fill the loop hide it.
-  --persistence  or you know how long a feature lives, at the mass --m. Two small groups far
-                 apart make a component (--feature 0) that lives for half of their distance.
-  --dimensions   a diagram of loops alone (--dimensions 1) shows them at a part of the epsilon
-                 that components and loops (0 1) take.
+  --n            the number of points in the file
+  --bounds       the public box: LOW HIGH, or LOW HIGH for each coordinate
+  --loop-radius  use this to plan for a loop: points around a circle of this radius. --spread
+                 is the standard deviation of their distance from the circle, and --share is
+                 the share of all points that lie around it. Points inside the loop hide it.
+  --persistence  use this if you know the persistence of a feature at the mass --m. Two small
+                 groups that are far apart form a component (--feature 0) whose persistence is
+                 half of their distance.
+  --dimensions   a diagram of loops alone (--dimensions 1) shows them at a smaller epsilon
+                 than a diagram of components and loops (--dimensions 0 1).
 
-The epsilon is that at which the feature stands out, with the probability --confidence, in any
-diagram of at most --stand-out long features in each dimension. Half of it is often enough, and
-promises nothing. If it is too much: more points, a smaller box, or fewer dimensions.
+At the printed epsilon, the feature stands out with the probability --confidence in every diagram
+that has at most --stand-out long features in each dimension. Half of this epsilon is often enough,
+but then there is no guarantee. If the epsilon is too large, use more points, a smaller box or
+fewer dimensions.
 
 what is written, if OUT is given:
-  OUT/plan.png   what is seen at which epsilon
+  OUT/plan.png   a picture of the features that are visible at each epsilon
 """,
     add_arguments=_add_arguments,
     run=_run,

@@ -1,4 +1,4 @@
-"""Tables of points or rows, read from files: errors count rows, and quote none."""
+"""Readers for files of points or rows, whose error messages count rows but quote no values."""
 
 import csv
 import sys
@@ -11,8 +11,8 @@ import numpy as np
 
 from sklearn_dptda._cli._gaps import is_missing, without_gaps
 
-# What libraries raise for broken files. Archives that are encrypted, or compressed in unknown ways,
-# raise RuntimeError and its children.
+# Errors that libraries raise for broken files. Archives that are encrypted, or compressed by an
+# unknown method, raise RuntimeError or a subclass.
 _BROKEN = (
     ValueError,
     EOFError,
@@ -25,16 +25,17 @@ _BROKEN = (
     zipfile.BadZipFile,
     zlib.error,
 )
-# Releases of more columns are little but noise, and take hours.
+# Releases of more columns consist mostly of noise, and take hours.
 MAX_COLUMNS = 1000
-# A compressed table may become so many bytes, or so many times the size of its file.
+# Largest size of a decompressed table, in bytes and as a multiple of the size of its file. Either
+# of them may be exceeded, but not both.
 MAX_INFLATED_BYTES, _MAX_INFLATION = 1 << 30, 100
-# An error names so many columns one by one.
+# Largest number of columns that an error message names one by one.
 _MAX_NAMED_COLUMNS = 5
 
 
 def read_points(path, **options):
-    """Read an (n, d) array of numbers; :func:`read_table` says how."""
+    """Read an (n, d) array of numbers, with the options of :func:`read_table`."""
     _, table, labels = read_table(path, **options)
     return as_numbers(path, table, labels)
 
@@ -49,29 +50,30 @@ def read_table(
     drop_incomplete=False,
     max_columns=MAX_COLUMNS,
 ):
-    """Read names of columns, or None, a table of cells, and what errors call its columns.
+    """Read the names of the columns (or None), the cells, and labels of columns for errors.
 
-    The file is CSV, TSV, TXT, NPY, NPZ or Parquet.
-    ``key`` chooses one of several arrays of an NPZ file, ``columns`` what to keep, both by name
-    or by number from 0. ``header=None`` takes the first row of a text file for names if there is
-    neither a number in it nor a word for a missing one. ``fill`` and ``drop_incomplete`` say what
-    becomes of missing cells of these columns. A ``ValueError`` says what is unusable,
-    and counts rows, but quotes no values; nor a header that is guessed, which may be a record.
+    The file is CSV, TSV, TXT, NPY, NPZ or Parquet. ``key`` selects one of several arrays of an NPZ
+    file, and ``columns`` selects columns, both by name or by number from 0. With ``header=None``,
+    the first row of a text file is taken as names if it contains neither a number nor a word for a
+    missing number. ``fill`` and ``drop_incomplete`` say how to treat missing cells of the selected
+    columns. A ``ValueError`` says what cannot be used, and counts rows, but quotes no values. It
+    does not quote a guessed header either, because it may be a record.
     """
     path = Path(path)
     check_is_file(path)
     suffix = path.suffix.lower()
     readers = {".npy": _npy, ".npz": _npz, ".parquet": _parquet, ".pq": _parquet}
-    # Errors of libraries about a broken file may quote it.
+    # Errors of libraries about a broken file may quote its content.
     try:
         names, table = readers.get(suffix, _text)(path, key, header)
     except UnicodeDecodeError:
         raise ValueError(f"{path} is not a text file in UTF-8.") from None
     except csv.Error:
-        raise ValueError(f"{path} is no table: a quotation mark may be missing.") from None
+        raise ValueError(f"{path} is not a table: a quotation mark may be missing.") from None
     if table.ndim != 2:
         raise ValueError(
-            f"{path} holds an array of {table.ndim} dimension(s); 2 are needed, rows and columns."
+            f"{path} contains an array of {table.ndim} dimension(s); an array of 2 dimensions, "
+            "rows and columns, is needed."
         )
     named = names is not None and (header or readers.get(suffix) is _parquet)
     labels = [f"column {j}{f' ({names[j]!r})' if named else ''}" for j in range(table.shape[1])]
@@ -81,12 +83,12 @@ def read_table(
         table, labels = table[:, places], [labels[place] for place in places]
     elif names is not None and not names[0]:
         raise ValueError(
-            f"the first column of {path} has no name, as if it numbered the rows: choose "
-            f"--columns among the other {len(names) - 1}, by name or number."
+            f"the first column of {path} has no name and seems to number the rows: choose "
+            f"--columns among the other {len(names) - 1} columns, by name or number."
         )
     if table.shape[1] > max_columns:
         raise ValueError(
-            f"{path} has {table.shape[1]:,} columns, and at most {max_columns:,} are released: "
+            f"{path} has {table.shape[1]:,} columns, and at most {max_columns:,} can be released: "
             "choose --columns, by name or number from 0."
         )
     if fill or drop_incomplete:
@@ -95,7 +97,7 @@ def read_table(
 
 
 def check_is_file(path):
-    """Say what is wrong with a path."""
+    """Raise a ValueError if a path is not that of a file."""
     if path.is_dir():
         raise ValueError(f"{path} is a folder, not a file.")
     if not path.is_file():
@@ -103,9 +105,9 @@ def check_is_file(path):
 
 
 def as_numbers(path, table, labels):
-    """Cells as floats; ValueError if there is one that is no number, naming its column."""
+    """Convert cells to floats; a ValueError names the columns with cells that are not numbers."""
     try:
-        # Complex numbers would lose a part, and dates become numbers.
+        # Complex numbers would lose their imaginary part, and dates would become numbers.
         points = table.astype(float) if table.dtype.kind in "biufOUS" else None
     except (TypeError, ValueError):
         points = None
@@ -116,18 +118,18 @@ def as_numbers(path, table, labels):
         beyond = len(bad) - _MAX_NAMED_COLUMNS
         more = f"; {beyond} more columns" if beyond > 0 else ""
         good = len(labels) - len(bad)
-        choose = f"choose --columns among the other {good}, by name or number from 0, or "
+        choose = f"choose --columns among the other {good} columns, by name or number from 0, or "
         raise ValueError(
             f"{path} is not numeric everywhere, or has gaps (empty cells, NaN, infinity): {named}"
-            f"{more}. To go on, {choose if good else ''}fix the file: real numbers with decimal "
-            "points and without separators of thousands. For gaps, --fill takes public constants, "
-            "and --drop-incomplete leaves rows out."
+            f"{more}. To continue, {choose if good else ''}fix the file: write real numbers with "
+            "decimal points and without thousands separators. For gaps, use --fill with public "
+            "constants, or --drop-incomplete."
         )
     return points
 
 
 def _unusable(column):
-    """How many cells of a column are no real numbers, and how many gaps, in words."""
+    """Describe how many cells of a column are not real numbers, and how many are gaps."""
     if column.dtype.kind in "biuf":
         texts, gaps = 0, int((~np.isfinite(column)).sum())
     elif column.dtype.kind in "OUS":
@@ -135,7 +137,7 @@ def _unusable(column):
         texts, gaps = kinds.count("text"), kinds.count("gap")
     else:
         texts, gaps = len(column), 0
-    parts = ((texts, "hold no real number"), (gaps, "have a gap"))
+    parts = ((texts, "do not contain a real number"), (gaps, "have a gap"))
     return " and ".join(f"{n:,} of {len(column):,} rows {what}" for n, what in parts if n)
 
 
@@ -147,7 +149,7 @@ def _kind(cell):
 
 
 def parsed(cell, default=None):
-    """The number in a cell, or the default where there is none."""
+    """Return the number in a cell, or the default if the cell contains no number."""
     try:
         return float(cell)
     except (TypeError, ValueError):
@@ -169,21 +171,21 @@ def _npy(path, key, header):
     except _BROKEN:
         raise ValueError(f"{path} is not a NumPy file of numbers.") from None
     if not isinstance(array, np.ndarray):
-        raise ValueError(f"{path} is an archive of arrays: name it .npz.")
+        raise ValueError(f"{path} is an archive of arrays: change its suffix to .npz.")
     return None, array
 
 
 def _refuse_inflated(path, declared):
-    """Refuse a file that says that it becomes far larger than it is, before it does."""
+    """Refuse a file whose declared decompressed size is too large, before it is decompressed."""
     if declared > max(MAX_INFLATED_BYTES, _MAX_INFLATION * path.stat().st_size):
         raise ValueError(
-            f"{path} would become {declared / 2**30:,.3g} GiB, more than {_MAX_INFLATION} times "
-            "its size, and is not read. If it is meant to, save it uncompressed, as .npy."
+            f"{path} would expand to {declared / 2**30:,.3g} GiB, more than {_MAX_INFLATION} times "
+            "its size, and is not read. If this size is intended, save it uncompressed, as .npy."
         )
 
 
 def zip_members(path):
-    """Names of what is in an archive; ValueError if it would inflate beyond measure."""
+    """Return the names of the members of an archive; ValueError if it would expand too much."""
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
@@ -207,7 +209,7 @@ def _npz(path, key, header):
 
 
 def _name_of(names, key):
-    # Names of arrays may be names of people.
+    # Error messages must not contain the names of the arrays, which may be names of people.
     if key is None and len(names) == 1:
         return names[0]
     if key in names:
@@ -230,7 +232,8 @@ def _parquet(path, key, header):
         raise ValueError("Parquet files need pyarrow: pip install pyarrow.") from None
     except (ValueError, OSError):
         raise ValueError(f"{path} is not a Parquet file.") from None
-    # A column of one value takes no room in the file, and eight bytes a row in memory.
+    # A column of one repeated value takes almost no space in the file, but eight bytes a row in
+    # memory.
     _refuse_inflated(path, 8 * metadata.num_rows * metadata.num_columns)
     try:
         frame = pd.read_parquet(path)
@@ -254,24 +257,28 @@ def _text(path, key, header):
         raise ValueError(f"{path} is empty.")
     if header is None and (header := _is_header(rows[0])):
         print(
-            f"note: the first row of {path} is taken for names of columns; --no-header if it is "
-            "a record.",
+            f"note: the first row of {path} is taken as the names of the columns. If it is a "
+            "record, pass --no-header.",
             file=sys.stderr,
         )
     names = rows.pop(0) if header else None
     if not rows:
-        raise ValueError(f"{path} has a header and no rows.")
+        raise ValueError(f"{path} has a header but no rows.")
     width = len(names or rows[0])
     if other := sum(len(row) != width for row in rows):
         raise ValueError(
-            f"{path} has rows of different lengths: {other:,} of {len(rows):,} have not the "
-            f"{width} cells of the first row. Quote cells that contain the separator."
+            f"{path} has rows of different lengths: {other:,} of {len(rows):,} do not have the "
+            f"{width} cells of the first row. Put quotation marks around cells that contain the "
+            "separator."
         )
     return names, np.array(rows, dtype=object).reshape(len(rows), -1)
 
 
 def _is_header(row):
-    """A first row with a number or a gap in it is a record, but for a gap above an index."""
+    """Return whether a first row is a header: it contains no number and no gap.
+
+    A gap in the first cell is allowed, because the column of an index often has no name.
+    """
     first, *rest = row
     named = rest or [first]
     return all(_is_name(cell) for cell in named) and (not first or _is_name(first))

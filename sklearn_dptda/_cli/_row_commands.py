@@ -23,13 +23,13 @@ from sklearn_dptda.metric_privacy import PrivateMeasure
 from sklearn_dptda.preprocessing import PrivateBounds
 
 KINDS = {"morse": DPMoGMorse, "mixture": DPMoG, "kmeans": DPLloyd, "tree": DPTree, "cube": DPCube}
-# Private bounds of more columns than the first number, which need more rows than the second, are
-# refused.
+# Private bounds are refused if there are more columns than the first number and if the bounds need
+# more rows than the second.
 _MAX_COLUMNS_UNCHECKED, _MAX_ROWS_NEEDED = 32, 5000
 
 
 class ClusterRelease(PaidRelease):
-    """Weights, means and shapes of clusters."""
+    """The weights, means and shapes of clusters."""
 
     files = ("clusters.json", "clusters.csv")
 
@@ -48,22 +48,22 @@ class ClusterRelease(PaidRelease):
     def prepare(self):
         rows = super().prepare()
         width = rows.shape[1]
-        # A number of rows that is private must not decide: only one that is public does.
+        # The decision may depend on the number of rows only if that number is public.
         is_public = self.args.adjacency == "replace-one"
         enough = max(len(rows) if is_public else 0, _MAX_ROWS_NEEDED)
         needed = self.private._rows_for_bounds(width)
         if width > _MAX_COLUMNS_UNCHECKED and needed > enough:
-            advice = "If there are so many rows, and their number is public, say --adjacency "
+            advice = "If you have this many rows, and their number is public, pass --adjacency "
             raise ValueError(
-                f"private bounds of {width} columns at --epsilon {self.args.epsilon:g} take some "
-                f"{math.ceil(needed):,} rows, and are noise with fewer: give --bounds, which cost "
-                "nothing, fewer --columns, or a larger --epsilon."
+                f"private bounds of {width} columns at --epsilon {self.args.epsilon:g} need about "
+                f"{math.ceil(needed):,} rows; with fewer rows they are mostly noise. Pass --bounds "
+                "(which cost nothing), fewer --columns, or a larger --epsilon."
                 f"{'' if is_public else f' {advice}replace-one.'}"
             )
         return rows
 
     def _components(self):
-        """Cluster and mean of each component."""
+        """Return the cluster and the mean of each component."""
         private = self.private
         means = private.means_ if hasattr(private, "means_") else private.cluster_centers_
         return getattr(private, "component_labels_", np.arange(len(means))), means
@@ -72,7 +72,7 @@ class ClusterRelease(PaidRelease):
         labels, _ = self._components()
         weights = [private.weights_[labels == label].sum() for label in np.unique(labels)]
         yield f"{len(weights)} cluster(s) of weight {', '.join(f'{w:.3g}' for w in weights)}"
-        yield f"share of rows beyond the bounds: {private.clipped_share_:.2g}"
+        yield f"share of rows outside the bounds: {private.clipped_share_:.2g}"
 
     def content(self, private):
         labels, means = self._components()
@@ -99,43 +99,45 @@ class ClusterRelease(PaidRelease):
 
 def _add_cluster(parser):
     add_table(parser)
-    parser.add_argument("--kind", choices=list(KINDS), default="morse", help="(default morse)")
+    parser.add_argument(
+        "--kind", choices=list(KINDS), default="morse", help="kind of clusters (default morse)"
+    )
     parser.add_argument("--n-clusters", type=at_least_one, help="number of clusters")
     add_epsilon(parser)
     parser.add_argument(
-        "--delta", type=float, default=1e-6, help="failure probability (default 1e-6)"
+        "--delta", type=float, default=1e-6, help="delta of the guarantee (default 1e-6)"
     )
-    add_bounds(parser, missing="; missing: found privately")
+    add_bounds(parser, missing=" (default: estimated privately)")
     add_adjacency(parser)
     add_paying(parser)
 
 
 CLUSTER = Command(
     name="cluster",
-    description="Release weights, means and shapes of clusters under differential privacy. "
-    "One record is one row.",
+    description="Release weights, means and shapes of clusters under differential privacy. The\n"
+    "privacy unit is one row.",
     epilog=f"""\
 example:
   python -m sklearn_dptda cluster rows.csv --n-clusters 3 --epsilon 1 --bounds -10 10 -o out
 
 choosing the kind:
-  morse      a mixture whose components are merged into clusters of any shape; finds
-             the number of clusters itself where --n-clusters is missing
-  mixture    Gaussian components, as many as --n-clusters
+  morse      a mixture whose components are merged into clusters of any shape. Without
+             --n-clusters, it estimates the number of clusters
+  mixture    a mixture of --n-clusters Gaussian components
   kmeans, tree, cube
-             round clusters; pure differential privacy with --delta 0
+             round clusters, with pure differential privacy if --delta is 0
 
 bounds:
-  A box known without looking at the rows. What is not known is found privately, from a
-  part of epsilon, and released as well.
+  A box that you know without looking at the rows. If you leave it out, the command spends
+  a part of epsilon on estimating the bounds, and releases them as well.
 
 {PAYING_HELP}
 what is written:
-  OUT/clusters.json  weights, means, covariances where the kind has them, bounds, the share
-                     of rows beyond them, and the guarantee
-  OUT/clusters.csv   a line for each component: its cluster, weight and mean
-  Labels of the rows are not written: they are not private. If you have a row, assign it to
-  the cluster that is likeliest or nearest, and keep the answer as safe as the row.
+  OUT/clusters.json  weights, means, covariances (if the kind has them), bounds, the share
+                     of rows outside the bounds, and the guarantee
+  OUT/clusters.csv   one line for each component: its cluster, weight and mean
+  Labels of the rows are not written, because they are not private. To label a row that you
+  have, assign it to the most likely or nearest cluster. Protect the label like the row.
 """,
     add_arguments=_add_cluster,
     run=partial(run_paid, ClusterRelease),
@@ -143,14 +145,15 @@ what is written:
 
 
 class SynthesizeRelease(PaidRelease):
-    """Synthetic rows, drawn from a private measure on a box."""
+    """Synthetic rows that are drawn from a private measure on a box."""
 
     files = ("synthetic.csv", "synthetic.json")
 
     def __init__(self, args):
         if args.bounds is not None and args.column_bounds:
             raise ValueError(
-                "--bounds is of all columns, --column-bounds of some: give one of them."
+                "--bounds applies to all columns, and --column-bounds to single columns: give one "
+                "of them."
             )
         self.categories = dict(map(_parse_categories, args.categories))
         self.intervals = {name: _parse_interval(name, ends) for name, *ends in args.column_bounds}
@@ -168,8 +171,8 @@ class SynthesizeRelease(PaidRelease):
         parquet = Path(args.points).suffix.lower() in (".parquet", ".pq")
         if names is not None and args.header is None and not parquet:
             raise ValueError(
-                "the first row may name the columns, or be a record: say --header, since names are "
-                "written, or --no-header."
+                "the first row may contain the names of the columns or be a record. The names are "
+                "written to the output, so you must say which: pass --header or --no-header."
             )
         names = names or [f"x{j}" for j in range(table.shape[1])]
         places = {name: j for j, name in enumerate(names)} | {
@@ -179,7 +182,9 @@ class SynthesizeRelease(PaidRelease):
         choices = by_place("--categories", self.categories)
         integers = by_place("--integers", dict.fromkeys(args.integers))
         if not choices.keys().isdisjoint(integers):
-            raise ValueError("--integers names a column of --categories.")
+            raise ValueError(
+                "--integers names a column of --categories: name it in one of the two options only."
+            )
         if self.intervals:
             self.private.set_params(bounds=by_place("--column-bounds", self.intervals))
         if choices:
@@ -215,7 +220,7 @@ class SynthesizeRelease(PaidRelease):
 
 
 def _typed(path, table, labels, choices):
-    """Texts of categories, floats elsewhere."""
+    """Return the table with texts in the columns of categories, and floats in the others."""
     numeric = [j for j in range(table.shape[1]) if j not in choices]
     numbers = as_numbers(path, table[:, numeric], [labels[j] for j in numeric])
     if not choices:
@@ -226,9 +231,9 @@ def _typed(path, table, labels, choices):
         typed[:, j] = [str(cell) for cell in table[:, j]]
         if other := sum(cell not in choices[j] for cell in typed[:, j]):
             raise ValueError(
-                f"{path}, {labels[j]}: {other:,} of {len(table):,} rows hold a value that is not "
-                "in its list of categories. Add to --categories what is public, such as a value "
-                "for all others, or change these cells."
+                f"{path}, {labels[j]}: {other:,} of {len(table):,} rows contain a value that is "
+                "not in its list of categories. Add public values to --categories, such as one "
+                "value for all other categories, or change these cells."
             )
     return typed
 
@@ -236,7 +241,10 @@ def _typed(path, table, labels, choices):
 def _by_place(places, option, values):
     unknown = [name for name in values if name not in places]
     if unknown:
-        raise ValueError(f"{option}: there is no column {unknown[0]!r} among the {len(places)}.")
+        raise ValueError(
+            f"{option}: there is no column {unknown[0]!r}. Give the name of a column, or its "
+            "number from 0."
+        )
     return {places[name]: value for name, value in values.items()}
 
 
@@ -259,7 +267,11 @@ def _parse_interval(name, ends):
 def _add_synthesize(parser):
     add_table(parser)
     parser.add_argument(
-        "--categories", nargs="+", default=[], metavar="NAME=A,B,C", help="columns of categories"
+        "--categories",
+        nargs="+",
+        default=[],
+        metavar="NAME=A,B,C",
+        help="columns of categories, with a public list of the values of each",
     )
     add_bounds(parser)
     parser.add_argument(
@@ -268,11 +280,15 @@ def _add_synthesize(parser):
         action="append",
         default=[],
         metavar=("NAME", "LOW", "HIGH"),
-        help="public interval of one column; again for others",
+        help="public interval of one column; repeat the option for other columns",
     )
-    parser.add_argument("--integers", nargs="+", default=[], metavar="NAME", help="whole numbers")
     parser.add_argument(
-        "--rows", type=at_least_one, help="synthetic rows (default: about as many, privately)"
+        "--integers", nargs="+", default=[], metavar="NAME", help="columns of whole numbers"
+    )
+    parser.add_argument(
+        "--rows",
+        type=at_least_one,
+        help="number of synthetic rows (default: a private estimate of the number of rows)",
     )
     add_epsilon(parser)
     add_adjacency(parser)
@@ -281,27 +297,30 @@ def _add_synthesize(parser):
 
 SYNTHESIZE = Command(
     name="synthesize",
-    description="Release a measure on a box under differential privacy, and draw synthetic "
-    "rows from it. One record is one row.",
+    description="Release a measure on a box under differential privacy, and draw synthetic rows\n"
+    "from it. The privacy unit is one row.",
     epilog=f"""\
 example:
   python -m sklearn_dptda synthesize people.csv --header --column-bounds age 0 120 \\
       --integers age --categories job=cook,nurse,smith smokes=no,yes --epsilon 1 -o out
 
 columns:
-  --categories     lists of values that are known without looking at the rows: a code
-                   book, the answers of a form. Order matters little. A value that is not
-                   on its list is refused.
+  --categories     for each column of categories, the list of values, known without
+                   looking at the rows, such as a code book or the answers of a form. The
+                   order of the list has little effect. A table that contains a value that
+                   is not in the list is refused.
   --bounds         LOW HIGH for all columns of numbers, or for each of them
-  --column-bounds  the same for one column, by name; what is missing is found privately,
-                   from a fifth of epsilon
+  --column-bounds  LOW HIGH for the column NAME. Bounds that you leave out are estimated
+                   privately, from one fifth of epsilon
   --integers       columns whose synthetic numbers are rounded
-  --header         the first row names the columns; names are written, so they are public
+  --header         the first row contains the names of the columns. They are written to
+                   the output, so they must be public
 
 {PAYING_HELP}
 what is written:
-  OUT/synthetic.csv   rows of the same columns. Whatever is computed from them costs nothing.
-  OUT/synthetic.json  their number, the bounds, and the guarantee
+  OUT/synthetic.csv   rows with the same columns. You can compute anything from them at no
+                      further cost.
+  OUT/synthetic.json  the number of synthetic rows, the bounds, and the guarantee
 """,
     add_arguments=_add_synthesize,
     run=partial(run_paid, SynthesizeRelease),
@@ -309,7 +328,7 @@ what is written:
 
 
 class BoundsRelease(PaidRelease):
-    """A box around rows, and the share of the rows beyond it."""
+    """A box around rows, and the share of the rows outside it."""
 
     files = ("bounds.json", "bounds.csv")
 
@@ -326,7 +345,7 @@ class BoundsRelease(PaidRelease):
     def describe(self, private):
         low, high = (end.tolist() for end in private.bounds_)
         yield " ".join(["--bounds", *(f"{a!r} {b!r}" for a, b in zip(low, high, strict=True))])
-        yield f"share of rows beyond them: {private.clipped_share_:.2g}"
+        yield f"share of rows outside them: {private.clipped_share_:.2g}"
 
     def content(self, private):
         return {
@@ -343,33 +362,40 @@ class BoundsRelease(PaidRelease):
 def _add_bounds_command(parser):
     add_table(parser)
     add_epsilon(parser, 0.1)
-    parser.add_argument("--shape", choices=["cube", "box"], default="cube", help="(default cube)")
-    add_bounds(parser, name="--start", missing=" to look in")
+    parser.add_argument(
+        "--shape",
+        choices=["cube", "box"],
+        default="cube",
+        help="shape of the bounds (default cube)",
+    )
+    add_bounds(parser, name="--start", missing=" in which to search")
     add_adjacency(parser, "replace-one")
     add_paying(parser)
 
 
 BOUNDS = Command(
     name="bounds",
-    description="Release a box around rows, and the share of the rows beyond it, under "
-    "differential privacy. One record is one row.",
+    description="Release a box around rows, and the share of the rows outside it, under\n"
+    "differential privacy. The privacy unit is one row.",
     epilog=f"""\
 example:
   python -m sklearn_dptda bounds rows.csv --epsilon 0.1 --start -1000 1000 -o out
 
-Bounds that you know from the meaning of the columns cost nothing and are better. cluster and
-synthesize find bounds that are missing themselves; this command is for diagram, which takes
-the numbers that are printed as its --bounds. Its loss adds to that of the diagram.
+If you know bounds from the meaning of the columns, use them: they cost nothing and are more
+accurate. The commands cluster and synthesize estimate missing bounds themselves. This command is
+for diagram: pass the printed numbers to its option --bounds. The losses of both commands add up.
 
 choosing the numbers:
-  --start    a wide public box in which to look; without it, powers of two are searched first
-  --shape    cube: one side for all columns, as diagrams need; box: an interval for each
-  Fewer than some 200 / epsilon rows leave the box wide.
+  --start    a wide public box in which to search. Without it, the command first searches
+             powers of two
+  --shape    cube: the same side for all columns, as diagrams need; box: one interval for
+             each column
+  With fewer than about 200 / epsilon rows, the box is wide.
 
 {PAYING_HELP}
 what is written:
-  OUT/bounds.json    the box, the share of the rows beyond it, and the guarantee
-  OUT/bounds.csv     column, low, high
+  OUT/bounds.json    the box, the share of the rows outside it, and the guarantee
+  OUT/bounds.csv     column, low and high
 """,
     add_arguments=_add_bounds_command,
     run=partial(run_paid, BoundsRelease),

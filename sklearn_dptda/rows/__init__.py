@@ -1,8 +1,9 @@
-"""Rows of sensitive tables: in batches, in chunks, in parts elsewhere, several to a person.
+"""The shared foundation of all estimators that learn from the rows of a sensitive table.
 
-Whatever learns from private rows stands on this room: the box that rows are clipped to, private
-intervals where no bounds are public, noisy moments and their budget, and the base class that pays
-before it learns.
+The rows may come in batches, in chunks or in parts on other machines, and one person may have
+several rows. This package contains the box to which rows are clipped, private intervals for
+columns without public bounds, noisy moments and their budget, and the base class that pays before
+it learns.
 """
 
 from sklearn_dptda.rows._rows import Box

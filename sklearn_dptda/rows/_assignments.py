@@ -1,6 +1,6 @@
-"""Rows to cells and clipped residuals, by arithmetic that rounds each row by itself.
+"""Assignment of rows to cells and clipped residuals, with arithmetic that rounds each row alone.
 
-One record more must not move what another one contributes, not even in its last bit.
+An additional record must not change the contribution of another one, not even in its last bit.
 
 Proof: doc/theory/private_mixtures.md, "Rounding".
 """
@@ -15,25 +15,25 @@ import numpy as np
 from sklearn_dptda._typing import FloatArray, IntArray
 
 Norm: TypeAlias = Literal["l1", "l2"]
-# Residuals of the rows of a batch, from these and their cells.
+# A function from the rows of a batch and their cells to the residuals of the rows.
 Residuals: TypeAlias = Callable[[FloatArray, IntArray], FloatArray]
-# What assigns the rows of a batch to cells: their cells, the part of each that belongs there, and
-# clipped residuals.
+# A function that assigns the rows of a batch to cells. It returns the cells of the rows, the share
+# of each row that belongs to its cell, and the clipped residuals.
 Assignment: TypeAlias = Callable[[FloatArray], Iterable[tuple[IntArray, Any, FloatArray]]]
 
-# Room for the rounding of a clipped vector's norm.
+# Margin for the rounding of the norm of a clipped vector.
 INSIDE = 1 - 2.0**-40
-# Steps of a row, and of a vector, in exact products: 2**52 of both together.
+# Bits of a row, and of a vector, in exact products, which then have at most 52 bits.
 _BITS = 26
-# Products in one piece: they fit a cache.
+# Number of products in one piece, which fits a cache.
 _PRODUCTS_AT_ONCE = 1 << 17
 
 
 def row_products(X: FloatArray, Y: FloatArray) -> FloatArray:
-    """Inner products of rows, each by the same roundings whatever the other rows are.
+    """Inner products of rows, in which the rounding of a row does not depend on other rows.
 
-    Matrix products may round a row differently when the number of rows changes, and then one
-    record would move what others contribute.
+    Matrix products may round a row differently if the number of rows changes. One record would
+    then change the contributions of others.
     """
     total = X[:, 0] * Y[..., 0]
     for j in range(1, X.shape[1]):
@@ -42,7 +42,7 @@ def row_products(X: FloatArray, Y: FloatArray) -> FloatArray:
 
 
 def row_norms(X: FloatArray, norm: Norm) -> FloatArray:
-    """Norms of rows, each by the same roundings whatever the other rows are."""
+    """Norms of rows, in which the rounding of a row does not depend on other rows."""
     return row_products(np.abs(X), np.ones(X.shape[1])) if norm == "l1" else euclidean(X)
 
 
@@ -52,28 +52,30 @@ def euclidean(X: FloatArray) -> FloatArray:
 
 
 def clip_norm(residuals: FloatArray, radius: Any, norm: Norm = "l2") -> FloatArray:
-    """Shrink residuals to norm at most ``radius`` and return them in units of it."""
-    # In place: pages of large arrays that come and go cost more than the arithmetic.
+    """Shrink residuals to a norm of at most ``radius``, and return them in units of ``radius``."""
+    # In place, because allocating and freeing large arrays takes longer than the arithmetic.
     unit = residuals / radius
     unit *= (INSIDE / np.maximum(row_norms(unit, norm), 1.0))[:, None]
     return unit
 
 
 def in_norm(radius: Any, n_features: int, norm: Norm) -> Any:
-    """Radius, in a norm, where Euclidean balls have the given one.
+    """Radius in a given norm that corresponds to a radius in the Euclidean norm.
 
-    A vector with entries of one size is longer in L1 by the root of the dimension.
+    The L1 norm of a vector whose entries have the same size is larger than its Euclidean norm by
+    the square root of the dimension.
     """
     return radius * n_features**0.5 if norm == "l1" else radius
 
 
 @dataclass(frozen=True)
 class ExactProducts:
-    """Inner products of rows with some vectors, by matrix products that are exact.
+    """Inner products of rows with some vectors, by exact matrix products.
 
-    Coordinates of rows are clipped to a public limit and rounded to whole steps, each by itself,
-    and so are the vectors. All sums of their products are integers below 2**53, which floats hold
-    in whatever order a library multiplies and adds: the products of a row depend on no other row.
+    The coordinates of rows are clipped to a public limit, and each is rounded to a whole number of
+    steps. The vectors are rounded in the same way. All sums of their products are integers below
+    2**53, which floats represent exactly in every order of the operations. The products of a row
+    therefore do not depend on other rows.
     """
 
     vectors: FloatArray
@@ -83,9 +85,10 @@ class ExactProducts:
 
     @classmethod
     def of(cls, vectors: FloatArray, limit: float) -> Self:
-        """Products with vectors of shape (n_vectors, n_features).
+        """Prepare products with vectors of shape (n_vectors, n_features).
 
-        Rows have at most 2**26 steps in each column, and vectors as many in all columns together.
+        Rows have at most 2**26 steps in each column. Vectors have at most 2**26 steps in all
+        columns together.
         """
         bits = _BITS - int(np.frexp(limit)[1])
         own = _BITS - np.frexp(np.abs(vectors).sum(axis=1))[1]
@@ -93,7 +96,7 @@ class ExactProducts:
         return cls(whole.T, bits, np.floor(np.ldexp(limit, bits)), np.ldexp(1.0, -bits - own))
 
     def batches(self, part: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
-        """Products of shape (n, n_vectors), a few rows at a time."""
+        """Yield products of shape (n, n_vectors) for a few rows at a time."""
         size = max(1, _PRODUCTS_AT_ONCE // self.vectors.shape[1])
         for start in range(0, len(part), size):
             steps = part[start : start + size] * 2.0**self.bits
@@ -104,8 +107,11 @@ class ExactProducts:
 
 
 def nearest_to(centres: FloatArray, limit: float) -> Callable[[FloatArray], IntArray]:
-    """From rows, clipped to a limit by coordinates, to the index of each one's nearest centre."""
-    # Without the square of the row, which is the same for all centres.
+    """Return a function from rows to the indices of their nearest centres.
+
+    The function clips the coordinates of the rows to ``limit``.
+    """
+    # The square of the row is left out, because it is the same for all centres.
     halves = 0.5 * (centres**2).sum(axis=1)
     return partial(_nearest, products=ExactProducts.of(-centres, limit), halves=halves)
 
@@ -119,9 +125,10 @@ def _nearest(part: FloatArray, products: ExactProducts, halves: FloatArray) -> I
 
 
 def residuals_about(centres: FloatArray, radius: Any, norm: Norm) -> Residuals:
-    """From rows and their cells to residuals about the centres, clipped and in units of ``radius``.
+    """Return a function from rows and their cells to clipped residuals in units of ``radius``.
 
-    A number, or one for each centre, of shape (n_centres, 1).
+    The residuals are about the centres of the cells. ``radius`` is a number, or an array of shape
+    (n_centres, 1) with one number for each centre.
     """
     return partial(_residuals, centres=centres, radius=radius, norm=norm)
 
@@ -134,9 +141,9 @@ def _residuals(
 
 
 def hard_assignment(cell_of: Callable[[FloatArray], IntArray], residuals: Residuals) -> Assignment:
-    """Assign each row to the cell that ``cell_of`` gives, as :meth:`FitBudget.release` takes it.
+    """Assign each row to the cell that ``cell_of`` returns, for :meth:`FitBudget.release`.
 
-    ``residuals`` makes clipped residuals of a batch and its cells.
+    ``residuals`` computes the clipped residuals of a batch from the rows and their cells.
     """
     return partial(_hard, cell_of=cell_of, residuals=residuals)
 
@@ -147,7 +154,7 @@ def _hard(batch: FloatArray, cell_of: Any, residuals: Any) -> Iterator[Any]:
 
 
 def one_cell(centre: FloatArray, radius: float, norm: Norm) -> Assignment:
-    """Assign all rows to one cell, with residuals about its centre."""
+    """Assign all rows to one cell, with residuals about the given centre."""
     return partial(_one, centre=centre, radius=radius, norm=norm)
 
 
@@ -158,10 +165,11 @@ def _one(batch: FloatArray, centre: FloatArray, radius: float, norm: Norm) -> It
 def soft_assignment(
     parts: Callable[[FloatArray], FloatArray], residuals: Residuals, n_cells: int
 ) -> Assignment:
-    """Assign ``parts`` of each row to all cells, as :meth:`FitBudget.release` takes it.
+    """Distribute each row over all cells, for :meth:`FitBudget.release`.
 
-    ``parts`` makes of a batch nonnegative numbers of shape (n, n_cells), rows of which sum to one;
-    ``residuals`` makes clipped residuals of a batch and its cells.
+    ``parts`` computes from a batch the shares of its rows in the cells: nonnegative numbers of
+    shape (n, n_cells) whose rows sum to one. ``residuals`` computes the clipped residuals of a
+    batch from the rows and their cells.
     """
     return partial(_soft, parts=parts, residuals=residuals, n_cells=n_cells)
 

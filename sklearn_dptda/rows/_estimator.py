@@ -1,4 +1,4 @@
-"""The base of estimators that pay once, in ``fit``, and learn from private rows."""
+"""The base class of estimators that pay once, in ``fit``, and learn from private rows."""
 
 import math
 import uuid
@@ -42,24 +42,25 @@ from sklearn_dptda.utils._people import (
 )
 from sklearn_dptda.utils._sklearn import Interval, StrOptions
 
-# Part of ``bounds_share`` that is spent on bounds within those that are given.
+# Part of ``bounds_share`` that is spent on estimating narrower bounds within given ones.
 _SHARE_WITHIN = 0.5
-# Share of a fit's budget for counting the rows beyond the bounds, by the norm of the noise. At an
-# epsilon of 1 the noise is some 60 rows ("l2", delta=1e-6) or 94 ("l1"), more after private bounds.
+# Share of the budget of a fit for counting the rows outside the bounds, by the norm of the noise.
+# At epsilon 1, the noise is about 60 rows ("l2", delta=1e-6) or 94 rows ("l1"), and more after
+# private bounds.
 _SHARES_OF_CLIPPED_COUNT = {"l2": 0.005, "l1": 0.015}
-# A fit warns when more than this part of the rows is beyond the bounds ...
+# A fit warns if more than this share of the rows is outside the bounds ...
 _MANY_CLIPPED = 0.05
-# ... by more standard deviations of noise than are ever seen: Laplace noise is above them once in
-# 40,000 fits, Gaussian noise never.
+# ... by a margin of this many standard deviations of the noise. Laplace noise exceeds the margin
+# once in 40,000 fits, and Gaussian noise practically never.
 _CERTAIN_DEVIATIONS = 7.0
-# Rows to be assigned are clipped at this many widths of the box: no centre is nearer than another
-# from there on, and no square overflows.
+# Rows to be assigned are clipped at this many widths of the box. At this distance, all centres are
+# equally near, and no square overflows.
 _FAR_WIDTHS = 1e50
 _LEARNT_FROM_COLUMNS = {"n_features_in_", "feature_names_in_"}
-# Parts of a release that estimators keep under private names.
+# Parts of a release that estimators store in attributes with private names.
 _KEPT_PRIVATELY = {"_box", "_columns", "_noise", "_table"}
 
-# Parameters that all estimators of rows have.
+# Parameter constraints that all estimators of rows share.
 ROW_PARAMETERS = {
     "epsilon": [Interval(Real, 0, None, closed="right")],
     "adjacency": [StrOptions({"add-remove", "replace-one"})],
@@ -72,24 +73,27 @@ ROW_PARAMETERS = {
 
 
 def many_clipped(outside: float, deviation: float, n_rows: float) -> bool:
-    """Whether a noisy number of rows beyond the bounds is so large that a fit must say so."""
+    """Whether a noisy number of rows outside the bounds is so large that the fit must warn."""
     return bool(outside - _CERTAIN_DEVIATIONS * deviation > _MANY_CLIPPED * n_rows)
 
 
 def _remedy(n_private: int, are_given: bool) -> str:
-    """What to give where many rows lie beyond the bounds."""
+    """What the caller can do if many rows lie outside the bounds."""
     if n_private:
         return (
-            f"public bounds, since the noise hides those of {n_private} columns, fewer columns, or "
+            f"public bounds (the noise hides the bounds of {n_private} columns), fewer columns, or "
             "a larger epsilon"
         )
     if are_given:
         return "wider bounds, or none"
-    return "a larger epsilon, since the noise hides which narrower ones lie in yours, or wider ones"
+    return (
+        "wider bounds, or a larger epsilon (the noise hides the narrower bounds that the fit "
+        "estimates within yours)"
+    )
 
 
 def _beside(table: FloatArray, labels: FloatArray | None) -> FloatArray:
-    """A table with labels as its last column, if there are any."""
+    """A table with the labels, if there are any, as its last column."""
     if labels is None:
         return table
     _check_as_many(labels, len(table))
@@ -105,16 +109,17 @@ def _check_as_many(labels: FloatArray, n_rows: int) -> None:
 
 
 class PrivateRowsEstimator(PrivateEstimatorMixin):
-    """Base of estimators that pay once, in ``fit``, and learn from private rows.
+    """Base class of estimators that pay once, in ``fit``, and learn from private rows.
 
-    :meth:`fit` and :meth:`fit_chunks` check parameters and rows, pay for what
-    ``_guarantee_of`` promises, and call ``_release``. Children override ``_learn``
-    and ``_released``: they are given rows of the cube ``[-1, 1]**d`` and what is left of the
-    budget, after missing bounds were found and rows beyond the bounds were counted. Only releases
-    of another kind, such as a box or a measure, override ``_guarantee_of`` and ``_release``.
+    :meth:`fit` and :meth:`fit_chunks` check the parameters and rows, pay for the guarantee that
+    ``_guarantee_of`` returns, and call ``_release``. Subclasses override ``_learn`` and
+    ``_released``. They receive rows of the cube ``[-1, 1]**d`` and the rest of the budget, after
+    missing bounds were estimated and rows outside the bounds were counted. Only releases of another
+    kind, such as a box or a measure, override ``_guarantee_of`` and ``_release``.
 
-    With ``groups``, a record is a person, who weighs ``rows.mass``: a release that costs
-    ``loss / rows.mass`` for a row that weighs one costs ``loss`` for all rows of a person.
+    With ``groups``, the privacy unit is a person, whose rows have the total weight ``rows.mass``.
+    A release that costs ``loss / rows.mass`` for a row of weight one costs ``loss`` for all rows of
+    a person.
     Proof: doc/theory/people.md, "Tables of people".
     Proof: doc/theory/people.md, "The first rows of each person".
     """
@@ -126,10 +131,10 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         "bounds_share": [Interval(Real, 0, 1, closed="neither")],
     }
 
-    # Seeds of a fit: one for its noise, and one for randomness that is public.
+    # A fit has two seeds: one for its noise, and one for public randomness.
     _n_seeds = 2
 
-    # The road of every fit, from the table to the release.
+    # The steps of every fit, from the table to the release.
 
     @fill_doc
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
@@ -151,9 +156,10 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
     def fit_chunks(self, chunks: Chunks) -> Self:
         """Pay, and learn from rows that come in chunks.
 
-        The result is that of :meth:`fit` on all rows together, in the memory
-        of one chunk; with ``groups``, and of a number for each person, whose
-        rows may be in several chunks.
+        The result is the same as that of :meth:`fit` on all rows, but only
+        one chunk is in memory at a time. With ``groups``, the rows of a
+        person may be in several chunks, and one number for each person is in
+        memory as well.
 
         %(chunks_of_rows)s
 
@@ -181,13 +187,15 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
     def _fit_clouds(
         self, given: Any, ids: list[list[Any]] | None = None, unit: str = "one point of a cloud"
     ) -> list[str]:
-        """Pay, and learn from the points of clouds together; what to warn of is returned.
+        """Pay, and learn from the points of all clouds together; return the texts of warnings.
 
-        With the ``ids`` of each cloud, all points of a person in it weigh one together.
+        If the ``ids`` of each cloud are given, all points of a person in a cloud have the total
+        weight of one point.
         """
         self._check_parameters()
         clouds: list[FloatArray] = []
-        # A cloud that stands in several places is one: its points would count several times.
+        # A cloud that occurs several times is used once. Otherwise, its points would count several
+        # times.
         firsts = sorted(set(first_places(given)))
         for i in firsts:
             d = clouds[0].shape[1] if clouds else None
@@ -203,29 +211,32 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         return self._pay_and_learn(replace(rows, unit=unit))
 
     def _check_parameters(self) -> None:
-        """Refuse parameters, before a record is read."""
+        """Refuse invalid parameters before any record is read."""
         self._validate_params()
         self._check_epsilon(self.rows_per_group or 1)
         if self.rows_per_group is not None and self.adjacency != "add-remove":
             raise ValueError(
-                "rows_per_group needs adjacency='add-remove', since the number of rows changes "
-                "with a person. Leave it at None, with which only the number of people counts."
+                "rows_per_group needs adjacency='add-remove', because the number of rows changes "
+                "when a person is replaced. Leave it at None: then only the number of people "
+                "matters."
             )
 
     def _check_people(self, are_known: bool) -> None:
         if self.rows_per_group is not None and not are_known:
-            raise ValueError("rows_per_group needs groups, which say whose a row is.")
+            raise ValueError(
+                "rows_per_group needs groups, which state the person that each row belongs to."
+            )
 
     @staticmethod
     def _refuse_ids_of_parts(groups: Any) -> None:
         if groups is not None:
             raise ValueError(
-                "groups beside X needs rows in memory: let the parameter groups name the column "
-                "of ids."
+                "The argument groups of fit needs rows in memory. Set the parameter groups to the "
+                "name of the column of ids instead."
             )
 
     def _rows_of(self, X: Any, ids: Any, labels: FloatArray | None = None) -> Rows:
-        """Rows in memory of a table, their labels as a last column, and what one record is."""
+        """Rows in memory, with the labels as their last column, and with the privacy unit."""
         are_given = ids is not None
         self._check_people(are_given or self.groups is not None)
         if self.groups is None and not are_given:
@@ -250,7 +261,10 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         return replace(rows, unit=self._unit(are_given), mass=self._mass(are_given))
 
     def _check_table(self, table: Any, **options: Any) -> tuple[FloatArray, Columns]:
-        """Rows and columns; what columns do not allow is refused before other rows are read."""
+        """Check a table and return its rows and columns.
+
+        Tables with unsuitable columns are refused before further rows are read.
+        """
         rows = check_rows(self, table, **options)
         columns = Columns.of(table, rows.shape[1])
         self._check_features(rows.shape[1])
@@ -258,19 +272,19 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         return rows, columns
 
     def _coding(self) -> Callable[[Any], tuple[Any, Mapping[int, list[Any]]]]:
-        """What turns a chunk into a table of numbers and public lists of what they stand for."""
+        """Function from a chunk to a table of numbers and the public lists of their meanings."""
         return as_given
 
     def _check_features(self, n_features: int) -> None:
-        """Refuse rows of the wrong width, before anything is paid."""
+        """Refuse rows with the wrong number of columns, before anything is paid."""
 
     def _pay_and_learn(self, rows: Rows) -> list[str]:
-        """Pay, and release: all of it or nothing, since half of a release carries no guarantee.
+        """Pay, and make the whole release or none, because half a release has no guarantee.
 
-        Returns what the caller is to be warned of, once it has the release: a warning may be an
-        error.
+        Returns the texts of warnings. The caller issues them when the release is complete, because
+        a warning may be turned into an error.
         """
-        # What is computed within bounds or at places of this release counts it once.
+        # Later releases that use the bounds or the centres of this release count it only once.
         own = replace(self._guarantee_of(rows), release_id=uuid.uuid4().hex)
         guarantee = self._after_steps(own)
         with self._paid(guarantee, self._n_seeds, records=self._records(rows)) as seeds:
@@ -285,27 +299,27 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         return remarks
 
     def _records(self, rows: Rows) -> Any:
-        """Everything that a fit computes from, for a digest; None where rows are elsewhere."""
+        """All inputs of a fit, for a digest; None if rows are not in memory."""
         return rows.in_memory()
 
     def _forget(self) -> None:
-        """Remove what an earlier fit learnt."""
+        """Remove the results of an earlier fit."""
         released = {name for name in vars(self) if name.endswith("_")} - _LEARNT_FROM_COLUMNS
         for name in released | (_KEPT_PRIVATELY & vars(self).keys()):
             delattr(self, name)
 
     def __sklearn_is_fitted__(self) -> bool:
-        # A fit that failed has learnt the columns alone.
+        # A failed fit has learnt only the columns.
         return hasattr(self, "privacy_guarantee_")
 
     def _mass(self, ids_are_given: bool = False) -> int:
-        """What one record weighs: a row 1, a person more."""
+        """Weight of one record: 1 for a row, more for a person."""
         if self.groups is None and not ids_are_given:
             return 1
         return MASS if self.rows_per_group is None else int(self.rows_per_group)
 
     def _unit(self, ids_are_given: bool = False) -> str:
-        """What one record is, for the guarantee."""
+        """Privacy unit, for the guarantee."""
         if self.groups is None and not ids_are_given:
             return str(self.unit)
         rows = f"{str(self.unit).removeprefix('one ')}s"
@@ -313,10 +327,10 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         most = f" with rows_per_group={self.rows_per_group}" * (self.rows_per_group is not None)
         return f"all {rows} of one person, by {by}{most}"
 
-    # What is released by default: bounds, the share of rows beyond them, and what children learn.
+    # The default release: bounds, the share of rows outside them, and the results of ``_learn``.
 
     def _guarantee_of(self, rows: Rows) -> PrivacyGuarantee:
-        """What a fit on these rows promises, by what is public about them."""
+        """Guarantee of a fit on these rows, computed from public information about them."""
         low, _ = self._public_bounds(rows.n_features)
         return self._guarantee(self._finds_bounds(bool(np.isnan(low).any())), rows.unit)
 
@@ -333,7 +347,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
             adjacency=self.adjacency,
             unit=unit,
             mechanism=mechanism,
-            released=f"{bounds}the share of rows beyond the bounds, {self._released()}",
+            released=f"{bounds}the share of rows outside the bounds, {self._released()}",
             seeded=self.random_state is not None,
             rho=rho,
         )
@@ -341,7 +355,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
     def _release(
         self, rows: Rows, guarantee: PrivacyGuarantee, seed: Any, public_seed: Any = None
     ) -> list[str]:
-        """Set what the fit releases, and return remarks on it; all of this is paid for."""
+        """Set the released attributes and return the texts of warnings, after the payment."""
         given, budget = self._public_bounds(rows.n_features), self._budget(seed, rows.mass)
         rng = public_generator(public_seed)
         low, high, units, budget = self._find_bounds(rows, *given, budget)
@@ -353,19 +367,22 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         return remarks
 
     def _learn(self, rows: Rows, budget: FitBudget, rng: np.random.Generator, box: Box) -> None:
-        """Learn from rows of the cube; ``rng`` is public, ``box`` takes cubes to units of rows."""
+        """Learn from rows of the cube.
+
+        ``rng`` is a public generator, and ``box`` converts the cube to the units of the rows.
+        """
         raise NotImplementedError
 
     def _released(self) -> str:
-        """What :meth:`_learn` releases, for the guarantee."""
+        """Description of the results of :meth:`_learn`, for the guarantee."""
         raise NotImplementedError
 
     def _delta(self) -> float:
-        """Failure probability; estimators without the parameter are pure."""
+        """The delta of the guarantee; it is zero for estimators without this parameter."""
         return float(getattr(self, "delta", 0.0))
 
     def _loss(self) -> tuple[float, float]:
-        """Parameter of the budget, of which k rows lose k times as much, and zCDP of the fit."""
+        """Parameter of the budget, which scales linearly with the number of rows, and the zCDP."""
         epsilon, delta = float(self.epsilon), self._delta()
         return (epsilon, pure_rho(epsilon)) if delta == 0 else self._gaussian_loss(epsilon, delta)
 
@@ -380,14 +397,14 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         return "discrete Gaussian mechanism, composed exactly"
 
     def _budget(self, seed: Any, mass: int) -> FitBudget:
-        """What rows that weigh one may lose, so that those of one record lose the whole."""
+        """Budget for rows of weight one, such that the rows of one record spend the whole loss."""
         kind = LaplaceBudget if self._delta() == 0 else GaussianBudget
         return kind(self._loss()[0] / mass, self.adjacency, NoiseSource(seed))
 
-    # Bounds: public, missing, and the rows beyond them.
+    # Bounds, public or missing, and the rows outside them.
 
     def _public_bounds(self, n_features: int) -> tuple[FloatArray, FloatArray]:
-        """Bounds of columns, NaN where they are private; a box that no number fits is refused."""
+        """Bounds of the columns, NaN where they are private; unusable boxes are refused."""
         names = getattr(self, "feature_names_in_", ())
         low, high = bounds_by_column(self.bounds, n_features, names)
         private = np.isnan(low)
@@ -396,7 +413,7 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         return low, high
 
     def _searches_within(self) -> bool:
-        """Whether given bounds are an outer limit alone, since widths of columns are units."""
+        """Whether the fit estimates narrower bounds within given ones, as units of the columns."""
         return False
 
     def _finds_bounds(self, some_are_missing: bool) -> bool:
@@ -406,10 +423,11 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
     def _find_bounds(
         self, rows: Rows, low: FloatArray, high: FloatArray, budget: FitBudget
     ) -> tuple[FloatArray, FloatArray, Ends, FitBudget]:
-        """Bounds with private ones where they are NaN, units, and the budget that is left.
+        """Bounds with private ones in place of NaN, units of the columns, and remaining budget.
 
-        Columns are compared in intervals of one kind: as soon as one is found where nothing or much
-        more was given, all are measured in intervals that are found.
+        All columns are compared in units of one kind. As soon as an interval is estimated for a
+        column with no bounds or with much wider bounds, the units of all columns are estimated
+        intervals.
         """
         private, share = np.isnan(low), float(self.bounds_share)
         ends = np.array([low, high])
@@ -436,16 +454,16 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         share: float,
         others_are_found: bool,
     ) -> tuple[Ends, Ends, FitBudget]:
-        """Bounds within given ones, for at most a share, units, and what is left of the budget."""
+        """Bounds within given ones, units, and the remaining budget; costs at most a share."""
         if self.n_features_in_ == 1:
-            # The unit of a single column changes nothing.
+            # The unit of a single column has no effect.
             return (low, high), (low, high), budget
         return box_within(rows, low, high, budget, share, others_are_found)
 
     def _rows_for_bounds(self, n_features: int) -> float:
-        """Rows below which private bounds are hardly more than noise; 0 where bounds are public.
+        """Number of rows below which private bounds are mostly noise; 0 if bounds are public.
 
-        The command line asks before it pays.
+        The command line checks it before it pays.
         """
         n_private = int(np.isnan(self._public_bounds(n_features)[0]).sum())
         if n_private == 0:
@@ -456,7 +474,10 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
     def _count_clipped(
         self, rows: Rows, low: FloatArray, high: FloatArray, budget: FitBudget, remedy: str
     ) -> tuple[FitBudget, list[str]]:
-        """Release the share of the rows beyond the bounds: what is left, and a remark on many."""
+        """Release the share of rows outside the bounds.
+
+        Returns the remaining budget, and the text of a warning if there are many such rows.
+        """
         outside = rows.sum(partial(count_beyond, low=low, high=high))
         share = _SHARES_OF_CLIPPED_COUNT[budget.norm]
         noisy, deviation = budget.noisy_counts(np.array([rows.n_rows - outside, outside]), 1, share)
@@ -465,29 +486,29 @@ class PrivateRowsEstimator(PrivateEstimatorMixin):
         if not many_clipped(noisy[1], deviation, n):
             return budget.rest(share), []
         return budget.rest(share), [
-            f"{self.clipped_share_:.0%} of the rows lie beyond the bounds and are clipped to "
+            f"{self.clipped_share_:.0%} of the rows lie outside the bounds and are clipped to "
             f"them: give {remedy}."
         ]
 
-    # What children may override besides, and rows after the fit.
+    # Further methods that subclasses may override, and rows after the fit.
 
     def _has_mixture(self) -> bool:
-        """Whether a fit learns weights, means and covariances, or k-means: what can be merged."""
+        """Whether a fit learns a mixture or k-means, whose components can be merged."""
         return True
 
     def _has_one_unit(self) -> bool:
-        """Whether all columns are divided by the same number, as isotropic shapes need."""
+        """Whether all columns are divided by the same number, as isotropic shapes require."""
         return False
 
     def _rows(self, X: ArrayLike) -> FloatArray:
-        """Rows to be assigned to what was learnt."""
+        """Check rows that are to be assigned to the learnt components."""
         check_is_fitted(self)
         low, high = self.bounds_
         reach = _FAR_WIDTHS * (high - low)
         return np.clip(check_rows(self, X, reset=False), low - reach, high + reach)
 
     def __sklearn_tags__(self) -> Tags:
-        """Say what a release is."""
+        """Return the tags of the estimator, including those of its privacy."""
         tags = super().__sklearn_tags__()
         tags.privacy.adjacency = self.adjacency
         tags.privacy.ragged = True

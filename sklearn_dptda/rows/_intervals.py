@@ -1,15 +1,16 @@
-"""Private intervals of columns that have no public bounds, by either of two mechanisms.
+"""Private intervals for columns that have no public bounds, by either of two mechanisms.
 
-:func:`private_box` serves fits whose budget pays for noisy histograms: the sizes of the numbers of
-each column, by powers of two; its cells, looked at closer as long as few of them hold the rows; its
-distances from their mean, by parts of octaves. The interval is as wide as the extremes of a normal
-column are, extrapolated from the quantiles that the noise leaves visible.
+:func:`private_box` serves fits that release noisy histograms. For each column, it releases a
+histogram of the magnitudes of the numbers, by powers of two. It then releases histograms of cells,
+and narrows them as long as few cells contain the rows. Finally, it releases a histogram of the
+distances from the mean, by parts of octaves. The interval is as wide as the extremes of a normally
+distributed column, extrapolated from the quantiles that the noise leaves visible.
 Proof: doc/theory/private_bounds.md, "Columns of a table".
 
-:func:`private_cubes` draws once from the exponential mechanism over cubes, or intervals of single
-columns, of all sizes. Costs are whole numbers: minus the points inside, plus a public price for
-each level of size. One point more, one less, or one replaced moves each cost by at most one, since
-each point is in a cell of its own, whatever is rounded.
+:func:`private_cubes` draws once from the exponential mechanism over cubes of all sizes, or over
+intervals of single columns. The costs are whole numbers: minus the number of points inside, plus a
+public price for each level of size. If one point is added, removed or replaced, each cost changes
+by at most one, because each point is in exactly one cell, regardless of rounding.
 Proof: doc/theory/private_bounds.md, "The candidates".
 Proof: doc/theory/private_bounds.md, "Cost and sensitivity".
 Proof: doc/theory/private_bounds.md, "Drawing from more candidates than can be listed".
@@ -42,77 +43,82 @@ from sklearn_dptda.utils._bounds import Extremes
 
 @dataclass(frozen=True)
 class _HistogramRules:
-    """Public numbers of :func:`private_box`, measured in doc/measured/clusters.md."""
+    """Public constants of :func:`private_box`, measured in doc/measured/clusters.md."""
 
-    # Shares of the budget for the box: of the sizes, of each closer look, of the distances.
+    # Shares of the budget of the box: for the magnitudes, for each narrower histogram, and for the
+    # distances.
     sizes: float = 0.15
     look: float = 0.1
     distances: float = 0.45
     most_looks: int = 4
-    # Powers of two of the numbers; smaller ones count as zero, larger ones as the largest.
+    # Range of the powers of two. Smaller numbers count as zero, and larger ones as the largest.
     least_exponent: int = -40
     largest_exponent: int = 60
-    # Standard deviations of noise above which a size is real: a false one would be far out.
+    # Standard deviations of noise above which a magnitude is accepted. The threshold is high,
+    # because a wrong magnitude would be far too large.
     clear_size: float = 4.0
-    # The same of a first run beside the zeros, which stand for all numbers where it is noise.
+    # The same threshold for a first run of cells other than that of the zeros. If the run is only
+    # noise, the cell of zeros is used as well.
     clear_run: float = 9.0
-    # The next look is closer where the rows are in less than this part of the cells, and has as
-    # many cells to spare.
+    # The next histogram is narrower if the rows are in less than this share of the cells. It then
+    # has the given number of spare cells.
     narrow: float = 1 / 4
     spare_cells: int = 4
     parts_per_octave: int = 2
     octaves: int = 40
-    # Shares of the rows beyond the far quantiles, at least and at most, as the noise lets one see
-    # them, and beyond one standard deviation of a normal column.
+    # Smallest and largest share of the rows beyond the far quantiles (the noise decides which one
+    # is used), and the share beyond one standard deviation of a normal column.
     far: tuple[float, float] = (0.01, 0.08)
     near: tuple[float, float] = (0.16, 0.16)
-    # Standard deviations of noise that the rows beyond a far quantile are worth.
+    # Number of rows beyond a far quantile, in standard deviations of the noise.
     worth: float = 4.0
-    # Half width of a box, in standard deviations of a normal column: one row in 5,000 is beyond.
+    # Half width of a box, in standard deviations of a normal column. One row in 5,000 is outside.
     half_width: float = 3.55
-    # Part of the share for bounds within given ones that tells whether there are rows enough, and
-    # least part of the width that is left.
+    # Part of the share for bounds within given ones that is spent on checking whether there are
+    # enough rows, and smallest part of the width that may remain.
     number_share: float = 0.05
     least_part: float = 2.0**-40
     least_beside_ends: float = 2.0**-34
-    # Part of a given width below which an interval within shows that the bounds are generous; up to
-    # so many times the rows that it takes, noise moves units by more than anything less is worth.
+    # If an estimated interval is narrower than this part of the given width, the given bounds are
+    # generous. If they are not, and there are fewer rows than this multiple of the necessary
+    # number, the noise in the units would cost more than the narrower interval gains.
     generous: float = 1 / 5
     sure_rows: float = 3.5
-    # Intervals that are narrower than given ones by this are not taken where more than a part of
-    # the rows lives beyond a multiple of them: few rows of a lognormal law do.
+    # Intervals that are narrower than the given ones by this factor are rejected if more than the
+    # share ``reaching`` of the rows lies beyond ``far_out`` times the interval. Few rows of a
+    # lognormal distribution do.
     much_narrower: float = 1 / 16
     far_out: float = 4.0
     reaching: float = 0.0025
-    # Growth of quantiles relative to those of the normal law, as exponents: for bounded tails, and
-    # for heavy ones.
+    # Growth of the quantiles relative to those of the normal distribution, as exponents, for
+    # bounded tails and for heavy ones.
     tails: tuple[float, float] = (0.3, 1.6)
 
 
 @dataclass(frozen=True)
 class _CubeRules:
-    """Public numbers of :func:`private_cubes`, measured in doc/theory/private_bounds.md."""
+    """Public constants of :func:`private_cubes`, measured in doc/theory/private_bounds.md."""
 
-    # Powers of two that cubes around the origin are nested between.
+    # Smallest and largest power of two of the nested cubes around the origin.
     least_exponent: int = -30
     largest_exponent: int = 60
-    # Share of a draw's epsilon for the cubes around the origin, where there is no start.
+    # Share of the epsilon of a draw for the cubes around the origin, if there is no start.
     nested_share: float = 1 / 3
-    # Share of the epsilon of intervals for the number of rows, where it is private.
+    # Share of the epsilon of intervals for the number of rows, if it is private.
     number_share: float = 0.1
-    # Levels of size, by a factor of the root of two each.
+    # Number of levels of size. The sizes of two neighbouring levels differ by the factor sqrt(2).
     n_levels: int = 24
-    # What one level of size is worth, in nats for each axis: larger cubes have more places around
-    # the same points, and must not be drawn for that.
+    # Price of one level of size, in nats for each axis. Larger cubes have more positions around the
+    # same points, and must not be drawn more often because of that.
     nats: float = 2.5
-    # Shifts of a cube for each of its lengths, along all axes together.
+    # Largest number of shifts of a cube by parts of its side, along all axes together.
     most_shifts: int = 64
-    # Cubes with fewer points than this part of all of them cost what this part costs.
+    # Cubes that contain less than this share of all points have the cost of this share.
     few: float = 1 / 16
 
 
 _BOX, CUBE = _HistogramRules(), _CubeRules()
-# Numbers of cells that 64 bits tell apart.
+# Largest number of cells that keys of 64 bits distinguish.
 _LARGEST_KEY = 1 << 62
 _EXPONENTS = np.arange(CUBE.least_exponent, CUBE.largest_exponent + 1)
 
@@ -120,7 +126,7 @@ _EXPONENTS = np.arange(CUBE.least_exponent, CUBE.largest_exponent + 1)
 def private_box(
     rows: Rows, budget: FitBudget, share: float
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Lower and upper bounds of all columns, and what they have cost of at most ``share``."""
+    """Lower and upper bounds of all columns, and their cost, which is at most ``share``."""
     d = rows.n_features
     rows = rows.map(
         partial(
@@ -152,11 +158,12 @@ def box_within(
     share: float,
     others_are_found: bool = False,
 ) -> tuple[Ends, Ends, Budget]:
-    """Bounds within given ones, for at most ``share``, units, and what is left of the budget.
+    """Bounds within given ones, units of the columns, and the remaining budget.
 
-    The given ones where noise would hide the far quantiles: then the rest is worth more. Units are
-    the bounds; or the same intervals before they are cut off at given bounds, where some of these
-    are generous or those of other columns were found.
+    The bounds cost at most ``share``. If noise would hide the far quantiles, the given bounds are
+    returned, because the rest of the budget is then more useful elsewhere. The units are the
+    bounds. If some given bounds are generous, or if the bounds of other columns were estimated, the
+    units are the intervals before they are cut off at the given bounds.
     """
     number_share = _BOX.number_share * share
     counts, _ = budget.noisy_counts(np.array([rows.n_rows]), 1, number_share)
@@ -164,13 +171,13 @@ def box_within(
     needed = rows_for_box(rows.n_features, budget, share)
     if counts[0] < needed:
         return (low, high), (low, high), budget
-    # In the cube: what is found is the same in all units of the columns.
+    # The search is done in the cube, so the result does not depend on the units of the columns.
     box = Box.centred(low, high)
     cube = rows.map(box.to_cube)
     *ends, spent = private_box(cube, budget, share)
     left, right = np.clip(ends, -1.0, 1.0)
     budget = budget.rest(spent)
-    # Noise alone may find next to nothing, and a column of one value nothing beside its ends.
+    # Noise alone may produce a tiny interval, and so may a column of a single value.
     ends_in_units = np.maximum(np.abs(low), np.abs(high)) / box.unit
     found = right - left > np.maximum(_BOX.least_part, _BOX.least_beside_ends * ends_in_units)
     far = found & (right - left < 2 * _BOX.much_narrower)
@@ -179,7 +186,7 @@ def box_within(
         found &= ~(far & reached)
     of_one_kind = others_are_found or bool((found & (right - left < 2 * _BOX.generous)).any())
     found &= of_one_kind or counts[0] >= _BOX.sure_rows * needed
-    # Ends that are given stay as they are, unrounded.
+    # Given ends are returned unchanged, without rounding.
     lower = np.where(found & (left > -1), np.maximum(box.points(left), low), low)
     upper = np.where(found & (right < 1), np.minimum(box.points(right), high), high)
     if not of_one_kind:
@@ -200,9 +207,9 @@ def _reaches_out(
     budget: Budget,
     share: float,
 ) -> tuple[Budget, bool]:
-    """Whether rows live far beyond intervals of the cube, in any of some columns.
+    """Whether rows lie far outside the intervals of the cube, in any of the columns ``far``.
 
-    Bounds that rows reach are no generosity: they are what the caller means.
+    Bounds that such rows reach are not generous; the caller needs them.
     """
     middle, reach = (left + right) / 2, _BOX.far_out * (right - left) / 2
     low, high = np.where(far, middle - reach, -1.0), np.where(far, middle + reach, 1.0)
@@ -214,7 +221,7 @@ def _reaches_out(
 
 
 def rows_for_box(n_features: int, budget: FitBudget, share: float) -> float:
-    """Rows with fewer of which the noise hides the far quantiles of a column."""
+    """Number of rows below which the noise hides the far quantiles of a column."""
     sd = budget.deviation(budget.scale_of_counts(n_features, _BOX.distances * share))
     return _BOX.worth * sd / _BOX.far[1]
 
@@ -222,7 +229,7 @@ def rows_for_box(n_features: int, budget: FitBudget, share: float) -> float:
 def _middle(
     rows: Rows, largest: FloatArray, budget: FitBudget, share: float
 ) -> tuple[FloatArray, int]:
-    """Means of the rows that stand out in each column, and the number of looks at them."""
+    """Means of the rows that stand out in each column, and the number of histograms used."""
     centre, half, active = np.zeros(len(largest)), largest.copy(), np.arange(len(largest))
     n_looks = 0
     while len(active) and n_looks < _BOX.most_looks:
@@ -232,7 +239,7 @@ def _middle(
         counts, sd = budget.noisy_counts(counts, len(active), share)
         again = []
         for column, j in zip(counts, active, strict=True):
-            # Cells at the ends hold what is not looked at any more.
+            # The cells at the ends contain the rows outside the current interval.
             run = standing_out(column[1:-1], sd)
             centre[j] += half[j] * (1 - 2 / len(column)) * mean_place(column[1:-1], sd)
             if np.diff(run) < _BOX.narrow * len(column):
@@ -243,7 +250,7 @@ def _middle(
 
 
 def _of_sizes(part: FloatArray) -> IntArray:
-    """Counts of the powers of two that numbers are below, from the largest down."""
+    """Counts of numbers by the power of two that they are below, in decreasing order."""
     mantissas, exponents = np.frexp(part)
     exponents = np.where(
         mantissas == 0,
@@ -257,19 +264,19 @@ def _of_sizes(part: FloatArray) -> IntArray:
 
 
 def _largest(counts: FloatArray, sd: float) -> float:
-    """Power of two that hardly a number is above; one where all is noise."""
-    # Zeros are in the last cell, and may be so many that they hide where the other numbers are.
+    """Power of two that almost no number exceeds; 1 if all counts are noise."""
+    # Zeros are in the last cell, and there may be so many that they hide the other numbers.
     start, stop = standing_out(counts[:-1], sd, _BOX.clear_size, _BOX.clear_run)
     if stop - start == len(counts) - 1:
         start, stop = standing_out(counts, sd, _BOX.clear_size)
-    # An octave to spare: noise may have hidden some.
+    # One octave is added, because noise may have hidden some numbers.
     return 2.0 ** (_BOX.largest_exponent + 1 - start) if stop - start < len(counts) else 1.0
 
 
 def _of_distances(part: FloatArray, middle: FloatArray, reach: FloatArray) -> IntArray:
-    """Counts of parts of octaves of distances, from far to near, below the middle and above."""
+    """Counts of distances by parts of octaves, from far to near, below and above the middle."""
     n = _BOX.parts_per_octave * _BOX.octaves
-    # Comparisons, not logarithms: these may be rounded otherwise at another place of an array.
+    # Comparisons are used, because the rounding of logarithms may depend on the place in an array.
     ends = _sizes_of_parts()[1:-1][::-1]
     offsets = (part - middle) / reach
     cells = n - 1 - np.searchsorted(ends, np.abs(offsets)) + np.where(offsets < 0, 0, n)
@@ -277,7 +284,7 @@ def _of_distances(part: FloatArray, middle: FloatArray, reach: FloatArray) -> In
 
 
 def _sizes_of_parts() -> FloatArray:
-    """Ends of the parts of octaves, from one down to zero."""
+    """Ends of the parts of octaves, from 1 down to 0."""
     return np.r_[
         2.0 ** (-np.arange(_BOX.parts_per_octave * _BOX.octaves) / _BOX.parts_per_octave),
         0.0,
@@ -300,7 +307,10 @@ def _ends(counts: FloatArray, sd: float, n: float) -> tuple[float, float]:
 def _quantile(
     counts: FloatArray, shares: tuple[float, float], sd: float, n: float
 ) -> tuple[float, float]:
-    """Distance beyond which a share of the rows lies, in bounds, and the share."""
+    """Distance beyond which a share of the rows lies, and this share.
+
+    The share is between the two numbers of ``shares``.
+    """
     start, _ = standing_out(counts, sd)
     counts, edges = counts[start:], _sizes_of_parts()[start:]
     sums, noise = np.cumsum(counts), _BOX.worth * sd * np.sqrt(np.arange(1, len(counts) + 1))
@@ -316,15 +326,15 @@ def _quantile(
 class CellCounts:
     """Cells, as whole numbers of shape (n_cells, n_axes), and their numbers of rows, in pieces.
 
-    A cell may be in several pieces until they are merged: sums of many small counts and a large
-    one then take no longer than their cells are many.
+    A cell may occur in several pieces until they are merged. A sum of many small counts and a large
+    one then takes time proportional to the number of cells.
     """
 
     pieces: list[tuple[IntArray, IntArray]]
 
     @classmethod
     def of(cls, cells: IntArray) -> Self:
-        """Counts of rows, by the cell of each."""
+        """Count rows by their cells."""
         return cls([merged(cells, np.ones(len(cells), dtype=np.int64))])
 
     def __add__(self, other: "CellCounts") -> "CellCounts":
@@ -340,7 +350,7 @@ class CellCounts:
         return self.pieces[0] if len(self.pieces) == 1 else _concatenated(self.pieces)
 
     def coarser(self, bits: int) -> "CellCounts":
-        """The same for cells that hold 2**bits of these along each axis."""
+        """The counts of larger cells, which contain 2**bits of these cells along each axis."""
         cells, counts = self.merged()
         return CellCounts([merged(cells >> bits, counts)])
 
@@ -351,13 +361,13 @@ def _concatenated(pieces: list[tuple[IntArray, IntArray]]) -> tuple[IntArray, In
 
 
 def merged(cells: IntArray, counts: IntArray) -> tuple[IntArray, IntArray]:
-    """Cells without repetition, in lexicographic order, and their counts together."""
+    """Cells without repetition, in lexicographic order, and their total counts."""
     if len(cells) == 0:
         return cells, counts
     low = cells.min(axis=0)
     sides = [int(side) + 1 for side in cells.max(axis=0) - low]
     if math.prod(sides) < _LARGEST_KEY:
-        # One number for each cell, in the same order: to sort numbers is far faster.
+        # One number for each cell, in the same order, because sorting numbers is much faster.
         keys = np.zeros(len(cells), dtype=np.int64)
         for column, least, side in zip(cells.T, low, sides, strict=True):
             keys *= side
@@ -375,7 +385,7 @@ def merged(cells: IntArray, counts: IntArray) -> tuple[IntArray, IntArray]:
 def private_intervals(
     rows: Rows, epsilon: float, adjacency: Adjacency, noise: NoiseSource
 ) -> tuple[FloatArray, FloatArray]:
-    """Lower and upper bounds of all columns, an interval for each, at ``epsilon`` together."""
+    """Lower and upper bounds of all columns, one interval for each, for ``epsilon`` in total."""
     if math.isinf(epsilon):
         return rows.sum(Extremes.of).bounds()
     n = rows.n_rows
@@ -400,13 +410,16 @@ def private_cubes(
     n: int,
     noise: NoiseSource,
 ) -> tuple[FloatArray, FloatArray]:
-    """Lower and upper bounds of all columns: a cube for each part of them, at ``epsilon`` each.
+    """Lower and upper bounds of all columns: a cube for each part of them, for ``epsilon`` each.
 
-    ``start`` are public bounds to look in, or None; ``n`` is the public or private number of rows.
+    ``start`` contains public bounds in which to search, or is None. ``n`` is the public or private
+    number of rows.
     """
-    # A replaced row moves costs up and down, one row more or less moves all of them the same way.
+    # A replaced row may increase some costs and decrease others. An added or removed row changes
+    # all costs in the same direction.
     directions = 1 if adjacency == "add-remove" else 2
-    # Those of nested cubes a replaced row moves one way, but a replaced person has several rows.
+    # The costs of nested cubes change in one direction if a row is replaced, but a replaced person
+    # has several rows.
     # Proof: doc/theory/people.md, "Tables of people".
     nested_directions = 1 if rows.n_people is None else directions
     low, high = np.empty((2, rows.n_features))
@@ -424,15 +437,16 @@ def private_cubes(
 
 
 def _price(rate: float, n: int, n_levels: int, n_axes: int) -> int:
-    """Price of a level: all levels together are worth a third of the points at most."""
+    """Price of a level, such that all levels together cost at most a third of the points."""
     return min(math.ceil(CUBE.nats * n_axes / rate), max(n // (3 * n_levels), 1))
 
 
 def nested_cube(rows: Rows, rate: float, n: int, noise: NoiseSource) -> float:
     """Half width of a cube around the origin, a power of two.
 
-    All costs of nested cubes move the same way when one point is replaced: the draw is
-    ``rate``-differentially private for that as well. Of replaced people it is at twice the rate.
+    If one point is replaced, all costs of nested cubes change in the same direction. The draw is
+    therefore ``rate``-differentially private for this change as well. If a person is replaced, the
+    loss is twice the rate.
     """
     inside = rows.sum(_least_cubes)
     each = _price(rate, n, len(_EXPONENTS), 1)
@@ -442,9 +456,12 @@ def nested_cube(rows: Rows, rate: float, n: int, noise: NoiseSource) -> float:
 
 
 def _least_cubes(part: FloatArray) -> IntArray:
-    """Counts of the least of the nested cubes that hold each row; of none for the largest rows."""
+    """Counts of rows by the smallest nested cube that contains them.
+
+    Rows that no cube contains are not counted.
+    """
     mantissas, exponents = np.frexp(np.abs(part).max(axis=1))
-    # The least power of two that is not exceeded; a zero is in every cube.
+    # The smallest power of two that the row does not exceed. Zero is in every cube.
     exponents = np.where(mantissas == 0, _EXPONENTS[0], exponents - (mantissas == 0.5))
     least = np.maximum(exponents - _EXPONENTS[0], 0)
     return np.bincount(least[least < len(_EXPONENTS)], minlength=len(_EXPONENTS))
@@ -452,7 +469,7 @@ def _least_cubes(part: FloatArray) -> IntArray:
 
 @dataclass(frozen=True)
 class _Level:
-    """Cubes of one size in a start cube: corners on a lattice of a part of their side."""
+    """Cubes of one size in a start cube, with corners on a lattice of a part of their side."""
 
     low: FloatArray
     width: float
@@ -461,7 +478,8 @@ class _Level:
 
     @property
     def side(self) -> float:
-        # Every second level has exactly half the side: its cells are unions of those two levels on.
+        # The side is exactly halved every two levels, so each cell is a union of cells two levels
+        # further on.
         root = 0.5**0.5 if self.level % 2 else 1.0
         return math.ldexp(self.width * root, -(self.level // 2))
 
@@ -471,20 +489,20 @@ class _Level:
 
     @property
     def n_corners(self) -> int:
-        """Corners along each axis; the last cube may stick out of the start."""
+        """Number of corners along each axis; the last cube may extend beyond the start cube."""
         return math.ceil((self.width - self.side) / self.step - 1e-9) + 1
 
     def cells(self, X: FloatArray) -> IntArray:
-        """Cell of the lattice that each row is in; those at the ends hold what lies beyond."""
+        """Lattice cell of each row; the cells at the ends also contain the rows outside."""
         last = self.n_corners + self.n_shifts - 2
-        # Clipped before, so that nothing overflows, and after, for what is rounded.
+        # Rows are clipped before the division to avoid overflow, and after it because of rounding.
         near = np.clip(X, self.low, self.low + (last + 1) * self.step)
         return np.clip(np.floor((near - self.low) / self.step), 0, last).astype(np.int64)
 
     def inside(self, counted: CellCounts, few: int = 0) -> tuple[IntArray, IntArray]:
-        """Cubes of more than ``few`` points, as corners in lexicographic order, and their points.
+        """Cubes of more than ``few`` points, as corners in lexicographic order, and their counts.
 
-        From the counts of the cells of this level.
+        They are computed from the counts of the cells of this level.
         """
         corners, counts = self._near_many(*counted.merged(), few)
         for axis in range(len(self.low)):
@@ -496,10 +514,11 @@ class _Level:
         return corners[counts > few], counts[counts > few]
 
     def _near_many(self, cells: IntArray, counts: IntArray, few: int) -> tuple[IntArray, IntArray]:
-        """Cells that may be in a cube of more than ``few`` points: far fewer, mostly.
+        """Cells that may be in a cube of more than ``few`` points, which are usually much fewer.
 
-        Such a cube meets at most two blocks of its own size along each axis. One of them has
-        its part of the points at least, and the cells are in that one or in its neighbours.
+        Such a cube intersects at most two blocks of its own size along each axis. At least one of
+        the blocks contains an equal share of the points or more. The cells of the cube are in this
+        block or in its neighbours.
         """
         blocks = cells // self.n_shifts
         places, points = merged(blocks, counts)
@@ -518,7 +537,7 @@ def shifted_cube(
     d = len(low)
     n_shifts = max(i for i in (1, 2, 4) if i**d <= CUBE.most_shifts)
     levels = [_Level(low, width, level, n_shifts) for level in range(CUBE.n_levels)]
-    # Cubes without points must not be drawn for their number: a public cut.
+    # Empty cubes must not be drawn only because there are many. This cut is public.
     while len(levels) > 2 and d * math.log(levels[-1].n_corners) > rate * n / 4:
         levels.pop()
     each, few = _price(rate, n, len(levels), d), int(CUBE.few * n)
@@ -547,19 +566,19 @@ def _in_cells(part: FloatArray, levels: list[_Level]) -> tuple[CellCounts, ...]:
 def _cubes_of_many(
     levels: list[_Level], finest: tuple[CellCounts, ...], few: int
 ) -> list[tuple[IntArray, IntArray]]:
-    """Cubes of more than ``few`` points of each level, from the cells of the two finest ones."""
+    """Cubes of more than ``few`` points of each level, from the cells of the two finest levels."""
     found = []
     cells = list(finest)
     for level in reversed(levels):
         counted = cells.pop()
         found.append(level.inside(counted, few))
-        # Two levels on, cubes are twice as long.
+        # The side of the cubes doubles every two levels.
         cells.insert(0, counted.coarser(1))
     return found[::-1]
 
 
 def _other_corner(level: _Level, corners: IntArray, noise: NoiseSource) -> IntArray:
-    """A uniform draw among the cubes of a level that are none of these."""
+    """Draw uniformly among the cubes of a level that are not in ``corners``."""
     taken = {tuple(corner) for corner in corners.tolist()}
     while True:
         corner = tuple(noise.below(level.n_corners) for _ in level.low)

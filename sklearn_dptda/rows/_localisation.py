@@ -1,9 +1,10 @@
-"""Where rows are in the cube: runs of noisy counts, and a private ball however wide the box is.
+"""Localisation of rows in the cube: runs of noisy counts, and a private ball around the rows.
 
-In each stage a joint histogram of all columns gives a centre, and one of the distances from it a
-radius; where the ball is small beside what was looked at, the next stage looks there. How many
-stages there are follows from what they release, and what they spend is known before each: the sum
-of the shares is a filter.
+The ball adapts to the rows even if the box is wide. In each stage, a joint histogram of all columns
+gives a centre, and a histogram of the distances from the centre gives a radius. If the ball is much
+smaller than the current cube, the next stage searches around the ball. The number of stages depends
+only on released values, and the cost of each stage is known in advance. The sum of the shares is
+therefore a privacy filter.
 Proof: doc/theory/private_mixtures.md, "Localisation: why the width of the box hardly matters".
 """
 
@@ -25,35 +26,36 @@ Budget = TypeVar("Budget", bound=FitBudget)
 
 @dataclass(frozen=True)
 class _Rules:
-    """Public numbers of runs and of balls, measured in doc/measured/clusters.md."""
+    """Public constants of runs and balls, measured in doc/measured/clusters.md."""
 
     # Standard deviations of noise above which a first run of cells stands out, and above which
-    # neighbouring cells are taken into it.
+    # neighbouring cells are added to it.
     first_run: float = 4.5
     grown_run: float = 3.0
     # Shares of the budget for the columns and for the distances of one stage, by the norm of the
-    # noise. Pure losses add without squares: it takes more of them to be heard.
+    # noise. Pure losses add up linearly, not in squares, so a larger share is needed for a signal.
     shares: Mapping[str, tuple[float, float]] = field(
         default_factory=lambda: {"l2": (0.015, 0.005), "l1": (0.04, 0.015)}
     )
     most_stages: int = 5
-    # Cells of a column; cells of an octave of distances, and octaves.
+    # Number of cells of a column, of cells of an octave of distances, and of octaves.
     cells: int = 64
     cells_per_octave: int = 4
     octaves: int = 8
-    # Standard deviations of noise above which a tail stands out. A tail of noise alone does so
-    # with a probability of 1e-3 at most, by the union over cells.
+    # Standard deviations of noise above which a tail stands out. A tail of pure noise does so with
+    # a probability of at most 1e-3, by a union bound over the cells.
     tail: float = 4.0
-    # Share of the rows that may lie outside of the ball.
+    # Share of the rows that may lie outside the ball.
     outside: float = 0.02
-    # Share of the rows that noise may hide where the ball is not smaller than this part of the
-    # cube's own ball.
+    # A ball is rejected if noise can hide more than the share ``hidden`` of the rows and the ball
+    # is larger than the part ``gain`` of the ball around the cube.
     hidden: float = 0.1
     gain: float = 1 / 3
-    # Part of the cube's own ball from which on its cells have resolved the centre.
+    # The cells have resolved the centre if the radius is above this part of the ball around the
+    # cube.
     resolved: float = 1 / 8
-    # The next stage looks at a cube that is wider than the ball by this factor: rows beyond it are
-    # missing only where the noise hid them.
+    # The cube of the next stage is wider than the ball by this factor. It misses only rows that the
+    # noise has hidden.
     room: float = 1.1
 
 
@@ -66,7 +68,7 @@ def standing_out(
     grown: float = _RULES.grown_run,
     first: float = _RULES.first_run,
 ) -> tuple[int, int]:
-    """Cells from the shortest dyadic run that stands out, grown by neighbouring runs that do."""
+    """Cells of the shortest dyadic run that stands out, and of neighbouring runs that stand out."""
     sums, n = np.r_[0.0, np.cumsum(counts)], len(counts)
     length = 1
     while length < n:
@@ -99,7 +101,7 @@ def mean_place(counts: FloatArray, sd: float) -> float:
 
 
 def localise(rows: Rows, budget: FitBudget) -> tuple[FloatArray, float, float]:
-    """Centre and radius of a ball around rows of the cube, and the share that they have cost."""
+    """Centre and radius of a ball around rows of the cube, and the share of the budget spent."""
     d = rows.n_features
     for_columns, for_distances = _RULES.shares[budget.norm]
     centre, half, spent = np.zeros(d), 1.0, 0.0
@@ -113,7 +115,8 @@ def localise(rows: Rows, budget: FitBudget) -> tuple[FloatArray, float, float]:
         spent += for_columns + for_distances
         radius = reach * outer(counts, sd, _RULES.outside * max(counts.sum(), 1.0))
         if not radius <= reach / 2 or (half == 1.0 and _in_doubt(counts, sd, radius / d**0.5)):
-            # All noise, or nearly all of the cube: its own ball holds every row.
+            # The counts are pure noise, or the ball covers almost the whole cube. The ball around
+            # the cube contains every row.
             return np.zeros(d), d**0.5, spent
         if radius > _RULES.resolved * d**0.5 * half:
             break
@@ -122,13 +125,13 @@ def localise(rows: Rows, budget: FitBudget) -> tuple[FloatArray, float, float]:
 
 
 def of_columns(part: FloatArray, centre: FloatArray, half: Any) -> IntArray:
-    """Counts of the cells of each column; the cells at the ends hold what lies beyond."""
+    """Counts of the cells of each column; the cells at the ends also contain the rows outside."""
     cells = np.floor((part - (centre - half)) * (_RULES.cells / (2 * half)))
     return counts_by_column(np.clip(cells, 0, _RULES.cells - 1).astype(np.int64), _RULES.cells)
 
 
 def counts_by_column(cells: IntArray, n_cells: int) -> IntArray:
-    """How many rows are in each cell, of shape (n_columns, n_cells)."""
+    """Number of rows in each cell, of shape (n_columns, n_cells)."""
     return np.array([np.bincount(column, minlength=n_cells) for column in cells.T])
 
 
@@ -138,9 +141,9 @@ def of_distances(
     reach: float,
     per_octave: int = _RULES.cells_per_octave,
 ) -> IntArray:
-    """Counts of parts of octaves of the distances, from the largest down."""
+    """Counts of distances by parts of octaves, in decreasing order."""
     n_cells = per_octave * _RULES.octaves
-    # Comparisons, not logarithms: these may be rounded otherwise at another place of an array.
+    # Comparisons are used, because the rounding of logarithms may depend on the place in an array.
     ends = 2.0 ** (-np.arange(n_cells - 1, 0, -1) / per_octave)
     cells = n_cells - 1 - np.searchsorted(ends, euclidean(part - centre) / reach)
     return np.bincount(cells, minlength=n_cells)
@@ -149,7 +152,7 @@ def of_distances(
 def outer(
     counts: FloatArray, sd: float, least: float, per_octave: int = _RULES.cells_per_octave
 ) -> float:
-    """Part of the reach beyond which so few rows lie at most; NaN where all is noise."""
+    """Part of the reach beyond which at most ``least`` rows lie; NaN if all counts are noise."""
     n_cells = np.arange(1, len(counts) + 1)
     kept = np.cumsum(counts) > np.maximum(least, _RULES.tail * sd * np.sqrt(n_cells))
     return 2.0 ** (-int(kept.argmax()) / per_octave) if kept.any() else math.nan
@@ -163,7 +166,7 @@ def mean_in_ball(
     weights: MomentWeights,
     share: float,
 ) -> tuple[FloatArray, float, float, Budget]:
-    """Mean of rows in a ball, its noise, the number of all, and what is left of the budget."""
+    """Mean of rows in a ball, its noise, the number of all rows, and the remaining budget."""
     reach = in_norm(radius, rows.n_features, budget.norm)
     assign = one_cell(centre, reach, budget.norm)
     moments = budget.release(rows, assign, 1, weights=weights, share=share)
@@ -180,19 +183,22 @@ def distances_beyond(
     share: float,
     per_octave: int,
 ) -> tuple[Callable[[float], float], Budget]:
-    """From a number of rows to the distance that so many are beyond, and the rest of the budget."""
+    """Release distances, and return a function that reads them and the remaining budget.
+
+    The function maps a number of rows to the distance beyond which so many rows lie.
+    """
     count = partial(of_distances, centre=centre, reach=reach, per_octave=per_octave)
     counts, sd = budget.noisy_counts(rows.sum(count), 1, share)
 
     def beyond(least: float) -> float:
         part = outer(counts, sd, least, per_octave)
-        # All noise: the ball that was looked at.
+        # If all counts are noise, this is the ball that was examined.
         return reach * (0.5 if math.isnan(part) else part)
 
     return beyond, budget.rest(share)
 
 
 def _in_doubt(counts: FloatArray, sd: float, part: float) -> bool:
-    """Whether noise can hide a tenth of the rows, and a ball of this part gains little anyway."""
+    """Whether noise can hide a tenth of the rows, and a ball of this size gains little anyway."""
     hidden = _RULES.tail * sd * math.sqrt(2 * _RULES.cells_per_octave)
     return part > _RULES.gain and hidden > _RULES.hidden * max(counts.sum(), 1.0)

@@ -1,4 +1,7 @@
-"""Methods that estimators of rows share, on rows that may be anywhere: assign them in a class."""
+"""Methods that estimators of rows share; a class assigns them as attributes.
+
+The rows may be in memory or on other machines.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,10 +24,10 @@ _NOT_SHIPPED = {"accountant", "random_state"}
 
 
 def by_rows(method: _T) -> _T:
-    """Decorate a method of rows: of a Dask array or data frame it makes a Dask array.
+    """Decorate a method of rows such that it accepts Dask collections.
 
-    Of something delayed it makes the same. Nothing is read before that is computed, by whoever
-    holds the rows.
+    For a Dask array or data frame, the method returns a Dask array, and for delayed parts it
+    returns delayed results. No row is read until the result is computed, where the rows are.
     """
     name = method.__name__
 
@@ -39,7 +42,7 @@ def by_rows(method: _T) -> _T:
         each = partial(_called, fitted=_Fitted.of(self), name=name)
         if parts.head is None:
             return parts.mapped(each)
-        # One row that is none of theirs: what columns are wrong for is refused now.
+        # The method is called on an artificial row, so that wrong columns are refused now.
         one = method(self, _one_row(parts.head))
         if hasattr(type(X), "columns"):
             return X.map_partitions(each, meta=one[:0])
@@ -50,33 +53,39 @@ def by_rows(method: _T) -> _T:
 
 
 def refuse_unmapped(estimator: Any, X: Any, name: str) -> None:
-    """Refuse rows elsewhere that a method cannot be mapped over; ``fit_...``: before it pays."""
+    """Refuse rows that are not in memory if a method cannot be mapped over them.
+
+    Methods such as ``fit_transform`` call it before they pay.
+    """
     parts = parts_elsewhere(X)
     if parts is not None and not isinstance(parts, DaskParts):
         raise ValueError(
-            f"X gives sums over its parts alone, by map_reduce, and {name} makes something of each "
-            f"row: call fit, and {name} of each part where that is."
+            f"X only gives sums over its parts, by map_reduce, but {name} returns a value for each "
+            f"row. Call fit on X, and then {name} on each part, where the part is."
         )
     if parts is not None and name == "transform" and _makes_frames(estimator):
-        raise ValueError("set_output makes frames in memory: of Dask, arrays are made.")
+        raise ValueError(
+            "set_output makes data frames in memory, but from a Dask collection, transform makes "
+            "Dask arrays. Call set_output(transform='default') first."
+        )
 
 
 def fit_transform(
     self: Any, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None
 ) -> FloatArray:
-    """Fit, and transform the training rows: the result is *not* private.
+    """Fit, and transform the training rows. The result is *not* private.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features), or Dask collection
     y : Ignored
     groups : array-like of shape (n_samples,), default=None
-        As in ``fit``.
+        Ids of the people that the rows belong to, passed to ``fit``.
 
     Returns
     -------
     ndarray of shape (n_samples, n_features_out)
-        Of a Dask collection one that is not computed.
+        For a Dask collection, a Dask array that has not been computed.
     """
     refuse_unmapped(self, X, "transform")
     result: FloatArray = self.fit(X, groups=groups).transform(X)
@@ -86,19 +95,19 @@ def fit_transform(
 def fit_predict(
     self: Any, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None
 ) -> IntArray:
-    """Fit and assign the training rows: the labels are *not* private.
+    """Fit, and assign the training rows to clusters. The labels are *not* private.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features), or Dask collection
     y : Ignored
     groups : array-like of shape (n_samples,), default=None
-        As in ``fit``.
+        Ids of the people that the rows belong to, passed to ``fit``.
 
     Returns
     -------
     ndarray of shape (n_samples,)
-        Of a Dask collection one that is not computed.
+        For a Dask collection, a Dask array that has not been computed.
     """
     refuse_unmapped(self, X, "predict")
     result: IntArray = self.fit(X, groups=groups).predict(X)
@@ -107,7 +116,7 @@ def fit_predict(
 
 @silent_arithmetic()
 def sum_by_rows(estimator: Any, X: Any, name: str) -> tuple[int, Any]:
-    """Number of rows, and the sum of what a method makes of each of them, where they are."""
+    """Number of rows, and the sum of the values of a method, computed where the rows are."""
     check_is_fitted(estimator)
     parts = parts_elsewhere(X)
     if parts is None:
@@ -120,11 +129,11 @@ def sum_by_rows(estimator: Any, X: Any, name: str) -> tuple[int, Any]:
 
 @dataclass(frozen=True)
 class _Fitted:
-    """Parameters and released values of an estimator, without its budget and its seed.
+    """Parameters and released values of an estimator, without its accountant and its seed.
 
-    These are no machine's business that only maps a method. An unseeded estimator itself differs
-    in every pickle, so that no cache returns an old release for a new fit; what a method makes of
-    rows by values that are released already may be cached.
+    A machine that only maps a method needs neither of them. An estimator without a seed has a
+    different pickle each time, so that no cache returns an old release for a new fit. In contrast,
+    the results of a method that uses only released values may be cached.
     """
 
     kind: type
@@ -132,14 +141,14 @@ class _Fitted:
 
     @classmethod
     def of(cls, value: Any) -> Any:
-        """The same of an estimator, and of those that it holds; other values as they are."""
+        """Convert an estimator and the estimators in its attributes; return others unchanged."""
         if not isinstance(value, BaseEstimator):
             return value
         state = {name: cls.of(held) for name, held in vars(value).items()}
         return cls(type(value), state | dict.fromkeys(_NOT_SHIPPED & state.keys()))
 
     def made(self) -> Any:
-        """An estimator that can do what the fitted one can do with rows."""
+        """Make an estimator with the methods of the fitted one that need only released values."""
         made: Any = object.__new__(self.kind)
         for name, held in self.state.items():
             vars(made)[name] = held.made() if isinstance(held, _Fitted) else held
@@ -152,7 +161,7 @@ def _makes_frames(estimator: Any) -> bool:
 
 def _called(part: Any, fitted: "_Fitted", name: str) -> Any:
     method = getattr(fitted.made(), name)
-    # Filters leave parts without rows.
+    # A part may have no rows, for example after a filter.
     return method(part) if len(part) else method(_one_row(part))[:0]
 
 

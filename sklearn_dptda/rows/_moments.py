@@ -1,4 +1,4 @@
-"""Noisy counts, sums and second moments of rows, released together for a share of a budget.
+"""Noisy counts, sums and second moments of rows, released jointly for a share of a budget.
 
 Proof: doc/theory/private_mixtures.md, "Gaussian noise: L2".
 Proof: doc/theory/private_mixtures.md, "Laplace noise: L1".
@@ -27,44 +27,46 @@ from sklearn_dptda.rows._rows import Rows
 
 CovarianceKind: TypeAlias = CovarianceType | None
 
-# No lattice is finer than for this scale of noise, so that sums of 2**35 rows stay within 64 bits.
+# Smallest scale of noise for which a lattice is chosen, so that sums of 2**35 rows stay within 64
+# bits.
 FINEST_SCALE = 4.0
-# Rows of people are rounded to a lattice so much coarser than the noise of one row would need, so
-# that sums of 2**23 people, who weigh 720,720 each, stay within 64 bits.
+# Rows of people are rounded to a lattice that is coarser by this factor than the noise of one row
+# requires, so that sums of 2**23 people, each of weight 720,720, stay within 64 bits.
 _COARSER_FOR_PEOPLE = 2.0**9
-# Residuals are multiplied in this many bits: products of 2**17 rows stay below 2**53, where floats
-# hold integers, and sums of 2**27 rows within 64 bits.
+# Number of bits of residuals in products. Sums of the products of 2**17 rows stay below 2**53,
+# where floats represent integers exactly, and sums of 2**27 rows stay within 64 bits.
 _BITS = 18
-# The same of people, of whom 2**23 may be summed.
+# The same for people, of whom 2**23 may be summed.
 _BITS_FOR_PEOPLE = 10
-# Above this scale of noise, rows take fewer bits, so that noise in squared steps stays within 64.
+# Above this scale of noise, rows have fewer bits, so that noise in squared steps stays within 64
+# bits.
 _LARGEST_SCALE = 2.0**14
-# The same for people, who weigh up to 720,720 each.
+# The same for people, who have weights of up to 720,720.
 _LARGEST_SCALE_FOR_PEOPLE = 2.0**12
-# Least variance of the pooled covariance, times the dimension, in squared clipping radii: matrices
-# stay invertible.
+# Smallest variance of the pooled covariance, times the dimension, in squared clipping radii. It
+# keeps matrices invertible.
 _LEAST_VARIANCE = 1e-3
-# Divisors are at least this, so that nothing is divided by zero.
+# Smallest divisor, which prevents divisions by zero.
 _TINY = 1e-300
-# Standard deviations of the noise of a count up to which a cell may have no rows at all: noise
-# alone is above them once in 740 cells if it is Gaussian, once in 139 if it is Laplace.
+# Threshold of a count in standard deviations of its noise, below which a cell may have no rows.
+# Pure noise exceeds it in one of 740 cells if it is Gaussian, and in one of 139 if it is Laplace.
 KEPT = 3.0
 
 
 @dataclass(frozen=True)
 class MomentWeights:
-    """Squared weights of count, sum and second moment in one joint release.
+    """Squared weights of the count, the sum and the second moment in one joint release.
 
-    A record in its cell contributes ``(w0, w1 u, w2 q(u))`` with a residual ``u`` of norm at most
-    one.
+    A record contributes ``(w0, w1 u, w2 q(u))`` to its cell, where the residual ``u`` has a norm
+    of at most one.
 
-    **L2.** ``q`` stacks the diagonal of ``u u'`` and ``sqrt(2)`` times its upper triangle, or the
-    diagonal alone, or the trace. In each case ``norm(q(u)) <= 1``, and contributions of ``u`` and
+    **L2.** ``q`` stacks the diagonal of ``u u'`` and ``sqrt(2)`` times its upper triangle, or only
+    the diagonal, or the trace. In each case, ``norm(q(u)) <= 1``. The contributions of ``u`` and
     ``v`` have an inner product of at least ``k(t) = w0**2 + w1**2 t + w2**2 t**2`` with ``t = u .
-    v``, or are no further apart than if they had.
+    v``, or their distance is at most the distance that follows from this inner product.
 
-    **L1.** ``q`` stacks the upper triangle without the factor; then the L1 norm of ``q(u)`` is at
-    most one where that of ``u`` is.
+    **L1.** ``q`` stacks the upper triangle without the factor. If the L1 norm of ``u`` is at most
+    one, then so is the L1 norm of ``q(u)``.
     """
 
     count: float
@@ -79,9 +81,9 @@ class MomentWeights:
     def sensitivity(self, adjacency: Adjacency, norm: Norm = "l2") -> Sensitivity:
         """Sensitivity of the moments of all cells together.
 
-        One more record changes one cell by at most the norm of one contribution. A replaced record
-        changes two cells, or one cell by the difference of two contributions: squared, in L2, at
-        most twice the total less twice the least ``k``.
+        An additional record changes one cell by at most the norm of one contribution. A replaced
+        record changes two cells, or one cell by the difference of two contributions. In L2, the
+        square of this difference is at most twice the total minus twice the minimum of ``k``.
         """
         if norm == "l1":
             factor = 1 if adjacency == "add-remove" else 2
@@ -99,10 +101,10 @@ class MomentWeights:
 class Moments:
     """Noisy moments of residuals, in units of the clipping radius.
 
-    Second moments have shape (n_cells, n_features, n_features), or one for all cells where they
-    are tied. ``sd_count`` and ``sd_sum`` are standard deviations of the noise of a count and of a
-    coordinate of a sum, ``var_second_moment`` the expected squared Frobenius norm of the noise of a
-    second moment, and ``var_trace`` the variance of its trace.
+    Second moments have shape (n_cells, n_features, n_features). If they are tied, there is one for
+    all cells. ``sd_count`` and ``sd_sum`` are the standard deviations of the noise of a count and
+    of a coordinate of a sum. ``var_second_moment`` is the expected squared Frobenius norm of the
+    noise of a second moment, and ``var_trace`` is the variance of the trace of this noise.
     """
 
     counts: FloatArray
@@ -115,19 +117,19 @@ class Moments:
 
     @property
     def floored_counts(self) -> FloatArray:
-        """Counts, at least one standard deviation of their noise, and at least one half."""
+        """Counts, raised to at least one standard deviation of their noise and at least 0.5."""
         return np.maximum(self.counts, max(self.sd_count, 0.5))
 
     def above_noise(self, counts: FloatArray) -> BoolArray:
-        """Which cells are kept: by their noisy counts, and never none."""
+        """Mask of the cells to keep, by their noisy counts; at least one cell is kept."""
         kept: BoolArray = self.counts > KEPT * self.sd_count
         return kept if kept.any() else counts == counts.max()
 
     def shrunk_steps(self) -> FloatArray:
-        """Means of the residuals, shrunk by the noise that is known to be in them.
+        """Means of the residuals, shrunk by the known size of their noise.
 
-        James and Stein: the expected squared norm of the noise is known, so the part of a step
-        that noise explains is taken off.
+        This is the rule of James and Stein: the expected squared norm of the noise is known, so
+        the part of a step that the noise explains is removed.
         """
         counts = self.floored_counts
         steps = self.sums / counts[:, None]
@@ -139,8 +141,8 @@ class Moments:
     def shrunk_covariances(self, steps: FloatArray, floor: float) -> tuple[FloatArray, float]:
         """Covariances about the stepped centres, shrunk towards a scaled pooled one.
 
-        ``floor`` is the smallest eigenvalue, as a share of the mean pooled variance. Returns also
-        what part of the differences between the covariances is no noise.
+        ``floor`` is the smallest eigenvalue, as a share of the mean pooled variance. The second
+        result is the part of the differences between the covariances that is not noise.
         """
         assert self.second_moments is not None
         counts = self.floored_counts
@@ -153,7 +155,7 @@ class Moments:
         shares = shares / shares.sum() if shares.sum() > 0 else np.full(k, 1 / k)
         pooled = _within(np.einsum("k,kij->ij", shares, raw), _LEAST_VARIANCE / d)
         pooled_trace = np.trace(pooled) / d
-        # Mean variances of the cells, shrunk to the pooled one by the variance of their noise.
+        # Mean variances of the cells, shrunk towards the pooled one by the variance of their noise.
         traces = np.trace(raw, axis1=1, axis2=2) / d
         traces = _towards(traces, pooled_trace, self.var_trace / (d * counts) ** 2)
         traces = np.clip(traces, floor * pooled_trace, None)
@@ -176,12 +178,12 @@ class Moments:
         return np.tile(pooled, (k, 1, 1))
 
     def redrawn(self, rng: np.random.Generator) -> "Moments":
-        """Moments with as much noise once more, normal: how far they are to be trusted."""
+        """Moments with additional normal noise of the same size, to assess their accuracy."""
         assert self.second_moments is not None
         shape = self.second_moments.shape
         noise = rng.standard_normal(shape)
         noise = (noise + np.swapaxes(noise, 1, 2)) / 2
-        # As many entries have noise as the kind of second moments has.
+        # Only entries that the kind of second moments has receive noise.
         noise = np.where(self.second_moments == 0, 0.0, noise)
         size = np.sqrt((noise**2).sum(axis=(1, 2), keepdims=True))
         scale = np.sqrt(self.var_second_moment) / np.maximum(size, _TINY)
@@ -212,16 +214,16 @@ def _towards(values: FloatArray, centre: float, noise: FloatArray) -> FloatArray
 
 
 def _signal(noise: FloatArray, squared: FloatArray) -> FloatArray:
-    """Part of a squared deviation that its expected noise does not explain."""
+    """Part of a squared deviation that the expected noise does not explain."""
     return np.clip(1 - noise / np.maximum(squared, _TINY), 0.0, 1.0)
 
 
 def _common_signal(noise: FloatArray, squared: FloatArray) -> FloatArray:
-    """Part of each of many deviations that is no noise, were they drawn from one normal law.
+    """Part of each of many deviations that is not noise, if all come from one normal distribution.
 
-    Its variance is what the noise leaves of the squares, the least noisy counting most: with the
-    expected noise of each this is the empirical Bayes rule of Efron and Morris, which shrinks
-    deviations of pure noise altogether.
+    The variance of this distribution is estimated from the squares minus the expected noise, with
+    the largest weights for the least noisy deviations. This is the empirical Bayes rule of Efron
+    and Morris. It shrinks deviations of pure noise to zero.
     """
     noise = np.maximum(np.broadcast_to(noise, squared.shape), _TINY)
     variance = max(float(np.average(squared - noise, weights=noise.min() / noise)), 0.0)
@@ -236,18 +238,18 @@ def clip_eigenvalues(matrices: FloatArray, least: float, most: float) -> FloatAr
 
 
 def _within(matrices: FloatArray, least: float) -> FloatArray:
-    """Covariances of residuals, which have norm at most one, so that no variance is above one."""
+    """Covariances of residuals with variances of at most 1, because their norm is at most 1."""
     clipped = clip_eigenvalues(matrices, least, 1.0)
     return 0.5 * (clipped + np.swapaxes(clipped, -1, -2))
 
 
 class SecondMoments:
-    """How second moments of one kind, if any, are stacked, and read back as matrices."""
+    """Conversion of second moments of one kind (or none) to stacked entries and back."""
 
     def __init__(self, kind: CovarianceKind, n_features: int, norm: Norm) -> None:
         self.kind, self.n_features = kind, n_features
         matrix = kind in ("full", "tied")
-        # Positions of the stacked entries of a matrix; other kinds have none.
+        # Positions of the stacked entries of a matrix, for the kinds that have a full matrix.
         self.rows, self.columns = np.triu_indices(n_features if matrix else 0)
         if matrix:
             off = 1.0 if norm == "l1" else np.sqrt(2.0)
@@ -261,7 +263,7 @@ class SecondMoments:
         return sizes.get(self.kind, d * (d + 1) // 2)
 
     def stack(self, u: FloatArray) -> FloatArray:
-        """Entries of the second moments of residuals, one row each."""
+        """Entries of the second moments of residuals, with one row for each residual."""
         if self.kind == "spherical":
             return row_products(u, u)[:, None]
         if self.kind == "diag":
@@ -284,7 +286,7 @@ class SecondMoments:
         return out
 
     def noise(self, sd: float) -> tuple[float, float]:
-        """Expected squared Frobenius norm, and variance of the trace, of noise of entries."""
+        """Expected squared Frobenius norm and variance of the trace of the noise of entries."""
         d = self.n_features
         if self.kind == "spherical":
             return sd**2 / d, sd**2
@@ -296,11 +298,12 @@ class SecondMoments:
 
 @dataclass(frozen=True)
 class FitBudget(ABC):
-    """What all releases of one fit may lose together; each takes a share of it.
+    """The privacy budget of one fit, of which each release takes a share.
 
-    ``total`` is the parameter mu of Gaussian noise, or the epsilon of Laplace noise; ``inf`` takes
-    none. Nothing checks that shares add up to at most 1: the proof of whoever takes them does.
-    After ``rest(spent)`` shares are of what is left.
+    ``total`` is the parameter mu of Gaussian noise, or the epsilon of Laplace noise; ``inf`` means
+    no noise. The class does not check that the shares add up to at most 1. The proof of the
+    estimator that takes them must show it. After ``rest(spent)``, shares refer to the remaining
+    budget.
     """
 
     total: float
@@ -310,7 +313,7 @@ class FitBudget(ABC):
     @property
     @abstractmethod
     def norm(self) -> Norm:
-        """Norm in which sensitivities are measured."""
+        """Norm of the sensitivities."""
 
     @abstractmethod
     def scale(self, sensitivity: Sensitivity, share: float) -> float:
@@ -327,11 +330,11 @@ class FitBudget(ABC):
 
     @abstractmethod
     def choice_epsilon(self, share: float) -> float:
-        """Loss of a choice."""
+        """Privacy loss of a choice."""
 
     @abstractmethod
     def rest(self, spent: float) -> Self:
-        """What is left after a share; shares may follow from what earlier ones have released."""
+        """Remaining budget after a share, which may depend on earlier releases."""
 
     def release(
         self,
@@ -345,13 +348,14 @@ class FitBudget(ABC):
         soft: bool = False,
         width: int | None = None,
     ) -> Moments:
-        """Sum the contributions of all records exactly and add noise.
+        """Sum the contributions of all records exactly, and add noise.
 
-        ``assign`` makes of a batch an iterator of ``(cells, parts, residuals)``: the cell of each
-        row, the part of it that belongs there (1, or numbers whose sum over the iterator is at
-        most 1), and its residual of norm at most one: functions of the row and of earlier
-        releases. ``kind`` is that of second moments, None releasing none; with ``soft``, a row can
-        have parts in all cells; ``width`` is that of residuals where it is not that of rows.
+        ``assign`` returns an iterator of ``(cells, parts, residuals)`` for a batch: the cell of
+        each row, the part of the row that belongs to the cell (1, or numbers whose sum over the
+        iterator is at most 1), and the residual, of a norm of at most one. They must be functions
+        of the row and of earlier releases. ``kind`` is the kind of second moments; None releases
+        none. With ``soft``, a row may have parts in all cells. ``width`` is the number of
+        coordinates of residuals, if it differs from that of rows.
         """
         width = rows.n_features if width is None else width
         second_moments = SecondMoments(kind, width, self.norm)
@@ -360,7 +364,7 @@ class FitBudget(ABC):
         lattice = FixedPoint.for_scale(_lattice_scale(scale, rows))
         contributions = _Contributions(assign, n_cells, weights.roots, second_moments, lattice)
         low, high = rows.sum(contributions, contributions.width(width))
-        # Rounding to the lattice adds at most one step to each number that a record can move.
+        # Rounding to the lattice adds at most one step to each number that a record can change.
         touched = n_cells if soft else 2
         # Tied second moments are sums over all the cells that a record touches.
         touched_high = touched**2 if kind == "tied" else touched
@@ -385,23 +389,23 @@ class FitBudget(ABC):
     def noisy_counts(
         self, counts: IntArray, touched: int, share: float
     ) -> tuple[FloatArray, float]:
-        """Counts with noise, and its standard deviation; one row is in ``touched`` of the cells."""
+        """Noisy counts and the standard deviation of the noise; a row is in ``touched`` cells."""
         scale = self.scale_of_counts(touched, share)
         deviation = self.deviation(scale)
-        # Steps of one at most: counts are whole multiples of them, and rounding moves nothing.
+        # The steps are at most 1, so counts are whole multiples of them and rounding has no effect.
         lattice = FixedPoint(min(FixedPoint.for_scale(max(scale, FINEST_SCALE)).exponent, 0))
         steps = lattice.encode(counts)
         return lattice.decode(steps + self.draw(scale / lattice.step, counts.shape)), deviation
 
     def scale_of_counts(self, touched: int, share: float) -> float:
-        """Scale of the noise of counts, of which one row is in ``touched``."""
+        """Scale of the noise of counts if one row is in ``touched`` cells."""
         moves = touched if self.adjacency == "add-remove" else 2 * touched
         value = float(moves) if self.norm == "l1" else math.sqrt(moves)
         return self.scale(Sensitivity(value, self.norm, self.adjacency), share)
 
     def choose(self, costs: Sequence[int], largest: int, share: float) -> int:
-        """Choose an index of small cost, each cost a sum over records of costs in 0..largest."""
-        # One more record moves all costs the same way, a replaced one both ways.
+        """Choose an index of small cost; each cost is a sum over records of costs in 0..largest."""
+        # An additional record changes all costs in the same direction, a replaced one in both.
         span = largest if self.adjacency == "add-remove" else 2 * largest
         rate = self.choice_epsilon(share) / span
         return private_choice(costs, rate, self.noise, bounded_range=self.norm == "l2")
@@ -410,7 +414,7 @@ class FitBudget(ABC):
 class GaussianBudget(FitBudget):
     """Gaussian noise; ``total`` is the Gaussian privacy parameter of all releases together.
 
-    Shares are of its square. With choices among the releases they are ``total**2 / 2``-zCDP
+    Shares are shares of its square. If the releases include choices, they are ``total**2 / 2``-zCDP
     together.
     """
 
@@ -440,7 +444,7 @@ class LaplaceBudget(FitBudget):
     norm: Norm = "l1"
 
     def scale(self, sensitivity: Sensitivity, share: float) -> float:
-        # Rounded up: no loss of a last digit.
+        # The scale is rounded up, so that rounding never increases the privacy loss.
         return sensitivity.value / (self.total * share) * ROUND_UP
 
     def draw(self, scale: float, size: Any) -> IntArray:
@@ -458,7 +462,7 @@ class LaplaceBudget(FitBudget):
 
 
 def _lattice_scale(scale: float, rows: Rows) -> float:
-    """Scale of noise that a lattice is fine enough for, and sums stay within 64 bits."""
+    """Scale of noise that determines a lattice on which sums stay within 64 bits."""
     if rows.n_people is None:
         return max(scale, FINEST_SCALE) if scale > 0 else 1.0
     return max(scale / rows.weight_of_person, FINEST_SCALE) * _COARSER_FOR_PEOPLE
@@ -475,7 +479,7 @@ class _Contributions:
     lattice: FixedPoint
 
     def width(self, n_features: int) -> int:
-        """Numbers that one row contributes."""
+        """Number of entries that one row contributes."""
         return 1 + n_features * (self.roots[1] > 0) + self.second_moments.width
 
     def __call__(self, batch: FloatArray) -> tuple[IntArray, IntArray]:
@@ -498,26 +502,26 @@ class _Contributions:
 
 
 def by_cell(cells: IntArray, n_cells: int) -> csc_array:
-    """Matrix that adds rows up by cell: one entry in each column."""
+    """Matrix that sums rows by cell, with one entry in each column."""
     n = len(cells)
     return csc_array((np.ones(n, np.int64), cells, np.arange(n + 1)), (n_cells, n))
 
 
 def entry_noise(budget: FitBudget, share: float) -> tuple[float, float]:
-    """Scales of the noise of entries off the diagonal and on it, for residuals of norm one."""
+    """Scales of the noise of entries off and on the diagonal, for residuals of norm one."""
     declared = MomentWeights(0.0, 0.0, 1.0).sensitivity(budget.adjacency, budget.norm)
     scale = budget.scale(declared, share)
-    # In L2 a product off the diagonal counts twice: as two entries.
+    # In L2, a product off the diagonal counts twice, because it is two entries of the matrix.
     return (math.sqrt(0.5) if budget.norm == "l2" else 1.0) * scale, scale
 
 
 def release_outer_products(
     rows: Rows, residuals: Callable[[FloatArray], FloatArray], budget: FitBudget, share: float
 ) -> FloatArray:
-    """Release the sum of the outer products of residuals of norm at most one, with noise.
+    """Release the noisy sum of the outer products of residuals of norm at most one.
 
-    A symmetric matrix. Residuals are rounded towards zero before they are multiplied, so that they
-    stay in the ball, and the sensitivity is what it was.
+    The result is a symmetric matrix. Residuals are rounded towards zero before they are multiplied.
+    They therefore stay in the ball, and the sensitivity does not change.
     Proof: doc/theory/private_components.md, "The sum of outer products".
     """
     d, (off, on) = rows.n_features, entry_noise(budget, share)
@@ -538,5 +542,5 @@ def release_outer_products(
 def _outer_products(batch: FloatArray, residuals: Any, bits: int) -> IntArray:
     """Exact sum, in squared steps."""
     steps = np.trunc(np.ldexp(residuals(batch), bits))
-    # No product and no sum of them is rounded, in whatever order a library adds.
+    # Products and their sums are exact, in every order of the operations.
     return (steps.T @ steps).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Rows in batches, whole or in parts elsewhere, and the box that they are scaled to."""
+"""Rows in batches, in memory or in parts on other machines, and the box that scales them."""
 
 import logging
 import time
@@ -18,23 +18,23 @@ from sklearn_dptda.utils._people import codes_of
 _LOG = logging.getLogger(__name__)
 
 BATCH = 1 << 15
-# Rows and numbers that are computed with at a time: they fit a cache, and their memory is used
-# again for the next ones where larger pieces would be fetched and returned each time.
+# Largest numbers of rows and of entries in one computation. Pieces of this size fit a cache, and
+# their memory is reused for the next piece. Larger pieces would be allocated and freed each time.
 _PIECE, _NUMBERS = 1 << 12, 1 << 18
 _PART = "a part of the rows"
-# What all rows of a person weigh together: rows of up to 16 have equal weights without a rest, and
-# those of a thousand lose less than a seven hundredth of it.
+# Total weight of all rows of a person. Up to 16 rows have equal weights without a remainder, and
+# for a thousand rows the remainder is less than 1/700 of the total weight.
 MASS = 720_720
-# What has changed may be private.
+# The message does not say what has changed, because that may be private.
 CHANGED = (
-    "chunks have changed between two passes: all passes must see the same rows, bit for bit. Store "
-    "rows that each pass would draw or compute anew, or read from a table that changes. What was "
-    "paid stays spent."
+    "chunks have changed between two passes, but all passes must read the same rows, bit for bit. "
+    "If each pass draws or computes the rows again, or reads them from a table that changes, store "
+    "them first. Budget that was already spent stays spent."
 )
 
 
 class Batch(NamedTuple):
-    """Rows that count so many times each."""
+    """Rows, and the weight with which each of them counts."""
 
     rows: FloatArray
     weight: int = 1
@@ -43,10 +43,11 @@ class Batch(NamedTuple):
 def weighted(
     rows: FloatArray, ids: list[Any], elsewhere: Mapping[Any, tuple[int, int]]
 ) -> Iterator[Batch]:
-    """Batches in which all rows of a person weigh ``MASS`` together, less what does not divide.
+    """Yield batches in which all rows of a person have the total weight ``MASS``.
 
-    ``elsewhere`` has the number of rows of people whose rows are not all here. The weight of a row
-    follows from the number of rows of that person alone, in whatever order and parts they come.
+    The total weight is smaller if ``MASS`` is not a multiple of the number of rows. ``elsewhere``
+    contains the number of rows of each person whose rows are not all here. The weight of a row
+    depends only on the number of rows of its person, in every order and partition of the rows.
     Proof: doc/theory/people.md, "Tables of people".
     """
     people, codes = codes_of(ids)
@@ -56,7 +57,7 @@ def weighted(
             [elsewhere.get(i, (n, 1))[0] for i, n in zip(people, counts.tolist(), strict=True)]
         )
     weights = (MASS // counts)[codes]
-    # Sums are exact in any order: rows of one weight are summed together.
+    # Sums are exact in any order, so rows of the same weight are summed together.
     order = np.argsort(weights, kind="stable")
     rows, weights = rows[order], weights[order]
     steps = np.flatnonzero(weights[1:] != weights[:-1]) + 1
@@ -67,12 +68,10 @@ def weighted(
 
 @dataclass(frozen=True)
 class Tally:
-    """Number of rows of some parts, the sum over them, why they were refused, their checksum.
+    """Number of rows of some parts, the sum over them, the reason of a refusal, and a checksum.
 
-    A row counts as often as it weighs.
-
-    Tallies add up in any order. What is wrong with rows is told by value: no machine logs it
-    beside them.
+    A row counts with its weight. Tallies can be added in any order. A refusal is returned as a
+    value, so that no machine logs it together with the rows.
     """
 
     n_rows: int
@@ -82,7 +81,7 @@ class Tally:
 
     @classmethod
     def of(cls, count: Callable[[Any], "Tally"], part: Any) -> "Tally":
-        """What ``count`` makes of a part, or its refusal."""
+        """Result of ``count`` for a part, or its refusal."""
         try:
             with silent_arithmetic():
                 return count(part)
@@ -103,14 +102,14 @@ class Tally:
         return Tally(self.n_rows + other.n_rows, total, refused, checksum)
 
     def checked(self) -> "Tally":
-        """The same, unless parts were refused."""
+        """Return the tally, or raise the refusal of a part."""
         if self.refused is not None:
             raise self.refused
         return self
 
 
 def _added(first: Any, second: Any) -> Any:
-    """Sum of two totals, item by item for tuples; None of no rows."""
+    """Sum of two totals, item by item for tuples; None stands for no rows."""
     if first is None or second is None:
         return second if first is None else first
     if isinstance(first, tuple):
@@ -119,7 +118,7 @@ def _added(first: Any, second: Any) -> Any:
 
 
 def _times(weight: int, total: Any) -> Any:
-    """A total, so many times."""
+    """A total multiplied by a weight."""
     if weight == 1:
         return total
     return tuple(_times(weight, each) for each in total) if type(total) is tuple else weight * total
@@ -127,7 +126,7 @@ def _times(weight: int, total: Any) -> Any:
 
 @dataclass(frozen=True)
 class _Pass:
-    """Sum of ``count`` over the batches of a part, which ``functions`` have gone over before."""
+    """Sum of ``count`` over the batches of a part, after ``functions`` were applied to them."""
 
     batches: Callable[[Any], Iterable[Batch]]
     functions: tuple[Callable[[FloatArray], FloatArray], ...]
@@ -154,12 +153,12 @@ class _Pass:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a table in parts, of which ``batches`` makes arrays with ``n_features`` columns.
+    """Rows of a table in parts, which ``batches`` converts to arrays of ``n_features`` columns.
 
-    ``n_counted`` is their number, each as often as it weighs. ``columns`` are those of the tables
-    that the rows came in, where that matters; ``checksum`` is that of all rows, where they are read
-    anew for each sum. ``unit`` says what one record is, and ``mass`` what it weighs at most. Where
-    ``n_people`` is known, all rows of a person weigh as much together.
+    ``n_counted`` is the sum of the weights of the rows. ``columns`` describes the columns of the
+    original tables, if they matter. ``checksum`` is the checksum of all rows, if they are read
+    again for each sum. ``unit`` is the privacy unit, and ``mass`` is the largest weight of one
+    record. If ``n_people`` is not None, ``mass`` is the total weight of all rows of a person.
     """
 
     parts: Parts
@@ -175,12 +174,12 @@ class Rows:
 
     @property
     def weight_of_person(self) -> int:
-        """How many rows a person counts as, and a row where nobody knows whose it is."""
+        """Total weight of the rows of a person; 1 if the people are not known."""
         return 1 if self.n_people is None else self.mass
 
     @property
     def n_rows(self) -> int:
-        """Number of rows, or of people as often as they weigh."""
+        """Number of rows, or the total weight of all people."""
         return self.n_counted if self.n_people is None else self.n_people * self.mass
 
     @classmethod
@@ -190,7 +189,7 @@ class Rows:
 
     @classmethod
     def of_people(cls, X: FloatArray, columns: Columns | None, ids: list[Any]) -> Self:
-        """Rows of one array, of the people that the ids name."""
+        """Rows of one array that belong to the people with the given ids."""
         batches = list(weighted(X, ids, {}))
         n_counted = sum(weight * len(rows) for rows, weight in batches)
         n_people = len(set(ids))
@@ -204,11 +203,12 @@ class Rows:
         return cls(_Held(batches), iter, sum(map(len, arrays)), arrays[0].shape[1], columns)
 
     def sum(self, count: Callable[[FloatArray], Any], width: int = 1, n_cells: int = 1) -> Any:
-        """Sum what ``count`` makes of batches of rows, each row of them by itself.
+        """Sum the results of ``count`` over batches of rows; it treats each row separately.
 
-        Arrays, tuples of them, or what adds up by ``+``: exact, in whatever order. ``count`` is
-        small, can be pickled, and holds public or released values alone; ``width`` numbers are
-        what it needs for each row, and ``n_cells`` those that it makes of a batch.
+        The results are arrays, tuples of arrays, or objects with ``+``, and their sum is exact in
+        every order. ``count`` must be small, must support pickling, and may contain only public or
+        released values. ``width`` is the number of values that it needs for each row, and
+        ``n_cells`` is the number of values in the result for a batch.
         """
         size = max(batch_size(width), min(n_cells, BATCH))
         a_pass = _Pass(self.batches, self.functions, count, size, self.checksum is not None)
@@ -218,38 +218,40 @@ class Rows:
         if not isinstance(self.parts, _Held):
             _LOG.info("one pass over all rows took %.1f s", time.monotonic() - start)
         if not isinstance(tally, Tally):
-            raise ValueError("map_reduce must return the sum, by +, of function(part) over parts.")
+            raise ValueError(
+                "map_reduce must return the sum of function(part) over all parts, computed with +."
+            )
         tally.checked()
         if (tally.n_rows, tally.checksum) != (self.n_counted, self.checksum or 0):
             raise ValueError(CHANGED)
         return tally.total
 
     def map(self, function: Callable[[FloatArray], FloatArray]) -> Self:
-        """Rows after a function that treats each row by itself, and keeps their number."""
+        """Apply a function that treats each row separately and keeps the number of rows."""
         if isinstance(self.parts, _Held):
             held = [Batch(function(rows), weight) for rows, weight in self.parts.batches]
             return replace(self, parts=_Held(held))
         return replace(self, functions=(*self.functions, function))
 
     def as_array(self) -> FloatArray:
-        """Rows in memory, together, whatever they weigh."""
+        """Return all rows in memory as one array, without their weights."""
         held = cast(_Held, self.parts)
         return np.concatenate([rows for rows, _ in held.batches])
 
     def in_memory(self) -> Any:
-        """Everything about the rows, for a digest; None where they are elsewhere."""
+        """All data of the rows, for a digest; None if the rows are not in memory."""
         if not isinstance(self.parts, _Held):
             return None
         return self.parts.batches, self.n_features, self.columns, self.n_people, self.mass
 
     def selected(self, chosen: Any) -> Self:
-        """Some of the columns, by their indices."""
+        """Select columns by their indices."""
         return replace(self.map(partial(_columns, chosen=chosen)), n_features=len(chosen))
 
 
 @dataclass(frozen=True)
 class _Held:
-    """Batches in memory, as one part: what is mapped once is not mapped again."""
+    """Batches in memory as one part, to which functions are applied only once."""
 
     batches: list[Batch]
 
@@ -262,32 +264,32 @@ def _columns(X: FloatArray, chosen: Any) -> FloatArray:
 
 
 def checksum(X: FloatArray) -> int:
-    """Sum of a hash of each row, modulo 2**64: the same in whatever order and parts they come."""
-    # Rows are hashed whole: a sum over columns would not see values that change places.
+    """Sum of a hash of each row, modulo 2**64, which is the same in every order and partition."""
+    # Each row is hashed as a whole. A sum over columns would not detect values that swap places.
     factors = _mixed(np.arange(1, X.shape[1] + 1, dtype=np.uint64)) | 1
     total = 0
     words: Any = X.view(np.uint64)
     piece: Any
     for piece in slices(words, batch_size(X.shape[1])):
-        # Round numbers use their upper bits alone.
+        # Round numbers have zeros in their lower bits, so the upper bits are mixed in.
         total += int(_mixed((piece ^ (piece >> 32)) @ factors).sum())
     return total % 2**64
 
 
 def _mixed(h: Any) -> Any:
-    """Integers in which each bit depends on all of them, as in SplitMix64."""
+    """Mix the bits of integers as in SplitMix64, so that each bit depends on all others."""
     h = (h ^ (h >> 30)) * 0xBF58476D1CE4E5B9
     h = (h ^ (h >> 27)) * 0x94D049BB133111EB
     return h ^ (h >> 31)
 
 
 def count_beyond(X: FloatArray, low: FloatArray, high: FloatArray) -> int:
-    """Number of rows beyond bounds."""
+    """Number of rows outside the bounds."""
     return int(((low > X) | (high < X)).any(axis=1).sum())
 
 
 def batch_size(width: int) -> int:
-    """Rows of a batch for computations that need ``width`` numbers for each."""
+    """Number of rows of a batch for computations that need ``width`` numbers for each row."""
     return max(1, min(_PIECE, _NUMBERS // max(width, 1)))
 
 
@@ -298,15 +300,17 @@ def slices(X: FloatArray, size: int) -> Iterator[FloatArray]:
 
 # Lower and upper ends of the columns.
 Ends = tuple[FloatArray, FloatArray]
-# Widths of columns for which nothing overflows.
+# Range of the widths of columns in which nothing overflows.
 _WIDTHS = (1e-100, 1e100)
 
 
 @dataclass(frozen=True)
 class Box:
-    """Bounds that rows are clipped to; from ``origin``, in ``unit``, they make a cube.
+    """Bounds to which rows are clipped, and the scaling of rows to a cube.
 
-    Arrays of shape (n_features,), and the least coordinate of the cube, whose largest is 1.
+    ``origin`` and ``unit`` are the origin and the unit of the cube in each column. All fields are
+    arrays of shape (n_features,), except ``least``, the smallest coordinate of the cube. The
+    largest coordinate is 1.
     """
 
     low: FloatArray
@@ -317,15 +321,19 @@ class Box:
 
     def __post_init__(self) -> None:
         if not ((self.unit > _WIDTHS[0]) & (self.unit < _WIDTHS[1])).all():
-            raise ValueError("bounds are too wide or too narrow for floating-point numbers.")
+            raise ValueError(
+                "bounds are too wide or too narrow for floating-point numbers. Change the units of "
+                "the columns."
+            )
 
     @classmethod
     def centred(
         cls, low: FloatArray, high: FloatArray, one_unit: bool = False, units: Ends | None = None
     ) -> Self:
-        """Box that becomes ``[-1, 1]**d``, or a part of it where one unit serves all columns.
+        """Box that is scaled to ``[-1, 1]**d``, or to a part of it if all columns share one unit.
 
-        With ``units``, the ends of intervals that hold the box, these become ``[-1, 1]``.
+        ``units`` contains the ends of intervals that contain the box. If it is given, these
+        intervals are scaled to ``[-1, 1]``.
         """
         left, right = (low, high) if units is None else units
         unit = (right - left) / 2
@@ -335,20 +343,20 @@ class Box:
 
     @classmethod
     def cornered(cls, low: FloatArray, high: FloatArray) -> Self:
-        """Box that becomes ``[0, 1]**d``."""
+        """Box that is scaled to ``[0, 1]**d``."""
         return cls(low, high, low, high - low, 0.0)
 
     def to_cube(self, X: FloatArray) -> FloatArray:
-        """Rows of shape (n, d), each by itself, in the cube."""
+        """Scale rows of shape (n, d) to the cube, each row separately."""
         rows = np.clip(X, self.low, self.high)
         rows -= self.origin
         rows /= self.unit
         return np.clip(rows, self.least, 1.0, out=rows)
 
     def points(self, cube: FloatArray) -> FloatArray:
-        """Points of the cube in the box's own units."""
+        """Convert points of the cube to the units of the box."""
         return self.origin + self.unit * cube
 
     def covariances(self, cube: FloatArray) -> FloatArray:
-        """Covariances of shape (..., d, d) in the box's own units."""
+        """Convert covariances of shape (..., d, d) to the units of the box."""
         return self.unit[:, None] * self.unit * cube

@@ -1,4 +1,4 @@
-"""Tables of rows as they come: checked, in chunks, with several rows of one person."""
+"""Input tables: validation, chunks, and tables with several rows of one person."""
 
 import logging
 from collections import Counter
@@ -35,10 +35,11 @@ _LOG = logging.getLogger(__name__)
 
 
 def first_rows(tables: Iterable[Any], groups: str | None, most: int) -> Iterator[Any]:
-    """Tables without the column of groups, with the first ``most`` rows of each group in them all.
+    """Yield tables without the column of groups, with the first ``most`` rows of each group.
 
-    Which rows of a person are kept follows from that person's rows alone: one person more or less
-    is at most ``most`` rows more or less.
+    The first rows are counted over all tables. The rows that are kept of a person depend only on
+    the rows of this person. Adding or removing a person therefore adds or removes at most ``most``
+    rows.
     Proof: doc/theory/people.md, "The first rows of each person".
     """
     counts: Counter[Any] = Counter()
@@ -47,7 +48,7 @@ def first_rows(tables: Iterable[Any], groups: str | None, most: int) -> Iterator
 
 
 def kept_rows(table: Any, ids: list[Any], most: int, counts: Counter[Any]) -> Any:
-    """Rows of a table whose ids have come up less than ``most`` times, as counted so far."""
+    """Rows of a table whose ids have occurred fewer than ``most`` times so far."""
     kept = _first_places(ids, most, counts)
     if isinstance(table, list | tuple):
         return [table[place] for place in kept]
@@ -55,7 +56,7 @@ def kept_rows(table: Any, ids: list[Any], most: int, counts: Counter[Any]) -> An
 
 
 def _first_places(ids: list[Any], most: int, counts: Counter[Any]) -> list[int]:
-    """Places of ids that have come up less than ``most`` times, as counted so far."""
+    """Places of the ids that have occurred fewer than ``most`` times, according to ``counts``."""
     kept = []
     for place, group in enumerate(ids):
         if counts[group] < most:
@@ -65,12 +66,12 @@ def _first_places(ids: list[Any], most: int, counts: Counter[Any]) -> list[int]:
 
 
 def check_rows(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> FloatArray:
-    """Validate a table by scikit-learn's ``validate_data``, and keep its values out of errors.
+    """Validate a table with scikit-learn's ``validate_data``, without its values in errors.
 
-    Returns it as float64; ValueError if it is refused, NaN and infinity included. A column that
-    says whose a row is, by the estimator's ``groups``, is no feature.
+    Returns the table as float64. A table that contains NaN or infinity, or is invalid otherwise,
+    raises a ``ValueError``. The column that the estimator's ``groups`` names is not a feature.
     """
-    # Of a mixture within it.
+    # The estimator may contain the mixture that has the parameter.
     owner = estimator if hasattr(estimator, "groups") else getattr(estimator, "estimator_", None)
     X = without_column(X, getattr(owner, "groups", None))
     with without_quotes():
@@ -82,15 +83,15 @@ def check_rows(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> FloatA
 
 
 _FIRST_ELSEWHERE = (
-    "rows_per_group needs the first rows of each person in one order, which parts on other "
-    "machines do not have: leave it at None, which needs none, or give fit_chunks a function that "
-    "reads them one by one, such as "
+    "rows_per_group needs the first rows of each person, but parts on other machines have no fixed "
+    "order. Leave it at None, which needs no order, or pass fit_chunks a function that reads the "
+    "parts one by one, such as "
     "lambda: (part.compute() for part in X.partitions)."
 )
 
 
 def as_given(chunk: Any) -> tuple[Any, Mapping[int, list[Any]]]:
-    """A chunk of numbers, which stand for nothing else."""
+    """Return a chunk of numbers without coded values."""
     return chunk, {}
 
 
@@ -101,18 +102,20 @@ def open_chunks(
     coded: Callable[[Any], tuple[Any, Mapping[int, list[Any]]]] = as_given,
     label: str | None = None,
 ) -> Rows:
-    """Read chunks once, to refuse them before anything is paid, and return their rows.
+    """Read chunks once, to refuse invalid ones before anything is paid, and return their rows.
 
-    ``check`` sees the first chunk, or one without rows that is like it. ``coded`` makes of a chunk
-    a table of numbers, and public lists of what some of them stand for. ``label`` is a column of
-    which each person has one value. A ValueError says that the stream can be read only once, is
-    empty, or has a chunk that is refused.
+    ``check`` is called on the first chunk, or on a similar chunk without rows. ``coded`` converts a
+    chunk to a table of numbers, and returns public lists of the meanings of coded numbers.
+    ``label`` is a column that has one value for each person. A ``ValueError`` is raised if the
+    chunks can be read only once, if they are empty, or if a chunk is invalid.
     """
     groups, most = estimator.groups, estimator.rows_per_group
     parts = parts_elsewhere(chunks)
     if parts is None:
         if len(getattr(chunks, "shape", ())) == 2:
-            raise ValueError("chunks is one table: pass it to fit, or as [X].")
+            raise ValueError(
+                "chunks is a single table: pass it to fit, or as the list [X] to fit_chunks."
+            )
         first = most is not None and groups is not None
         with without_quotes("a chunk"):
             parts = _Stream(
@@ -127,7 +130,7 @@ def open_chunks(
     people, n_people = _NOBODY, None
     if groups is not None:
         counts = _surveyed(parts, partial(_count_people, groups=groups)).total.total()
-        # Parts know the number of rows of everybody who has no others elsewhere.
+        # Only people with rows in several parts are listed. A part knows the numbers of the others.
         spread = {i: found for i, found in counts.items() if found[1] > 1}
         people, n_people = _People(groups, spread), len(counts)
         check_number_of_people(n_people)
@@ -150,7 +153,7 @@ def open_chunks(
 
 
 def _surveyed(parts: Any, function: Callable[[Any], Tally]) -> Tally:
-    """Tally of all parts, of which at least one has a row."""
+    """Tally of all parts, at least one of which must have a row."""
     with without_quotes("a chunk"):
         seen = parts.map_reduce(function)
     if not isinstance(seen, Tally) or seen.checked().n_rows == 0:
@@ -160,17 +163,17 @@ def _surveyed(parts: Any, function: Callable[[Any], Tally]) -> Tally:
 
 @dataclass(frozen=True)
 class _People:
-    """The column that says whose a row is, and the number of rows of those in several parts."""
+    """The column of ids of people, and the number of rows of people with rows in several parts."""
 
     groups: str | None = None
     spread: Mapping[Any, tuple[int, int]] = field(default_factory=dict)
 
     def split(self, chunk: Any) -> tuple[Any, list[Any] | None]:
-        """A chunk without that column, and its ids; None where there are no people."""
+        """A chunk without the column of ids, and the ids, or None if there are no people."""
         return (chunk, None) if self.groups is None else split_people(chunk, self.groups, None)
 
     def batches(self, rows: FloatArray, ids: list[Any] | None) -> Iterator[Batch]:
-        """Batches of the rows of a chunk."""
+        """Yield batches of the rows of a chunk."""
         if ids is None:
             return map(Batch, slices(rows, BATCH))
         return weighted(rows, ids, self.spread)
@@ -180,7 +183,7 @@ _NOBODY = _People()
 
 
 def _count_people(chunk: Any, groups: str, label: str | None = None) -> Tally:
-    """Rows of each person, or of each pair of a person and a label."""
+    """Count the rows of each person, or of each pair of a person and a label."""
 
     def counted(chunk: Any) -> Tally:
         table, ids = split_people(chunk, groups, None)
@@ -195,18 +198,18 @@ def _opened(chunks: Any) -> Iterator[Any]:
 
 
 def opened_anew(chunks: Any) -> Iterator[Any]:
-    """An iterator of chunks; refused where they can be read only once."""
+    """Return a new iterator of chunks; chunks that can be read only once are refused."""
     first = _opened(chunks)
     if isinstance(chunks, Iterator) or first is _opened(chunks):
         raise ValueError(
-            "chunks can be read only once, and every step reads them: pass a list of arrays, "
-            "an object with __iter__, or a function that returns a new iterator."
+            "chunks can be read only once, but every step of the fit reads them. Pass a list of "
+            "arrays, an object with __iter__, or a function that returns a new iterator."
         )
     return first
 
 
 class _Stream:
-    """Chunks that are read one by one, as often as they are needed."""
+    """Chunks that are read one by one, as often as necessary."""
 
     def __init__(self, chunks: Any, prepared: Callable[[Iterable[Any]], Iterator[Any]]) -> None:
         self._chunks, self._prepared = chunks, prepared
@@ -224,7 +227,7 @@ class _Stream:
 
 @dataclass(frozen=True)
 class _Header:
-    """What all chunks must have in common, and a table of theirs without rows."""
+    """The properties that all chunks must share, and a table of theirs without rows."""
 
     n_features: int
     names: list[Any] | None
@@ -235,7 +238,10 @@ class _Header:
         if (self.n_features, self.names) != (other.n_features, other.names):
             raise ValueError("chunks differ in the number or the names of their columns.")
         if self.columns.choices != other.columns.choices:
-            raise ValueError("chunks differ in which columns hold truth values.")
+            raise ValueError(
+                "chunks differ in which columns contain truth values. Convert these columns to one "
+                "type in all chunks."
+            )
         return replace(self, columns=self.columns.shared(other.columns))
 
 
@@ -251,7 +257,7 @@ def _survey(
         columns = Columns.of(chunk, array.shape[1], choices)
         head = getattr(chunk, "iloc", chunk)[:0] if hasattr(chunk, "shape") else array[:0]
         header = _Header(array.shape[1], _names(chunk), columns, head)
-        # As each later pass counts them.
+        # Rows are counted in the same way as in each later pass.
         found = [(weight, rows) for rows, weight in people.batches(array, ids)]
         n_counted = sum(weight * len(rows) for weight, rows in found)
         total = sum(weight * checksum(rows) for weight, rows in found) % 2**64
@@ -262,7 +268,7 @@ def _survey(
 
 @dataclass(frozen=True)
 class _Batches:
-    """Arrays of a chunk, whose columns must be those of the first pass."""
+    """Function from a chunk to arrays, whose columns must be those of the first pass."""
 
     coded: Callable
     people: _People
@@ -284,7 +290,7 @@ def _names(chunk: Any) -> list[Any] | None:
 def _as_array(chunk: Any) -> FloatArray:
     refuse_lossy(chunk, "chunks", complex_too=False)
     with without_quotes():
-        # Chunks without rows are no mistake of a reader.
+        # A reader may return chunks without rows.
         part: FloatArray = check_array(
             chunk, dtype=np.float64, ensure_min_samples=0, ensure_min_features=0
         )

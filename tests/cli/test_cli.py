@@ -111,7 +111,7 @@ def test_tables_of_pandas(tmp_path):
     frame = pandas.DataFrame(POINTS, columns=["lon", "lat"])
     path = tmp_path / "table.csv"
     frame.to_csv(path)
-    with pytest.raises(ValueError, match="numbered the rows: choose --columns among the other 2"):
+    with pytest.raises(ValueError, match="number the rows: choose --columns among the other 2"):
         read_points(path)
     np.testing.assert_allclose(read_points(path, columns=["lon", "lat"]), POINTS)
     frame.to_csv(path, index=False)
@@ -186,7 +186,7 @@ def test_folders_that_cannot_be_written(tmp_path, capsys, monkeypatch):
     (tmp_path / "file").write_text("")
     for out in (tmp_path / "file", tmp_path / "file" / "out"):
         assert main(["demo", "-o", str(out)]) == 2
-        assert capsys.readouterr().err.startswith("error: --out: cannot make the folder")
+        assert capsys.readouterr().err.startswith("error: --out: cannot create the folder")
     monkeypatch.setattr("os.access", lambda *_: False)
     assert main(["demo", "-o", str(tmp_path)]) == 2
     assert "cannot be written to" in capsys.readouterr().err

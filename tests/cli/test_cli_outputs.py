@@ -1,4 +1,4 @@
-"""Files of releases: one run at a time has their names, and all of them are written or none."""
+"""Output files: one run at a time writes them, and writes either all of them or none."""
 
 import json
 import os
@@ -23,7 +23,7 @@ ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
 }
 TOO_MANY = ["--rows", "100000"]
-# What is asked for ahead is a mebibyte; the room that there is holds that, and no release.
+# A mebibyte is reserved in advance. The disk has room for it, but not for a release.
 MEBIBYTE = 1 << 20
 LIMIT = MEBIBYTE + (MEBIBYTE >> 1)
 
@@ -46,7 +46,7 @@ def contents(path):
 
 @pytest.mark.slow
 def test_of_runs_at_once_into_one_folder_one_pays_and_writes(folder):
-    # Processes are there before the runs are, so that these begin together.
+    # The processes are started before the runs, so that the runs begin together.
     code = (
         "import os, sys, time\n"
         "from sklearn_dptda._cli import main\n"
@@ -108,7 +108,7 @@ def test_a_release_that_another_run_has_begun_is_refused_unpaid(folder, capsys):
         error = capsys.readouterr().err
         assert "another run is making this release" in error and error.count("\n") == 1
     assert payments() == 0
-    # Of another command, files have other names.
+    # Files of another command have other names.
     assert main([*SYNTHESIZE, *LEDGER, "-o", "out"]) == 0
     (folder / "out" / ".clusters.json.part").rmdir()
     assert main([*CLUSTER, *LEDGER, "-o", "out"]) == 0
@@ -164,7 +164,7 @@ def little_room(request, folder):
 
 
 def run_with(code, command):
-    # The release would go there instead, and not to a disk with room.
+    # Otherwise, the release would be written there instead of to a disk with room.
     code += "import sys, tempfile\nfrom sklearn_dptda._cli import main\n"
     code += "tempfile.tempdir = 'small'\nsys.exit(main(sys.argv[1:]))"
     return subprocess.run(
@@ -181,13 +181,13 @@ def test_a_full_disk_leaves_nothing_cut_off_and_what_was_there(folder, little_ro
     out = place / "out"
     new = run_with(code, [*SYNTHESIZE, *LEDGER, *TOO_MANY, "-o", "small/out"])
     assert new.returncode == 2 and payments() == 1
-    # Nothing but what it takes to go on, hidden.
+    # The hidden folder contains only what is needed to continue.
     (hidden,) = out.iterdir()
     assert hidden.name.startswith(".") and sorted(os.listdir(hidden)) == ["lock", "release.key"]
     assert list(place.glob("dptda-out-*")) == []
     note, error = (line for line in new.stderr.splitlines() if "..." not in line)
     assert note.startswith("note: epsilon=1, delta=0 was spent") and error.startswith("error: ")
-    # What is left is no release to the next run, which may draw fewer rows from what was paid.
+    # The remaining files are not a release for the next run, which may draw fewer rows.
     small = run_with(code, [*SYNTHESIZE, *LEDGER, "--rows", "10", "--resume", "-o", "small/out"])
     assert small.returncode == 0 and payments() == 1
     before = contents(out)

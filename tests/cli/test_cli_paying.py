@@ -1,4 +1,4 @@
-"""Commands that pay: ledgers, dry runs, refusals before a payment, what is said after one."""
+"""Commands that pay: ledgers, dry runs, refusals before a payment, and messages after it."""
 
 import importlib
 import io
@@ -33,7 +33,7 @@ ROWS = RNG.uniform(-1, 1, size=(400, 2))
 UPPER = np.triu(RNG.random((30, 30)) < 0.2, 1)
 ADJACENCY = (UPPER | UPPER.T).astype(float)
 
-# Name: arguments after the file, and what is written.
+# For each name: the arguments after the file, and the written files.
 PAYING = {
     "diagram": (
         ["--bounds", "-1", "1", "--resolution", "9", "--m", "0.3"],
@@ -88,7 +88,7 @@ def test_a_dry_run_opens_no_records_and_writes_nothing(name, folder, capsys):
     assert os.listdir(".") == []
     printed = capsys.readouterr().out
     assert printed.startswith("1 release: 1 of ") and "together epsilon=1," in printed
-    assert "left in budget.db, which would be made: epsilon=1.5, delta=1e-05" in printed
+    assert "left in budget.db, which would be created: epsilon=1.5, delta=1e-05" in printed
     assert "refused" not in printed
     assert call(name, "--dry-run") == 0
     assert "no ledger" in capsys.readouterr().out
@@ -119,7 +119,7 @@ def test_over_budget_nothing_is_read_paid_or_written(name, folder, capsys):
     assert "asked for epsilon=1" in capsys.readouterr().err
     assert len(PrivacyAccountant.open("budget.db")) == 0 and not (folder / "out").exists()
     assert call(name, "--ledger", "budget.db", "--dry-run") == 0
-    assert "it would be refused: asked for epsilon=1" in capsys.readouterr().out
+    assert "the run would be refused: asked for epsilon=1" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", PAYING)
@@ -135,8 +135,8 @@ def test_bad_input_costs_nothing(name, folder, capsys):
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("diagram", ["--ledger", "no.db"], "there is no ledger no.db: --budget EPSILON"),
-        ("bounds", ["--budget", "3"], "--budget belongs to a ledger"),
+        ("diagram", ["--ledger", "no.db"], "there is no ledger no.db: pass --budget EPSILON"),
+        ("bounds", ["--budget", "3"], "--budget needs a ledger"),
         ("bounds", ["--ledger", "l.db", "--budget", "1", "2", "3"], "--budget takes EPSILON"),
         ("bounds", ["--ledger", "l.db", "--budget", "-1"], "epsilon must be a positive number"),
         ("bounds", ["--ledger", "rows.npy"], "cannot be used"),
@@ -145,7 +145,7 @@ def test_bad_input_costs_nothing(name, folder, capsys):
         ("bounds", ["--epsilon", "inf"], "--epsilon: must be positive and finite"),
         ("bounds", ["--epsilon", "1e-9"], "epsilon must be inf or from 1e-06"),
         ("bounds", ["--shape", "ball"], "invalid choice: 'ball'"),
-        ("bounds", ["--start", "1", "2", "3"], "--start takes 2 numbers, or 2 per coordinate"),
+        ("bounds", ["--start", "1", "2", "3"], "--start takes 2 numbers, or 2 numbers per"),
         ("bounds", ["--start", "1", "-1"], "crossed"),
         ("cluster", ["--bounds", "1", "-1"], "crossed"),
         ("cluster", ["--bounds", "0", "1", "0", "1", "0", "1"], "(2 here)"),
@@ -160,7 +160,7 @@ def test_bad_input_costs_nothing(name, folder, capsys):
         ("synthesize", ["--integers", "0", "--categories", "0=1"], "column of --categories"),
         ("synthesize", ["--column-bounds", "0", "0", "1"], "give one of them"),
         ("synthesize", ["--rows", "0"], "at least 1"),
-        ("graph", ["--nodes", "7"], "another number of nodes"),
+        ("graph", ["--nodes", "7"], "does not have 7 nodes"),
         ("graph", ["--unknown"], "unrecognized arguments"),
     ],
 )
@@ -242,7 +242,7 @@ def test_synthetic_rows_have_the_columns_of_the_table(folder, capsys):
     options = ["--categories", "job=cook,nurse,smith", "--column-bounds", "age", "0", "120"]
     options += ["--integers", "age", "--rows", "50", "--seed", "0", "-o", "out"]
     assert main(["synthesize", "people.csv", *options]) == 2
-    assert "say --header" in capsys.readouterr().err
+    assert "pass --header or --no-header" in capsys.readouterr().err
     assert main(["synthesize", "people.csv", "--header", *options]) == 0
     header, *rows = (folder / "out" / "synthetic.csv").read_text().splitlines()
     assert header == "age,job,x" and len(rows) == 50
@@ -302,8 +302,8 @@ def test_graphs_that_cannot_be_read(folder, capsys):
         ("_paid_run.read_points", "nothing was spent"),
         (
             "_row_commands.ClusterRelease.content",
-            "epsilon=1, delta=1e-06 was spent: the same command with --resume goes on, and pays "
-            "nothing more",
+            "epsilon=1, delta=1e-06 was spent. Run the same command with --resume to continue; it "
+            "pays nothing more",
         ),
     ],
 )
@@ -379,7 +379,7 @@ def test_progress_of_what_is_slow(capsys, monkeypatch):
 @pytest.mark.slow
 def test_warnings_are_one_line(folder, capsys):
     options = ["--bounds", "-1", "1", "--resolution", "9", "--m", "0.01", "--epsilon", "0.01"]
-    # As a user's Python has it; here warnings are errors.
+    # These are the settings of a user's Python. In the tests, warnings are errors.
     code = "import sys; from sklearn_dptda._cli import main; sys.exit(main(sys.argv[1:]))"
     root = os.path.dirname(os.path.dirname(sklearn_dptda.__file__))
     done = subprocess.run(
@@ -410,7 +410,7 @@ def test_ledgers_are_printed(folder, capsys):
     assert main(["ledger", "l.db"]) == 0
     line, total, left = capsys.readouterr().out.splitlines()
     assert line.startswith("1  ") and "epsilon=1, delta=0  PrivateBounds" in line
-    assert total == "together: epsilon=1, delta=0 by basic composition"
+    assert total == "spent: epsilon=1, delta=0 by basic composition"
     assert left == "left: epsilon=2, delta=0"
     assert main(["ledger", "no.db"]) == 2
     assert capsys.readouterr().err.startswith("error: ")
@@ -428,7 +428,7 @@ def test_help_says_what_a_record_is_and_what_is_released(name, capsys):
     with pytest.raises(SystemExit):
         main([name, "--help"])
     text = " ".join(capsys.readouterr().out.split())
-    assert "One record is one" in text and "Release" in text
+    assert "The privacy unit is one" in text and "Release" in text
     assert f"example: python -m sklearn_dptda {name} " in text and "what is written" in text
     assert "--dry-run" in text and "for study" in text
 
@@ -459,7 +459,7 @@ def test_what_is_left_is_drawn(folder, capsys):
     assert (folder / "budget.png").read_bytes().startswith(b"\x89PNG")
     assert main(["ledger", "zcdp.db", "--picture", "-o", "left.svg"]) == 0
     assert "<svg" in (folder / "left.svg").read_text()
-    # Neither a picture nor a budget is written over, and nothing is spent.
+    # Neither a picture nor a budget is overwritten, and nothing is spent.
     assert main(["ledger", "zcdp.db", "--picture"]) == 2 and len(budget) == 20
     PrivacyAccountant(np.inf, path="counts.db")
     capsys.readouterr()
@@ -500,11 +500,11 @@ def test_counts_and_what_they_say(folder, capsys):
 
 
 def test_what_was_paid_for_is_written_somewhere(folder, capsys, monkeypatch):
-    # A file that is a folder is refused; a disk that fails later costs nobody the release.
+    # A folder in place of a file is refused. If the disk fails later, the release is not lost.
     (folder / "out" / "synthetic.csv").mkdir(parents=True)
     options = ("--ledger", "budget.db", "--budget", "2", "--force")
     assert call("synthesize", *options) == 2 and not (folder / "budget.db").exists()
-    assert "is no file" in capsys.readouterr().err
+    assert "is not a file" in capsys.readouterr().err
     (folder / "out" / "synthetic.csv").rmdir()
     written = Path.open
 
@@ -540,13 +540,13 @@ def test_a_run_that_was_interrupted_goes_on_and_pays_once(
     with monkeypatch.context() as patch:
         patch.setattr(where, interrupted)
         assert call(name, *LEDGER_OF_ONE) == 130
-    assert "--resume goes on" in capsys.readouterr().err
+    assert "with --resume to continue" in capsys.readouterr().err
     budget = PrivacyAccountant.open("one.db")
     (release,) = budget.releases()
-    # The budget is used up: a run of its own is refused.
+    # The budget is used up, so a new run is refused.
     assert (release.size is None) == (moment == "draw") and budget.remaining().epsilon == 0
     assert call(name, *LEDGER_OF_ONE) == 2
-    # Of other records the same key pays nothing.
+    # With other records, the same key pays nothing.
     kept = {file: Path(file).read_bytes() for file in ("rows.npy", "graph.npy")}
     np.save("rows.npy", ROWS[::-1] / 2)
     np.save("graph.npy", ADJACENCY[::-1, ::-1])
@@ -554,18 +554,18 @@ def test_a_run_that_was_interrupted_goes_on_and_pays_once(
     assert "Something else was paid" in capsys.readouterr().err
     for file, content in kept.items():
         Path(file).write_bytes(content)
-    # Interrupted once more before it has found the payment, and of another ledger.
+    # The run is interrupted again before it has found the payment, and run with another ledger.
     with monkeypatch.context() as patch:
         patch.setattr("sklearn_dptda._cli._paid_run.digest_of", interrupted)
         assert call(name, *LEDGER_OF_ONE, "--resume") == 130
     other = ("--ledger", "mistyped.db", "--budget", "0.5", "1e-3")
     assert call(name, *other, "--resume") == 2
-    # A second draw that differed from what is stored would be refused.
+    # A second draw that differs from the stored release would be refused.
     assert call(name, *LEDGER_OF_ONE, "--resume") == 0
     assert sorted(os.listdir("out")) == sorted(PAYING[name][1])
     assert len(budget) == 1 and budget.releases()[0].size
     assert call(name, *LEDGER_OF_ONE, "--force", "--resume") == 2
-    assert "no run that has paid was interrupted" in capsys.readouterr().err
+    assert "there is no interrupted run in out that has paid" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(os.name != "posix", reason="no locks of files that end with a process")
@@ -605,10 +605,12 @@ def test_a_ledger_gives_its_releases_back(folder, capsys):
     assert document["format_version"] == 1 and "weights_" in names
     released = json.loads(Path("out/clusters.json").read_text(encoding="utf-8"))
     assert np.array_equal(centers, released["means"])
-    # No file is written over, and no payment made up.
+    # No file is overwritten, and a payment that does not exist is refused.
     assert main(["ledger", "l.db", "--release", "1"]) == 2
     assert main(["ledger", "l.db", "--release", "2", "-o", "two.zip"]) == 2
-    assert "no payment 2" in capsys.readouterr().err and not Path("two.zip").exists()
+    assert (
+        "no payment with the number 2" in capsys.readouterr().err and not Path("two.zip").exists()
+    )
     PrivacyAccountant.open("l.db").spend(0.1, adjacency="add-remove")
     assert main(["ledger", "l.db", "--release", "2", "-o", "two.zip"]) == 2
     assert "was not stored" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The command that plans: nothing is read, and what it prints is what it promises."""
+"""The command that plans: it reads nothing, and the printed command keeps its promise."""
 
 import json
 import shlex
@@ -10,7 +10,7 @@ from sklearn_dptda.__main__ import main
 from sklearn_dptda.model_selection import plan_release
 from sklearn_dptda.persistence import PrivatePersistence
 
-# At a stated mass, which is quick.
+# With a given mass, the plan is fast.
 PUBLIC = ("--n", "2000", "--bounds", "-1.5", "1.5", "--m", "0.25")
 LOOP = (*PUBLIC, "--loop-radius", "1", "--spread", "0.1")
 

@@ -1,4 +1,4 @@
-"""Tables that cannot be used: refused unpaid, in one line that says what to do."""
+"""Unusable tables are refused before payment, in one line that says what to do."""
 
 import json
 import os
@@ -86,7 +86,7 @@ def test_archives_that_would_inflate_are_not_read(bombs, refused):
     for command in (("bounds", "dense.npz"), ("graph", "dense.npz"), ("graph", "sparse.npz")):
         error = refused(*command)
         assert "GiB, more than 100 times its size, and is not read" in error and ".npy" in error
-    # A gibibyte is read, at least as far as this test lets it be.
+    # A gibibyte would be read, at least as far as this test allows it.
     write_archive("largest.npz", ["a.npy"], 1 << 30)
     with pytest.raises(AssertionError, match="inflated"):
         read_points("largest.npz")
@@ -109,7 +109,7 @@ def test_a_parquet_file_that_would_inflate_is_not_read(folder, refused, monkeypa
             writer.write_table(table)
     assert os.path.getsize("x.parquet") < 1 << 20
     monkeypatch.setattr(pandas, "read_parquet", lambda *_: pytest.fail("read"))
-    assert "x.parquet would become 1.01 GiB" in refused("bounds", "x.parquet")
+    assert "x.parquet would expand to 1.01 GiB" in refused("bounds", "x.parquet")
 
 
 def test_a_million_columns_are_refused(folder, refused):
@@ -145,8 +145,8 @@ def test_ctrl_c_ends_a_release_of_as_many_columns_as_there_may_be(folder):
         run.kill()
     assert run.returncode == 130
     assert error.splitlines()[-1] == (
-        "interrupted: epsilon=1, delta=1e-06 was spent: the same command with --resume goes on, "
-        "and pays nothing more"
+        "interrupted: epsilon=1, delta=1e-06 was spent. Run the same command with --resume to "
+        "continue; it pays nothing more"
     )
 
 
@@ -157,13 +157,13 @@ def wide(n, d=250):
 
 def test_private_bounds_of_many_columns_are_refused(folder, refused):
     error = refused(*wide(300))
-    assert "private bounds of 250 columns at --epsilon 1 take some 11,134 rows" in error
+    assert "private bounds of 250 columns at --epsilon 1 need about 11,134 rows" in error
     assert all(word in error for word in ("--bounds", "--columns", "--adjacency replace-one"))
-    # The number of rows is private, and decides nothing.
+    # The number of rows is private, so it has no influence.
     assert refused(*wide(20_000)) == error
-    # Here it is public.
+    # Here, the number of rows is public.
     error = refused(*wide(300), "--adjacency", "replace-one")
-    assert "take some 15,745 rows" in error and "say --adjacency" not in error
+    assert "need about 15,745 rows" in error and "pass --adjacency" not in error
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_private_bounds_of_many_columns_are_refused(folder, refused):
         (16_000, 250, ["--adjacency", "replace-one"]),
     ],
 )
-@pytest.mark.filterwarnings("ignore:.*lie beyond the bounds")
+@pytest.mark.filterwarnings("ignore:.*lie outside the bounds")
 def test_what_the_refusal_recommends_is_accepted(n, d, options, folder):
     command = [*wide(n, d), "--kind", "kmeans", "--n-clusters", "2", "--seed", "0", *options]
     assert main(command) == 0
@@ -193,24 +193,24 @@ def test_columns_that_cannot_be_used_are_named_and_counted(folder, refused):
     (folder / "patients.csv").write_text(PATIENTS)
     error = refused("bounds", "patients.csv", "--header")
     assert (
-        "column 0 ('id'): 40 of 40 rows hold no real number; "
+        "column 0 ('id'): 40 of 40 rows do not contain a real number; "
         "column 2 ('mass'): 30 of 40 rows have a gap; "
-        "column 3 ('note'): 32 of 40 rows hold no real number. "
+        "column 3 ('note'): 32 of 40 rows do not contain a real number. "
     ) in error
     assert "choose --columns among the other 1" in error and "public constant" in error
     assert "P1" not in error and "ok" not in error.replace("patients", "")
-    # A header that is guessed may be a record.
+    # A guessed header may be a record.
     error = refused("bounds", "patients.csv", "--columns", "age", "mass")
     assert "column 2: 30 of 40 rows have a gap. " in error and "mass" not in error
     error = refused("bounds", "patients.csv", "--columns", "0")
-    assert "To go on, fix the file" in error and "other 0" not in error
+    assert "To continue, fix the file" in error and "other 0" not in error
     error = refused("synthesize", "patients.csv", "--header", "--categories", "id=P1,P2")
     assert "column 2 ('mass')" in error and "('id')" not in error
     error = refused(
         *("synthesize", "patients.csv", "--header", "--columns", "age", "note"),
         *("--categories", "note=ok,good"),
     )
-    assert "column 3 ('note'): 8 of 40 rows hold a value that is not in its list" in error
+    assert "column 3 ('note'): 8 of 40 rows contain a value that is not in its list" in error
 
 
 def test_many_columns_that_cannot_be_used_are_not_all_named(folder, refused):
@@ -222,7 +222,7 @@ def test_many_columns_that_cannot_be_used_are_not_all_named(folder, refused):
 def test_rows_of_different_lengths_are_counted(folder, refused):
     (folder / "t.csv").write_text("a,b\n1,2\n3,4,5\n6\n7,8\n")
     error = refused("bounds", "t.csv", "--header")
-    assert "2 of 4 have not the 2 cells of the first row" in error
+    assert "2 of 4 do not have the 2 cells of the first row" in error
 
 
 EDGES = [("ann", "bob"), ("bob", "cy"), ("cy", "ann"), ("ann", "bob")]
@@ -230,7 +230,7 @@ EDGES = [("ann", "bob"), ("bob", "cy"), ("cy", "ann"), ("ann", "bob")]
 
 def test_edges_between_ids(folder, refused, capsys):
     (folder / "edges.csv").write_text("from,to\n" + "".join(f"{a},{b}\n" for a, b in EDGES))
-    # Dan has no edge: the list is public, and not made from the edges.
+    # Dan has no edge. The list is public and is not made from the edges.
     (folder / "ids.txt").write_text("dan\nann\n\ncy\nbob\n")
     expected = np.zeros((4, 4))
     expected[1:, 1:] = 1 - np.eye(3)
@@ -238,7 +238,8 @@ def test_edges_between_ids(folder, refused, capsys):
     ids = ["dan", "ann", "cy", "bob"]
     np.testing.assert_array_equal(read_graph("edges.csv", ids, header=True).toarray(), expected)
     error = refused("graph", "edges.csv", "--nodes", "ids.txt")
-    assert "in 1 of 5 rows. --header says" in error and "from," not in error
+    assert "in 1 of 5 rows. If the first row names the columns, pass --header" in error
+    assert "from," not in error
     (folder / "few.txt").write_text("ann\nbob\n")
     assert "in 2 of 4 rows" in refused("graph", "edges.csv", "--nodes", "few.txt", "--header")
     error = refused("graph", "edges.csv", "--nodes", "4", "--header")
@@ -260,5 +261,5 @@ def test_a_plan_says_what_it_is_at(capsys, monkeypatch):
     options = ("--n", "2000", "--bounds", "-1.5", "1.5", "--m", "0.25", "--loop-radius", "1")
     assert main(["plan", *options]) == 0
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "searching for the least epsilon ..." and len(lines) > 1
+    assert lines[0] == "searching for the smallest epsilon ..." and len(lines) > 1
     assert lines[-1].endswith(" s")

@@ -1,7 +1,7 @@
-"""The covariance step of the paper as printed: a broken twin that audits must catch.
+"""The covariance step as printed in the paper, a broken twin that audits must catch.
 
-One step with one cluster: noisy count, noisy sum, and squares about the noisy
-mean, with the noise that the paper derives from entries bounded by one and two.
+It is one step with one cluster: a noisy count, a noisy sum, and squares about the noisy mean, with
+the noise that the paper derives from entries bounded by one and two.
 """
 
 import numpy as np

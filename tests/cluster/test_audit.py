@@ -1,4 +1,4 @@
-"""The paper's printed step is refuted, ours are not. False alarms below 1e-6 each."""
+"""Audits refute the paper's printed step, but not ours. False alarms are below 1e-6 each."""
 
 from functools import partial
 
@@ -38,7 +38,7 @@ def audit_step(step, gain, d, n_at_zero):
 @pytest.mark.parametrize("d", [1, 2, 10])
 @pytest.mark.parametrize("n_at_zero", [0, 10])
 def test_printed_covariance_step_is_refuted(d, n_at_zero):
-    # Its true delta is 0.09 to 0.2, where 1e-5 is claimed.
+    # Its true delta is 0.09 to 0.2, but 1e-5 is claimed.
     result = audit_step(PrintedStep(EPSILON, DELTA), gain_of_printed, d, n_at_zero)
     assert result.refutes(EPSILON), result
 
@@ -49,7 +49,7 @@ def test_printed_covariance_step_is_refuted(d, n_at_zero):
 def test_raw_moments_are_acquitted(d, n_at_zero):
     result = audit_step(SoundStep(EPSILON, DELTA), gain_of_sound, d, n_at_zero)
     assert not result.refutes(EPSILON), result
-    # The same audit sees what a tenth of the noise loses.
+    # The same audit detects the loss with a tenth of the noise.
     tenth = SoundStep(EPSILON, DELTA, factor=0.1)
     assert audit_step(tenth, gain_of_sound, d, n_at_zero).refutes(EPSILON)
 
@@ -72,7 +72,7 @@ def one_release(X, random_state, kind, factor=1.0):
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "delta"), [(GaussianBudget, 1e-2), (LaplaceBudget, 0.0)])
 def test_one_release_and_its_twin_with_less_noise(kind, delta):
-    # The record lies along an axis: all its L1 and L2 norm is in three numbers.
+    # The record lies along an axis, so three numbers contain all its L1 and L2 norm.
     without, record = np.zeros((3, 2)), np.array([[1.0, 0.0]])
     sides = np.vstack([without, record]), without
     w = np.sqrt([0.1, 0.3, 0.6])
@@ -101,8 +101,8 @@ ESTIMATORS = [
 @pytest.mark.slow
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
 def test_estimators_end_to_end(estimator, monkeypatch):
-    # One corner more or less, among rows at the opposite one; 300 runs a side. No audit of a
-    # whole fit comes near its bound: the twin has a hundredth of the noise.
+    # One corner is added or removed, among rows at the opposite corner, in 300 runs per side. No
+    # audit of a whole fit comes near its bound, so the twin has a hundredth of the noise.
     others = np.full((10, 2), -1.0)
     sides = np.vstack([others, [[1.0, 1.0]]]), others
     assert not audit(estimator, *sides, 300, delta=estimator.delta).refutes(EPSILON)

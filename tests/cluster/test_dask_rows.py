@@ -1,4 +1,4 @@
-"""Rows that Dask holds give what rows in memory give, and nothing is gathered in silence."""
+"""Rows on Dask give the same results as rows in memory, and are never gathered unnoticed."""
 
 import pickle
 from functools import reduce
@@ -271,7 +271,7 @@ def test_no_estimator_gathers_in_silence(name, kind):
                 estimator.fit(given)
             except ValueError as refused:
                 messages.append(str(refused))
-    # One of them takes nothing but public parameters.
+    # One of them has only public parameters.
     assert name == "UltrametricMechanism" or any("Dask collection" in m for m in messages), messages
 
 

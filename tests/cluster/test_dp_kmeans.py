@@ -1,4 +1,4 @@
-"""Private k-means, three ways: budgets, utility, covariances, choices, scikit-learn."""
+"""Private k-means by three methods: budgets, utility, covariances, choices, scikit-learn."""
 
 import math
 
@@ -51,7 +51,7 @@ def test_blobs_are_found(kind, adjacency, epsilon, delta, blobs):
         assert private.weights_.sum() == pytest.approx(1.0)
         assert private.privacy_guarantee_.delta == (delta if epsilon < math.inf else 0.0)
         assert private.privacy_guarantee_.adjacency == adjacency
-    # Lloyd's steps can end in a local minimum, with or without noise.
+    # Lloyd's steps may end in a local minimum, with or without noise.
     assert np.median(scores) > 0.85
 
 
@@ -119,7 +119,7 @@ def test_parts_spend_exactly_the_budget(
         random_state=0,
     ).fit(blobs[0][:500])
     releases = np.array(spent["release"])
-    # A replaced record moves costs both ways: the loss of a choice is twice as wide.
+    # A replaced record changes costs in both directions, so the loss of a choice is twice as large.
     choices = np.array(spent["choice"]) * (1 if adjacency == "add-remove" else 2)
     assert (len(choices) > 0) == (kind is DPCube)
     if delta == 0:
@@ -268,7 +268,7 @@ def test_a_tree_of_one_box():
 
 
 def test_costs_of_billions_of_rows_are_exact(rng):
-    # Sums of 2**54 and more are no whole numbers of floating-point arithmetic any more.
+    # Floating-point numbers do not represent all whole numbers from 2**54 on.
     candidates = Candidates(rng.normal(size=(5, 2)), 3.0)
     cells, counts = rng.integers(0, 50, (40, 2)), rng.integers(1, 2**34, 40)
     low, side = np.full(2, -3.0), np.full(2, 0.1)
@@ -302,12 +302,13 @@ def test_one_record_moves_costs_by_its_own_cost(rng):
     rows, fewer = (CountedRows.of(Rows.of_array(part), low, high) for part in (X, X[1:]))
     moved = swap_costs(candidates, rows, chosen) - swap_costs(candidates, fewer, chosen)
     assert moved.min() >= 0 and moved.max() == LARGEST_COST
-    # Whole numbers: what a record costs depends on no other row.
+    # Whole numbers are used, so the cost of a record does not depend on other rows.
     whole = candidates.costs(X)
     assert np.array_equal(whole, np.rint(whole)) and whole.max() == LARGEST_COST
     for start in range(10):
         assert np.array_equal(whole[start : 60 - start], candidates.costs(X[start : 60 - start]))
-    # A twin whose lattice follows the rows is caught: one of them moves the others' cells.
+    # A twin whose lattice depends on the rows is caught, because one row changes the cells of
+    # others.
     X = rng.normal(size=(200, 3))
     tables = X, np.delete(X, np.abs(X).max(axis=1).argmax(), axis=0)
     twins = [CountedRows.of(Rows.of_array(Y), Y.min(axis=0), Y.max(axis=0)) for Y in tables]

@@ -1,4 +1,4 @@
-"""ToMATo on landmarks: shapes in eight columns, what is counted, what is paid, broken twins."""
+"""ToMATo on landmarks: shapes in eight columns, counts, payments, broken twins."""
 
 import sys
 
@@ -55,7 +55,7 @@ def test_shapes_in_eight_columns(name, epsilon):
         scores.append(adjusted_rand_score(y, found))
     assert min(scores) > 0.9 and np.median(scores) > 0.95
     mixture = DPMoGMorse(2, epsilon=epsilon, random_state=0).fit_predict(shape(name, 0)[0])
-    # A merged mixture parts them less well.
+    # A merged mixture separates them less well.
     assert adjusted_rand_score(shape(name, 0)[1], mixture) < min(scores) - 0.2
 
 
@@ -66,7 +66,7 @@ def test_number_of_clusters_is_found():
         assert private.n_clusters_ == 2
         assert adjusted_rand_score(y, private.predict(X)) > 0.95
         normal = np.random.default_rng(seed).normal(size=(4000, 8))
-        # At low epsilon nothing is seen, and no gap is invented.
+        # At a low epsilon, no cluster is detected, and no gap is invented.
         for epsilon in (0.5, 1.0, 2.0):
             assert DPLandmarkToMATo(epsilon=epsilon, random_state=seed).fit(normal).n_clusters_ == 1
 
@@ -157,7 +157,7 @@ def test_exact_losses_of_people(monkeypatch):
 def test_counts_of_people_are_in_people():
     X, y = shape("moons", 0)
     table = pd.DataFrame(X, columns=[f"x{i}" for i in range(8)])
-    # Everybody has two rows of one moon.
+    # Every person has two rows of one moon.
     order = np.argsort(y, kind="stable")
     table = table.iloc[order].assign(who=np.arange(4000) // 2)
     private = DPLandmarkToMATo(2, epsilon=3.0, groups="who", random_state=0).fit(table)
@@ -189,17 +189,18 @@ def test_a_gap_parts_a_chain_and_a_light_end_is_no_cluster():
             assert labels[4:].tolist() == [labels[4]] * 4 and labels[0] != labels[4]
         G = chain([90, 100, 95, 100, 90, 95])
         assert heavy_clusters(G.peaks(only_seen), G.weights, None, 1.5, 0.02).max() == 0
-        # A pair of landmarks with a hundredth of the rows, apart from the rest.
+        # A pair of landmarks with a hundredth of the rows, far from the rest.
         G = chain([500, 500, 500, 0, 9])
         labels = heavy_clusters(G.peaks(only_seen), G.weights, None, 1.5, 0.02)
         assert labels[:4].max() == 0 and set(labels[4:]) <= {0, -1}
 
 
 def test_where_nothing_can_be_seen_no_gap_is_seen():
-    # Counts of five are hardly noise, but an edge without rows could not be told from half of it.
+    # Counts of five have little noise, but an edge without rows cannot be distinguished from half
+    # of such a count.
     G = chain([6, 6, 0.5, 6, 6])
     assert heavy_clusters(G.peaks(True), G.weights, None, 1.5, 0.02).max() == 0
-    # Asked for two clusters, that is where they part.
+    # With two clusters, the separation is there.
     labels = heavy_clusters(G.peaks(False), G.weights, 2, 1.5, 0.02)
     assert labels.tolist() in ([0, 0, 0, 1, 1, 1], [1, 1, 1, 0, 0, 0])
 
@@ -209,7 +210,7 @@ def test_what_is_kept():
     private = DPLandmarkToMATo(2, epsilon=2.0, n_landmarks=30, random_state=0).fit(X)
     assert private.landmarks_.shape == (30, 8) and private.landmark_labels_.shape == (30,)
     assert private.cluster_centers_.shape == (2, 8)
-    # The centres lie on their own clusters.
+    # The centres lie on their clusters.
     assert private.predict(private.cluster_centers_).tolist() == [0, 1]
     assert np.array_equal(private.landmark_labels_, private.predict(private.landmarks_))
     assert private.diagram_[0, 1] == private.diagram_.min() and not hasattr(private, "labels_")
@@ -261,7 +262,7 @@ class Spent:
             return found
 
         def planned(*arguments):
-            # It asks what a choice would cost, and makes none.
+            # It computes the cost of a choice, but makes none.
             self.plans = True
             try:
                 return rows_for_box(*arguments)

@@ -66,17 +66,17 @@ def spy_on_localisation(monkeypatch, record):
     ids=str,
 )
 def test_steps_spend_exactly_the_budget(adjacency, bounds, options, monkeypatch):
-    # What every release costs, from its own scale and sensitivity, adds up to mu squared.
+    # The costs of all releases, computed from their scales and sensitivities, add up to mu squared.
     spent = spy_on_releases(monkeypatch)
     X, _ = make_blobs(200, centers=3, random_state=0)
     private = DPMoG(3, 1.0, 1e-5, bounds, adjacency=adjacency, random_state=0, **options)
     with warnings.catch_warnings():
-        # With so few rows bounds are a guess.
-        warnings.filterwarnings("ignore", ".*lie beyond the bounds", UserWarning)
+        # With so few rows, the bounds are inaccurate.
+        warnings.filterwarnings("ignore", ".*lie outside the bounds", UserWarning)
         private.fit(X)
-    # "auto" takes two mixture steps at least.
+    # "auto" uses at least two mixture steps.
     steps = private.kmeans_steps + (2 if private.mixture_steps == "auto" else private.mixture_steps)
-    # Bounds, rows beyond them; two histograms a stage, and the moments of all rows.
+    # Bounds, rows outside them, two histograms per stage, and the moments of all rows.
     least = steps + 1 + (3 if bounds is None else 0) + (0 if private.method == "paper" else 3)
     assert len(spent) >= least
     mu = math.sqrt(sum(spent))
@@ -95,7 +95,7 @@ def test_all_kinds_against_the_mixture_without_noise(covariance_type, assignment
     assert private.covariances_.shape == peer.covariances_.shape
     assert adjusted_rand_score(y, private.predict(X)) > 0.98
     assert private.score(X) == pytest.approx(peer.score(X), abs=0.1)
-    # With noise one start in three ends in another optimum, .7 nats below.
+    # With noise, one start in three ends in another optimum, 0.7 nats lower.
     scores = [
         DPMoG(4, 2.0, bounds=(-15, 15), **options | {"random_state": seed}).fit(X).score(X)
         for seed in range(5)
@@ -119,7 +119,7 @@ def test_the_paper_is_reproduced_with_raw_moments():
 
 
 def test_the_paper_s_components_do_not_die():
-    # The one start, which no seed changes, leaves one of three components without rows.
+    # The single start, which no seed changes, leaves one of three components without rows.
     X, y = make_blobs(5000, centers=[[-9, -9], [9, -9], [0, 9]], random_state=0)
     for seed in range(5):
         paper = DPMoG(3, math.inf, bounds=(-15, 15), method="paper", random_state=seed).fit(X)
@@ -129,7 +129,7 @@ def test_the_paper_s_components_do_not_die():
         X, y = make_blobs(3000, centers=4, random_state=seed)
         paper = DPMoG(4, math.inf, bounds=(-15, 15), method="paper").fit(X)
         scores.append(adjusted_rand_score(y, paper.predict(X)))
-    # .58 where they die.
+    # It is 0.58 if they die.
     assert np.mean(scores) > 0.8
 
 
@@ -188,7 +188,7 @@ def test_synthetic_rows_follow_the_mixture():
     rows = private.sample(20_000, random_state=0)
     assert rows.shape == (20_000, 2)
     assert np.bincount(private.predict(rows)).size == len(private.weights_)
-    # Any part of them is a sample as well: they do not come component by component.
+    # Every part of the rows is a sample as well, because they are not sorted by component.
     assert np.ptp(private.predict(rows[:200])) > 0
     expected = private.weights_ @ private.means_
     assert rows.mean(axis=0) == pytest.approx(expected, abs=0.3)
@@ -211,7 +211,7 @@ def test_a_frame_in_a_frame_out(kind):
     assert list(synthetic.columns) == list(X.columns) and len(synthetic) == 500
     assert synthetic["age"].dtype == "int8" and synthetic["smokes"].dtype == bool
     assert synthetic["age"].between(18, 127).all()
-    # Categories of a type may come from rows.
+    # Categories of a pandas type may come from the rows.
     assert synthetic["kind"].dtype == float
     assert "7531" not in str(vars(private._columns))
     assert len(private.predict(synthetic)) == 500
@@ -227,7 +227,8 @@ def test_chunks_of_frames_make_frames():
     synthetic = private.sample(20)
     assert list(synthetic.columns) == ["age", "sons"]
     assert [dtype.kind for dtype in synthetic.dtypes] == ["i", "i"]
-    # As of the table of all chunks, whose integers are floats if those of one chunk are.
+    # The types are those of the table of all chunks, whose integers are floats if those of one
+    # chunk are.
     mixed = private.fit_chunks([chunks[0], chunks[1].astype(float)]).sample(20)
     assert list(mixed.columns) == ["age", "sons"]
     assert [dtype.kind for dtype in mixed.dtypes] == ["f", "f"]
@@ -258,7 +259,7 @@ def test_bad_parameters():
         DPMoG(bounds_share=1.0).fit(X)
 
 
-# They set the number of components, or of rows, to one.
+# These checks set the number of components, or of rows, to one.
 @pytest.mark.filterwarnings("ignore:n_clusters=:UserWarning")
 @parametrize_with_checks(
     [

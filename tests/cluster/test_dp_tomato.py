@@ -78,11 +78,11 @@ def test_one_cluster_is_one_cluster(n, rng):
 
 @pytest.mark.parametrize(("adjacency", "scale"), [("add-remove", 1.0), ("replace-one", 2.0)])
 def test_noise_is_that_of_the_sensitivity(adjacency, scale):
-    # 16,384 cells: the variance within five standard errors, a false-alarm rate below 1e-6.
+    # 16,384 cells: the variance must be within five standard errors, a false-alarm rate below 1e-6.
     private = DPToMATo(1, 0.5, (0, 1), n_bins=128, adjacency=adjacency, random_state=0)
     counts = private.fit(np.full((1, 2), 0.3)).counts_
     assert counts.dtype == np.int64
-    # Bounds take a tenth, the share of rows beyond them 1.5 % of the rest.
+    # Bounds take a tenth of the budget, and the share of rows outside them 1.5 % of the rest.
     declared = _variance(scale / (0.5 * 0.9 * 0.985))
     assert counts.var() == pytest.approx(declared, rel=5 * math.sqrt(5 / counts.size))
     exact = DPToMATo(1, math.inf, (0, 1), n_bins=128, adjacency=adjacency)
@@ -90,7 +90,8 @@ def test_noise_is_that_of_the_sensitivity(adjacency, scale):
 
 
 def test_one_row_is_one_count(rng):
-    # Every neighbour: one cell by one, two cells for a replaced row, clipped rows included.
+    # Every neighbour changes one cell by one, or two cells for a replaced row, clipped rows
+    # included.
     X = rng.uniform(-1.0, 1.0, size=(50, 3))
     X[:8] = [[a, b, c] for a in (-1, 1) for b in (-1, 1) for c in (-1, 1)]
     whole = _histogram(X, (5, 4, 6))
@@ -101,7 +102,7 @@ def test_one_row_is_one_count(rng):
 
 
 def test_heights_have_unit_variance():
-    # Flat counts with noise: z-scores, at each scale, but for the rim.
+    # Flat counts with noise have standard normal scores at each scale, except at the border.
     noise, rng = NoiseSource(0), np.random.default_rng(0)
     noisy = rng.poisson(20, size=(300, 300)) + noise.discrete_laplace(2.0, (300, 300))
     for scale in (0.5, 1.0, 2.0):
@@ -117,7 +118,7 @@ def test_heights_and_counts_are_inverse():
 
 
 def test_windows_fill_what_is_flat_and_stop_at_edges(rng):
-    # A step from 3 to 30 counts: smoothed away from it, and as steep as before.
+    # A step from 3 to 30 counts is smoothed away from the step, and remains as steep.
     expected = np.where(np.arange(60) < 30, 3.0, 30.0)[:, None] * np.ones(60)
     noisy = rng.poisson(expected) + NoiseSource(0).discrete_laplace(1.0, expected.shape)
     variance = _variance(1.0)
@@ -175,7 +176,7 @@ def test_clusters_under_noise(seed):
     assert (private.cell_labels_ >= 0).all()
     found = private.set_params(noise="auto").fit(X).predict(X)
     assert private.n_clusters_ == 4 == found.max() + 1
-    # A third of the noise lies on clusters.
+    # A third of the background noise lies on clusters.
     assert (found[y < 0] == -1).mean() >= 0.6
     assert (found[y >= 0] == -1).mean() <= 0.1
     assert private.predict(private.cluster_centers_).tolist() == [0, 1, 2, 3]
@@ -192,7 +193,7 @@ def test_fringes_of_clusters_are_no_background(seed):
     X, _ = make_moons(2000, noise=0.06, random_state=seed)
     private = DPToMATo(epsilon=0.5, bounds=box(X), noise="auto", random_state=seed)
     assert (private.fit_predict(X) == -1).mean() <= 0.02
-    # Rows everywhere are one, however few of them lie in a cell.
+    # Rows everywhere form one cluster, even if each cell contains few of them.
     rng = np.random.default_rng(seed)
     X = np.vstack([X, rng.uniform(*box(X), size=(500, 2))])
     found = private.set_params(epsilon=2.0).fit_predict(X)
@@ -291,14 +292,14 @@ def test_joined_parts_are_those_with_the_widest_border():
     counts, labels = np.zeros((2, 10, 12), dtype=int)
     counts[5:9, 1:11] = 40
     labels[:, 6:] = 1
-    # The third part touches both across empty cells alone.
+    # The third part touches both others only across empty cells.
     labels[:3] = 2
     counts[0, 2:8] = 60
     joined = joined_parts(counts, labels, 2)
     assert joined[6, 3] == joined[6, 8] != joined[0, 4]
     assert np.array_equal(joined_parts(counts, labels, 3), labels)
     assert (joined_parts(counts, labels, 1) == 0).all()
-    # Nothing to flow, and nothing to weigh.
+    # There is no row to assign and no weight.
     assert joined_parts(np.zeros_like(counts), labels, 2).max() == 1
 
 
@@ -346,7 +347,8 @@ def test_a_given_number_is_no_worse_than_none():
             model = DPToMATo(n_clusters, epsilon=5.0, bounds=ends, random_state=seed).fit(X)
             assert len(np.unique(model.cell_labels_)) == model.n_clusters_
             scores.append(adjusted_rand_score(y[kept], model.predict(X)[kept]))
-    # Peaks ranked by how far they stand out, all of them real, have .88 to .94 in three of these.
+    # Ranking peaks by prominence, all of which are real, gives 0.88 to 0.94 in three of these
+    # cases.
     assert min(given) > 0.98
     assert (np.array(given) >= np.array(unknown) - 0.02).all()
 
@@ -364,8 +366,8 @@ def test_a_given_number_is_no_worse_than_none():
     ],
 )
 def test_cells_follow_from_rows_and_found_bounds(wide, n, n_clusters, n_bins, rng):
-    # Bounds that were found are wider than the rows, which must not have fewer cells for that,
-    # where noise leaves them that.
+    # Estimated bounds are wider than the rows. The rows must not have fewer cells because of that,
+    # as far as the noise allows it.
     X = np.concatenate([rng.normal(0, 0.3, (n // 2, 2)), rng.uniform(-1, 1, (n // 2, 2))])
     bounds = None if wide is None else (-wide, wide)
     private = DPToMATo(n_clusters, 1.0, bounds, random_state=0).fit(X.clip(-1, 1))
@@ -377,7 +379,7 @@ def test_cells_follow_from_rows_and_found_bounds(wide, n, n_clusters, n_bins, rn
 @pytest.mark.parametrize(("longer", "shape"), [(1.0, (32, 32)), (2.0, (45, 23)), (2.1, (32, 32))])
 def test_cells_are_cubes_where_sides_may_have_one_unit(longer, shape):
     private = DPToMATo(epsilon=1.0, bounds=([0, 0], [longer, 1]), random_state=0)
-    # Nothing narrower is found where rows sit on both ends.
+    # No narrower bounds are estimated if rows lie at both ends.
     X = np.tile([[0.0, 0.0], [longer, 1.0]], (2000, 1))
     assert private.fit(X).counts_.shape == shape
     assert [len(edges) - 1 for edges in private.edges_] == list(shape)
@@ -388,8 +390,8 @@ def test_cells_are_cubes_where_sides_may_have_one_unit(longer, shape):
 
 
 def test_a_thin_curve_is_one_cluster_in_a_long_box():
-    # Cells twice as long as high count a curve twice where it runs along them: rings had two
-    # peaks each.
+    # With cells twice as long as high, a curve that runs along them is counted twice, and rings
+    # have two peaks each.
     X, y = make_rings(10_000, radii=(1, 1, 1), n_features=3, noise=0.05, random_state=0)
     ends = [-2.5, -1.25, -1.25], [2.5, 1.25, 1.25]
     found = [DPToMATo(None, 2.0, ends, random_state=s).fit(X) for s in range(3)]
@@ -397,7 +399,8 @@ def test_a_thin_curve_is_one_cluster_in_a_long_box():
 
 
 def test_the_number_of_rows_that_chooses_cells_is_paid_for(rng, monkeypatch):
-    # A fiftieth of what the histogram has where cells are given: not more, and not for nothing.
+    # It costs a fiftieth of the budget of the histogram if the cells are given: not more, and not
+    # less.
     scales = []
     draw = NoiseSource.discrete_laplace
     monkeypatch.setattr(

@@ -1,4 +1,4 @@
-"""The protocol of parts on Ray, Spark and SQL, as the guide has it, and workers that are killed."""
+"""The protocol of parts on Ray, Spark and SQL, as in the guide, with workers that are killed."""
 
 import contextlib
 import os
@@ -87,7 +87,7 @@ def test_a_killed_worker_of_spark_changes_and_costs_nothing(monkeypatch, tmp_pat
     mark, kill = str(tmp_path / "killed"), signal.SIGKILL
 
     def first_dies(tables):
-        # Sent by value: workers do not import the tests.
+        # The functions are sent by value, because workers do not import the tests.
         for table in tables:
             with contextlib.suppress(FileExistsError):
                 open(mark, "x").close()
@@ -141,7 +141,7 @@ def test_a_killed_worker_changes_and_costs_nothing():
     ):
         fit = threading.Thread(target=private.fit, args=[parts])
         fit.start()
-        # Paid: passes that learn from rows have begun.
+        # The fit has paid, so the passes that learn from rows have begun.
         deadline = time.monotonic() + 120
         while not accountant.spends() and time.monotonic() < deadline:
             time.sleep(0.01)

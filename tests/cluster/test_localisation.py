@@ -1,4 +1,4 @@
-"""Private localisation: what a row can move, where the ball ends up, what it costs."""
+"""Private localisation: sensitivities, the place of the ball, and costs."""
 
 import math
 from dataclasses import replace
@@ -46,7 +46,7 @@ def test_a_row_moves_one_cell_of_each_histogram(adjacency, d):
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_noise_has_the_declared_scale(norm, adjacency):
-    # 64,000 draws: the standard deviation is known to 1.5 % at a false-alarm rate of 1e-6.
+    # 64,000 draws: the standard deviation is known to 1.5 % with a false-alarm rate of 1e-6.
     budget = seeded(norm, 0, adjacency=adjacency)
     counts = np.zeros((1000, 64), dtype=np.int64)
     noisy, sd = budget.noisy_counts(counts, 3, 0.1)
@@ -60,7 +60,7 @@ def test_noise_has_the_declared_scale(norm, adjacency):
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 @pytest.mark.parametrize("total", [1e-9, 1e-3, 1.0, math.inf])
 def test_counts_are_on_the_lattice_of_their_noise(norm, total, monkeypatch):
-    # A count that is rounded after it was made could move by more than a row does.
+    # If a count were rounded afterwards, it could change by more than a row does.
     steps = {}
     encode = FixedPoint.encode
     monkeypatch.setattr(
@@ -83,7 +83,7 @@ def test_the_ball_is_where_the_rows_are(norm, width, place):
     for seed in range(5):
         centre, radius, spent = localise(Rows.of_array(X), seeded(norm, seed))
         outside = np.linalg.norm(X - centre, axis=1) > radius
-        # A ball about all but a few, and not much more than twice their spread.
+        # The ball contains almost all rows and is not much wider than twice their spread.
         assert outside.mean() < 0.06
         assert radius < max(4 * 0.6 * width, 1e-9) or radius == 2.0
         assert (radius < 0.5) == (width < 1)

@@ -1,4 +1,4 @@
-"""Joint moments: sensitivities by attack, exact sums, noise of the declared scale."""
+"""Joint moments: sensitivities by attack, exact sums, and noise of the declared scale."""
 
 import math
 from fractions import Fraction
@@ -38,7 +38,7 @@ WEIGHTS = [
     MomentWeights(0.05, 0.9, 0.05),
     MomentWeights(1.0, 1.0, 1.0),
     MomentWeights(1.0, 4.0, 16.0),
-    # Two records of one cell are furthest apart at an angle between a right and a straight one.
+    # Two records of one cell are furthest apart at an obtuse angle.
     MomentWeights(0.01, 0.5, 0.49),
 ]
 KINDS = ["full", "tied", "diag", "spherical"]
@@ -125,7 +125,7 @@ def worst_residuals(weights, norm, rng, n_random):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("weights", WEIGHTS, ids=str)
 def test_joint_sensitivity_is_never_exceeded_and_reached(weights, kind, norm, rng, fine_lattice):
-    # 30 random pairs and the worst directions; in one cell, across cells, and in parts.
+    # 30 random pairs and the worst directions, in one cell, across cells, and in parts.
     worst = {"add-remove": 0.0, "replace-one": 0.0}
     cells = np.eye(2)
     for u, v in worst_residuals(weights, norm, rng, 30):
@@ -138,9 +138,10 @@ def test_joint_sensitivity_is_never_exceeded_and_reached(weights, kind, norm, rn
     for adjacency, found in worst.items():
         declared = weights.sensitivity(adjacency, norm).value
         assert found <= declared * (1 + 1e-9)
-        # Where a replaced record costs most within a cell, only full moments reach the bound.
+        # If a replaced record costs most within a cell, only full moments reach the bound.
         within = declared > math.sqrt(2) * weights.sensitivity("add-remove", norm).value + 1e-9
-        # Tied seconds meet in one place, so that two records there are less than two cells.
+        # Tied second moments are in one place, so two records there have less effect than in two
+        # cells.
         loose = kind == "tied" if adjacency == "replace-one" else False
         loose |= kind != "full" and norm == "l2" and within
         if not (loose and weights.second_moment):
@@ -148,7 +149,7 @@ def test_joint_sensitivity_is_never_exceeded_and_reached(weights, kind, norm, rn
 
 
 def test_replacing_is_not_root_two_of_adding():
-    # Where sums weigh more than counts, a replaced record costs more than that.
+    # If sums have larger weights than counts, a replaced record costs more than that.
     weights = MomentWeights(0.3, 0.7)
     assert weights.sensitivity("replace-one").value == pytest.approx(math.sqrt(2.8))
     assert weights.sensitivity("add-remove").value == 1.0
@@ -156,7 +157,7 @@ def test_replacing_is_not_root_two_of_adding():
 
 @pytest.mark.parametrize("d", [1, 2, 3, 8, 10, 16])
 def test_sensitivity_of_raw_moments_in_the_cube(d, fine_lattice):
-    # Corners of the cube: 1 + d + d**2 for one record, twice that for two cells.
+    # Corners of the cube have 1 + d + d**2 for one record, and twice that for two cells.
     weights = MomentWeights(1.0, d, d**2)
     corner = np.ones(d) / math.sqrt(d)
     moved = contribution(corner, np.array([1.0]), weights)
@@ -214,7 +215,7 @@ def test_moments_without_noise_are_moments(kind, rng):
 
 
 def test_no_row_changes_what_another_contributes(rng):
-    # Bit for bit: neither cells nor parts nor residuals may depend on the rows around.
+    # Bit for bit, neither cells nor parts nor residuals may depend on other rows.
     Z, centres = rng.normal(size=(257, 7)), rng.normal(size=(5, 7))
     density = MixtureDensity(np.ones(5), centres, np.array([np.eye(7) * 0.3] * 5))
     by_rows = DensityByRows(density, limit=5.0)
@@ -243,9 +244,9 @@ def test_noise_of_counts_covers_all_that_one_row_moves(adjacency, norm):
         before[:touched] = 1
         after[-touched:] = adjacency == "replace-one"
         loss = length(before - after, norm) / source.scale_of_counts(touched, 0.25)
-        # A quarter of the epsilon; of the Gaussian parameter the root of a quarter.
+        # A quarter of the epsilon, or half of the Gaussian parameter.
         assert loss == pytest.approx({"l1": 0.25, "l2": 0.5}[norm] * 0.5)
-    # However much the noise, counts are not rounded.
+    # Counts are not rounded, however large the noise is.
     counts = np.array([0, 1, 2, 12_345_677])
     found, _ = Coarse(1.0, adjacency, None).noisy_counts(counts, 1, 1.0)
     assert np.array_equal(found, counts)
@@ -278,7 +279,8 @@ def test_a_choice_and_the_rest_spend_the_whole(adjacency, norm, monkeypatch):
         source.choose([1, 2], largest, share)
         rate, bounded_range = asked.pop()
         loss, rest = ways * largest * rate, source.rest(share).total
-        # Of the two laws only the exponential mechanism has an eighth of the square in zCDP.
+        # Of the two laws, only the exponential mechanism has a zCDP of one eighth of the squared
+        # loss.
         assert bounded_range == (norm == "l2")
         if norm == "l1":
             assert loss == pytest.approx(share * total) and rest == pytest.approx(total - loss)
@@ -288,7 +290,7 @@ def test_a_choice_and_the_rest_spend_the_whole(adjacency, norm, monkeypatch):
 
 
 def test_no_loss_is_more_in_the_last_digit():
-    # In fractions: what floats round is rounded to the safe side, and by no more than it takes.
+    # In fractions: floats are rounded to the safe side, and by no more than necessary.
     rng = np.random.default_rng(0)
     for total, share, moved in zip(*rng.uniform(0.01, 1, (3, 200)), strict=True):
         source = budget("l1", total)
@@ -300,7 +302,7 @@ def test_no_loss_is_more_in_the_last_digit():
 
 def test_parts_of_a_row_are_no_more_than_one(rng):
     parts = rng.dirichlet([1.0, 1.0, 1.0], size=500)
-    # Rounded up, as sums of floats may be.
+    # The bound is rounded up, because sums of floats may be.
     parts *= 1 + 2.0**-50
     assign = soft_assignment(lambda batch: parts, lambda batch, cells: batch, 3)
     shares = np.array([share for _, share, _ in assign(np.zeros((500, 2)))])
@@ -312,7 +314,7 @@ def test_parts_of_a_row_are_no_more_than_one(rng):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_rounding_to_the_lattice_is_in_the_noise(norm, kind, soft, adjacency):
-    # A replaced record moves each rounded number by one step more, in each cell that it touches.
+    # A replaced record changes each rounded number by one more step, in each cell that it touches.
     weights, d, n_cells, scales = MomentWeights(0.1, 0.3, 0.6), 3, 5, []
 
     class Recorded(Exact):
@@ -333,7 +335,7 @@ def test_rounding_to_the_lattice_is_in_the_noise(norm, kind, soft, adjacency):
         soft=soft,
     )
     touched, width = n_cells if soft else 2, SecondMoments(kind, d, norm).width
-    # Where second moments are tied, the roundings of all parts meet in one number.
+    # If second moments are tied, the roundings of all parts add up in one number.
     steps = [1.0] * touched * (1 + d)
     steps += [touched] * width if kind == "tied" else [1.0] * touched * width
     more = length(steps, norm) if adjacency == "replace-one" else 0.0
@@ -355,7 +357,7 @@ def test_noise_of_a_release_has_its_scale(kind, norm):
     weights, d = MomentWeights(0.1, 0.3, 0.6), 3
     source = budget(norm, total=0.3)
     n_releases, n_cells = (2000, 2) if kind == "tied" else (1, 4000)
-    # One row, which is in no cell.
+    # One row that is in no cell.
     rows = Rows.of_array(np.zeros((1, d)))
     found = [
         source.release(rows, lambda batch: iter(()), n_cells, weights=weights, share=0.5, kind=kind)
@@ -378,7 +380,7 @@ def test_noise_of_a_release_has_its_scale(kind, norm):
 
 
 def test_many_columns_take_as_many_sums_and_round_as_each_by_itself(monkeypatch):
-    # A sum for each pair of columns of each piece of the rows takes minutes.
+    # A sum for each pair of columns and each piece of the rows would take minutes.
     rng, d, sums = np.random.default_rng(0), 40, []
     roots = rng.normal(size=(3, d, d))
     density = MixtureDensity(
@@ -406,14 +408,14 @@ def test_many_columns_take_as_many_sums_and_round_as_each_by_itself(monkeypatch)
 
 @pytest.mark.parametrize(("d", "seen"), [(2, 2), (10, 10), (100, 10), (400, 4), (64, 8)])
 def test_products_of_rows_are_exact_sums_of_whole_numbers(d, seen, rng):
-    # A row is cut off where d columns allow, and seen in a few of them: a projection.
+    # A row is clipped to the range for d columns, and observed in a few of them, as a projection.
     limit = 2 * d**0.5
     vectors = rng.normal(size=(24, seen)) * 10.0 ** rng.integers(-3, 3, size=(24, 1))
     vectors[1] = 0.0
     X = rng.normal(size=(40, seen))
     X[0] = 1.0
     X *= limit / np.linalg.norm(X, axis=1)[:, None]
-    # All coordinates beyond the limit, on the side of a vector: no sums are larger.
+    # All coordinates are above the limit, in the direction of a vector, so no sums are larger.
     X = np.vstack([X, 1e3 * np.sign(vectors)])
     products = ExactProducts.of(vectors, limit)
     whole = np.rint(np.clip(np.ldexp(X, products.bits), -products.reach, products.reach))
@@ -425,6 +427,7 @@ def test_products_of_rows_are_exact_sums_of_whole_numbers(d, seen, rng):
     found = np.vstack([batch for _, batch in products.batches(X)])
     assert np.array_equal(found, np.array(sums, dtype=float) * products.units)
     inside = np.clip(X, -limit, limit)
-    # A coordinate is off by a step at most, where it is cut off, and those of vectors by halves.
+    # A coordinate is off by at most one step, at the limit, and coordinates of vectors by half a
+    # step.
     room = (seen + 2) * 2.0**-26 * limit * np.abs(vectors).sum(axis=1) + 1e-300
     assert (np.abs(found - inside @ vectors.T) <= room).all()

@@ -1,4 +1,4 @@
-"""Merging along saddles: landscapes against dense grids, the estimator against scikit-learn."""
+"""Merging along saddles: landscapes compared with dense grids, and the estimator."""
 
 import itertools
 import pickle
@@ -80,7 +80,7 @@ def test_modes_and_barriers_agree_with_a_dense_grid(seed):
     density = MixtureDensity(*parameters)
     tree = morse_linkage(*parameters)
     nodes, heights, bottoms, saddles = grid_landscape(density)
-    # Dips of the grid itself are shallower than its resolution.
+    # Dips that come from the grid are shallower than its resolution.
     saddles = [(node, low) for node, low in saddles if heights[node] - low > 1e-3]
     assert len(saddles) == tree.n_modes - 1
     expected = sorted(polished(density, nodes[node])[1] for node, _ in saddles)
@@ -118,7 +118,7 @@ def random_planar_mixture(seed):
     return rng.dirichlet(np.full(k, 3.0)), rng.uniform(-2.5, 2.5, (k, 2)), covariances
 
 
-# The centre of a component that is no mode was taken for a saddle.
+# The centre of a component that is not a mode was taken for a saddle.
 CENTRE_NO_SADDLE = (
     np.array([0.1137, 0.2564, 0.1662, 0.1792, 0.2846]),
     np.array([[-1.033, 1.371], [1.642, 2.927], [-1.383, 0.135], [0.908, 1.728], [2.259, -1.088]]),
@@ -161,7 +161,7 @@ def test_barriers_of_random_planar_mixtures_agree_with_union_find(seeds):
     for seed in seeds:
         density, tree = assert_tree_of_saddles(random_planar_mixture(seed))
         found = np.sort(tree.linkage[:, 2]) + tree.mode_heights.min()
-        # A grid finds paths a little too low or high, across ridges that are narrow against it.
+        # A grid finds paths that are a little too low or high, across narrow ridges.
         for size in (300, 900, 2500):
             expected = heights_on_a_grid(density, tree.modes, size)
             close = len(expected) == len(found) and np.allclose(found, expected, atol=6e-3)
@@ -294,7 +294,7 @@ def test_probabilities():
 
 
 def test_it_never_sees_the_rows():
-    # Two tables, one mixture: everything learnt is the same.
+    # Two tables with one mixture: everything learnt is the same.
     X, _ = make_blobs(200, centers=3, random_state=0)
     frozen = FrozenEstimator(GaussianMixture(4, random_state=0).fit(X))
     first, second = (MorseMerging(frozen).fit(table) for table in (X, X[::-1][:50] * 2))
@@ -311,14 +311,14 @@ def test_strings_find_the_same_saddles(seed):
 
 
 def test_modes_that_strings_leave_apart_are_joined():
-    # In nine dimensions many searches fail: every barrier is finite all the same.
+    # In nine dimensions, many searches fail, but every barrier is finite.
     tree = morse_linkage(*mixture(12, 9, 0), saddle_search="string")
     assert np.isfinite(tree.barriers).all() and is_monotonic(tree.linkage)
     assert len(set(tree.cut(2))) == 2
 
 
 def test_dust_is_merged_first():
-    # A light component far away: one cluster of two, unless dust is swept first.
+    # A light component far away is one of two clusters, unless light components are removed first.
     weights = [0.5, 0.49, 0.01]
     tree = morse_linkage(weights, [[0.0], [6.0], [40.0]], np.ones((3, 1, 1)))
     assert tree.mode_weights == pytest.approx(weights)
@@ -331,7 +331,7 @@ def test_dust_is_merged_first():
 
 @pytest.mark.parametrize("seed", [0, 5])
 def test_no_barrier_is_above_a_ridgeline(seed):
-    # A search that wanders off to another saddle must not raise what was known.
+    # A search that drifts to another saddle must not raise a known height.
     X, _ = make_blobs(5000, n_features=8, centers=5, random_state=0)
     private = DPMoG(10, 10.0, 1e-5, (X.min(axis=0), X.max(axis=0)), random_state=seed).fit(X)
     parameters = private.weights_, private.means_, private.covariances_
@@ -408,7 +408,7 @@ def test_clusters_that_are_far_apart_keep_their_saddle(separation, d):
 
 @pytest.mark.parametrize("ratio", [10, pytest.param(30, marks=pytest.mark.slow)])
 def test_saddles_between_wide_and_narrow_components(ratio):
-    # On a line every maximum of the height between two modes is a saddle.
+    # On a line, every maximum of the height between two modes is a saddle.
     rng = np.random.default_rng(ratio)
     for _ in range(10):
         k = int(rng.integers(2, 9))
@@ -427,7 +427,8 @@ def test_saddles_between_wide_and_narrow_components(ratio):
 
 
 def test_many_equal_components_in_a_row_and_on_a_grid():
-    # By symmetry ridgelines between those that are no neighbours are as high as those that are.
+    # By symmetry, ridgelines between modes that are not neighbours are as high as between
+    # neighbours.
     row = np.c_[4.0 * np.arange(14), np.zeros(14)]
     square = 4.0 * np.stack(np.meshgrid(np.arange(4), np.arange(4)), axis=-1).reshape(-1, 2)
     for means in (row, square):

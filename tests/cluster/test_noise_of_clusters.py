@@ -1,4 +1,4 @@
-"""What private clusters say of their own noise: by draws of the last step, and by whole fits."""
+"""The stated noise of private clusters, tested with draws of the last step and whole fits."""
 
 import math
 from dataclasses import replace
@@ -61,15 +61,15 @@ def in_chi_squared_range(values):
 
 
 def test_gaussian_deviations_of_means_and_weights():
-    # Each column is independent from draw to draw.
+    # Each column is independent between draws.
     means, weights = studentised(GaussianBudget, 0.5)
     columns = [*means.reshape(DRAWS, -1).T, *weights.T]
     assert all(in_chi_squared_range(column) for column in columns)
 
 
 def test_laplace_deviations_of_means_and_weights():
-    # Squares of Laplace variables in units of their variance have a variance of five at most, and
-    # so have sums of them: 6 standard deviations of a mean of 1,000.
+    # Squares of Laplace variables in units of their variance have a variance of at most five, and
+    # so have sums of them. The tolerance is 6 standard deviations of a mean of 1,000.
     means, weights = studentised(LaplaceBudget, 0.5)
     squares = np.hstack([means.reshape(DRAWS, -1), weights]) ** 2
     assert np.abs(squares.mean(axis=0) - 1).max() < 6 * math.sqrt(5 / DRAWS)
@@ -88,7 +88,7 @@ def test_understated_noise_is_caught(name):
 
 
 def test_cells_pool_into_clusters():
-    # Two cells of one cluster and one of another: the formula written out.
+    # Two cells of one cluster and one of another, with the formula written out.
     X, _ = rows_about([900, 600, 300], 0.3)
     step = last_step(GaussianBudget(0.5, "add-remove", NoiseSource(0)), X, PLACES, 2.0)
     labels, means = np.array([0, 0, 1]), np.array([[0.0, 0.2], [1.0, -1.0]])
@@ -131,7 +131,7 @@ FITS = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "parameters"), FITS, ids=str)
 def test_whole_fits_are_as_near_as_they_say(kind, parameters):
-    # 100 fits of two narrow clusters in columns of different units, of which nothing is clipped.
+    # 100 fits of two narrow clusters in columns of different units, without clipped rows.
     X, label = rows_about([1200, 800], 0.1)
     X = X * [1, 50]
     truth = np.array([X[label == k].mean(axis=0) for k in (0, 1)])
@@ -155,7 +155,7 @@ def test_whole_fits_are_as_near_as_they_say(kind, parameters):
     n = len(errors)
     most = binom.isf(FALSE_ALARM / 5, n, 0.1)
     assert n >= 80 and ((errors > 2).sum(axis=0) <= most).all() and (weights > 2).sum() <= most
-    # And it is not said to be too much: the median of a normal variable is .67.
+    # The stated noise is not too large either: the median of a normal variable is 0.67.
     assert 0.25 < np.median(errors) < 1.0 and 0.25 < np.median(weights) < 1.0
 
 
@@ -164,10 +164,10 @@ def test_clusters_that_noise_made_are_said_to_be():
     private = DPLloyd(6, epsilon=0.3, bounds=(-2, 2), n_iter=3, random_state=1).fit(X[:400])
     lost = private.within_noise_
     assert lost.any() and not lost.all()
-    # By the weights alone: of 6 clusters 1 - 2 w + 6 w**2 is 5 / 6 or more.
+    # For weights alone, 1 - 2 w + 6 w**2 of 6 clusters is at least 5 / 6.
     threshold = 3 / math.sqrt(5 / 6)
     assert (private.weights_ < threshold * private.weights_noise_)[lost].all()
-    # Where everything is within the noise a mixture keeps one component, and says so.
+    # If everything is within the noise, a mixture keeps one component and says so.
     nothing = DPMoG(2, epsilon=0.001, bounds=(-2, 2), random_state=0).fit(X[:10])
     assert nothing.within_noise_.all()
 
@@ -179,7 +179,7 @@ def test_no_noise_without_privacy():
 
 
 def test_units_of_the_columns():
-    # The noise moves with the units, whatever these are.
+    # The noise scales with the units of the columns.
     X, _ = rows_about([1200, 800], 0.1)
     small, large = (
         DPMoG(2, bounds=([-2, -2 * unit], [2, 2 * unit]), random_state=0).fit(X * [1, unit])

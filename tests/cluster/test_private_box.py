@@ -1,4 +1,4 @@
-"""Bounds of columns that nobody has given: what a row can move, what is found, what it costs."""
+"""Private bounds of columns without public bounds: sensitivities, accuracy, and costs."""
 
 import math
 import warnings
@@ -81,7 +81,8 @@ def test_columns_of_one_value_and_of_extreme_numbers(norm):
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_noise_is_no_size_of_a_column_of_zeros(norm):
-    # A false size is one of a hundred cells of noise: 400 columns and draws, and none is wide.
+    # A wrong magnitude comes from one of a hundred cells of noise. Of 400 columns and draws, none
+    # is wide.
     rows = Rows.of_array(np.zeros((30_000, 100)))
     for seed in range(4):
         low, high, _ = private_box(rows, seeded(norm, seed), 0.2)
@@ -108,7 +109,7 @@ def test_a_column_of_one_value_beside_far_ends():
 
 
 def test_cells_at_the_ends_do_not_pull():
-    # Half of the rows lie beyond the closer look: its mean stays with the others.
+    # Half of the rows lie outside the narrower histogram, and its mean stays with the others.
     rng = np.random.default_rng(0)
     X = np.r_[rng.normal(0, 1e-3, 3000), rng.uniform(500, 1000, 2900)][:, None]
     low, high, _ = private_box(Rows.of_array(X), seeded("l2", 0), 0.2)
@@ -117,7 +118,7 @@ def test_cells_at_the_ends_do_not_pull():
 
 def quiet_fit(estimator, X):
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*lie beyond the bounds", UserWarning)
+        warnings.filterwarnings("ignore", ".*lie outside the bounds", UserWarning)
         return estimator.fit(X)
 
 
@@ -171,7 +172,7 @@ def test_given_bounds_are_no_units(kind, factor):
     ("kind", "options"), [(DPMoG, {"method": "paper"}), (DPLloyd, {}), (DPTree, {"epsilon": 0.1})]
 )
 def test_given_bounds_are_kept(kind, options):
-    # By the published method, of one column, and where noise would hide what is found.
+    # With the published method, with one column, and if noise would hide the result.
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 1 if kind is DPLloyd else 2))
     X = X[:300] if kind is DPTree else X
@@ -192,14 +193,15 @@ def test_bounds_within_lie_within_and_spend_their_share(norm):
         assert ends[1][0] < 30 and ends[0][2] > -30
         spent = 1 - left.total / budget.total if norm == "l1" else 1 - left.total**2
         assert 0.05 < spent <= 0.1 * (1 + 1e-12)
-    # Too few rows: the number of rows alone is paid for.
+    # With too few rows, only the number of rows is paid for.
     ends, _, left = box_within(Rows.of_array(X[:50]), low, high, seeded(norm, 0), 0.1)
     np.testing.assert_array_equal(ends, [low, high])
 
 
 @pytest.mark.parametrize("kind", [DPLloyd, DPMoG, DPTree, DPCube])
 def test_columns_are_measured_in_intervals_of_one_kind(kind):
-    # Evenly spread columns: what is found is wider than the rows, and cut off at tight bounds.
+    # For uniform columns, the estimated bounds are wider than the rows, and are cut off at tight
+    # bounds.
     X = pd.DataFrame(np.random.default_rng(0).uniform(-1, 1, (4000, 2)), columns=["a", "b"])
     boxes = []
 
@@ -215,7 +217,7 @@ def test_columns_are_measured_in_intervals_of_one_kind(kind):
         np.testing.assert_array_equal(model.bounds_, [boxes[-1].low, boxes[-1].high])
     np.testing.assert_array_equal(boxes[0].unit, [1.0, 1.0])
     for box in boxes[1:]:
-        # Clipped at the tight bound, and measured as the other column is.
+        # It is clipped at the tight bound, and measured in the same way as the other column.
         assert box.high[1] == 1.0 and 1.0 < box.high[0] < 4.0
         assert box.unit.max() < 1.3 * box.unit.min() and box.unit.min() > 1.02
 
@@ -232,7 +234,7 @@ def test_bounds_that_rows_reach_are_kept(norm):
     low, high = np.array([-1000.0, -1000.0, -4.0]), np.array([1000.0, 1000.0, 4.0])
     for seed in range(5):
         (left, right), _, _ = box_within(Rows.of_array(rows), low, high, seeded(norm, seed), 0.1)
-        # Columns that are much narrower stand or fall together.
+        # Columns that are much narrower are accepted or rejected together.
         np.testing.assert_array_equal([left[:2], right[:2]], [low[:2], high[:2]])
         without = Rows.of_array(rows[420:])
         (left, right), _, _ = box_within(without, low, high, seeded(norm, seed), 0.1)
@@ -264,18 +266,18 @@ def test_chunks_and_rows_find_the_same_bounds():
 
 def test_many_clipped_rows_are_said():
     X, _ = make_blobs(3000, centers=3, random_state=0)
-    with pytest.warns(UserWarning, match="% of the rows lie beyond the bounds"):
+    with pytest.warns(UserWarning, match="% of the rows lie outside the bounds"):
         private = DPLloyd(3, bounds=(-1, 1), random_state=0).fit(X)
     assert private.clipped_share_ > 0.5
 
 
 def test_private_bounds_of_many_columns_take_many_rows():
-    # With twice the rows few are beyond the bounds, with a quarter of them most.
+    # With twice the rows, few are outside the bounds. With a quarter of them, most are.
     private = DPMoG(2, random_state=0)
     needed = private._rows_for_bounds(60)
     X = np.random.default_rng(0).normal(size=(int(2 * needed), 60))
     few = private.fit(X).clipped_share_
-    with pytest.warns(UserWarning, match="give public bounds, since the noise hides those of 60"):
+    with pytest.warns(UserWarning, match=r"give public bounds \(the noise hides the bounds of 60"):
         many = private.fit(X[: int(needed / 4)]).clipped_share_
     assert few < 0.1 < 0.5 < many
     assert private.set_params(bounds=(-5, 5))._rows_for_bounds(60) == 0
@@ -307,14 +309,14 @@ def test_intervals_within_a_box_spend_their_share(adjacency, monkeypatch):
     for bounds in ((-15, 15), (-1000, 1000)):
         spent.clear()
         DPToMATo(3, 1.0, bounds, adjacency=adjacency, random_state=0).fit(X)
-        # With the number of rows that chooses cells, where narrower bounds were found.
+        # This includes the number of rows that chooses cells, if narrower bounds were estimated.
         assert sum(spent) == pytest.approx(1.0, rel=1e-9) and len(spent) == 6
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [DPLloyd, DPToMATo])
 def test_bounds_end_to_end(kind, monkeypatch):
-    # One row far out, or not; 600 runs a side, read off the ends of the box.
+    # With or without one row far away, in 600 runs per side, observed at the ends of the box.
     parameters = {"delta": 1e-5} if kind is DPLloyd else {}
     X = np.random.default_rng(0).uniform(-1, 1, (60, 1))
     sides = np.vstack([X, [[1e6]]]), X
@@ -328,7 +330,7 @@ def test_bounds_end_to_end(kind, monkeypatch):
         return audit_epsilon(widest, *sides, n_runs=600, delta=delta, random_state=0)
 
     assert not audit().refutes(2.0)
-    # Of so many histograms none costs the whole: the twin has a fiftieth of the noise.
+    # There are many histograms, and none costs the whole, so the twin has a fiftieth of the noise.
     honest = FitBudget.noisy_counts
     monkeypatch.setattr(
         FitBudget, "noisy_counts", lambda self, c, t, share: honest(self, c, t, 50**2 * share)

@@ -36,7 +36,7 @@ def test_r_covers_raw_moments_of_sets_that_are_emptied_each_step(d, rng):
     assert within <= 3 * d + 2 * d**2 < published_r(d)
     assert between == pytest.approx(2 * joint_norm(d)) and between <= published_r(d)
     assert (published_r(d) == between) == (d == 1)
-    # The largest change within a cell, of those between corners, needs no more.
+    # The largest change within a cell is between corners, and needs no more.
     assert within <= between
 
 
@@ -54,7 +54,7 @@ def test_r_does_not_cover_sets_that_are_emptied_once(d, k):
 
 
 def test_r_does_not_cover_residuals_about_a_noisy_mean():
-    # Even a mean that is clipped to the cube: residuals have entries up to 2.
+    # Even for a mean that is clipped to the cube, residuals have entries up to 2.
     d = 8
     record, mean = np.ones(d), -np.ones(d)
     squares = np.outer(record - mean, record - mean)[np.triu_indices(d)]
@@ -86,7 +86,7 @@ def true_delta(d, first, second, rng, epsilon=1.0, claimed=1e-5, n_runs=40_000):
 @pytest.mark.parametrize("d", [1, 2, 10])
 @pytest.mark.parametrize("n_others", [0, 10])
 def test_true_delta_of_the_printed_step(d, n_others, rng):
-    # Bounds on means of 40,000 runs, whose standard errors are below .002.
+    # Bounds on means of 40,000 runs, whose standard errors are below 0.002.
     others, corner = np.zeros((n_others, d)), np.ones((1, d))
     first = np.vstack([others, corner])
     assert 0.09 < true_delta(d, first, others, rng) < 0.205

@@ -1,4 +1,4 @@
-"""Quadratic strings, Algorithms 3 and 4 of Byun, Choi and Lee, against saddles that are known."""
+"""Quadratic strings, Algorithms 3 and 4 of Byun, Choi and Lee, compared with known saddles."""
 
 import itertools
 
@@ -72,8 +72,8 @@ def test_a_symmetric_triangle_has_three_equal_saddles():
     angles = np.pi / 2 + 2 * np.pi / 3 * np.arange(3)
     means = 2.5 * np.c_[np.cos(angles), np.sin(angles)]
     density = MixtureDensity(*round_mixture(np.ones(3), means))
-    # From the middle, a maximum of the height, down to the saddle opposite to the first corner,
-    # and beyond it up again where density falls.
+    # From the middle, which is a maximum of the height, down to the saddle opposite to the first
+    # corner, and beyond it up again where the density falls.
     expected = saddle_on(density, -0.2 * means[0], -0.9 * means[0])
     graph = CentreGraph(density)
     found = graph.heights[np.triu_indices(3, 1)]
@@ -131,7 +131,7 @@ def test_any_number_of_clusters_is_reached_and_trees_are_monotone(seed):
     assert [len(set(labels)) for labels in cuts] == list(range(k, 0, -1))
     for finer, coarser in itertools.pairwise(cuts):
         assert all(len(set(coarser[finer == label])) == 1 for label in set(finer))
-    # Without a number no saddle is crossed that was not found.
+    # Without a number of clusters, no saddle is crossed that was not found.
     known = np.isfinite(tree.linkage[:, 2]).sum()
     assert len(set(tree.cut())) >= k - known
     assert (
@@ -147,7 +147,7 @@ def test_merging_up_to_a_level_gives_the_components_of_the_graph(seed):
     for level in (*saddle_heights(tree), np.inf):
         finite = np.isfinite(graph.heights) & (graph.heights <= level)
         expected = connected_components(finite, directed=False)[1]
-        # By rounding a level can lie below its own saddle.
+        # Because of rounding, a level may lie below its own saddle.
         threshold = min(level - tree.mode_heights.min(), 1e6) + 1e-9
         assert adjusted_rand_score(expected, tree.cut(threshold=threshold)) == 1.0
 
@@ -173,14 +173,14 @@ def test_strings_pass_through_both_centres_and_their_vertex():
 
 
 def test_of_centres_with_one_mode_one_is_left_without_a_saddle():
-    # So the agglomeration of centres is not that of modes: Theorem 5.5 speaks of these.
+    # So the agglomeration of centres differs from that of modes, to which Theorem 5.5 refers.
     parameters = round_mixture([0.4, 0.1, 0.5], [[0.0, 0.0], [0.6, 0.0], [6.0, 0.0]])
     tree = quadratic(*parameters)
     assert morse_linkage(*parameters).n_modes == 2
     assert np.isfinite(tree.linkage[:, 2]).tolist() == [True, False]
     assert tree.cut(2)[tree.owners].tolist() == [0, 1, 0]
     assert len(set(tree.cut())) == 2 and len(set(tree.cut(1))) == 1
-    # With two asked for, their own cluster is that of the lone centre.
+    # With two clusters, the cluster of its own is that of the lone centre.
     assert morse_linkage(*parameters).cut(2)[morse_linkage(*parameters).owners].tolist() == [
         1,
         1,
@@ -240,7 +240,7 @@ def test_trees_with_missing_saddles_are_drawn():
 
 
 def test_centres_that_share_modes_spoil_three_clear_clusters():
-    # The vertices of the theory are modes; those of Algorithm 3 are centres.
+    # The vertices of the theory are modes, but those of Algorithm 3 are centres.
     X, y = make_blobs(900, centers=3, cluster_std=0.5, random_state=0)
     base = FrozenEstimator(GaussianMixture(6, random_state=0).fit(X))
     modes, centres = (

@@ -1,4 +1,4 @@
-"""Where steps start, how many there are, and how many clusters are found."""
+"""Starts: where steps start, how many starts there are, and the estimated number of clusters."""
 
 import math
 from dataclasses import replace
@@ -33,7 +33,7 @@ def fifteen():
     [(DPLloyd, 10.0), (DPLloyd, 1.0), (DPLloyd, 0.5), (DPMoGMorse, 10.0), (DPMoGMorse, 1.0)],
 )
 def test_fifteen_clusters_from_any_start(kind, epsilon, fifteen):
-    # From one start in four, far apart in an ellipsoid, k-means joins two of them.
+    # From one start in four, k-means joins two of them, far apart in an ellipsoid.
     X, y = fifteen
     scores = []
     for seed in range(4):
@@ -49,7 +49,7 @@ def test_numbers_beyond_eight_are_found(fifteen):
     assert private.n_clusters_ == 15 and private.n_clusters_stability_ > 0.7
     assert adjusted_rand_score(y, private.predict(X)) > 0.97
     assert len(DPMoG(None, 2.0, random_state=0).fit(X).weights_) == 15
-    # A number that was asked for has no stability.
+    # A given number has no stability.
     assert not hasattr(DPMoGMorse(15, random_state=0).fit(X), "n_clusters_stability_")
 
 
@@ -57,7 +57,7 @@ def test_numbers_beyond_eight_are_found(fifteen):
 def test_sixty_four_clusters():
     X, y = make_blobs(100_000, n_features=10, centers=64, center_box=(-100, 100), random_state=42)
     private = DPMoGMorse(epsilon=1.0, delta=1e-5, random_state=0).fit(X)
-    # A small component in the tail of one may stay a cluster of its own.
+    # A small component in the tail of another one may remain a separate cluster.
     assert 64 <= private.n_clusters_ <= 66
     assert adjusted_rand_score(y, private.predict(X)) > 0.98
 
@@ -84,7 +84,7 @@ def test_far_clusters_of_cells(k):
     centres = 10.0 * np.stack(np.divmod(np.arange(k), 7), axis=1)
     cells = np.repeat(centres, 4, axis=0) + 0.5 * rng.standard_normal((4 * k, 2))
     assert far_clusters(cells) == k
-    # Few of them, few cells, and none that are far apart.
+    # There are few rows and few cells, and none that are far apart.
     assert far_clusters(cells[: 4 * 5]) is None and far_clusters(cells[:8]) is None
     assert far_clusters(rng.standard_normal((200, 2))) is None
 
@@ -112,7 +112,8 @@ def test_signs_of_axes_do_not_matter():
 
 
 def test_noise_alone_makes_no_different_covariances():
-    # Ten cells of one law: with noise of the known size nothing differs; without, everything.
+    # Ten cells of one distribution: with noise of the known size, no cell differs. Without noise,
+    # all cells differ.
     rng = np.random.default_rng(0)
     noise = rng.standard_normal((10, 3, 3))
     noise = (noise + np.swapaxes(noise, 1, 2)) / 2
@@ -125,7 +126,7 @@ def test_noise_alone_makes_no_different_covariances():
 
 
 def test_redrawn_moments_have_the_noise_once_more():
-    # 40,000 counts: standard deviations to 2 % at a false-alarm rate of 1e-6.
+    # 40,000 counts: standard deviations are known to 2 % with a false-alarm rate of 1e-6.
     shape = 40_000
     moments = Moments(np.zeros(shape), np.zeros((shape, 2)), np.ones((shape, 2, 2)), 3.0, 2.0, 4.0)
     again = moments.redrawn(np.random.default_rng(0))
@@ -139,7 +140,7 @@ def test_redrawn_moments_have_the_noise_once_more():
 def test_cut_by_prominence():
     tree = morse_linkage([0.5, 0.3, 0.19, 0.01], [[0.0], [3.0], [12.0], [30.0]], np.ones((4, 1, 1)))
     assert tree.cut_by_prominence(0.0).tolist() == [0, 1, 2, 3]
-    # The saddle between the first two is shallow; the last one is far away, and light.
+    # The saddle between the first two is shallow. The last one is far away and light.
     assert tree.cut_by_prominence(1.0).tolist() == [0, 0, 1, 2]
     assert tree.cut_by_prominence(1.0, min_weight=0.05).tolist() == [0, 0, 1, 1]
     assert tree.cut_by_prominence(1e6).tolist() == [0, 0, 0, 0]

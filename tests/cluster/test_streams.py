@@ -1,4 +1,4 @@
-"""Rows in chunks give what rows in memory give, and are checked before anything is spent."""
+"""Rows in chunks give the same results as rows in memory, and are checked before payment."""
 
 import numpy as np
 import pytest
@@ -53,7 +53,7 @@ def test_names_of_columns_are_those_of_the_first_chunk(X):
 @pytest.mark.parametrize("later", ["fewer rows", "fewer columns", "nothing"])
 def test_streams_that_change_are_noticed(X, later):
     changed = {"fewer rows": X[1:], "fewer columns": X[:, 1:], "nothing": X[:0]}[later]
-    # Opened twice to compare the iterators, and read once to check them.
+    # The chunks are opened twice to compare the iterators, and read once to check them.
     opened = []
 
     def read():
@@ -74,9 +74,9 @@ def test_every_pass_reads_the_stream_anew(X):
         yield from np.array_split(X, 7)
 
     DPLloyd(3, bounds=BOX, n_iter=5, random_state=0).fit_chunks(read)
-    # A generator starts when it is read: for its first chunk, to check, four to eight times for
-    # bounds within the given ones, to count what is beyond them, twice for each of one to five
-    # stages of localisation, once for centre and scale, and for the steps.
+    # A generator starts when it is read: once for its first chunk, once for checks, four to eight
+    # times for bounds within the given ones, once to count rows outside the bounds, twice for each
+    # of one to five stages of localisation, once for centre and scale, and once for each step.
     assert 1 + 1 + 4 + 1 + 2 + 1 + 5 <= len(passes) <= 1 + 1 + 8 + 1 + 10 + 1 + 5
 
 

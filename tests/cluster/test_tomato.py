@@ -1,4 +1,4 @@
-"""ToMATo against GUDHI's own, and as an estimator."""
+"""ToMATo compared with GUDHI's implementation, and as an estimator."""
 
 import pickle
 
@@ -109,7 +109,7 @@ def test_ties_are_broken_by_order(rng):
     rows = np.arange(200.0)[:, None]
     moved = ToMATo(radius=1.0, density=lambda X: weights).fit(rows).density_
     assert len(np.unique(moved)) == 200 and moved == pytest.approx(weights)
-    # The first of equal ones is the highest.
+    # The first of equal peaks is the highest.
     assert np.array_equal(np.argsort(-moved), np.argsort(-weights, kind="stable"))
 
 
@@ -178,21 +178,21 @@ def test_undefined_densities_are_refused(options, X):
 
 
 def test_peaks_of_a_path():
-    # Heights 1 3 2 5 0 4: saddles at 2 (into 5) and 0 (into 5).
+    # Heights 1 3 2 5 0 4 have saddles at 2 (into 5) and 0 (into 5).
     weights = np.array([1.0, 3.0, 2.0, 5.0, 0.0, 4.0])
     path = np.arange(6.0)[:, None]
 
     def cluster(*args, **options):
         return ToMATo(*args, radius=1.0, density=lambda X: weights, **options).fit(path)
 
-    # By the largest gap, by a threshold, and by number: each peak merges into the highest.
+    # By the largest gap, by a threshold, and by number. Each peak merges into the highest.
     for two in (cluster(), cluster(merge_threshold=3.0), cluster(2)):
         assert two.diagram_.tolist() == [[5, -np.inf], [4, 0], [3, 2]]
         assert two.peak_indices_.tolist() == [3, 5, 1]
         assert two.n_clusters_ == 2 and two.labels_.tolist() == [0, 0, 0, 0, 0, 1]
     assert cluster(1).labels_.tolist() == [0] * 6
     assert cluster(3).labels_.tolist() == [2, 2, 0, 0, 0, 1]
-    # A number that is larger than that of the peaks is told, and is that of the peaks.
+    # A number that is larger than that of the peaks gives a warning, and is replaced by it.
     with pytest.warns(UserWarning, match="peaks"):
         assert cluster(4).n_clusters_ == 3
 
@@ -230,7 +230,7 @@ def test_negative_distances_are_refused():
         ToMATo(metric="precomputed").fit(-np.ones((5, 5)))
 
 
-# They set the number of components, or of rows, to one.
+# These checks set the number of components, or of rows, to one.
 @pytest.mark.filterwarnings("ignore:n_clusters=:UserWarning")
 @parametrize_with_checks([ToMATo(), ToMATo(density="log_kde", bandwidth=1.0)])
 def test_scikit_learn(estimator, check):

@@ -1,4 +1,4 @@
-"""Numbers of clusters that nobody gave."""
+"""Estimated numbers of clusters."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,8 @@ def private(seed, **options):
 
 @pytest.mark.slow
 def test_far_groups_of_clusters_are_no_two_clusters():
-    # Ten seeded fits. The largest gap of the merge tree is between the two far groups, and has .55.
+    # Ten seeded fits. The largest gap of the merge tree is between the two far groups, and gives
+    # 0.55.
     scores = []
     for seed in range(10):
         X, y = of_unlike_density(seed)
@@ -34,8 +35,8 @@ def test_far_groups_of_clusters_are_no_two_clusters():
 
 @pytest.mark.parametrize("rows", ["normal", "uniform"])
 def test_a_single_cluster_is_one(rows):
-    # Five seeded fits. Eight components ripple by up to a nat where the density is flat, and in two
-    # of the five by more.
+    # Five seeded fits. Eight components have ripples of up to a nat where the density is flat, and
+    # larger ones in two of the five fits.
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 2)) if rows == "normal" else rng.uniform(-1, 1, (4000, 2))
     numbers = [private(seed, bounds=(-4, 4)).fit(X).n_clusters_ for seed in range(5)]

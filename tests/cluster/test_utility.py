@@ -1,6 +1,7 @@
-"""What private clusters are worth: shapes, and tables with known classes where they are at hand.
+"""Utility of private clusters on shapes, and on tables with known classes if available.
 
-Seeds are fixed, so that no test flakes; bars are far below the means that the benchmark shows.
+Seeds are fixed, so the tests are deterministic. The thresholds are far below the means that the
+benchmark shows.
 """
 
 import numpy as np

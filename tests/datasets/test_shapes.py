@@ -61,7 +61,8 @@ def test_spirals():
     angle = 2 * np.pi * (2.0 * (radius - 0.2) / 0.8 + y / 3)
     np.testing.assert_allclose(X, radius[:, None] * np.c_[np.cos(angle), np.sin(angle)], atol=1e-9)
     assert all(gap(X, y, a, b) > 0.8 * 0.8 / 6 for a, b in [(0, 1), (1, 2), (0, 2)])
-    # Even along the arm: as many points to an inner stretch as to an outer one of equal length.
+    # Points are uniform along the arm: an inner stretch has as many points as an outer one of equal
+    # length.
     winding = 2 * np.pi * 2.0 / 0.8
     fine = np.linspace(0.2, 1, 100001)
     length = np.concatenate([[0], np.cumsum(np.hypot(1, winding * fine[1:]))])

@@ -63,13 +63,13 @@ def test_bounds_contain_the_data(name):
     found = load_table(name)
     sticks_out = outside(found.data, found.bounds)
     if name == "shuttle":
-        # Spikes are cut on purpose; the documentation says how many rows have one.
+        # Spikes are clipped on purpose. The documentation says how many rows have one.
         assert sticks_out.any(axis=1).sum() == 191
         assert sticks_out[np.isin(found.target, [5, 6])].any(axis=1).all()
         assert sticks_out[:, [1, 3, 5]].sum() > 0.8 * sticks_out.sum()
     else:
         assert not sticks_out.any()
-    # Bounds much wider than the data would drown it in noise.
+    # Bounds that are much wider than the data would make the noise too large.
     low, high = map(np.asarray, found.bounds)
     spread = np.ptp(np.clip(found.data, low, high), axis=0)
     assert (spread > 0.3 * (high - low)).all()
@@ -88,7 +88,7 @@ def test_names_are_those_of_the_file(name):
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=needs(n)) for n in ("htru2", "pulsar")])
 def test_pulsar_moments_are_interchanged(name):
-    # The documentation says so; excess kurtosis >= skewness ** 2 - 2 holds for any sample.
+    # The documentation says so. Excess kurtosis >= skewness ** 2 - 2 holds for any sample.
     X = load_table(name).data
     for first in (2, 6):
         called_kurtosis, called_skewness = X[:, first], X[:, first + 1]

@@ -1,4 +1,4 @@
-"""Sums of outer products: sensitivities by attack, exact whatever the batch, declared noise."""
+"""Sums of outer products: sensitivities by attack, exact sums in any batch, declared noise."""
 
 import math
 
@@ -27,7 +27,7 @@ def loss(change, norm, adjacency):
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_sensitivity_is_never_exceeded_and_reached(norm, rng):
-    # Random pairs in the ball, and rows along axes, which are the worst.
+    # Random pairs in the ball, and rows along axes, which are the worst case.
     order, d = {"l1": 1, "l2": 2}[norm], 4
     pairs = rng.normal(size=(200, 2, d)) * rng.uniform(size=(200, 2, d))
     pairs /= np.linalg.norm(pairs, order, axis=2, keepdims=True)
@@ -43,7 +43,7 @@ def test_sensitivity_is_never_exceeded_and_reached(norm, rng):
 
 
 def test_rounded_rows_stay_in_the_ball(rng):
-    # Also where a row that is rounded to the nearest step would leave it.
+    # This also holds where a row rounded to the nearest step would leave the ball.
     U = clip_norm(rng.normal(size=(2000, 50)), 1e-3)
     for u in U[:50]:
         assert np.trace(release(u[None], "l2")) <= 1
@@ -66,8 +66,8 @@ def test_sums_are_exact_in_any_order_and_batch(rng, monkeypatch):
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 @pytest.mark.parametrize("total", [0.3, 1e-6, 1e6])
 def test_noise_has_its_scale(norm, total):
-    # No rows in 100 columns: means of 4,950 and 100 squares, within 5.5 and 9 standard errors; the
-    # squares of Laplace noise have a variance of 5, and tails: 15. False alarms below 1e-6.
+    # No rows in 100 columns: means of 4,950 and 100 squares, within 5.5 and 9 standard errors. The
+    # squares of Laplace noise have a variance of 5 and heavy tails: 15. False alarms below 1e-6.
     noise = release(np.zeros((1, 100)), norm, total)
     assert np.array_equal(noise, noise.T)
     entries = noise[np.triu_indices(100, 1)], np.diag(noise)

@@ -1,4 +1,4 @@
-"""Private principal components: exact without noise, what they cost, what they find."""
+"""Private principal components: exact without noise, costs, and accuracy."""
 
 import math
 import os
@@ -69,11 +69,11 @@ def test_without_noise_it_is_pca(delta, adjacency, bounds):
 @pytest.mark.parametrize("bounds", [BOX, None])
 @pytest.mark.parametrize("delta", [1e-5, 0.0])
 def test_the_budget_is_spent_exactly(adjacency, bounds, delta, monkeypatch):
-    # What each release costs, from the noise that is drawn for it, adds up to the whole.
+    # The costs of all releases, computed from their noise, add up to the whole budget.
     power = 1 if delta == 0 else 2
     spent = [loss**power for loss in _losses(adjacency, bounds, delta, monkeypatch)]
     total = 1.0 if delta == 0 else gaussian_mu(1.0, delta) ** 2
-    # Rows beyond the bounds, sum, distances, second moments; three or more for bounds.
+    # Rows outside the bounds, sum, distances, second moments, and three or more for bounds.
     assert len(spent) >= (4 if bounds == BOX else 7)
     assert sum(spent) == pytest.approx(total, rel=1e-9)
 
@@ -84,7 +84,7 @@ def _losses(adjacency, bounds, delta, monkeypatch):
     moments = spy_on_releases(monkeypatch)
 
     def spy(rows, residuals, budget, share):
-        # Entries of a row along an axis, and of its worst neighbour: see test_outer_products.
+        # Entries of a row along an axis, and of its worst neighbour (see test_outer_products).
         drawn = []
         honest = kind.draw
         monkeypatch.setattr(
@@ -123,8 +123,7 @@ def test_the_box_hardly_matters():
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
 def test_components_beyond_the_noise_are_counted(epsilon):
-    # One more than there are has a probability of exp(-9 / 2) at most,
-    # twice: seeds are fixed.
+    # One component too many has a probability of at most twice exp(-9 / 2). Seeds are fixed.
     counts = []
     for seed in range(25):
         X = np.full((1000, 6), 0.5)
@@ -139,8 +138,8 @@ def test_components_beyond_the_noise_are_counted(epsilon):
 
 @pytest.mark.parametrize("size", [1.5, 3.0, 10.0])
 def test_known_noise_is_taken_off_variances(size):
-    # Largest eigenvalues of a matrix of rank one and noise, in units of half the noise's edge: the
-    # mean of 20, which are about 0.1 apart.
+    # Largest eigenvalues of a matrix of rank one with noise, in units of half the edge of the
+    # noise. The mean is over 20 of them, which differ by about 0.1.
     d, sd = 200, 200**-0.5
     rng, found = np.random.default_rng(0), []
     for _ in range(20):
@@ -259,7 +258,7 @@ def one_release(X, random_state, factor=1.0):
 
 @pytest.mark.slow
 def test_one_release_and_its_twin_with_less_noise():
-    # 2,000 runs a side, with the entry that a record along an axis moves; false alarms 1e-6.
+    # 2,000 runs per side, with the entry that a record along an axis changes; false alarms 1e-6.
     sides = np.eye(3)[[2, 2, 0]], np.eye(3)[[2, 2]]
     options = {
         "n_runs": 2000,
@@ -275,8 +274,8 @@ def test_one_release_and_its_twin_with_less_noise():
 @pytest.mark.slow
 @pytest.mark.parametrize("delta", [1e-5, 0.0])
 def test_the_estimator_and_its_twin_with_less_noise(delta, monkeypatch):
-    # One corner more or less, among rows at the opposite one; 300 runs a side. No audit of a whole
-    # fit comes near its bound: the twin has a hundredth of the noise.
+    # One corner is added or removed, among rows at the opposite corner, in 300 runs per side. No
+    # audit of a whole fit comes near its bound, so the twin has a hundredth of the noise.
     others = np.full((10, 2), -1.0)
     sides = np.vstack([others, [[1.0, 1.0]]]), others
     private = PrivatePCA(1, 1.0, delta, (-1, 1))

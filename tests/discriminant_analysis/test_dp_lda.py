@@ -1,4 +1,4 @@
-"""Private discriminants: exact without noise, what they cost, what they find, what is refused."""
+"""Private discriminants: exact without noise, costs, accuracy, and refusals."""
 
 import math
 import pickle
@@ -83,7 +83,7 @@ def test_labels_may_be_text_and_many():
     assert np.allclose(found.means_, [X[y == i].mean(axis=0) for i in range(40)], atol=1e-3)
 
 
-# What it finds.
+# Accuracy.
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_odd_tables_are_no_special_case(X, epsilon, delta):
     assert (np.linalg.eigvalsh(found.covariance_) >= 0).all()
 
 
-# What it costs.
+# Costs.
 
 KINDS = [
     private(),
@@ -157,7 +157,7 @@ def neighbours(adjacency, k, seed):
     first = np.vstack([X, row]), np.append(y, 0)
     if adjacency == "add-remove":
         return first, (X, y)
-    # The label alone, the row alone, or both.
+    # Only the label, only the row, or both.
     kind = seed % 3
     second = np.vstack([X, other if kind else row]), np.append(y, 0 if kind == 1 else k - 1)
     return first, second
@@ -230,7 +230,7 @@ def test_broken_twins_are_seen(name, monkeypatch):
     monkeypatch.setattr(_noisy_discriminants, name, TWINS[name])
     worst, choices = 0.0, 0.0
     for seed in range(12):
-        # Rows far from all others, which only what is enforced keeps in bounds.
+        # Rows far from all others, which only the enforced bounds keep in range.
         X, y = 0.02 * table(40, 2, seed=seed)[0], np.zeros(40, dtype=int)
         first = np.vstack([X, [[1.0, 1.0]]]), np.append(y, 1)
         one = private(2, 40.0, 0.0, bounds=(-1.0, 1.0), random_state=seed)
@@ -249,8 +249,8 @@ def last_step(data, random_state, factor=1.0):
 
 
 def test_an_audit_of_the_last_step_sees_noise_that_is_missing():
-    # One more row at a corner and its label; 1,000 runs a side, false alarms below 1e-6. An audit
-    # of a whole fit sees little: the steps before are exact here.
+    # One more row at a corner with its label, in 1,000 runs per side, false alarms below 1e-6. An
+    # audit of a whole fit detects little, so the steps before are exact here.
     y = np.zeros(21, dtype=int)
     y[20] = 1
     X = np.vstack([np.zeros((20, 2)), [[1.0, 1.0]]])
@@ -309,7 +309,7 @@ def test_nothing_of_the_rows_is_kept():
     assert len(kept) < len(pickle.dumps(X))
 
 
-# Wherever the rows are.
+# Rows in any place.
 
 
 def same(one, other):
@@ -377,7 +377,7 @@ def test_people(library):
     model = private(random_state=0, epsilon=9.0)
     by_column = clone(model).set_params(groups="id").fit(frame, y[chosen])
     assert "all rows of one person, by 'id', with their labels" in str(by_column.privacy_guarantee_)
-    # Copies of a row change nothing: each person weighs the same.
+    # Copies of a row change nothing, because each person has the same weight.
     assert same(by_column, clone(model).fit(X, y, groups=ids))
     assert same(by_column, clone(model).fit(X[chosen], y[chosen], groups=columns["id"]))
     parts = [(frame[:300], y[chosen][:300]), (frame[300:], y[chosen][300:])]

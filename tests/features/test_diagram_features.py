@@ -13,7 +13,7 @@ SAMPLES = [
     [np.array([[0, np.inf]]), np.array([[0.2, 0.9]])],
     [np.empty((0, 2)), np.empty((0, 2))],
 ]
-# Younger than the oldest GUDHI that serves.
+# This class is newer than the oldest supported GUDHI.
 LENGTHS = hasattr(representations, "PersistenceLengths")
 VECTORIZERS = [
     None,

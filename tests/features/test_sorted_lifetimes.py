@@ -1,4 +1,4 @@
-"""The longest lifetimes, sorted."""
+"""Sorted longest lifetimes."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def test_lifetimes_fall_and_lie_in_the_unit_interval(k, upper):
 
 def test_features_take_the_width_of_their_range():
     made = DiagramFeatures(SortedLifetimes(2), value_range=(0.5, 2.5)).fit(DIAGRAMS)
-    # Points are clipped to the range: from (0, 2) only (0.5, 2) is left.
+    # Points are clipped to the range: of (0, 2), only (0.5, 2) is left.
     assert made.transform(DIAGRAMS).tolist() == [[0.75, 0.25], [0, 0], [1, 0]]
     assert made.get_feature_names_out().tolist() == ["H0_sortedlifetimes0", "H0_sortedlifetimes1"]
     given = DiagramFeatures(SortedLifetimes(1, upper=4.0), value_range=(0, 2)).fit(DIAGRAMS)

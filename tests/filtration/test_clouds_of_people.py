@@ -107,7 +107,7 @@ def _rounded_one_by_one(self, bits=3):
 @pytest.mark.filterwarnings(FEW)
 def test_broken_weights_are_caught(broken, monkeypatch):
     monkeypatch.setattr(PeopleHistogram, "weighted", broken)
-    # 15 nodes of equal weight: 8/15 each is rounded to one whole.
+    # 15 nodes have equal weight: 8/15 each are rounded to a whole number.
     spread = np.column_stack([np.linspace(0, 0.2, 15), np.zeros(15)])
     others = [np.zeros((1, 2))] + [np.ones((1, 2))] * 8
     filtration = DTMFiltration(0.3, bounds=(0, 1), resolution=33, refinement=4, groups=True)
@@ -119,7 +119,7 @@ def test_points_counted_for_people_are_caught():
     each, other = ([np.full((90, 2), place), *others] for place in (0.0, 1.0))
     filtration = DTMFiltration(0.3, bounds=(0, 1), resolution=5)
     values = [filtration.fit_transform([np.concatenate(x)])[0] for x in (each, other)]
-    # What a cloud of so many points would declare is far below what a person does to it.
+    # The sensitivity of a cloud with so many points is far below the effect of a person.
     assert np.abs(values[0].values - values[1].values).max() > 3 * values[1].sensitivity
 
 

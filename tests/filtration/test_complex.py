@@ -1,4 +1,4 @@
-"""Functions on the simplices of landmarks: their values, their sensitivity, what they show."""
+"""Functions on the simplices of landmarks: values, sensitivity, and features."""
 
 import copy
 import math
@@ -65,7 +65,7 @@ def places_of(K):
 
 @pytest.mark.parametrize("n", [5, 20])
 def test_simplices_are_as_high_as_their_highest_place(n):
-    # In six columns no place lies in two of few simplices, but in faces.
+    # In six columns, no place lies in only two simplices, except in faces.
     landmarks = np.random.default_rng(0).normal(size=(n, 6))
     K = LandmarkComplex(landmarks, 3 if n == 5 else 2)
     everything = [tuple(s) for simplices in K.simplices for s in simplices.tolist()]
@@ -97,7 +97,7 @@ def test_no_point_of_a_simplex_is_far_from_all_places(rng):
 def test_simplices_are_those_of_the_smallest_stretches(n, dimension):
     landmarks = cloud(n, 4, 0)
     K = LandmarkComplex(landmarks, dimension)
-    # The order of the farthest ones, and how far each was from those before it.
+    # The order of the farthest points, and their distances from the earlier ones.
     order, radii = [0], [np.inf]
     D = np.linalg.norm(landmarks[:, None] - landmarks, axis=2)
     while len(order) < n:
@@ -109,13 +109,13 @@ def test_simplices_are_those_of_the_smallest_stretches(n, dimension):
     stretch = D / np.minimum(scale[:, None], scale)
     edges = K.simplices[1]
     lengths = stretch[edges[:, 0], edges[:, 1]]
-    # All edges of up to twice the scale are there, and nothing is left out between those that are.
+    # All edges of up to twice the scale exist, and no simplex between them is left out.
     pairs = np.column_stack(np.triu_indices(n, 1))
     short = stretch[pairs[:, 0], pairs[:, 1]] < lengths.max() * (1 - 1e-9)
     assert {*map(tuple, pairs[short].tolist())} <= {*map(tuple, edges.tolist())}
-    # Only the least stretch may have more places than are enough.
+    # Only the smallest stretch may have more places than necessary.
     assert lengths.max() > 2 if len(K.places()) <= 2**15 else 1.9 < lengths.max() <= 2
-    # Every face of a simplex is one.
+    # Every face of a simplex is a simplex.
     for q in range(1, dimension + 1):
         faces = {*map(tuple, K.simplices[q - 1].tolist())}
         for left_out in range(q + 1):
@@ -135,7 +135,7 @@ def test_no_landmarks_have_too_many_simplices():
 
 @pytest.mark.parametrize(("n", "whole"), [(25, True), (28, True), (60, False)])
 def test_landmarks_that_are_equally_far_show_a_cycle(n, whole):
-    # Where not all of them can span simplices, those that are left out have one edge each.
+    # If not all landmarks can span simplices, the remaining ones have one edge each.
     rng, landmarks = np.random.default_rng(0), np.eye(n)
     K = LandmarkComplex(landmarks)
     degrees = np.bincount(K.simplices[1].ravel())
@@ -175,7 +175,7 @@ def test_complexes_stay_read_only_and_travel_light():
     for again in (pickle.loads(pickle.dumps(K)), copy.deepcopy(K)):
         assert not again.landmarks.flags.writeable
         assert np.array_equal(again.places(), places)
-    # What is computed from the landmarks stays behind.
+    # Values that are computed from the landmarks are not pickled.
     assert len(pickle.dumps(K)) == size < places.nbytes / 4
 
 
@@ -189,7 +189,7 @@ def test_copies_of_landmarks_are_one_place():
         for landmarks in (once, twice)
     )
     for first, second in zip(one, two, strict=True):
-        # A copy and its edge differ by rounding.
+        # A copy and its edge differ only by rounding.
         long = second[:, 1] - second[:, 0] > 1e-6
         np.testing.assert_allclose(first, second[long], atol=1e-6)
 
@@ -233,7 +233,7 @@ def test_one_point_moves_values_by_the_sensitivity_and_no_more(rng):
 @pytest.mark.parametrize(("n_loops", "expected"), [(0, 0), (1, 1), (2, 2)])
 def test_loops_of_ten_columns_are_found(n_loops, expected):
     X = cloud(4000, 10, n_loops)
-    # Public: the same shape without noise.
+    # The shape is public, so it is the same without noise.
     landmarks = far_apart(cloud(2000, 10, n_loops, noise=0.0), 30)
     (f,) = DTMFiltration(landmarks=landmarks).fit_transform([X])
     (loops,) = CubicalPersistence(1).fit_transform([f])

@@ -1,4 +1,4 @@
-"""Histograms that a database counts: equal to those of NumPy, ties and clipped points included."""
+"""Histograms counted by a database equal those of NumPy, with ties and clipped points."""
 
 import sqlite3
 from contextlib import closing
@@ -8,7 +8,7 @@ import pytest
 
 from sklearn_dptda.filtration import LatticeHistogram
 
-# The server of the tests of ledgers.
+# The server that the tests of ledgers use.
 from tests.privacy.conftest import fresh_database, postgresql  # noqa: F401
 
 SHAPE, BOX = (9, 6), ([-1.1, 0.0], [1.0, 0.7])

@@ -1,4 +1,4 @@
-"""Private landmarks: what they cost, who pays, people, and what is refused before anybody pays."""
+"""Private landmarks: costs, accountants, people, and refusals before any payment."""
 
 import pickle
 
@@ -58,8 +58,8 @@ def test_exact_losses_of_landmarks_and_of_the_function_on_them(kind, monkeypatch
     Fitted.kept = []
     lost = losses(Fitted(landmarks=private), X, neighbour, monkeypatch)
     one, other = Fitted.kept
-    # What was released is the same, so that landmarks are; what is not released moves by no more
-    # than what the next release pays for.
+    # The released values are the same, so the landmarks are. Values that are not released change by
+    # no more than the next release pays for.
     assert np.array_equal(one.complex.landmarks, other.complex.landmarks)
     assert one.upper == other.upper and one.sensitivity == other.sensitivity
     moved = np.abs(one.values - other.values).max()
@@ -117,7 +117,7 @@ def hostile_changes(n_runs=150):
     for seed in range(n_runs):
         rng = np.random.default_rng(seed)
         each = [person(rng) for _ in range(rng.integers(2, 15))]
-        # All of the nearest at one landmark, and one of them leaves.
+        # All nearest points are at one landmark, and one of them leaves.
         if seed % 2:
             each = [LANDMARKS[0] + np.zeros((rng.integers(1, 9), 5)) for _ in each]
         other = [*each[:-1], person(rng)]
@@ -139,7 +139,7 @@ def test_broken_weights_are_caught(monkeypatch, twin):
         _, codes, counts = np.unique(np.array(ids), return_inverse=True, return_counts=True)
         if twin == "points":
             return np.full(len(ids), 1 << _people.WEIGHT_BITS)
-        # Half as much again as there is.
+        # One and a half times the available amount.
         return ((3 << _people.WEIGHT_BITS) // (2 * counts[codes])).clip(1, 1 << _people.WEIGHT_BITS)
 
     monkeypatch.setattr("sklearn_dptda.filtration._dtm.point_weights", broken)
@@ -147,7 +147,7 @@ def test_broken_weights_are_caught(monkeypatch, twin):
 
 
 def test_sums_of_people_are_exact_where_they_are_large(rng):
-    # Few places, and as many people as 64 bits must hold.
+    # Few places, and as many people as 64 bits must represent.
     n = 3000
     power = _nearest_sums.FixedPointPower(1.0, 1, n, (0.5,))
     points, weights = np.full((n, 1), 2.0), np.full(n, 1 << 22)
@@ -357,7 +357,7 @@ def test_no_point_is_kept():
 
 @pytest.mark.parametrize("kind", ["float64", "float32", "list", "frame", "people"])
 def test_a_cloud_in_several_places_is_counted_once(kind):
-    # Copies that are made to check the input must not hide that it is one.
+    # Copies that are made to check the input must not hide that it is an iterator.
     small = X[:300, :2]
     given = {
         "float64": small,
@@ -455,8 +455,9 @@ def test_what_landmarks_do_not_cover_is_counted():
 
 @pytest.mark.slow
 def test_loops_of_six_columns_are_counted_on_private_landmarks():
-    # Of ten releases each at least nine are right, where each would be with probability .99 and
-    # more: wrong twice of ten times in fewer than 1 in 200, all three in fewer than 1e-6.
+    # Of ten releases each, at least nine are correct, where each is with a probability of at least
+    # 0.99. Two of ten are wrong in fewer than 1 of 200 cases, and all three counts in fewer than
+    # 1e-6.
     wrong = 0
     for n_loops in (0, 1, 2):
         rng = np.random.default_rng(n_loops)

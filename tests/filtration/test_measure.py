@@ -121,7 +121,7 @@ def test_values_are_frozen(filtration):
 
 
 def test_auto_is_exact_where_a_lattice_would_be_coarse(rng):
-    # A lattice of 41**3 nodes is cheaper under this cap, and off by ten sensitivities.
+    # A lattice of 41**3 nodes is cheaper under this cap, and its error is ten sensitivities.
     X = rng.uniform(size=(5000, 3))
     options = {"bounds": (0, 1), "resolution": 21, "max_distance": 0.1}
     auto, lattice = (

@@ -1,4 +1,4 @@
-"""Pairs of clouds of the paper's lower bounds, measured, and what its statements leave out."""
+"""Pairs of clouds from the paper's lower bounds, and gaps in its statements."""
 
 import itertools
 import math
@@ -36,7 +36,7 @@ def apart(clouds, k, **options):
 
 @pytest.mark.parametrize("n", [4, 5, 12, 13])
 def test_midpoint_pairs_are_as_far_apart_as_lemma_26_is_sharp(n):
-    # All k and K that the construction has; on the line this grid has every kink.
+    # All k and K that the construction allows. On the line, this grid contains every kink.
     for k in range(1, n // 2 + 1):
         for K in range(1, n // 2 + 1):
             pair = dtm_midpoint_case(n, [0.0], [1.0], K)
@@ -47,7 +47,8 @@ def test_midpoint_pairs_are_as_far_apart_as_lemma_26_is_sharp(n):
 
 @pytest.mark.parametrize("K", [1, 3, 6])
 def test_midpoint_pairs_in_the_plane(K):
-    # Up to half the diagonal of a cell for each diagram; other dimensions have nothing longer.
+    # The error is up to half the diagonal of a cell for each diagram. Other dimensions have no
+    # longer features.
     k, (low, high) = 6, np.array([[0.0, 0.0], [1.0, 1.0]])
     pair = dtm_midpoint_case(20, low, high, K)
     error = math.sqrt(2) / 2 / 64
@@ -59,7 +60,7 @@ def test_midpoint_pairs_in_the_plane(K):
 
 
 def test_printed_equality_of_case_two_is_not_met():
-    # k < K < n / 2 - k: the text has diam / (4 sqrt 2); it is diam / 4.
+    # k < K < n / 2 - k: the text has diam / (4 sqrt 2), but the value is diam / 4.
     assert apart(dtm_midpoint_case(12, [0.0], [1.0], 3), 2) == pytest.approx(1 / 4, abs=1e-9)
 
 
@@ -67,7 +68,7 @@ def test_proposition_9_and_where_it_fails():
     for n, k in ((8, 2), (8, 3), (8, 4), (9, 4)):
         exact = 1 / (2 * k)
         assert apart(dtm_midpoint_case(n, [0.0], [1.0]), k) == pytest.approx(exact, abs=1e-9)
-    # k = 1: half of what is printed, and no pair has more than a quarter of the diameter.
+    # k = 1: half of the printed value. No pair has more than a quarter of the diameter.
     assert apart(dtm_midpoint_case(8, [0.0], [1.0]), 1) == pytest.approx(1 / 4, abs=1e-9)
     rng = np.random.default_rng(0)
     for _ in range(200):
@@ -80,7 +81,7 @@ def test_proposition_9_and_where_it_fails():
 @pytest.mark.parametrize("k", [2, 3, 4, 7])
 def test_odd_sizes_need_another_pair(k):
     # n = 2 k - 1, m < 1/2 rounded up: half of the points, rounded down, are fewer than k. The
-    # diagrams are not those of the text, and for k = 2 and 3 the distance is less.
+    # diagrams differ from those of the text, and for k = 2 and 3 the distance is smaller.
     n = 2 * k - 1
     printed = apart(dtm_midpoint_case(n, [0.0], [1.0]), k)
     assert printed == pytest.approx({2: 0, 3: 1 / 12}.get(k, 1 / (2 * k)), abs=1e-9)
@@ -93,8 +94,8 @@ def test_odd_sizes_need_another_pair(k):
 @pytest.mark.parametrize("k", range(1, 9))
 @pytest.mark.parametrize("more", [0, 1, 3])
 def test_without_a_middle_proposition_9_holds_for_even_k_alone(k, more):
-    # All neighbours whose points are at one of two places: where the middle of these is no possible
-    # record, as in any space that is not convex there, the pairs of the text do not exist.
+    # All neighbours whose points are at one of two places. If the middle of these places is not a
+    # possible record, as in a space that is not convex there, the pairs of the text do not exist.
     n = 2 * k + more
     clouds = [np.r_[np.zeros(j), np.ones(n - j)][:, None] for j in range(n + 1)]
     found = {round(apart(pair, k, resolution=17), 9) for pair in itertools.pairwise(clouds)}
@@ -104,7 +105,7 @@ def test_without_a_middle_proposition_9_holds_for_even_k_alone(k, more):
 
 
 def test_two_places_are_enough_for_a_quarter_of_the_diameter():
-    # Theorem 5 by another pair than that of the text, which needs the middle.
+    # Theorem 5 with another pair than in the text, which needs the middle.
     cloud, neighbour = cech_worst_case(9, [0.0], [1.0])
     assert set(np.concatenate([cloud, neighbour]).ravel()) == {0.0, 1.0}
     assert apart((cloud, neighbour), 1) == pytest.approx(sensitivity_cech(1.0), abs=1e-9)
@@ -126,7 +127,7 @@ def test_chain_of_worst_cases_is_a_line(d, cap):
 
 @pytest.mark.parametrize("k", [5, 10, 20, 40])
 def test_rate_of_the_squared_distance_is_attained(k):
-    # Remark 12 leaves it open. The minimum near the corner is 1 / k of the way to the other one.
+    # Remark 12 leaves it open. The minimum near the corner is 1 / k of the way to the other corner.
     pair = dtm_worst_case(1 / 3, 3 * k, [0.0], [1.0])
     lower = math.sqrt(k - 1) / k
     moved = apart(pair, k, p=2, resolution=2 * k + 1)
@@ -168,7 +169,7 @@ def small_clouds(n_clouds, d=2):
 
 
 def test_deaths_are_those_of_alpha_and_of_rips_complexes():
-    # Proposition 23: by radius, both have the same edges, and the same components.
+    # Proposition 23: by radius, both have the same edges and the same components.
     for X in small_clouds(40):
         tree = gudhi.AlphaComplex(points=X).create_simplex_tree()
         tree.compute_persistence()
@@ -188,7 +189,8 @@ def test_lemma_4():
         moved = bottleneck_distance(cech(X), cech(cech_midpoint_case(X)))
         slack.append(moved - min(gap, last / 2))
         euclidean.append(moved - min(gap, last / math.sqrt(2)))
-    # Never less, at times no more; what a matching to the diagonal costs is d / 2, not d / sqrt 2.
+    # It is never less, and sometimes no more. A matching to the diagonal costs d / 2, not d / sqrt
+    # 2.
     assert min(slack) == pytest.approx(0, abs=1e-9)
     assert min(euclidean) < -0.1
 

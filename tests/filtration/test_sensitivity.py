@@ -1,4 +1,4 @@
-"""Declared sensitivities against worst-case and random neighbours."""
+"""Declared sensitivities, tested with worst-case and random neighbours."""
 
 import math
 
@@ -62,7 +62,7 @@ def attack(estimator, d, m=0.3):
 def test_dtm(d, method):
     worst = attack(DTMFiltration(0.3, method=method), d)
     assert (worst <= 1 + 1e-12).all()
-    # No noise is wasted: the declared value is reached. Loops need a finer grid, see below.
+    # The declared value is reached, so no noise is wasted. Loops need a finer grid, see below.
     assert (worst[:2] >= 0.99).all()
 
 
@@ -95,11 +95,11 @@ def test_kernel_distance(d, method):
 
 
 def test_twin_that_forgets_the_factor_is_caught():
-    # Dividing by n instead of k understates the sensitivity; the attack must see it.
+    # Dividing by n instead of k understates the sensitivity, and the attack must detect it.
     first, second = dtm_worst_case(0.3, 16, np.zeros(2), np.ones(2))
     estimator = DTMFiltration(0.3, bounds=(0, 1), resolution=5)
     a, b = estimator.fit_transform([first, second])
-    # Of 16 points the five nearest are 0.3 of the mass.
+    # Of 16 points, the five nearest are 0.3 of the mass.
     wrong = a.sensitivity * 5 / 16
     assert np.abs(a.values - b.values).max() > 1.5 * wrong
 
@@ -108,7 +108,8 @@ def test_formulas():
     assert sensitivity_dtm(0.1, 1000, 1, 5.0) == pytest.approx(0.05)
     assert sensitivity_dtm(0.1, 1000, 2, 5.0) == pytest.approx(0.5)
     assert sensitivity_cech(4.0) == 1.0
-    # The numbers of neighbours, which share what one point moves; 0.07 * 100 is above 7.
+    # The numbers of neighbours, among which the effect of one point is shared. 0.07 * 100 is above
+    # 7 in floating point.
     for m, n, k in ((0.07, 100, 7), (0.1, 11, 2), (1.0, 5, 5)):
         assert sensitivity_dtm(m, n, 1, 840.0) == 840.0 / k
     for m in (0, -0.1, 1.1, math.nan):
@@ -130,7 +131,7 @@ def test_kernel_sensitivity_is_attained_and_the_squared_one_is_relatively_worse(
     n = 50
     for squared in (False, True):
         bound = sensitivity_kernel_distance(n, squared=squared)
-        # All at one point, one of them moved far away: distances in the feature space.
+        # All points are at one place, and one is moved far away: distances in the feature space.
         before = np.array([0.0, 2.0])
         inner = ((n - 1) ** 2 + 1) / n**2
         after = np.array([1 + inner - 2 * (n - 1) / n, 1 + inner - 2 / n])

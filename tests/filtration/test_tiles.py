@@ -1,4 +1,4 @@
-"""Tiles against brute force: the very integers, whatever ties, caps and memory."""
+"""Tiles give exactly the integers of brute force, for all ties, caps and memory limits."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,8 @@ def clouds(d, rng):
 def test_sums_are_those_of_brute_force(d, p, rng):
     axes = tuple(map(np.linspace, np.zeros(d), np.arange(1.0, d + 1), (31, 13, 7, 4)[:d]))
     for points in clouds(d, rng):
-        # Few neighbours are found by a tree, many by a scan; one, and all.
+        # Few neighbours are found by a tree, many by a scan. The cases include one neighbour, and
+        # all.
         for k in {1, 3, len(points) // 5, len(points) - 1, len(points)}:
             for cap in (0.05, 0.4, 10.0):
                 power = FixedPointPower(cap, p, k)
@@ -49,7 +50,7 @@ def test_boxes_far_from_the_origin(shift, rng):
 
 
 def test_caps_at_the_rounding_of_coordinates(rng):
-    # Nodes and points coincide but for the last digits of large coordinates.
+    # Nodes and points coincide except for the last digits of large coordinates.
     axes = tuple(map(np.linspace, np.array([1e10]), np.array([1e10 + 0.6747]), (272,)))
     points = rng.choice(axes[0], 100)[:, None]
     for cap in (1e-8, 1e-6, 1e-3):

@@ -1,4 +1,4 @@
-"""Which blocks are said to be seen, against releases."""
+"""Detection limits of blocks, compared with releases."""
 
 import math
 
@@ -60,7 +60,8 @@ SETTINGS = [(120, 30, 1.0, 0.3), (120, 12, 2.0, 0.2), (60, 40, 0.5, 0.05)]
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "k", "epsilon", "density"), SETTINGS)
 def test_a_given_block_of_one_graph(n, k, epsilon, density):
-    # 500 releases each of a graph with the difference and of one without: .95 and .05 see it.
+    # 500 releases each of a graph with the difference and of one without. It is detected in 0.95
+    # and 0.05 of them.
     limit = detection_limit(n, k, epsilon).given
     rng = np.random.default_rng(0)
     dense, even = (fixed_graph(n, k, density, x, rng) for x in (limit, 0.0))
@@ -69,7 +70,7 @@ def test_a_given_block_of_one_graph(n, k, epsilon, density):
 
 
 def test_half_the_difference_is_not_seen():
-    # What a limit that is too small by half would say: seen in one half of the releases.
+    # If the limit were too small by half, it would be detected in half of the releases.
     n, k, epsilon, density = SETTINGS[0]
     limit = detection_limit(n, k, epsilon).given / 2
     graph = fixed_graph(n, k, density, limit, np.random.default_rng(0))
@@ -97,7 +98,7 @@ def test_a_given_block_of_random_graphs(n, k, epsilon, density):
     ("n", "k", "epsilon", "density"), [(800, 200, 2.0, 0.1), (800, 200, 2.0, 0.01)]
 )
 def test_eigenvalues_come_out_of_the_noise_at_the_limit(n, k, epsilon, density):
-    # 20 releases on both sides. A background of .01 makes no eigenvalue of its own.
+    # 20 releases on both sides. A background of 0.01 has no eigenvalue of its own.
     limit = detection_limit(n, k, epsilon, density=density).spectral
     counted = []
     for factor in (0.75, 1.25):
@@ -126,7 +127,7 @@ def test_nothing_is_seen_of_too_much_noise_and_all_without():
     exact = detection_limit(50, 5, math.inf)
     assert exact.given == exact.spectral == 0.0
     assert detection_limit(50, 5, math.inf, density=0.3).given > 0
-    # More nodes, more budget and less confidence show more.
+    # With more nodes, more budget or less confidence, smaller differences are detected.
     base = detection_limit(1000, 50, 2.0, density=0.1)
     assert detection_limit(1000, 100, 2.0, density=0.1).given < base.given
     assert detection_limit(1000, 50, 3.0, density=0.1).spectral < base.spectral
@@ -166,6 +167,6 @@ def test_more_epsilon_hides_nothing(n, m, density):
         detection_limit(n, m, epsilon, density=density).spectral
         for epsilon in (0.1, 0.12, 0.13, 0.14, 0.2, 0.3, 0.5, 0.7, 1.0, 2.0, 4.0, 8.0)
     ]
-    # Where the block overtakes the background, the limit stays.
+    # Where the block becomes larger than the background, the limit stays.
     finite = np.minimum(limits, 1.0)
     assert (np.diff(finite) <= 1e-9).all() and limits[-1] < 0.2

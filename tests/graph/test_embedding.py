@@ -1,4 +1,4 @@
-"""Embeddings of noisy graphs: unbiased, the right dimension, out of sample."""
+"""Embeddings of noisy graphs: unbiased, with the right dimension, out of sample."""
 
 import math
 
@@ -42,7 +42,7 @@ def test_the_unbiased_operator_is_the_matrix(storage, rng):
 
 
 def test_unbiased_entries_have_mean_and_variance():
-    # 2,000 releases of one pair's worth of 190: within five standard errors.
+    # 2,000 releases of one pair of 190, within five standard errors.
     A, _ = make_sbm([20], [[0.5]], random_state=0)
     flip = EdgeFlip(1.0, random_state=np.random.RandomState(0)).fit(A)
     p = flip.flip_probability_
@@ -78,7 +78,7 @@ def test_new_nodes_land_where_they_belong():
     embedding = AdjacencySpectralEmbedding(3).fit(flip.transform(A[old][:, old]))
     links = A[new][:, old]
     moved = embedding.transform(flip.transform(links))
-    # As many new nodes as old ones: no diagonal is missing from their links.
+    # There are as many new nodes as old ones, and their links have no missing diagonal.
     square = embedding.transform(flip.transform_links(vstack([links, links])))
     assert np.linalg.norm(square[:500] - square[500:], axis=1).mean() < 0.2
     with pytest.raises(ValueError, match="flipped with probability"):
@@ -103,14 +103,14 @@ def test_normalized_coordinates_are_directions_of_positions(storage):
     embedding = AdjacencySpectralEmbedding(2, normalize=True)
     Z = embedding.fit_transform(noisy)
     positions = AdjacencySpectralEmbedding(2, normalize=False).fit_transform(noisy)
-    # Positions stay at hand.
+    # Positions remain available.
     assert np.array_equal(embedding.embedding_, positions)
     weighted = np.sqrt(embedding.reliability_) * positions
     lengths = np.linalg.norm(Z, axis=1)
     assert weighted * lengths[:, None] == pytest.approx(
         Z * np.linalg.norm(weighted, axis=1, keepdims=True)
     )
-    # Most nodes are known by more than their noise; the others do not reach a length of one.
+    # Most positions are larger than their noise. The others do not reach a length of one.
     assert (lengths < 1 + 1e-9).all()
     assert np.median(lengths) > 0.5
     sure, _ = make_sbm([60, 40], [[0.9, 0.1], [0.1, 0.9]], random_state=0)
@@ -131,7 +131,7 @@ def test_normalized_coordinates_are_directions_of_positions(storage):
 
 
 def test_nodes_without_a_direction_stay_at_zero():
-    # The last four nodes: two alone, and a pair that leading eigenvectors pass by.
+    # The last four nodes: two isolated ones, and a pair that leading eigenvectors ignore.
     A = np.zeros((64, 64))
     A[:60, :60] = make_sbm([30, 30], [[0.8, 0.1], [0.1, 0.8]], random_state=0)[0].toarray()
     A[62, 63] = A[63, 62] = 1
@@ -140,7 +140,7 @@ def test_nodes_without_a_direction_stay_at_zero():
         assert np.linalg.norm(Z[:60], axis=1) == pytest.approx(1.0)
         assert not Z[60:].any()
     assert not embedding.transform(np.zeros((3, 64))).any()
-    # Flips give everyone links: nobody is at zero, and nodes of groups are known.
+    # Flips give every node links, so no node is at zero, and the nodes of groups are known.
     noisy = EdgeFlip(2.0, random_state=0).fit_transform(A)
     lengths = np.linalg.norm(embedding.fit_transform(noisy), axis=1)
     assert (lengths > 0).all()
@@ -150,8 +150,9 @@ def test_nodes_without_a_direction_stay_at_zero():
 
 @pytest.mark.parametrize("epsilon", [math.inf, 4.0])
 def test_groups_of_nodes_of_many_activities_are_rays(epsilon):
-    # 700 nodes. Over seeds the agreement is .98 (standard deviation .008) on normalized
-    # coordinates and .26 (.04) on others: both bounds are six deviations away and more.
+    # 700 nodes. Over seeds, the agreement is 0.98 (standard deviation 0.008) on normalized
+    # coordinates and 0.26 (0.04) on others. Both thresholds are at least six standard deviations
+    # away.
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(4), [300, 200, 100, 100])
     activity = np.exp(rng.uniform(-2, 0, (700, 1)))
@@ -291,7 +292,7 @@ def test_degree_corrected_blocks():
     busy, quiet = (y == 0) & (t > 0.6), (y == 0) & (t < 0.6)
     for side in (busy, quiet):
         assert within_five_errors(A[side][:, side], P[np.ix_(side, side)])
-    # The same graph as from the positions t_i x_g: the same coins decide.
+    # The same graph as from the positions t_i x_g, because the same coins decide.
     X = t[:, None] * np.linalg.cholesky(table)[y]
     assert (make_rdpg(X, random_state=0) != A).nnz == 0
 
@@ -304,6 +305,6 @@ def test_mixed_memberships():
     for k in range(3):
         part = M.argmax(axis=1) == k
         assert within_five_errors(A[part][:, part], (M @ table @ M.T)[np.ix_(part, part)])
-    # Positions are convex combinations of three: a triangle.
+    # Positions are convex combinations of three points, which form a triangle.
     positions = AdjacencySpectralEmbedding(3, normalize=False).fit_transform(A)
     assert rms_after_rotation(positions, M @ np.linalg.cholesky(table)) < 0.12

@@ -1,4 +1,4 @@
-"""Flips at epsilon zero: fair coins, which say nothing of the graph and cost nothing."""
+"""Flips at epsilon zero are fair coins, which reveal nothing of the graph and cost nothing."""
 
 import math
 from fractions import Fraction
@@ -17,8 +17,7 @@ def graph():
 
 @pytest.mark.parametrize("storage", ["sparse", "packed"])
 def test_fair_coins_at_epsilon_zero(storage, graph):
-    # Corollary 1 (iii): whatever the graph was, each pair is an edge with probability one half.
-    # 4,950 pairs; five standard errors, a false-alarm rate below 1e-6.
+    # Corollary 1 (iii): for every graph, each pair is an edge with probability one half.
     complete = np.ones((100, 100)) - np.eye(100)
     for X in (graph, np.zeros((100, 100)), complete):
         noisy = EdgeFlip(0.0, storage=storage, random_state=0).fit_transform(X)
@@ -38,9 +37,9 @@ def largest_loss(numerator):
 def test_epsilon_zero_is_exactly_zero_and_its_broken_twin():
     assert largest_loss(EdgeFlip(0.0)._numerator()) == 0
     assert largest_loss(EdgeFlip(1e-15)._numerator()) > 0
-    # One in 2^20 less is no fair coin any more.
+    # A probability that is lower by 2^-20 is not a fair coin any more.
     assert largest_loss((1 << 63) - (1 << 43)) > 0
-    # Rounded Laplace noise keeps refusing it.
+    # Rounded Laplace noise still refuses it.
     with pytest.raises(ValueError, match="epsilon"):
         LaplaceFlip(0.0).fit(np.zeros((3, 3)))
 

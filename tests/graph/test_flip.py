@@ -105,7 +105,7 @@ def test_ranks_are_exact_for_a_million_nodes(kind):
     ranks = np.unique(np.r_[0, 1, n - 2, n - 1, n, len(pairs) // 3, len(pairs) - 2, len(pairs) - 1])
     rows, columns = pairs.pair(ranks)
     assert np.array_equal(pairs.rank(rows, columns), ranks)
-    # In Python's integers of any size.
+    # In Python's integers, which have any size.
     for rank, i, j in zip(ranks.tolist(), rows.tolist(), columns.tolist(), strict=True):
         if kind == "undirected":
             assert rank == i * n - i * (i + 1) // 2 + j - i - 1
@@ -159,7 +159,7 @@ def test_links_of_new_nodes_are_flipped_too(n_rows, storage, directed, graph, rn
     rows = flip.transform_links(links)
     assert rows.shape == links.shape and rows.links
     assert rows.flip_probability == flip.flip_probability_
-    # On the diagonal as well: these are pairs of different nodes. Seven standard errors.
+    # Also on the diagonal, because these are pairs of different nodes. Seven standard errors.
     p, changed = flip.flip_probability_, rows.toarray() != links
     assert abs(changed.mean() - p) < 7 * math.sqrt(p * (1 - p) / changed.size)
     assert n_rows < 100 or changed.diagonal().any()
@@ -197,7 +197,7 @@ def test_what_a_record_is_depends_on_directions(graph):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_extreme_epsilon(kind):
-    # Never nothing, while epsilon is finite, and never more than a fair coin.
+    # It is never zero while epsilon is finite, and never more than a fair coin.
     assert kind(math.inf)._numerator() == 0
     for epsilon in (1500.0, 1e6, 1e300):
         assert kind(epsilon)._numerator() == 1
@@ -238,7 +238,7 @@ def test_probability_stays_with_selections_and_goes_with_arithmetic(graph):
 
 
 def test_input_stays_as_it_is(graph):
-    # Not in order, with a zero, sharing its structure, and read-only.
+    # The entries are unsorted, with an explicit zero, shared structure, and read-only.
     indices, starts = np.array([2, 1, 0, 0]), np.array([0, 2, 3, 4])
     data = np.array([1.0, 1, 1, 1])
     for array in (indices, starts, data):
@@ -263,7 +263,7 @@ def test_isolated_nodes_and_no_edges():
     noisy = EdgeFlip(1.0, random_state=0).fit_transform(empty)
     assert noisy.nnz > 0
     assert EdgeFlip(math.inf).fit_transform(empty).nnz == 0
-    # So rare that nothing happens.
+    # Flips are so rare that none happens.
     assert EdgeFlip(600.0, random_state=0).fit_transform(empty).nnz == 0
 
 
@@ -342,8 +342,8 @@ def test_bad_parameters(kind, options, message, graph):
 
 @pytest.mark.slow
 def test_audit_and_its_broken_twin():
-    # 3,000 runs a side on five nodes, 1,000 of the twin that flips too little; false alarms
-    # below 1e-6.
+    # 3,000 runs per side on five nodes, 1,000 of the twin that flips too little; false alarms below
+    # 1e-6.
     with_edge = np.ones((5, 5)) - np.eye(5)
     without = with_edge.copy()
     without[0, 1] = without[1, 0] = 0
@@ -403,12 +403,12 @@ def test_what_does_not_fit_into_memory_is_refused_before_the_payment():
     # A block of it, in little memory.
     first = next(flip.iter_edges(A))
     assert len(budget) == 1 and 1e5 < len(first) < 1e8
-    # With few flips the release itself is small.
+    # With few flips, the release itself is small.
     assert EdgeFlip(25.0, accountant=budget).fit_transform(A).shape == A.shape
 
 
 def test_where_blocks_end_tells_nothing(monkeypatch):
-    # Parts of flips end with a flip, and what comes after the last one was not flipped.
+    # Parts of flips end with a flip, and the pairs after the last flip are unchanged.
     A, _ = make_sbm([300, 200], [[0.3, 0.1], [0.1, 0.3]], random_state=0)
     monkeypatch.setattr(_flip, "_EDGES_PER_BLOCK", 1000)
     monkeypatch.setattr(_rare_coins, "_CHUNK", 1 << 10)

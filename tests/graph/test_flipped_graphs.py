@@ -1,4 +1,4 @@
-"""Vishwanath and Hehir on flipped random dot product graphs, and where their text errs."""
+"""Vishwanath and Hehir on flipped random dot product graphs, and errors in their text."""
 
 import itertools
 import math
@@ -12,9 +12,9 @@ from sklearn_dptda import bottleneck_distance
 from sklearn_dptda.graph import AdjacencySpectralEmbedding, EdgeFlip, make_latent, make_rdpg
 from sklearn_dptda.persistence import dilation_dissimilarity, shift_invariant_bottleneck_distance
 
-# Blocks in the plane, off lines through none: no combination of coordinates is constant.
+# Blocks in the plane, off lines through the origin, so no combination of coordinates is constant.
 PLANE_BLOCKS = np.array([[0.9, 0.25], [0.4, 0.85], [0.05, 0.05]])
-# The same with a sign: products are x_1 y_1 - x_2 y_2.
+# The same with a sign: the products are x_1 y_1 - x_2 y_2.
 MIXED_BLOCKS, MIXED = np.array([[0.9, 0.45], [0.05, 0.0], [0.7, -0.4]]), np.array([1, -1])
 
 
@@ -53,7 +53,7 @@ def flipped_law(law, p):
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 4.0, math.inf])
 @pytest.mark.parametrize("signs", [np.ones(2), MIXED], ids=["definite", "indefinite"])
 def test_flips_keep_random_dot_product_graphs(epsilon, signs):
-    # Proposition 1, against the law on all 64 graphs; and three maps that are not phi.
+    # Proposition 1, compared with the law on all 64 graphs, and three maps that are not phi.
     X = np.array([[0.9, 0.3], [0.5, 0.1], [0.7, 0.2], [0.6, -0.3]])
     p = probability(epsilon)
     flipped = flipped_law(graph_law(X * signs @ X.T), p)
@@ -71,7 +71,7 @@ def test_flips_keep_random_dot_product_graphs(epsilon, signs):
 @pytest.mark.parametrize(
     ("X", "more"),
     [
-        # In a hyperplane off the origin, <a, x> = 1: phi needs no coordinate more.
+        # In a hyperplane off the origin, <a, x> = 1, phi needs no additional coordinate.
         (make_latent(50, "circle", random_state=0), 0),
         (make_latent(50, "sphere", random_state=0), 0),
         (np.array([[0.9, 0.1], [0.2, 0.8]]), 0),
@@ -114,7 +114,7 @@ def test_the_diameter_of_an_embedding_shrinks():
 
 
 def test_at_epsilon_zero_all_is_one_point_of_length_root_one_half():
-    # Corollary 1 (iii). The text has the length one half: its square is no probability 1/2.
+    # Corollary 1 (iii). The text has the length one half, whose square is not the probability 1/2.
     X = make_latent(20, "circle", random_state=0)
     Y = image(X, probability(0.0))
     assert np.ptp(Y, axis=0).max() == 0
@@ -124,8 +124,8 @@ def test_at_epsilon_zero_all_is_one_point_of_length_root_one_half():
 
 @pytest.mark.parametrize("kind", ["definite", "indefinite"])
 def test_signatures_of_flipped_graphs(kind):
-    # Signature (p, q) becomes (p + 1, q). Blocks of 600: the smallest eigenvalue is 65, and noise
-    # reaches 42.
+    # The signature (p, q) becomes (p + 1, q). Blocks of 600: the smallest eigenvalue is 65, and the
+    # noise reaches 42.
     X, signs = {"definite": (PLANE_BLOCKS, np.ones(2)), "indefinite": (MIXED_BLOCKS, MIXED)}[kind]
     A = make_rdpg(np.repeat(X, 600, axis=0), signature=signs, random_state=0)
     noisy = EdgeFlip(1.0, random_state=0).fit_transform(A)
@@ -152,7 +152,7 @@ def test_in_a_hyperplane_flips_can_turn_a_minus_into_a_plus():
 
 
 def test_diagrams_are_not_invariant_under_the_indefinite_group():
-    # Products stay, distances do not: no group of isometries.
+    # Products stay the same, but distances do not: it is not a group of isometries.
     t = 0.5
     boost = np.array([[math.cosh(t), math.sinh(t)], [math.sinh(t), math.cosh(t)]])
     Y = MIXED_BLOCKS @ boost
@@ -168,7 +168,7 @@ def loops(points):
 
 
 def test_the_diagram_of_an_image_is_a_dilation():
-    # Proposition 2 in the limit: the same points, at their images.
+    # Proposition 2 in the limit: the same points and their images.
     X = make_latent(80, "circle", random_state=0)
     p = probability(1.0)
     before, after = loops(X[:, :2]), loops(np.sqrt(1 - 2 * p) * X[:, :2])
@@ -180,9 +180,9 @@ def test_the_diagram_of_an_image_is_a_dilation():
 
 
 def test_neither_shift_makes_proposition_2_follow():
-    # The limit of a circle is {(0, d)}, that of its image {(0, c d)}. A shift leaves half of the
-    # difference; logarithms of the limits do not exist, and those of diagrams that converge to one
-    # and the same limit can move apart for ever.
+    # The limit of a circle is {(0, d)}, and that of its image {(0, c d)}. A shift leaves half of
+    # the difference. Logarithms of the limits do not exist, and those of diagrams that converge to
+    # the same limit can diverge.
     d, c = 0.7, 0.68
     assert shift_invariant_bottleneck_distance([[0, c * d]], [[0, d]]) == pytest.approx(
         (1 - c) * d / 2

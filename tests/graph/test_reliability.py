@@ -1,4 +1,4 @@
-"""Which coordinates of a graph are no noise, by links that were left out."""
+"""Coordinates of a graph that are not noise, tested with links that were left out."""
 
 import numpy as np
 import pytest
@@ -46,7 +46,7 @@ def test_parts_are_those_of_the_probabilities(epsilon, storage):
         found.append(embedding.reliability_)
         true.append(true_part(P, embedding))
     found, true = np.mean(found, axis=0), np.mean(true, axis=0)
-    # A tenth of the links less to learn from makes them smaller.
+    # With a tenth fewer links to learn from, they are smaller.
     assert (found < true + 0.05).all()
     assert (found > true - 0.2).all()
 
@@ -59,7 +59,7 @@ def test_hubs_make_no_coordinates():
         beyond = np.abs(all_of_them.eigenvalues_) > 1.05 * all_of_them.noise_edge_
         edges.append(beyond.sum())
         found.append(embedding.n_components_)
-    # Twin: the edge of even noise alone.
+    # Twin: only the edge of uniform noise.
     assert np.median(edges) >= 6
     assert np.median(found) <= 2
     assert max(found) <= 4
@@ -81,7 +81,7 @@ def test_groups_and_hubs_of_one_size_are_not_confused(seed):
     A, labels = make_sbm([250] * 4, np.where(np.eye(4) > 0, 0.064, 0.004), random_state=seed)
     graph = A.toarray()
     for hub in range(4):
-        # Their eigenvalues, about the root of 250 up and down, are among those of the groups.
+        # Their eigenvalues, about plus and minus the root of 250, are among those of the groups.
         ends = rng.choice(1000, 200, replace=False)
         graph[hub, ends] = graph[ends, hub] = 1
     np.fill_diagonal(graph, 0)
@@ -94,7 +94,7 @@ def test_groups_and_hubs_of_one_size_are_not_confused(seed):
 
 
 def test_small_components_are_no_coordinates():
-    # A graph of many small trees: no link that was left out says anything of another one.
+    # A graph of many small trees: the links that were left out contain no information about others.
     rng = np.random.default_rng(0)
     upper = np.triu(rng.random((1000, 1000)) < 0.0008, 1)
     embedding = AdjacencySpectralEmbedding().fit((upper | upper.T).astype(float))
@@ -116,7 +116,7 @@ def test_nodes_without_links_do_not_shape_groups():
     agreement = []
     for seed in range(6):
         A, labels = make_sbm([150, 150], [[0.15, 0.03], [0.03, 0.15]], random_state=seed)
-        # A fifth of the nodes has no links but those of the flips.
+        # A fifth of the nodes has no links except those from flips.
         wide = np.zeros((375, 375), dtype=np.float32)
         wide[:300, :300] = A.toarray()
         noisy = EdgeFlip(6.0, random_state=seed).fit_transform(wide)
@@ -127,7 +127,7 @@ def test_nodes_without_links_do_not_shape_groups():
 
 
 def test_few_links():
-    # Nothing to leave out, and nothing but noise: no coordinate is dropped, and none is missing.
+    # With no links to leave out and only noise, no coordinate is dropped, and none is missing.
     A = np.zeros((5, 5))
     A[0, 1] = A[1, 0] = 1
     embedding = AdjacencySpectralEmbedding(2).fit(A)

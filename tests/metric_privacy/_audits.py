@@ -1,4 +1,4 @@
-"""Audits of private measures, each with its broken twin."""
+"""Audits of private measures, each with a broken twin."""
 
 import itertools
 from decimal import Decimal, localcontext

@@ -75,7 +75,7 @@ KNOWN = {
     "interval": line(21),
     "baire": words(HALVES),
 }
-# Distances of words by the first different place: of privacy, and of accuracy.
+# Distances of words by the first different position, for privacy and for accuracy.
 PAIRS = [
     (lambda k: 2.0**-k, lambda k: 2.0**-k),
     (lambda k: 2.0**-k, lambda k: 3.0**-k),

@@ -1,4 +1,4 @@
-"""How far a released measure is said to be off: each step of the proof, and whole fits."""
+"""Stated error bounds of released measures: each step of the proof, and whole fits."""
 
 import math
 import pickle
@@ -48,7 +48,7 @@ def laplace_law(scale, last):
 
 
 def test_halves_are_off_by_the_larger_of_the_box_and_the_noise():
-    # Every case up to 5 rows in each half, with noise up to 4 each: the code that is released.
+    # Every case of up to 5 rows in each half, with noise of up to 4 each, by the released code.
     reached = 0
     for first, second in np.ndindex(6, 6):
         for noise in np.ndindex(9, 9):
@@ -112,7 +112,7 @@ def test_quantiles_of_laplace_noise(scale):
 
 
 def test_the_sum_of_capped_noise_is_near_its_quantile():
-    # 20,000 draws of the noise that a bound is made of, and the bound for it.
+    # 20,000 draws of the noise in a bound, compared with the bound for it.
     depth, n = 6, 500
     sizes = np.array([math.inf])
     tree = BoxNoise(sizes, depth, 1.0, 0.75, n, 0.0)
@@ -126,7 +126,8 @@ def test_the_sum_of_capped_noise_is_near_its_quantile():
         pairs = np.abs(np.subtract(*draws.reshape(2, len(total), len(cap))))
         total += path * np.minimum(pairs, cap).sum(axis=1)
     bound = (tree.bound(depth, caps, 0.0, 0.05) - widths[-1]) * n
-    # Never exceeded more often than said, and two fifths above what could be said at most.
+    # It is exceeded no more often than stated, and is at most two fifths above the best possible
+    # bound.
     assert (total > bound).mean() <= 0.05
     assert bound < 1.4 * np.quantile(total, 0.95)
 
@@ -144,7 +145,7 @@ def exceeded(X, bound_of=PrivateMeasure.error_bound, n_fits=200, **parameters):
     for seed in range(n_fits):
         private = PrivateMeasure(bounds=(0, 1), random_state=seed, **parameters).fit(X)
         distance = wasserstein_distance(X[:, 0], private.support_[:, 0], v_weights=private.weights_)
-        # On a line a place can be met exactly.
+        # On a line, a place can be reached exactly.
         ratios.append(bound_of(private) / max(distance, 1e-12))
     return int((np.array(ratios) < 1).sum()), float(np.median(ratios))
 
@@ -166,7 +167,8 @@ def test_the_bound_holds_on_a_line(parameters, cloud, n):
     X = CLOUDS[cloud](np.random.default_rng(0), n)
     wrong, ratio = exceeded(X, epsilon=1.0, **parameters)
     assert wrong <= binom.isf(FALSE_ALARM, 200, 0.05)
-    # With a thousand rows it says something: half as much with integrals, where it is near.
+    # With a thousand rows the bound is informative, and half as large with integrals, where it is
+    # tight.
     assert n < 1000 or ratio < (12 if "method" in parameters else 60)
 
 
@@ -184,7 +186,7 @@ def test_bounds_of_noise_that_is_understated_are_exceeded():
 @pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_the_bound_holds_in_the_plane(adjacency):
-    # 60 fits, by linear programs of 300 rows and up to 64 boxes.
+    # 60 fits, with linear programs of 300 rows and up to 64 boxes.
     X = np.random.default_rng(0).beta(2, 5, (300, 2))
     ratios = []
     for seed in range(60):
@@ -199,7 +201,7 @@ def test_the_bound_holds_in_the_plane(adjacency):
 
 
 def test_the_bound_holds_for_synthetic_rows_of_wide_boxes():
-    # Without noise all of it is the width of a box; rows at its edge are half of that away.
+    # Without noise, the error is the width of a box. Rows at its edge are at half of that distance.
     X = np.tile([[0.0], [0.5]], (500, 1))
     private = PrivateMeasure(math.inf, (0, 1), depth=2).fit(X)
     assert private.error_bound() == 0.25
@@ -208,7 +210,7 @@ def test_the_bound_holds_for_synthetic_rows_of_wide_boxes():
 
 
 def test_categories_and_whole_numbers():
-    # Values of finite axes are apart by whole steps of one over their number.
+    # Values of finite axes differ by multiples of one over their number.
     rng = np.random.default_rng(0)
     people = pd.DataFrame({"age": rng.integers(20, 60, 2000), "job": rng.choice(list("abc"), 2000)})
     wrong = 0
@@ -232,7 +234,7 @@ def test_it_is_a_function_of_the_release():
     private = PrivateMeasure(1.0, (0, 1), random_state=0).fit(X)
     again = pickle.loads(pickle.dumps(private))
     assert again.error_bound() == private.error_bound() < private.error_bound(0.999) < 1
-    # Public numbers and the private number of rows are all that is kept for it.
+    # Only public numbers and the private number of rows are kept for it.
     assert vars(private._noise) == {
         "sizes": [math.inf],
         "depth": private._noise.depth,

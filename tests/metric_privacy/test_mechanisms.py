@@ -1,4 +1,4 @@
-"""Mechanisms of finite spaces: exact output laws, accuracy, theorems, draws."""
+"""Mechanisms on finite spaces: exact output laws, accuracy, theorems, draws."""
 
 import dataclasses
 import math
@@ -99,7 +99,7 @@ def test_raw_solutions_of_the_program_are_not_private():
 
 @pytest.mark.parametrize("alpha", [0.3, *ALPHAS, 100.0])
 def test_laws_of_all_mechanisms(alpha):
-    # Exact output laws: no sampling.
+    # Exact output laws, without sampling.
     for D in [*SEVEN.values(), *many_spaces()[::3]]:
         for rate in ("guaranteed", "weighted"):
             private, logs = law_of(D, alpha, rate=rate)
@@ -128,8 +128,8 @@ def test_weights_are_near_the_optimum(name, alpha):
 
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_theorems(alpha):
-    # Forty spaces and more: no private mechanism beats the lower bounds, and one is as good as
-    # the entropic scale at a third of the rate.
+    # At least forty spaces: no private mechanism beats the lower bounds, and one is as good as the
+    # entropic scale at a third of the rate.
     spaces = [*many_spaces(), *KNOWN.values()]
     assert len(spaces) >= 40
     for D in spaces:
@@ -165,8 +165,8 @@ def test_accuracy_bounds_and_their_picture():
 
 @pytest.mark.parametrize("seed", [0, None])
 def test_draws_follow_the_law(seed):
-    # 40,000 draws of 20 outputs, chi-squared; a false-alarm rate of 1e-6. Other rates are told
-    # apart.
+    # 40,000 draws of 20 outputs, chi-squared, with a false-alarm rate of 1e-6. Other rates are
+    # detected.
     rng = np.random.default_rng(1)
     logs = np.log(rng.random(20)) * 3
     drawn = draw(np.tile(logs, (40_000, 1)), NoiseSource(seed))
@@ -191,7 +191,8 @@ def test_draws_of_any_number_of_outputs(n_outputs):
     drawn = draw(np.zeros((50, n_outputs)), NoiseSource(0))
     assert drawn.min() >= 0 and drawn.max() < n_outputs
     assert n_outputs < 3 or len(np.unique(drawn)) > 2
-    # The impossible is never drawn, and what is far less likely than all else hardly ever.
+    # Impossible outputs are never drawn, and outputs that are far less likely than all others
+    # almost never.
     logs = np.full((n, n_outputs), -np.inf)
     logs[:, n_outputs // 2] = 0.0
     assert (draw(logs, NoiseSource(0)) == n_outputs // 2).all()
@@ -205,7 +206,7 @@ def test_draws_of_any_number_of_outputs(n_outputs):
 
 
 def test_all_bits_of_weights_count():
-    # Weights 1 and 1 + 2**-52 as integers: what is left of a weight below its unit is kept.
+    # Weights 1 and 1 + 2**-52 as integers: the part of a weight below its unit is kept.
     class Fixed(NoiseSource):
         def __init__(self, *values):
             super().__init__(0)
@@ -244,7 +245,7 @@ def test_points_and_diagrams():
 
 
 def test_inputs_beyond_the_candidates():
-    # At half the rate any two inputs are covered, where the weighted law takes candidates only.
+    # At half the rate, any two inputs are covered, but the weighted law only accepts candidates.
     grid = np.linspace(0, 1, 6)[:, None]
     X = np.random.default_rng(0).uniform(-1, 2, (60, 1))
     private = MetricExponentialMechanism(5.0, candidates=grid, random_state=0).fit()
@@ -384,13 +385,13 @@ def test_what_is_infinitely_far_is_refused_before_the_payment():
         diagrams.transform([[["secret", 1.0]]])
     assert "secret" not in str(error.value)
     assert not accountant.spends()
-    # What is finite is moved nearer, and never refused.
+    # Finite points are moved nearer, and never refused.
     points = MetricExponentialMechanism(1.0, candidates=np.eye(2), random_state=0).fit()
     assert points.transform([[1e155, 1e308]]).shape == (1, 2)
 
 
 def test_distances_that_lie_cost_no_more_than_they_claim():
-    # Rows that contradict the distances of candidates, and a function that is no metric.
+    # Rows that contradict the distances of candidates, and a function that is not a metric.
     D = 1 - np.eye(2)
     private = MetricExponentialMechanism(2.0, "precomputed", D).fit()
     logs = private.log_probability([[0.0, 1000.0], [1000.0, 0.0]])
@@ -480,7 +481,7 @@ NEAR = {
 @pytest.mark.parametrize("rate", ["guaranteed", "weighted"])
 @pytest.mark.parametrize("name", NEAR)
 def test_candidates_that_nearly_coincide(name, rate, unit):
-    # Against distances of the test's own: a matrix that the library inflates would agree with
+    # The distances are computed by the test: a matrix that the library inflates would agree with
     # itself.
     candidates = unit * NEAR[name]
     for alpha in (0.5 / unit, 20.0 / unit, 1e9 / unit):
@@ -501,7 +502,7 @@ def test_tools_see_near_copies():
     losses = losses_of(best.log_matrix)
     assert best.accuracy == pytest.approx(best.optimum, abs=1e-6)
     assert (losses[apart] <= 20.0 * D[apart] * (1 + 1e-6)).all()
-    # A law that tells points 5e-9 apart from each other loses that much per unit of distance.
+    # A law that distinguishes points at a distance of 5e-9 loses that much per unit of distance.
     logs = np.log(np.where(np.eye(6), 0.9, 0.02))
     assert privacy_parameter(logs, D, log=True) == pytest.approx(np.log(45.0) / 5e-9, rel=1e-6)
     assert privacy_parameter(logs, D * 1e-6, log=True) == pytest.approx(
@@ -511,7 +512,7 @@ def test_tools_see_near_copies():
 
 @pytest.mark.parametrize("rate", ["guaranteed", "weighted"])
 def test_many_candidates_are_checked_as_well(rate):
-    # Pairs: of more than 500 candidates the parameter is bounded, not searched for.
+    # Pairs: for more than 500 candidates, the parameter is bounded, not searched for.
     rng = np.random.default_rng(0)
     X = rng.random((560, 2))
     X[:200] = X[0] + 1e-7 * rng.random((200, 2))
@@ -520,7 +521,7 @@ def test_many_candidates_are_checked_as_well(rate):
     losses, distances = pair_losses(private, X[some])
     assert (losses <= 30.0 * (distances * (1 + 1e-9) + private.privacy_guarantee_.resolution)).all()
     assert private.privacy_parameter_ <= 30.0 and private.rate_ >= 15.0 * (1 - 1e-6)
-    # One bad triangle, hidden between the corners that a sample would look at.
+    # One bad triangle, hidden between the corners that a sample would check.
     steps = np.abs(np.arange(650)[:, None] - np.arange(650)) / 650.0
     D = 1 + np.minimum(steps, 0.9) * (1 - np.eye(650)) - np.eye(650)
     D[17, 18] = D[18, 17] = D[18, 401] = D[401, 18] = 0.05
@@ -537,7 +538,8 @@ def test_promise_sees_what_the_law_attains():
 
 
 def test_inputs_far_from_all_candidates():
-    # Rounded at their own size, distances would differ by 16384 where candidates are 1 apart.
+    # Rounded at their own size, distances would differ by 16384 where candidates are at a distance
+    # of 1.
     candidates = np.array([[0.0], [1.0], [2.0]])
     private = MetricExponentialMechanism(1.0, candidates=candidates).fit()
     X = 1e20 + 16384 * np.arange(-3.0, 4.0)[:, None]
@@ -549,7 +551,7 @@ def test_inputs_far_from_all_candidates():
 
 
 def test_places_opposite_on_a_sphere():
-    # The usual formula loses half of all digits there, and with them 1e-8 of every promise.
+    # The usual formula loses half of all digits there, and thus 1e-8 of every guarantee.
     rng = np.random.default_rng(0)
     candidates = np.column_stack([rng.uniform(-1.5, 1.5, 12), rng.uniform(-3, 3, 12)])
     private = MetricExponentialMechanism(1e3, "haversine", candidates).fit()
@@ -589,8 +591,8 @@ def test_bad_places_cost_nothing_and_are_not_quoted(inputs):
 @pytest.mark.parametrize("rate", ["guaranteed", "weighted"])
 @pytest.mark.parametrize("n", [440, 480])
 def test_rounding_is_granted_once_and_costs_no_accuracy(n, rate):
-    # Below and above the number from which on parameters are bounded: forty candidates that only
-    # rounding tells apart.
+    # Below and above the number from which parameters are bounded: forty candidates that differ
+    # only by rounding.
     rng = np.random.default_rng(0)
     X = rng.random((n, 2))
     X = np.vstack([X, X[:40] + 1e-15 * rng.random((40, 2))])
@@ -603,7 +605,7 @@ def test_rounding_is_granted_once_and_costs_no_accuracy(n, rate):
 
 @pytest.mark.parametrize("d", [0.0, 1e-9, 1e-11, 1e-12, 1e-13])
 def test_best_mechanisms_with_copies(d):
-    # A copy changes nothing, and two points that nearly coincide neither.
+    # A copy changes nothing, and neither do two points that almost coincide.
     for places in ([0, 1, 2], [0, 1]):
         x = np.array([0.0, d, *places[1:]])
         best = optimal_mechanism(np.abs(x[:, None] - x), alpha=3.0)
@@ -623,7 +625,7 @@ def test_best_mechanisms_with_copies(d):
     ],
 )
 def test_inputs_far_from_candidates_that_are_close_together(metric, alpha, centre, width, net):
-    # Distances are rounded at the size that they have, not at that of the candidates' diameter.
+    # Distances are rounded at their own size, not at that of the diameter of the candidates.
     rng = np.random.default_rng(0)
     candidates = np.array(centre) + width * rng.random((20, 2))
     private = MetricExponentialMechanism(alpha, metric, candidates, net=net).fit()

@@ -1,4 +1,4 @@
-"""Noise by norms, and private measures: laws, accuracy, audits, bad input."""
+"""Noise by norms, and private measures: laws, accuracy, audits, invalid input."""
 
 import math
 import pickle
@@ -56,8 +56,8 @@ def wasserstein(A, B, n=2000, seed=0):
 @pytest.mark.parametrize("norm", ORDERS)
 @pytest.mark.parametrize("d", [1, 2, 5])
 def test_noise_has_the_law_of_its_norm(norm, d):
-    # 20,000 norms against their Gamma law; a scale that is off by a fifth is told apart. False
-    # alarms below 1e-6.
+    # 20,000 norms, compared with their gamma distribution. A scale that is wrong by a fifth is
+    # detected. False alarms below 1e-6.
     alpha = 3.0
     X = np.zeros((20_000, d))
     noise = KNormMechanism(alpha, norm, random_state=0).fit_transform(X)
@@ -67,7 +67,7 @@ def test_noise_has_the_law_of_its_norm(norm, d):
     assert kstest(alpha * sizes, "gamma", args=(d,)).pvalue > 1e-6
     for factor in (0.8, 1.25):
         assert kstest(factor * alpha * sizes, "gamma", args=(d,)).pvalue < 1e-6
-    # No direction is preferred: signs are fair.
+    # No direction is preferred: the signs are fair.
     assert (np.abs((noise > 0).mean(axis=0) - 0.5) < 5 * 0.5 / math.sqrt(len(X))).all()
 
 
@@ -75,7 +75,7 @@ def test_noise_has_the_law_of_its_norm(norm, d):
 @pytest.mark.parametrize("seed", [0, None])
 @pytest.mark.parametrize("norm", ["l2", "linf"])
 def test_lattice_law_is_exact(norm, seed):
-    # On a coarse lattice, where every cell can be counted: 30,000 vectors of the plane.
+    # On a coarse lattice, where every cell can be counted: 30,000 vectors in the plane.
     rate, n = 0.7, 30_000
     z = lattice_noise(NoiseSource(seed), rate, (n, 2), norm)
     grid = np.arange(-40, 41)
@@ -116,7 +116,7 @@ def test_noise_lives_on_the_lattice_and_in_the_box():
     assert np.array_equal(steps, np.round(steps))
     promise = private.privacy_guarantee_
     assert promise.epsilon == pytest.approx(5.0 * math.sqrt(2), abs=1e-4)
-    # Rounding to the lattice is in the promise, also between points next to each other.
+    # The guarantee includes rounding to the lattice, also between neighbouring points.
     assert promise.at_distance(0.0) >= 5.0 * (math.sqrt(2) + 1) * private.resolution_
     assert promise.epsilon == pytest.approx(promise.at_distance(math.inf))
     open_ended = KNormMechanism(5.0).fit(X)
@@ -203,7 +203,7 @@ def test_a_million_points():
     private = PrivateMeasure(1.0, (0, 1), random_state=0).fit(X)
     assert 2**16 <= len(private.weights_) <= 2**18
     assert abs(private.n_samples_ - 10**6) < 1000
-    # Quarters of the square hold a quarter each.
+    # Each quarter of the square contains a quarter of the mass.
     corners = (private.support_ > 0.5) @ [1, 2]
     assert np.bincount(corners, weights=private.weights_) == pytest.approx([0.25] * 4, abs=0.003)
 
@@ -225,7 +225,7 @@ def test_without_noise_measures_are_those_of_the_data():
 
 
 def test_projection_moves_least():
-    # Noise that is a transport already costs nothing more than it.
+    # Noise that already is a transport costs nothing in addition.
     k, d = 3, 2
     weights = np.zeros(16)
     weights[[0, 15]] = [0.6, 0.4]
@@ -239,7 +239,7 @@ def test_projection_moves_least():
 
 @pytest.mark.slow
 def test_audit_and_its_broken_twin():
-    # 4,000 runs a side of a measure of two halves, and 2,000 of a twin with an eighth of the
+    # 4,000 runs per side of a measure of two halves, and 2,000 of a twin with an eighth of the
     # noise; false alarms below 1e-6.
     inside, outside = np.array([[0.1], [0.1]]), np.array([[0.1]])
 
@@ -260,7 +260,7 @@ def test_payment_guarantee_and_state():
     accountant = PrivacyAccountant(2.5)
     private = PrivateMeasure(1.0, (0, 1), accountant=accountant).fit(X)
     assert accountant.total().epsilon == 1.0 and private.privacy_guarantee_.holds
-    # Neither rows nor their number are kept.
+    # Neither the rows nor their number are kept.
     copy = pickle.loads(pickle.dumps(private))
     assert np.array_equal(copy.weights_, private.weights_)
     assert copy.sample(7).shape == (7, 2)
@@ -270,7 +270,7 @@ def test_payment_guarantee_and_state():
     assert isinstance(metric.privacy_guarantee_, MetricPrivacyGuarantee)
     assert (metric.privacy_guarantee_.epsilon, metric.privacy_guarantee_.alpha) == (1.0, 200.0)
     assert metric.accountant.total().epsilon == 1.0
-    # A row costs epsilon, and all of them together what their measure is moved by.
+    # A row costs epsilon, and all of them together cost the change of their measure.
     assert metric.privacy_guarantee_.at_distance(0.5) == pytest.approx(100.0)
     assert metric.privacy_guarantee_.at_distance(0.0) > 0
     exact = PrivateMeasure(np.inf, (0, 1), method="metric", adjacency="replace-one").fit(X)
@@ -278,14 +278,14 @@ def test_payment_guarantee_and_state():
     unknown = PrivateMeasure(bounds=(0, 1), method="metric", alpha=50.0).fit(X)
     with pytest.raises(ValueError, match="n_samples"):
         unknown.sample()
-    # A synthetic cloud goes wherever a cloud goes.
+    # A synthetic cloud can be used in place of a cloud.
     cloud = private.sample(300, random_state=0)
     assert DTMFiltration(0.1, bounds=(0, 1), resolution=9).fit_transform([cloud])[0].shape == (9, 9)
 
 
 def test_noise_of_a_row_pays_for_rounding(monkeypatch):
-    # Few records of little epsilon, where a step of the lattice is no longer nothing against
-    # what a row moves: the loss of a row, with a step for each number, stays within epsilon.
+    # Few records and a small epsilon, where a step of the lattice is not negligible against the
+    # change by a row. The loss of a row, with a step for each number, stays within epsilon.
     drawn = []
 
     def without_noise(self, scale, size):
@@ -298,12 +298,12 @@ def test_noise_of_a_row_pays_for_rounding(monkeypatch):
         PrivateMeasure(epsilon, (0, 1), method="metric", adjacency="replace-one").fit(X)
         scale, size = drawn.pop()
         assert size == size_for(epsilon * n, d)
-        # In units of what one unit of distance moves: the noise, and the steps of the lattice.
+        # In units of the change by one unit of distance: the noise, and the steps of the lattice.
         moved = 1.0 if d == 1 else 2.0 * d * (round(size ** (1 / d)) - 1)
         step = FixedPoint.for_scale(moved / (epsilon * n)).step
         loss = (moved / n / step + size) / scale
         assert loss <= epsilon * (1 + 1e-12)
-        # Without the payment it would not.
+        # Without the payment, it would not.
         unpaid = (moved / n / step + size) / (moved / (epsilon * n) / step)
         assert unpaid > epsilon * (1 + 1e-10)
     with pytest.raises(ValueError, match="epsilon is too small"):
@@ -314,8 +314,8 @@ def test_noise_of_a_row_pays_for_rounding(monkeypatch):
 
 @pytest.mark.parametrize(("d", "n"), [(1, 10**6), (2, 10**6), (3, 10**5)])
 def test_order_and_number_of_rows_cost_nothing_beyond_the_promise(d, n, monkeypatch):
-    # Rows that are moved by less than floats of their sum can tell, at the largest rate: what is
-    # released differs by no more than alpha times the distance and the resolution.
+    # Rows that are moved by less than floats of their sum can resolve, at the largest rate:
+    # releases differ by no more than alpha times the distance and the resolution.
     drawn = []
 
     def without_noise(self, scale, size):
@@ -355,7 +355,7 @@ def test_missing_bounds_are_paid_for(adjacency, monkeypatch):
     spent = []
 
     def choice(costs, sizes, rate, noise):
-        # Costs of nested cubes, drawn from first, move all the same way.
+        # Costs of nested cubes, which are drawn from first, all change in the same direction.
         nested = len(costs) == 91
         spent.append(rate if nested or adjacency == "add-remove" else 2 * rate)
         return honest_choice(costs, sizes, rate, noise)
@@ -377,7 +377,7 @@ def test_missing_bounds_are_paid_for(adjacency, monkeypatch):
     guarantee = private.privacy_guarantee_
     assert guarantee.epsilon == 2.0 and guarantee.public_parameters
     assert guarantee.released == "bounds, a probability measure"
-    # The draws take their share; a row moves one count of each level, a replaced one two.
+    # The draws take their share. A row changes one count of each level, a replaced row two.
     numbers = adjacency == "add-remove"
     draws = 2 + numbers
     assert sum(spent[:draws]) == pytest.approx(0.2 * 2.0, rel=1e-9)

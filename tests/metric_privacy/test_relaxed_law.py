@@ -1,4 +1,4 @@
-"""Theorem 5.1: accuracy on a tree, privacy anywhere."""
+"""Theorem 5.1: accuracy on a tree, privacy in any metric."""
 
 import math
 
@@ -55,7 +55,7 @@ def test_what_crowds_at_a_distance_costs_nothing(m, expected, plain):
     assert private.radius_ == 0.001 and len(private.representatives_) == 2
     law = np.exp(floored(-4.0 * D1))
     assert (law * D2).sum(axis=1).max() == pytest.approx(plain, abs=1e-4)
-    # Two classes leave half of the loss unused: at the full rate it is as good as the best.
+    # Two classes leave half of the loss unused, so at the full rate it is as good as the best.
     private, _ = law_of(D1, D2, 8.0)
     assert private.law_ == "raised" and private.accuracy_ < 0.0014
     if m == 10:
@@ -64,7 +64,7 @@ def test_what_crowds_at_a_distance_costs_nothing(m, expected, plain):
 
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_theorem(alpha):
-    # A <= s + 46.5 s_o, with all lemmas on the way, exactly.
+    # A <= s + 46.5 s_o, with all lemmas of the proof, exactly.
     for D1, D2 in bimetric_spaces():
         s = float(entropic_scale(D1, D2, alpha=alpha / 3))
         s_o = float(diametric_scale(D1, D2, alpha=alpha / 7))
@@ -72,7 +72,7 @@ def test_theorem(alpha):
         assert private.radius_ == s
         assert private.accuracy_ <= s + 46.5 * s_o
         net, sigma = private.representatives_, private._to_classes
-        # A maximal separated set, the balls around which are classes.
+        # A maximal separated set, whose balls are classes.
         apart = D2[np.ix_(net, net)]
         assert (apart[~np.eye(len(net), dtype=bool)] > s).all()
         assert (D2[:, net].min(axis=1) <= s).all()
@@ -86,11 +86,11 @@ def test_theorem(alpha):
         for x, radii in enumerate(D1):
             for r in np.unique(np.r_[radii, radii + 1 / alpha])[1:]:
                 ball = np.flatnonzero(radii <= r)
-                # Lemma 5.2, at the open ball of the text.
+                # Lemma 5.2, for the open ball of the text.
                 met = (sigma[x] < r).sum()
                 assert met <= float(packing_number(D2[np.ix_(ball, ball)], s))
                 assert met <= math.exp(alpha * r / 3) * (1 + 1e-9)
-                # Lemma 5.3, with its constant, and 5.4.
+                # Lemma 5.3, with its constant, and Lemma 5.4.
                 tail = law[x, sigma[x] >= r].sum()
                 assert tail <= 2 / -math.expm1(-1 / 6) * math.exp(-alpha * r / 6)
                 near = D2[x, net][sigma[x] < r]
@@ -105,7 +105,7 @@ def test_theorem(alpha):
 @pytest.mark.parametrize("law", ["relaxed", "raised"])
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_exact_losses(alpha, law):
-    # The integers that are drawn from, of every pair of inputs, at every radius.
+    # The integers that are drawn from, for every pair of inputs and every radius.
     for D1, D2 in bimetric_spaces()[::2]:
         for radius in np.unique(D2)[::3]:
             private, logs = law_of(D1, D2, alpha, law=law, radius=float(radius))
@@ -115,8 +115,8 @@ def test_exact_losses(alpha, law):
 
 
 def test_losses_are_reached():
-    # One class, and far from it so many that they outweigh it: weights and sums differ by half of
-    # the loss each.
+    # One class, and far from it so many that they outweigh it: weights and sums each differ by half
+    # of the loss.
     places = np.r_[0.0, 1 + 1e-6 * np.arange(400)]
     D1 = np.abs(places[:, None] - places)
     private, logs = law_of(D1, 1 - np.eye(401), 4.0, law="relaxed", radius=0.0)
@@ -149,7 +149,7 @@ def test_broken_twins_are_caught(alpha):
 
 
 def test_draws_follow_the_law():
-    # 40,000 draws, chi-squared, a false-alarm rate of 1e-6; at another rate they do not.
+    # 40,000 draws, chi-squared, with a false-alarm rate of 1e-6. At another rate, the test fails.
     D1, D2 = bimetric_spaces()[2]
     private, logs = law_of(D1, D2, 3.0, law="relaxed", random_state=0)
     drawn = private.release(np.full(40_000, 1))
@@ -162,7 +162,7 @@ def test_draws_follow_the_law():
 
 
 def test_best_of_what_the_distances_allow():
-    # Equal distances: never worse than the weighted law, nor than the relaxed one.
+    # Equal distances: never worse than the weighted law, nor than the relaxed law.
     for D in (KNOWN["baire"], KNOWN["complete"], words([1.0, 0.7, 0.1])):
         for alpha in ALPHAS:
             costs = {
@@ -205,7 +205,7 @@ def test_budget_is_spent_before_the_release():
 
 
 def test_copies_of_points_are_one():
-    # Two points without a distance of privacy, far apart in accuracy, have one law.
+    # Two points with distance zero for privacy, far apart in accuracy, have one law.
     D1 = np.array([[0, 0, 1], [0, 0, 1], [1, 1, 0]], dtype=float)
     for law in ("relaxed", "raised"):
         _, logs = law_of(D1, 1 - np.eye(3), 2.0, law=law)
@@ -213,7 +213,7 @@ def test_copies_of_points_are_one():
 
 
 def test_every_triangle_of_privacy_is_checked():
-    # One bad triangle among 650 points, where the law stands on all of them.
+    # One bad triangle among 650 points, where the law depends on all of them.
     D = 1 - np.eye(650)
     D[17, 18] = D[18, 17] = 0.05
     D[18, 400] = D[400, 18] = 0.5
@@ -236,7 +236,7 @@ def tree(seed):
 
 @pytest.mark.parametrize("law", ["relaxed", "raised", "weighted", "full rate"])
 def test_near_points_lose_no_more_than_is_promised(law):
-    # Of points that are 1e-8 apart the rounding of logarithms is no longer nothing.
+    # For points at a distance of 1e-8, the rounding of logarithms is not negligible.
     for seed in range(25):
         D, alpha = tree(seed), 10 ** np.random.default_rng(seed).uniform(-2, 3)
         if law == "full rate":
@@ -247,7 +247,7 @@ def test_near_points_lose_no_more_than_is_promised(law):
         D = private._between
         logs = private._logs(D)
         assert exact_parameter(logs, D + promise.resolution) <= alpha
-        # Replacing a record by any other costs no more than is paid for.
+        # Replacing a record by any other one costs no more than was paid for.
         assert exact_parameter(logs, np.full(D.shape, D.max())) * D.max() <= promise.epsilon
         assert private.privacy_parameter_ <= alpha and promise.resolution < 1e-9
 

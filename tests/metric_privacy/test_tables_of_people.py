@@ -1,4 +1,4 @@
-"""Tables in, tables out: frames, integers, truth values and categories of private measures."""
+"""Mixed tables: data frames, integers, truth values and categories of private measures."""
 
 import math
 import pickle
@@ -59,7 +59,7 @@ def test_a_frame_in_a_frame_out():
     assert len(synthetic) == private.n_samples_
     for name in ("job", "income", "age", "smokes"):
         assert synthetic[name].dtype == X[name].dtype
-    # A category of the type of the rows that is not on the public list may come from rows.
+    # A category of the rows' type that is not on the public list may come from the rows.
     assert synthetic["level"].cat.categories.tolist() == LEVELS and synthetic["level"].cat.ordered
     assert b"zzz" not in pickle.dumps(private)
     assert set(synthetic["job"]) <= set(JOBS)
@@ -68,7 +68,7 @@ def test_a_frame_in_a_frame_out():
     pd.testing.assert_frame_equal(
         synthetic, pickle.loads(pickle.dumps(private)).sample(random_state=0)
     )
-    # Whatever becomes of the parameter, codes mean what they meant.
+    # Codes keep their meaning if the parameter is changed.
     private.set_params(categories=None)
     pd.testing.assert_frame_equal(synthetic, private.sample(random_state=0))
 
@@ -106,7 +106,7 @@ def test_arrays_and_lists_of_objects(kind):
     synthetic = private.sample(50, random_state=0)
     assert synthetic.dtype == object and synthetic.shape == (50, 4)
     assert set(synthetic[:, 0]) <= set(JOBS) and set(synthetic[:, 2]) <= set(LEVELS)
-    # An object is no integer: what a list holds is in the rows.
+    # An object is not an integer, and the values of a list are in the rows.
     assert all(isinstance(age, float) for age in synthetic[:, 3])
 
 
@@ -139,7 +139,7 @@ def test_integers_stay_integers():
     assert set(map(tuple, synthetic.tolist())) == set(map(tuple, X.tolist()))
     noisy = PrivateMeasure(0.5, (0.5, 300.5), random_state=0).fit(X).sample(300, random_state=0)
     assert noisy.dtype == np.uint8 and noisy.min() >= 1
-    # Every one of three values is as likely where there is nothing but the box.
+    # Each of three values is equally likely if only the box is known.
     flat = PrivateMeasure(1.0, (1, 3), depth=1, random_state=0)
     flat = flat.fit(pd.DataFrame({"a": pd.array([2] * 9, dtype="Int8")})).sample(
         9000, random_state=0
@@ -181,7 +181,7 @@ def random_points(rng):
 
 def test_a_row_is_in_one_box_of_each_level(rng):
     # 50 random tables of numbers and categories: leaving out a row changes one count of each level
-    # by one, and replacing it by each other changes two or none; all levels at once, at worst.
+    # by one, and replacing it changes two or none. In the worst case, all levels change at once.
     at_worst = False
     for _ in range(50):
         X, sizes = random_points(rng)
@@ -208,8 +208,8 @@ def test_a_row_is_in_one_box_of_each_level(rng):
 @pytest.mark.parametrize(("adjacency", "moved"), [("add-remove", 1), ("replace-one", 2)])
 @pytest.mark.parametrize("share", [0.0, 0.5, None])
 def test_the_budget_is_spent_and_no_more(adjacency, moved, share, monkeypatch):
-    # A row moves each vector of counts by one, or two: what the scales of their noise make of it
-    # is the whole of epsilon.
+    # A row changes each vector of counts by one, or two. With the scales of their noise, this is
+    # the whole of epsilon.
     scales = scales_of_laplace(monkeypatch)
     for epsilon in (0.3, 1.0, 7.0):
         scales.clear()
@@ -221,8 +221,8 @@ def test_the_budget_is_spent_and_no_more(adjacency, moved, share, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("share", [0.0, 0.9])
 def test_audit_of_categories_and_its_broken_twin(share):
-    # 4,000 runs a side of a measure of three categories, and 2,000 of a twin with an
-    # eighth of the noise; false alarms below 1e-6.
+    # 4,000 runs per side of a measure of three categories, and 2,000 of a twin with an eighth of
+    # the noise; false alarms below 1e-6.
     inside, outside = (np.array([[code], [2], [2]], dtype=object) for code in (0, 2))
 
     def release(X, random_state=None, epsilon=1.0):
@@ -246,7 +246,7 @@ def test_without_noise_categories_are_those_of_the_data():
         (JOBS[round(job)], bool(round(smokes))): weight * 200
         for (job, smokes), weight in zip(exact.support_, exact.weights_, strict=True)
     }
-    # The five jobs with both answers, and nothing in between.
+    # The five jobs with both answers, and no values in between.
     assert len(found) == 10
     counts = X.value_counts().to_dict()
     assert {pair: count for pair, count in found.items() if count > 1e-9} == pytest.approx(counts)
@@ -272,8 +272,8 @@ def test_boxes_of_single_values_get_all_of_the_budget():
 
 
 def test_columns_one_by_one_are_near():
-    # 2,000 rows at epsilon = 2, seeded: half of the budget finds each column, and without it
-    # numbers are spread evenly over wide boxes.
+    # 2,000 rows at epsilon = 2 with a seed: half of the budget estimates the bounds of each column.
+    # Without it, numbers are spread uniformly over wide boxes.
     X = people(2000)
     bins = {"income": np.linspace(0, 20, 21), "age": np.linspace(17, 90, 21)}
 
@@ -297,7 +297,7 @@ def test_columns_one_by_one_are_near():
         ({**CATEGORIES, "job": 5}, "'job' must be a list of at least one value"),
         ({**CATEGORIES, "job": [["cook"]]}, "'job' must be a list of at least one value"),
         ({**CATEGORIES, "job": JOBS[:4]}, "'job' has values that are missing, or not in its list"),
-        # What a column of objects would take is only missing from the list: pandas before 3.
+        # With pandas before 3, a value of a column of objects would only be missing from the list.
         ({**CATEGORIES, "job": [1, 2]}, "'job' (are not of the type|has values that are missing)"),
         ({**CATEGORIES, "age": [17, 1.5]}, "'age' are not of the type"),
         ({**CATEGORIES, "age": [17, 10**6]}, "'age' are not of the type"),
@@ -309,7 +309,7 @@ def test_bad_lists_cost_nothing(categories, message):
     with pytest.raises(ValueError, match=message) as caught:
         private.fit(people(100))
     assert not accountant.spends()
-    # No value of a row is quoted, but for those of the list that was passed.
+    # No value of a row is quoted, except those of the list that was passed.
     assert "tutor" not in str(caught.value)
 
 

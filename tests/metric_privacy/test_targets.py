@@ -1,4 +1,4 @@
-"""Measures with a target: columns within classes, for models of the synthetic rows."""
+"""Measures with a target: columns within classes, for models trained on synthetic rows."""
 
 import math
 import pickle
@@ -47,7 +47,7 @@ def score(synthetic, X):
 
 
 def test_models_of_synthetic_rows_see_the_target():
-    # 5,000 rows, ten seeds: worst of them against the model of the rows themselves.
+    # 5,000 rows and ten seeds: the worst of them is compared with the model of the rows.
     X, fresh = table(5000), table(5000, seed=1)
     rows = score(X, fresh)
     with_target = [
@@ -98,7 +98,7 @@ def test_releases_are_kept():
 @pytest.mark.parametrize(("adjacency", "moved"), [("add-remove", 1), ("replace-one", 2)])
 @pytest.mark.parametrize("share", [0.0, 0.1, None])
 def test_the_budget_is_spent_and_no_more(adjacency, moved, share, monkeypatch):
-    # A row is counted once in each of four tables of classes, whose noise is told by one scale.
+    # A row is counted once in each of four tables of classes, whose noise has a common scale.
     scales = scales_of_laplace(monkeypatch)
     for epsilon in (0.3, 7.0):
         scales.clear()
@@ -120,7 +120,7 @@ def neighbours(seed):
 @pytest.mark.parametrize("share", [0.0, 0.4, None])
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_exact_losses_are_at_most_what_is_promised(adjacency, share, monkeypatch):
-    # The worst neighbours move every level of every column, and both classes of every table.
+    # The worst neighbours change every level of every column, and both classes of every table.
     private = measure(adjacency=adjacency, marginal_share=share)
     lost = []
     for seed in range(20):
@@ -132,7 +132,7 @@ def test_exact_losses_are_at_most_what_is_promised(adjacency, share, monkeypatch
 
 
 def test_a_table_for_which_nobody_pays_is_seen(monkeypatch):
-    # The broken twin: noise as if a row were counted in one table alone.
+    # The broken twin: noise as if a row were counted in only one table.
     monkeypatch.setattr(_class_measure, "ROUND_UP", 1 / 4)
     private = measure(adjacency="replace-one")
     assert losses(private, *neighbours(0), monkeypatch)["laplace"] > 1.5
@@ -188,7 +188,7 @@ def test_rows_at_a_bound_are_in_a_class(epsilon):
         ).fit(np.column_stack([x, y]))
         drawn = private.sample(4000, random_state=0)[:, 0]
         assert (drawn > 0.93).mean() == pytest.approx(0.3, abs=0.08)
-        # What the release says of a column is what rows are drawn from.
+        # Rows are drawn from the released values of a column.
         ends, masses = private.marginals_[0].T
         assert np.interp(0.93, ends, masses) == pytest.approx((drawn < 0.93).mean(), abs=0.03)
 
@@ -224,7 +224,7 @@ def test_arrays_and_constant_columns():
 
 
 def test_counts_told_from_below_are_least_squares():
-    # Against numpy's weighted least squares, of a tree in which one half is not there.
+    # Compared with numpy's weighted least squares, for a tree in which one half is missing.
     rng = np.random.default_rng(0)
     there = [np.array([True, True]), np.array([True, True, True, False])]
     noisy = [rng.normal(size=2), np.where(there[1], rng.normal(size=4), 0.0)]

@@ -1,4 +1,4 @@
-"""Dry runs: what is planned is what the accountant counts, and nothing happens before."""
+"""Dry runs: the plan equals the payments that the accountant counts, and nothing happens before."""
 
 import math
 import warnings
@@ -71,7 +71,7 @@ def private_box():
     return DTMFiltration(0.3, bounds=PrivateBounds(0.4, start=(-9, 9)), resolution=7)
 
 
-# Name: estimator, method.
+# For each name: an estimator and a method.
 CALLS = {
     "a fit that pays": (SMALL, "fit"),
     "fit and predict": (SMALL, "fit_transform"),
@@ -288,7 +288,7 @@ def test_graphs():
     [
         (classifier(), EPSILONS, 9),
         (SMALL, {"epsilon": [0.5, 1.0, 2.0]}, 7),
-        # No candidate is the dearest in both.
+        # No candidate has the highest cost in both.
         (SMALL, [{"epsilon": [3.0]}, {"delta": [1e-3]}], 5),
     ],
 )
@@ -302,7 +302,7 @@ def test_the_last_fit_of_a_search_is_bounded(estimator, grid, n_paid):
     assert plan.at_most and plan.n_releases == len(accountant) == n_paid
     paid, total = accountant.total(), plan.total()
     assert paid.epsilon <= total.epsilon * (1 + 1e-12) and paid.delta <= total.delta * (1 + 1e-12)
-    # As much as the dearest last fit.
+    # As much as the last fit with the highest cost.
     epsilons = [s.epsilon for s in accountant.spends()]
     assert total.epsilon == pytest.approx(sum(epsilons[:-1]) + max(epsilons))
 
@@ -357,7 +357,7 @@ def test_what_is_accepted_is_paid_in_full(epsilon, composition):
 
     fits, spent = outcome(lambda: check_budget(one, ROWS))
     assert spent == 0
-    # Under "raise" a refusal in the middle comes out.
+    # With "raise", a refusal in the middle is raised.
     assert outcome(lambda: one.fit(ROWS))[0] == fits
     assert fits or composition == "basic"
 
@@ -408,7 +408,7 @@ def test_nothing_is_fitted_and_no_value_looked_at():
     one = search(pipeline, {"privatebounds__epsilon": [1.0]}, cv=LeaveOneOut())
     plan = planned_loss(one, Hidden())
     assert plan.n_releases == 241
-    # Behind another step columns are not known, and the bound of pure privacy serves.
+    # Behind another step, the columns are not known, and the bound of pure privacy is used.
     assert plan.releases[0].guarantee.rho is None
 
 
@@ -493,6 +493,6 @@ def test_halving_over_what_it_costs_is_refused():
     )
     with pytest.raises(ValueError, match="resource='epsilon'"):
         planned_loss(search, np.zeros((600, 2)))
-    # Who pays nothing may have any rounds.
+    # An estimator that pays nothing may have any number of rounds.
     free = HalvingGridSearchCV(LogisticRegression(), {"C": [1, 2]}, resource="max_iter")
     assert planned_loss(free, np.zeros((600, 2))).n_releases == 0

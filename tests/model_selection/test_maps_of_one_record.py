@@ -1,4 +1,4 @@
-"""Steps that treat each cloud by itself, so that a cloud is a record of what follows."""
+"""Steps that treat each cloud separately, so that one cloud is one record of the next step."""
 
 import warnings
 from copy import deepcopy
@@ -52,7 +52,7 @@ def images(seed, n):
     return [np.random.default_rng(seed + i).normal(size=(5, 5 + seed)) for i in range(n)]
 
 
-# Each with input that it takes.
+# Each step with suitable input.
 ONE_BY_ONE = [
     (representations.BirthPersistenceTransform(), diagrams),
     (representations.Clamping(minimum=0.1, maximum=0.4), numbers),
@@ -81,7 +81,7 @@ ONE_BY_ONE = [
         if hasattr(gudhi_sklearn, name)
     ),
 ]
-# The same without a range, or with a size of the largest.
+# The same without a range, or with a size relative to the largest.
 LEARN = [
     representations.BettiCurve(resolution=None),
     representations.BettiCurve(resolution=9),
@@ -96,7 +96,7 @@ LEARN = [
     representations.Padding(use=True),
     representations.Atol(None),
     representations.Entropy(mode="vector", resolution=9),
-    # Of labels, of counts, and of what is missing.
+    # With labels, with counts, and with missing values.
     TargetEncoder(categories=[[0.0, 1.0]]),
     OneHotEncoder(categories=[[0.0, 1.0]], min_frequency=5),
     OrdinalEncoder(categories=[[0.0, 1.0]], max_categories=2),
@@ -115,7 +115,7 @@ def test_what_is_taken_for_a_map_of_one_record_forgets_what_it_was_fitted_on(ste
     samples = make(0, 4)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        # The embedding is no estimator, and cannot be cloned.
+        # The embedding is not an estimator, and cannot be cloned.
         fits = [deepcopy(step).fit(make(seed, n)) for seed, n in ((1, 3), (2, 6))]
         together = [flat(fit.transform(samples)) for fit in fits]
         alone = [flat(fits[0].transform([sample]))[0] for sample in samples]
@@ -142,7 +142,7 @@ def test_public_lists_and_constants_teach_nothing(step):
 
 def test_all_that_is_listed_is_tried():
     tried = {type(step).__name__ for step, _ in ONE_BY_ONE}
-    # The same as others, with weights or a column.
+    # As above, with weights or a column.
     assert _OF_ONE_SAMPLE - tried == {"DimensionSelector", "WeightedCechPersistence"}
     assert _RANGES.keys() <= tried
     assert learns(StandardScaler())

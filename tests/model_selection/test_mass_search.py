@@ -1,4 +1,4 @@
-"""The private choice of a mass: its sensitivity, its law, and what is refused."""
+"""The private choice of a mass: its sensitivity, its law, and refusals."""
 
 import copy
 
@@ -38,7 +38,7 @@ def scores(search, clouds):
 
 @pytest.mark.slow
 def test_one_record_moves_scores_by_one_at_most(rng):
-    # Whatever the mass, dimension and rank.
+    # For every mass, dimension and rank.
     worst = 0.0
     box = DTMFiltration(bounds=(0, 1), resolution=9)
     pairs = [(pair.first, pair.second) for pair in cloud_neighbours(20, ([0, 0], [1, 1]))]
@@ -58,7 +58,8 @@ def test_one_record_moves_scores_by_one_at_most(rng):
                 moves = np.abs(scores(search, [first]) - scores(search, [second]))
                 assert moves.max() <= 1.0
                 worst = max(worst, moves.max())
-    # Half persistence over the sensitivity: a component that appears moves it by a half of it.
+    # The score is half the persistence over the sensitivity. A component that appears changes it by
+    # half.
     assert worst > 0.4
 
 
@@ -78,7 +79,7 @@ def test_choices_are_of_the_enumerated_law():
 
 
 def test_no_law_loses_more_than_epsilon_and_a_twin_does():
-    # Scores that move one up, one down: the worst that the sensitivity allows.
+    # One score rises and another one falls, the worst case that the sensitivity allows.
     values = np.array([20.0, 20.0, 3.0])
     for epsilon in (0.1, 1.0, 3.0):
         losses = {}
@@ -87,7 +88,7 @@ def test_no_law_loses_more_than_epsilon_and_a_twin_does():
             pair = [np.log(permute_and_flip_law(-values - c, rate)) for c in map(np.array, changes)]
             losses[rate] = np.abs(pair[0] - pair[1]).max()
         assert 0.5 * epsilon < losses[epsilon / 2] <= epsilon + 1e-12
-        # Twice the rate forgets that scores move either way.
+        # Twice the rate ignores that scores change in both directions.
         assert losses[epsilon] > epsilon
 
 

@@ -25,7 +25,7 @@ from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, PrivacyBudgetE
 from tests._fragile import Doomed, FailsOnce, Fragile, Interrupted
 from tests._reach import seeded_clone, spawn_seeds
 
-# Processes of loky import everything anew after each death.
+# Processes of loky import everything again after each death.
 PROCESSES = [pytest.param("loky", marks=pytest.mark.slow), "multiprocessing"]
 
 
@@ -106,7 +106,7 @@ class Shifted(TransformerMixin, BaseEstimator):
 
 
 def test_steps_of_a_pipeline_share_no_noise():
-    # With one seed for both steps, what the first adds the second takes away.
+    # With one seed for both steps, the second would remove what the first adds.
     both = make_pipeline(Shifted(1), Shifted(-1))
     releases = release_replicates(both, [np.zeros(4)], 20, random_state=0)
     assert all((release[0] != 0).all() for release in releases)
@@ -152,7 +152,7 @@ def test_two_payers_of_one_replicate(filtration):
     assert (a.total().epsilon, b.total().epsilon) == (2.0, 8.0)
     with pytest.raises(PrivacyBudgetExceeded):
         release_replicates(union, X, 3)
-    # What the second would have paid is not spent either.
+    # The payment of the second is not spent either.
     assert (a.total().epsilon, b.total().epsilon) == (2.0, 8.0)
 
 
@@ -227,8 +227,8 @@ def test_a_killed_process_costs_no_replicate_no_payment_and_no_draw(filtration, 
     with parallel_config(backend=backend):
         releases = release_replicates(dying, [filtration, copy.deepcopy(filtration)], 12, n_jobs=2)
     assert len(releases) == len(accountant) == 12 and accountant.remaining().epsilon == 0
-    # What the dead process had drawn is what its successor has released. Of two profiles of one
-    # cloud one in 10^6 is the same, of two pairs one in 10^12.
+    # The successor releases what the dead process had drawn. Of two profiles of one cloud, one in
+    # 10^6 is equal, and of two pairs, one in 10^12.
     drawn = pickle.loads((tmp_path / "seen.pickle").read_bytes())
     assert sum(np.array_equal(drawn, release) for release in releases) == 1
 
@@ -268,10 +268,10 @@ def test_ctrl_c_keeps_what_is_finished(filtration, tmp_path, backend):
         parallel_config(backend=backend),
     ):
         release_replicates(stopped, [filtration], 60, n_jobs=2)
-    # Tasks of a batch come back together.
+    # The tasks of a batch return together.
     kept = sum(release is not None for release in caught.value.releases)
     assert 10 <= kept < 60 and len(accountant) == 60
-    # Who goes on after errors is stopped.
+    # A search that continues after errors is stopped.
     assert isinstance(caught.value, KeyboardInterrupt) and not isinstance(caught.value, Exception)
     again = pickle.loads(pickle.dumps(caught.value))
     assert sum(release is not None for release in again.releases) == kept
@@ -316,7 +316,7 @@ def test_searches_of_cheap_and_dear_candidates(circles):
         DPLloyd(2, bounds=(-3, 3.5), accountant=budget), {"epsilon": [8.0, 0.05]}, cv=2
     )
     assert len(release_replicates(search, circles, 3)) == 3
-    # The first as it came; two with the dearest last fit.
+    # The first one unchanged, and two with the last fit of the highest cost.
     assert budget.total().epsilon <= 3 * 24.1 + 1e-9
 
 
@@ -350,6 +350,6 @@ def test_replicated_searches_pay_once_wherever_they_run(circles, outer, inner):
     assert len(budget) == 0
     releases = release_replicates(search, circles, 3, n_jobs=outer)
     assert len(releases) == 3 and len(budget) == 9
-    # What a replicate has kept pays from the same budget.
+    # The estimators that a replicate keeps pay from the same budget.
     releases[-1]["best_estimator_"].fit(circles)
     assert len(budget) == 10

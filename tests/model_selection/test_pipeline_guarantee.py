@@ -160,7 +160,7 @@ def test_columns_that_go_on_are_not_public(columns):
 )
 def test_what_learns_nothing_is_not_named(pipeline):
     with warnings.catch_warnings(action="error", category=PrivacyLeakWarning):
-        # A second fit finds later steps fitted as well.
+        # In a second fit, later steps are already fitted.
         assert pipeline.fit(ROWS).fit(ROWS) is pipeline
         planned_loss(pipeline, ROWS)
 
@@ -193,7 +193,7 @@ def test_a_box_that_two_steps_share_is_one_release():
 
 
 def test_equal_boxes_are_two_releases():
-    # The same seed, the same box: the ledger has been asked twice.
+    # The same seed gives the same box, but the ledger has been charged twice.
     def functions(X):
         bounds = PrivateBounds(1.0, start=(-9, 9), random_state=0)
         return DTMFiltration(0.3, bounds=bounds, resolution=7).fit(CLOUDS).transform([X])[0]
@@ -243,7 +243,7 @@ def test_a_refused_refit_leaves_the_earlier_promise(kind):
     with pytest.raises(ValueError, match="several boxes"):
         private.fit([public[0], boxed[1]])
     private.set_params(epsilon=5.0, homology_dimensions=1)
-    # Nothing of the other parameters is left: H1 alone was promised, and is released.
+    # Nothing of the other parameters remains: H1 alone was promised, and is released.
     assert vars(private) == before and private.homology_dimensions_ == (1,)
     private.transform(public)
     assert pipeline_guarantee(make_pipeline(private)).epsilon == 5.0

@@ -1,4 +1,4 @@
-"""Plans: the model against closed forms and samples, the epsilon against releases."""
+"""Plans: the model is compared with closed forms and samples, and the epsilon with releases."""
 
 import math
 
@@ -59,12 +59,14 @@ def test_deviations_by_many_samples():
     places = np.array([[0.0, 0.0], [1.0, 0.0]])
     values = [distance_to_measure(ring(rng, n), places, m) for _ in range(1000)]
     told = [model._deviation(i, m) / math.sqrt(n) for i in (0, -1)]
-    # A deviation of a thousand draws is off by one part in 45, five times that by less than 1e-6.
+    # A standard deviation of a thousand draws is off by one part in 45, and by five times that with
+    # a probability below 1e-6.
     np.testing.assert_allclose(np.std(values, axis=0), told, rtol=0.13)
 
 
 def test_samples_lose_what_the_model_says():
-    # Chance takes more once in twenty times at most, to first order: 15 of 60 by less than 1e-6.
+    # To first order, chance takes more at most once in twenty times: 15 of 60 have a probability
+    # below 1e-6.
     rng, m, n = np.random.default_rng(2), 0.25, 800
     model = LoopModel(1.0, 1.0, 0.1, 1.5)
     birth, death = model.birth_and_death(m)
@@ -95,7 +97,7 @@ def test_bounds_ahead_are_those_of_a_cloud(options, n, d):
 
 @pytest.mark.parametrize(("n", "scale"), [(40, 0.5), (300, 0.8), (1000, 0.2)])
 def test_grids_move_diagrams_by_less_than_the_grid_error(n, scale):
-    # Nodes of nested grids: each diagram is within its error of that of the whole function.
+    # On nested grids, each diagram is within its error of that of the whole function.
     rng = np.random.default_rng(n)
     cloud = np.clip(scale * rng.standard_normal((n, 2)), -1.5, 1.5)
     diagrams, errors = [], []
@@ -164,10 +166,10 @@ def test_what_makes_it_cheaper():
     assert epsilon(private=PrivatePersistence(homology_dimensions=1)) < 0.6 * usual
     assert epsilon(homology_dimension=0) == pytest.approx(usual, rel=0.1)
     assert epsilon(n_features=4) > usual
-    # A cap, or a bound of the values, below the default one.
+    # A cap, or a bound of the values, that is below the default one.
     assert epsilon(max_distance=0.8) < usual
     assert epsilon(private=PrivatePersistence(upper=0.8)) < usual
-    # Whatever the epsilon of what is passed.
+    # For every epsilon of the estimator that is passed.
     assert epsilon(private=PrivatePersistence(epsilon=100.0)) == usual
 
 
@@ -257,9 +259,9 @@ def flagged_loops(private, releases):
 @pytest.mark.slow
 @pytest.mark.parametrize("dimensions", [(0, 1), (1,)])
 def test_rings_are_flagged_and_blobs_are_not(dimensions):
-    # Right in 95 of 100, counted in four releases of each of 100 clouds. With other seeds 0 of 2000
-    # releases of rings and 14 of 2000 of blobs were wrong: where one in a hundred is, more than 20
-    # of 400 are by less than 1e-8.
+    # Correct in 95 of 100, counted in four releases of each of 100 clouds. With other seeds, 0 of
+    # 2000 releases of rings and 14 of 2000 of blobs were wrong. If one in a hundred is wrong, more
+    # than 20 of 400 have a probability below 1e-8.
     rng = np.random.default_rng(3)
     template = PrivatePersistence(homology_dimensions=dimensions)
     plan = plan_release(800, BOX, loop_radius=1.0, spread=0.1, private=template)
@@ -271,7 +273,7 @@ def test_rings_are_flagged_and_blobs_are_not(dimensions):
     flags = np.array([flagged_loops(private, private.transform(functions)) for _ in range(4)])
     assert (flags[:, :100] != 1).sum() <= 20
     assert (flags[:, 100:] != 0).sum() <= 20
-    # At a tenth of that epsilon rings are no longer seen: the plan is no matter of course.
+    # At a tenth of that epsilon, rings are not detected any more, so the plan is not trivial.
     private.set_params(epsilon=plan.epsilon / 10)
     flags = flagged_loops(private, private.fit_transform(functions[:100]))
     assert (flags == 1).sum() < 50
@@ -279,7 +281,7 @@ def test_rings_are_flagged_and_blobs_are_not(dimensions):
 
 @pytest.mark.slow
 def test_releases_reach_the_error_of_the_plan():
-    # More than 36 of 300 beyond a bound of 95 %: by less than 1e-6.
+    # More than 36 of 300 above a bound of 95 % have a probability below 1e-6.
     rng, n_releases = np.random.default_rng(5), 300
     plan = plan_release(800, BOX, loop_radius=1.0, spread=0.1)
     filtration, private = plan.make_pipeline().named_steps.values()
@@ -295,5 +297,5 @@ def test_releases_reach_the_error_of_the_plan():
 
     most = binom.isf(1e-6, n_releases, 0.05)
     assert beyond(1.0) <= most
-    # The bound is that of the worst diagram; a plan for a tenth of it would be caught.
+    # The bound is that of the worst diagram, and a plan for a tenth of it would be caught.
     assert beyond(0.1) > most

@@ -1,4 +1,4 @@
-"""Random nests of payers: whatever is built of them, the plan is what the accountant counts."""
+"""Random nests of paying estimators: the plan always equals the payments."""
 
 import math
 import random
@@ -16,7 +16,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn_dptda.model_selection import _dry_run, planned_loss
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyGuarantee, PrivateEstimatorMixin
 
-# Nests are of any steps: here it counts what they pay.
+# Nests contain any steps. Here, their payments are counted.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn_dptda.privacy.PrivacyLeakWarning")
 
 ROWS = np.random.default_rng(0).normal(size=(24, 2))
@@ -74,7 +74,7 @@ def transformer(rng, depth):
         return FeatureUnion(parts)
     if kind == "columns":
         return ColumnTransformer([(*part, [0, 1]) for part in parts], remainder="drop")
-    # A search without scores to compare: it takes the first candidate.
+    # A search without scores to compare takes the first candidate.
     return GridSearchCV(
         transformer_that_is_one(rng),
         {"random_state": [0, 1]},

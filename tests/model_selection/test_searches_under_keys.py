@@ -1,4 +1,4 @@
-"""Searches and cross-validations under a key: folds that run again pay once and draw once."""
+"""Searches and cross-validations under a key: repeated folds pay once and draw once."""
 
 import functools
 import os
@@ -57,7 +57,7 @@ def test_a_search_that_is_made_again_pays_once(backend, tmp_path):
         stored = budget.release(budget.releases()[-1].key)["cluster_centers_"]
         assert np.array_equal(stored, centers)
     assert np.array_equal(*scores)
-    # Each fold drew coins of its own.
+    # Each fold drew different coins.
     releases = [budget.release(each.key)["weights_"] for each in budget.releases()]
     assert len({release.tobytes() for release in releases}) == 11
     other = X.copy()
@@ -93,7 +93,7 @@ def test_steps_that_release_in_transform_pay_once(tmp_path):
 def test_a_search_whose_worker_dies_is_made_again(keyed, tmp_path):
     budget = PrivacyAccountant(50.0, 1e-3, path=tmp_path / "a.db")
     key = ReleaseKey()
-    # The step kills its worker when its release has been seen: in scoring, by the first one.
+    # The step kills its worker when its release has been seen. In scoring, the first one does.
     model = make_pipeline(
         DTMFiltration(0.3, bounds=(0, 1), resolution=5),
         PrivatePersistence(1.0, accountant=budget.under(key) if keyed else budget),
@@ -107,13 +107,13 @@ def test_a_search_whose_worker_dies_is_made_again(keyed, tmp_path):
         with pytest.raises(Exception, match="terminated"):
             search.fit(clouds, np.arange(12) % 2)
         n_paid = len(budget)
-        # Workers that died beside it may have paid and not stored.
+        # Workers that died at the same time may have paid without storing.
         before = {r.key: budget.release(r.key) for r in budget.releases() if r.size is not None}
         if keyed:
             model.set_params(privatepersistence__accountant=budget.under(key))
         search.fit(clouds, np.arange(12) % 2)
     assert n_paid > 0
-    # The broken twin pays for the folds of the first call a second time.
+    # The broken twin pays a second time for the folds of the first call.
     assert len(budget) == (13 if keyed else 13 + n_paid)
     for name, release in before.items():
         assert pickle.dumps(budget.release(name)) == pickle.dumps(release)
@@ -162,10 +162,10 @@ def test_what_shares_an_accountant_has_keys_of_its_own():
     pair = [clone(one).fit(X), clone(one).fit(X)]
     assert len(budget) == 2
     assert not np.array_equal(*(each.cluster_centers_ for each in pair))
-    # One estimator releases twice: two payments, two draws.
+    # One estimator releases twice: two payments and two draws.
     centers = [one.fit(X).cluster_centers_, one.fit(X).cluster_centers_]
     assert len(budget) == 4 and not np.array_equal(*centers)
-    # A pickle that was never fitted goes on where it was.
+    # A pickle that was never fitted continues where it was.
     new = clone(one)
     again = pickle.loads(pickle.dumps(new))
     assert np.array_equal(again.fit(X).cluster_centers_, new.fit(X).cluster_centers_)
@@ -183,9 +183,9 @@ def test_pickles_of_what_was_fitted_hold_no_key():
     for fitted in (search.best_estimator_, merging, pipe, nested.fit([X])):
         kept = pickle.dumps(fitted)
         assert b"_key_of" not in kept and b"KeyedAccountant" not in kept
-        # A clone in this process is for another fit, and keeps it.
+        # A clone in this process is for another fit, and keeps the key.
         assert b"_key_of" in pickle.dumps(clone(fitted))
-    # One that was never fitted takes it to workers.
+    # A clone that was never fitted takes the key to workers.
     assert b"_key_of" in pickle.dumps(search.estimator)
 
 
@@ -198,7 +198,7 @@ def test_a_function_in_a_cache_is_described_by_its_code():
         return lambda A: A * scale()
 
     assert digest_of(made(1.0)) == digest_of(made(1.0)) != digest_of(made(0.5))
-    # Of an installed package the name and the version say all.
+    # An installed package is identified by its name and version.
     assert digest_of(np.add) == digest_of(np.add) != digest_of(np.multiply)
     with pytest.raises(ValueError, match="pickles by its name alone"):
         digest_of(ByName())
@@ -220,7 +220,7 @@ def test_whatever_decides_about_a_release_is_digested():
         refused = pytest.raises(PrivacyLedgerError, match="Something else was paid")
         with nullcontext() if names[0] == "a" else refused:
             private.fit(X, np.array(names)[labels])
-    # A ledger of its own for each unit.
+    # A separate ledger for each unit.
     budgets = [PrivacyAccountant(1e9, 0.5) for _ in range(2)]
     candidates = np.random.default_rng(0).random((5, 2))
     other = ReleaseKey()
@@ -232,7 +232,7 @@ def test_whatever_decides_about_a_release_is_digested():
     for _ in range(2):
         mechanism = MetricExponentialMechanism(accountant=budgets[0].under(ReleaseKey()))
         make_pipeline(FunctionTransformer(), mechanism).fit_transform(candidates)
-    # Twice the points have the same functions, whose sensitivity differs.
+    # With each point twice, the functions are the same, but their sensitivity differs.
     third, search = ReleaseKey(), PrivateMassSearch(ON_A_LATTICE, [0.2, 0.4])
     search.set_params(accountant=budgets[1].under(third)).fit([X])
     with pytest.raises(PrivacyLedgerError, match="Something else was paid"):

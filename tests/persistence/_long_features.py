@@ -1,4 +1,4 @@
-"""Functions of known persistences, and neighbours that move them as far as one record can."""
+"""Functions with known persistences, and neighbours that differ as much as one record allows."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Slow and obvious versions of what the library does fast."""
+"""Slow and simple versions of the fast functions of the library."""
 
 import itertools
 

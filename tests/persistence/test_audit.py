@@ -1,9 +1,8 @@
 """End-to-end audits of the pipeline, and a broken twin that they must catch.
 
-At epsilon = 1 the worst pair that is known here loses 0.75, and at four times
-the epsilon 2.1. At a false-alarm rate of 1e-6, 4,000 runs a side bound the
-latter by 1.4 on average; smaller breaches are for the exact laws of the
-mechanism, which are compared without any sampling.
+At epsilon = 1, the worst known pair loses 0.75, and at four times the epsilon 2.1. At a false-alarm
+rate of 1e-6, 4,000 runs per side give a bound of 1.4 on average for the latter. Smaller violations
+are detected by the exact laws of the mechanism, which are compared without sampling.
 """
 
 import pytest
@@ -44,8 +43,8 @@ def born_at_zero(birth):
 
 @pytest.fixture(scope="module")
 def pair():
-    # The filtrations of both clouds are computed once; everything else runs each time. With so
-    # many points all births weigh the same beforehand.
+    # The filtrations of both clouds are computed once, and everything else runs each time. With so
+    # many points, all births have the same prior weight.
     clouds = dtm_worst_case(1.0, 200, [0.0], [1.0])
     options = {"m": 1.0, "bounds": (0, 1), "resolution": 3, "max_distance": None}
     return DTMFiltration(**options).fit_transform(clouds)
@@ -59,7 +58,7 @@ def test_pipeline_passes(pair):
 
 @pytest.mark.slow
 def test_pipeline_passes_without_a_seed(pair):
-    # How much such an audit finds differs from run to run; the seeded one says that it finds.
+    # The result of such an audit differs from run to run. With this seed, it detects the violation.
     result = audit_epsilon(Births(1.0), *pair, event=born_at_zero, n_runs=2000, **OPTIONS)
     assert not result.refutes(EPSILON)
 

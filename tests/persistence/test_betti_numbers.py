@@ -1,4 +1,4 @@
-"""Private counts: scores, law, statements, and what is refused."""
+"""Private counts: scores, law, statements, and refusals."""
 
 import copy
 import math
@@ -29,7 +29,7 @@ FALSE_ALARM = 1e-6
 def test_scores_of_counts_by_hand():
     scores = threshold_scores(np.array([9, 7, 2]), 5)
     assert scores.tolist() == [-4, -2, 2, -3]
-    # Nothing to count but the essential component.
+    # There is nothing to count except the essential component.
     assert len(threshold_scores(np.array([], dtype=int), 5)) == 1
 
 
@@ -100,7 +100,7 @@ def test_no_law_loses_more_than_epsilon_and_a_twin_does(case, rng):
                 loss = np.abs(np.log(pair[0]) - np.log(pair[1])).max()
                 worst[kind] = max(worst[kind], loss)
     assert worst[PrivateBettiNumbers] <= 1.0 + 1e-9
-    # Not half of it is wasted, and the twin overspends.
+    # More than half of the budget is used, and the twin overspends.
     assert worst[PrivateBettiNumbers] > 0.5
     if case in ("loops", "components"):
         assert worst[TwiceTheRate] > 1.2
@@ -123,7 +123,7 @@ def test_releases_are_of_the_enumerated_law(case):
     statistic = ((observed - expected) ** 2 / expected).sum()
     assert expected.min() > 5
     assert statistic < chi2.isf(FALSE_ALARM, len(expected) - 1)
-    # Another rate is told apart.
+    # Another rate is detected.
     for factor in (0.8, 1.25):
         private.set_params(epsilon=epsilon * factor)
         other = n * exact_law(private, values, 2.0**-5)
@@ -133,11 +133,11 @@ def test_releases_are_of_the_enumerated_law(case):
 def test_choices_of_the_systems_entropy_take_the_best():
     scores = [np.array([-9, 40, -40]), np.array([30, -30])]
     assert {tuple(choose_jointly(scores, 2.0, None)) for _ in range(50)} == {(1, 0)}
-    # Without a rate anything may come.
+    # At a rate of almost zero, any count may be drawn.
     assert len({tuple(choose_jointly(scores, 1e-9, None)) for _ in range(200)}) == 6
 
 
-# What is known for certain.
+# Correctness of the statements.
 
 
 def true_statement(lives, thresholds, counts, margin, most):
@@ -153,7 +153,7 @@ def true_statement(lives, thresholds, counts, margin, most):
 
 @pytest.mark.slow
 def test_statements_fail_no_more_often_than_they_say(rng):
-    # Functions whose features crowd around the threshold, at distances of the margin.
+    # Functions with many features near the threshold, at distances of the margin.
     n_releases, most, confidence = 2000, 5, 0.8
     options = {"max_count": most, "confidence": confidence, "sensitivity": 2.0**-7, "upper": 1.0}
     failures = []
@@ -177,12 +177,12 @@ def test_statements_fail_no_more_often_than_they_say(rng):
             sum(not true_statement(lives, [0.3] * len(lives), row, margin, most) for row in counts)
         )
     assert max(failures) <= binom.isf(FALSE_ALARM / 20, n_releases, 1 - confidence)
-    # Some of them do fail: the margin is no idle one.
+    # Some statements do fail, so the margin is not idle.
     assert max(failures) > 0
 
 
 def test_missed_scores_are_the_bound_of_permute_and_flip(rng):
-    # Against exact laws: the worst case is many candidates just beyond.
+    # Compared with exact laws: the worst case is many candidates just beyond the margin.
     for _ in range(50):
         rate, failure = 10 ** rng.uniform(-3, 0), rng.uniform(0.01, 0.3)
         bound = missed_score(5, rate, failure)
@@ -326,7 +326,7 @@ def test_too_many_combinations_are_refused():
     [(4000, 0.25), (20_000, 0.06)],
 )
 def test_counts_of_loops_are_right_at_a_small_epsilon(n, epsilon):
-    # Two circles, one circle, a disc, and no shape at all: 95 % right in 2,000 releases.
+    # Two circles, one circle, a disc, and no shape: 95 % correct in 2,000 releases.
     items = DTMFiltration(m=0.2, bounds=(-2.5, 3)).fit_transform(four_clouds(n)[:3])
     private = PrivateBettiNumbers(epsilon, 0.2, 1, random_state=np.random.default_rng(0))
     for item, loops_there in zip(items, (2, 1, 0), strict=True):

@@ -1,4 +1,4 @@
-"""Shares of clipped points, and warnings of releases that cannot show anything in their range."""
+"""Shares of clipped points, and warnings about releases that cannot show anything."""
 
 import math
 import pickle
@@ -28,7 +28,7 @@ from sklearn_dptda.privacy.neighbours import cloud_neighbours
 from sklearn_dptda.utils.estimator_checks import check_privacy
 from tests._reach import under
 
-# A twentieth of epsilon, as the documentation of clipped_share says.
+# A twentieth of epsilon, as the documentation of clipped_share states.
 CLIPPED_SHARE = 0.05
 X = make_two_circles(2000, random_state=0)
 
@@ -45,7 +45,7 @@ def test_clipped_points_are_counted(method):
     filtration = DTMFiltration(0.2, bounds=(-3, 3.5), resolution=9, method=method).fit([cloud])
     (function,) = filtration.transform([cloud])
     assert function.n_clipped == outside
-    # Of parts, and after transport.
+    # For parts, and after pickling.
     parts = filtration.make_histogram(cloud[:200]) + filtration.make_histogram(cloud[200:])
     (function,) = pickle.loads(pickle.dumps(filtration.transform([parts])))
     assert function.n_clipped == outside
@@ -66,7 +66,7 @@ def test_the_share_is_paid_for_and_promised():
     assert "share of its points outside the bounds" in str(promise)
     plain = PrivatePersistence(1.0 - CLIPPED_SHARE).fit(F).privacy_guarantee_
     assert promise.rho == pytest.approx(plain.rho + pure_rho(CLIPPED_SHARE))
-    # The diagrams have so much less: their error says so.
+    # The diagrams have less budget, which their stated error includes.
     assert private.error_bound_ == pytest.approx(
         PrivatePersistence(1.0 - CLIPPED_SHARE).fit(F).error_bound_
     )
@@ -87,7 +87,7 @@ def test_the_share_has_the_noise_that_was_paid_for():
     seen = np.array([(np.rint(noise) == k).sum() for k in at])
     seen, law = np.append(seen, 4000 - seen.sum()), np.append(law, 1 - law.sum())
     assert chisquare(seen, 4000 * law).pvalue > 1e-7
-    # Half of the noise would be seen.
+    # Half of the noise would be detected.
     half = (1 - ratio**2) / (1 + ratio**2) * ratio ** (2 * np.abs(at))
     assert chisquare(seen, 4000 * np.append(half, 1 - half.sum())).pvalue < 1e-7
 
@@ -128,7 +128,7 @@ def test_what_cannot_show_anything_says_so_and_names_an_epsilon_that_does(privat
 
 
 def test_where_no_epsilon_helps_none_is_named():
-    # A lattice is off by more than the range allows.
+    # The error of the lattice is larger than the range allows.
     cloud = make_two_circles(300, random_state=0)
     F = functions(cloud, method="lattice", refinement=1, max_distance=0.3)
     for private in (PrivatePersistence(1.0), PersistenceProfile(1.0)):

@@ -1,4 +1,4 @@
-"""Two ways to the column tops: arrays over all births, and runs of them."""
+"""Two computations of the column tops: with arrays over all births, and with runs of births."""
 
 import numpy as np
 import pytest

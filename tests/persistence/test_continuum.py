@@ -1,4 +1,4 @@
-"""The exact sampler against naive references in the continuum."""
+"""The exact sampler, compared with naive references in the continuum."""
 
 import numpy as np
 import pytest
@@ -41,20 +41,20 @@ def summaries(diagrams, target):
     [[[0.1, 0.8]], [[0.1, 0.8], [0.2, 0.6], [0.5, 0.55]], [[0.3, 0.4], [0.3, 0.41]]],
 )
 def test_against_rejection(diagram):
-    # 800 draws each; 3 x 3 tests at a false-alarm rate of 1e-6 each.
+    # 800 draws each, and 3 x 3 tests at a false-alarm rate of 1e-6 each.
     diagram, rate, sensitivity = np.array(diagram), 4.0, 0.1
     exact = mechanism(rate, 3)
     ours = [exact.release([diagram], (1,), sensitivity, 1.0, i)[0] for i in range(800)]
     reference = naive(diagram, rate / (2 * sensitivity), 3, np.random.default_rng(0), 800)
     for a, b in zip(summaries(ours, diagram), summaries(reference, diagram), strict=True):
-        # The grid has 80 steps: compare up to one step of jitter.
+        # The grid has 80 steps, so values are compared up to one step of jitter.
         jitter = np.random.default_rng(1).uniform(-0.0125, 0.0125, len(a))
         assert ks_2samp(a + jitter, b + jitter).pvalue > 1e-6
 
 
 @pytest.mark.slow
 def test_against_a_long_chain():
-    # 150 independent chains of 1,000 steps at a weak rate, where chains do converge.
+    # 150 independent chains of 1,000 steps at a low rate, at which chains converge.
     diagram = np.array([[0.1, 0.8], [0.5, 0.55]])
     chain = mechanism(2.0, 2, "mcmc", n_iter=1000, proposal_scale=0.15)
     theirs = [chain.release([diagram], (1,), 0.1, 1.0, i)[0] for i in range(150)]

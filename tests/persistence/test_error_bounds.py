@@ -1,4 +1,4 @@
-"""Error bounds and noise floors: against enumeration, and against draws from the worst."""
+"""Error bounds and noise floors, compared with enumeration and with draws from the worst case."""
 
 import math
 from itertools import combinations_with_replacement
@@ -83,8 +83,8 @@ def test_weights_of_balls_by_enumeration(measure, rng):
 @pytest.mark.slow
 @pytest.mark.parametrize("measure", MEASURES)
 def test_bounds_hold_for_exact_laws(measure):
-    # Tails by enumeration, for every diagram of the class; the level is then the smallest one for
-    # which the bound holds, so the exact tail must be within beta.
+    # Tails by enumeration, for every diagram of the class. The level is the smallest one for which
+    # the bound holds, so the exact tail must be within beta.
     everything = [(P, weight(P, measure)) for P in diagrams(2)]
     table = decay_table(3, 2, SIZE + 1)
     for most, confidence in ((0, 0.9), (1, 0.6), (1, 0.8)):
@@ -105,7 +105,7 @@ def test_bounds_hold_for_exact_laws(measure):
 
 
 def test_one_level_less_would_not_do():
-    # A twin that stops one level earlier: for the empty diagram bounds are exact.
+    # A twin that stops one level earlier. For the empty diagram, bounds are exact.
     measure = make_base_measure("spike-slab", SIZE, 2, spike=0.5)
     everything = [(P, weight(P, measure)) for P in diagrams(2)]
     table = decay_table(1, 2, SIZE + 1)
@@ -116,11 +116,11 @@ def test_one_level_less_would_not_do():
         assert r > 0
         at, below = (sum(x for s, x in laws if s > t) / sum(x for _, x in laws) for t in (r, r - 1))
         assert at <= 1 - confidence < below
-        # Of several parts in draws of their own the tails add up.
+        # For several parts with separate draws, the tails add up.
         both = error_level(((volumes,), (volumes,)), table, confidence)
         tails = [2 * sum(x for s, x in laws if s > t) for t in (both, both - 1)]
         assert tails[0] <= (1 - confidence) * sum(x for _, x in laws) < tails[1]
-        # Longest persistence, in steps, of what noise shows: even for half persistence in levels.
+        # Longest persistence of noise, in steps. It is even for half persistence in levels.
         t = noise_level(volumes, (), table, confidence)
         shown = [
             sum(x for (P, _), (_, x) in zip(everything, laws, strict=True) if longest(P) > 2 * u)
@@ -134,7 +134,7 @@ def longest(P):
 
 
 def test_levels_become_lengths(monkeypatch):
-    # Values that are furthest from the grid: half a step is moved before the draw.
+    # Values that are furthest from the grid, which are moved by half a step before the draw.
     private, sensitivity, upper, level = PrivatePersistence(1.0), 0.05, 2.7, 7
     grid, *_ = mechanism_of(private, (0, 1)).prepare(sensitivity, upper)
     asked = []
@@ -154,17 +154,17 @@ def test_levels_become_lengths(monkeypatch):
     floors = noise_floor(private, sensitivity, upper)
     shown = np.ptp(grid.values([(10, 10 + 2 * level)]))
     assert all(shown <= floor < shown + grid.step for floor in floors)
-    # Features that noise is told from may lie at the ends of the range.
+    # Features that are distinguished from noise may lie at the ends of the range.
     (groups, *_), *parts = asked
     volumes = [part for group in groups for part in group]
     volumes += [part for one, others, *_ in parts for part in (one, *others)]
     assert len(volumes) == 9 and not any(part.inside for part in volumes)
-    # Short points are moved as well: they may be half a step longer.
+    # Short points are moved as well, and may become half a step longer.
     for part in volumes:
         if isinstance(part, DiagramVolumes):
             assert part.floor * grid.step >= sensitivity + 0.5 * grid.step
     assert not any(part.most for part, *_ in parts)
-    # One component is essential; its birth is drawn as well.
+    # One component is essential. Its birth is drawn as well.
     for q in (0, 1):
         bottleneck_error_bound(PrivatePersistence(homology_dimensions=q), sensitivity, upper)
         (group,) = asked[-1][0]
@@ -188,7 +188,7 @@ def released_errors(private, exact, sensitivity, upper, n):
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"utility": "sum"}, {"slab": "persistence"}])
 def test_coverage_of_the_worst(options):
-    # 300 draws each from diagrams near the bound: at 95 % more than 41 errors beyond it have a
+    # 300 draws each from diagrams near the bound: at 95 %, more than 41 errors above it have a
     # probability below 1e-8, for each of 14 cases.
     assert binom.sf(41, 300, 0.05) < 1e-8
     private = PrivatePersistence(1.0, **options)
@@ -212,7 +212,7 @@ def test_coverage_of_the_worst(options):
 
 @pytest.mark.slow
 def test_where_there_is_nothing_the_floor_is_kept():
-    # 1,000 draws: at 95 % more than 95 beyond the floor have a probability below 1e-8.
+    # 1,000 draws: at 95 %, more than 95 above the floor have a probability below 1e-8.
     assert binom.sf(95, 1000, 0.05) < 1e-8
     private, sensitivity, upper = PrivatePersistence(1.0), 0.003, 2.7
     _, floor = noise_floor(private, sensitivity, upper)
@@ -235,11 +235,11 @@ def test_numbers_of_two_circles():
     bound = bottleneck_error_bound(private, *public, smaller_caps=caps)
     assert private.error_bound_ == bound and 0.15 < bound < 0.17
     assert private.noise_floor_ == noise_floor(private, *public, smaller_caps=caps)
-    # What may be drawn from costs little more than one cap that is known.
+    # The choice of a cap costs little more than one known cap.
     assert bottleneck_error_bound(private, *public) < bound
     assert bound < 1.1 * bottleneck_error_bound(private, *public)
     assert f"a persistence above {2 * bound:.3g} then" in private.error_statement_
-    # Both loops are longer than twice the bound: they survive.
+    # Both loops are longer than twice the bound, so they survive.
     exact = CubicalPersistence(1).fit_transform([filtration])[0]
     assert (np.ptp(exact, axis=1) > 2 * bound).sum() == 2
     (_, loops), *_ = private.transform([filtration])
@@ -290,7 +290,7 @@ def test_coarse_lattices_warn():
 
 
 def test_one_coarse_lattice_of_several_warns():
-    # That of the other filtration is off by more, and yet by less than its sensitivity.
+    # The error of the other filtration is larger, but less than its sensitivity.
     values, axes = np.ones((4, 4)), (np.arange(4.0),) * 2
     fine = GridFiltration(values, 0.02, 1.0, 100, "lattice", 0.01, axes=axes)
     coarse = GridFiltration(values.copy(), 0.001, 1.0, 100, "lattice", 0.005, axes=axes)
@@ -365,7 +365,7 @@ def test_points_beyond_noise():
 
 @pytest.mark.slow
 def test_what_is_flagged_is_near_a_feature():
-    # Two weak loops raise the level, and with it the noise: 400 releases each; at 95 % more than
+    # Two weak loops raise the level, and with it the noise: 400 releases each. At 95 %, more than
     # 45 with a false flag have a probability below 1e-6.
     assert binom.sf(45, 400, 0.05) < 1e-6
     sensitivity, upper = 0.0034, 2.75
@@ -390,14 +390,14 @@ def test_what_is_flagged_is_near_a_feature():
                     len(loops) and lengths.max() > floor and noise[lengths.argmax()]
                 )
             assert false <= 45
-        # The twin, which flags whatever is longest and above the floor.
+        # The twin, which flags the longest point if it is above the floor.
         assert longest_would_fail > 60
 
 
 @pytest.mark.slow
 def test_a_lattice_widens_the_class():
-    # 30 points that are just short on the cloud, and longer by its error on the lattice: at 95 %
-    # more than 45 of 400 beyond have a probability below 1e-6.
+    # 30 points that are just too short on the cloud, and longer by its error on the lattice: at 95
+    # %, more than 45 of 400 that are flagged have a probability below 1e-6.
     sensitivity, upper, off = 0.0034, 2.75, 0.1
     values, axes = np.ones((4, 4)), (np.arange(4.0),) * 2
     item = GridFiltration(values, sensitivity, upper, 100, "lattice", off, axes=axes)
@@ -418,7 +418,7 @@ def test_a_lattice_widens_the_class():
 
 @pytest.mark.slow
 def test_flags_are_right_on_a_ring_and_a_disc():
-    # 200 releases each: at 95 % more than 29 with a false flag have a probability below 1e-6.
+    # 200 releases each: at 95 %, more than 29 with a false flag have a probability below 1e-6.
     assert binom.sf(29, 200, 0.05) < 1e-6
     rng = np.random.default_rng(0)
     angle = rng.uniform(0, 2 * np.pi, 4000)

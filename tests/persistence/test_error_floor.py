@@ -1,4 +1,4 @@
-"""Floors of the error: against the best mechanisms, against ours by enumeration, and a twin."""
+"""Lower bounds of the error, compared with the best mechanisms, with ours, and with a twin."""
 
 import math
 from itertools import combinations_with_replacement
@@ -34,7 +34,7 @@ def best_chance_to_miss(epsilon, w, n_clouds):
                 row[u * n_clouds + a], row[u * n_clouds + b] = 1, -ratio
                 rows.append(row)
     for j in range(n_clouds):
-        # Covered with all but the chance that is sought, the last variable.
+        # Covered except with the probability that is sought, the last variable.
         row = np.zeros(shape)
         row[:, j] = -covers[:, j]
         rows.append(np.r_[row.ravel(), -1])
@@ -57,9 +57,9 @@ def test_no_mechanism_of_all_is_better_than_the_floor(epsilon):
             best = best_chance_to_miss(epsilon, w, n_clouds)
             assert _missed(epsilon, w, n_clouds) <= best + 1e-7
         tight.append(_missed(epsilon, w, ENDLESS) - best)
-    # Nothing much is left of it for twelve clouds; for an endless chain nothing at all.
+    # Little of it is left for twelve clouds, and nothing for an infinite chain.
     assert max(tight) < 0.15
-    # Two clouds: randomised response.
+    # Two clouds with randomised response.
     pair = best_chance_to_miss(epsilon, 1, 2)
     assert pair == pytest.approx(1 / (1 + math.exp(epsilon)), abs=1e-7)
 
@@ -68,7 +68,7 @@ def test_no_mechanism_of_all_is_better_than_the_floor(epsilon):
 def test_geometric_noise_attains_the_floor_of_an_endless_chain(epsilon):
     alpha = math.exp(-epsilon)
     for w in range(1, 9):
-        # Noise about one cloud, or about the middle of two: both are epsilon-private.
+        # Noise about one cloud, or about the middle of two clouds: both are epsilon-private.
         about_two = alpha ** (w // 2)
         missed = 2 * alpha ** ((w + 1) // 2) / (1 + alpha) if w % 2 else about_two
         assert _missed(epsilon, w, ENDLESS) == pytest.approx(missed)
@@ -89,7 +89,7 @@ def test_geometric_noise_is_a_step_from_the_floor_and_a_twin_is_below(epsilon, c
         return sum(geometric_chance(epsilon, w) >= 1 - confidence for w in range(1, 400)) / 2
 
     assert floor <= largest(epsilon) <= 1.5 * floor + 1
-    # A twin that spends three times as much is better than what is claimed allows.
+    # A twin that spends three times as much is better than its claim allows.
     assert largest(3 * epsilon) < floor or floor < 1
 
 
@@ -139,7 +139,7 @@ def law(epsilon, measure):
 @pytest.mark.parametrize("name", ["uniform", "spike-slab"])
 def test_enumerated_mechanisms_are_not_below_the_floor(epsilon, name):
     laws = law(epsilon, make_base_measure(name, SIZE, 2, spike=0.9))
-    # The law is private: its log-ratios between neighbours.
+    # The law is private, by its log-ratios between neighbours.
     inside = laws.max(axis=0) > 0
     losses = np.abs(np.diff(np.log(laws[:, inside]), axis=0))
     assert 0.3 * epsilon < losses.max() <= epsilon * (1 + 1e-9)
@@ -156,18 +156,18 @@ def test_randomised_response_attains_the_floor_of_a_pair(K):
     laws, errors = np.array([[1 - lie, lie], [lie, 1 - lie]]), ERRORS[np.ix_([0, K], ends)]
     assert (laws * (errors >= K / 2)).sum(axis=1) == pytest.approx(lie)
     assert (laws * errors).sum(axis=1) == pytest.approx(K * lie)
-    # The floor is that of a pair, where there are few sensitivities in the range.
+    # The floor is that of a pair if the range contains few sensitivities.
     assert bottleneck_error_floor(epsilon, 1.0, float(SIZE), confidence=1 - lie - 1e-9) <= K / 2
     assert bottleneck_error_floor(epsilon, 1.0, float(SIZE), confidence=1 - lie + 1e-9) >= K / 2
     assert mean_error_floor(epsilon, 1.0, float(SIZE)) >= K * lie - 0.05
 
 
 def test_an_enumerated_twin_that_spends_more_is_below():
-    # Our law, held to the floor of a smaller epsilon than that of its draws.
+    # Our law, compared with the floor of a smaller epsilon than that of its draws.
     laws = law(10.0, make_base_measure("spike-slab", SIZE, 2, spike=0.9))
     floor = bottleneck_error_floor(0.3, 1.0, float(SIZE), confidence=0.7)
     missed = floor <= ERRORS
-    # On the pair that the floor is of.
+    # On the pair that determines the floor.
     assert floor == 1 and (laws * missed).sum(axis=1)[[0, 2]].max() < 0.3
     assert (laws * ERRORS).sum(axis=1).max() < mean_error_floor(0.3, 1.0, float(SIZE))
 
@@ -192,7 +192,8 @@ def test_extreme_numbers():
     assert bottleneck_error_floor(math.inf, 0.1, 1.0) == mean_error_floor(math.inf, 0.1, 1.0) == 0
     assert bottleneck_error_floor(800.0, 0.1, 1.0) == 0
     assert mean_error_floor(800.0, 0.1, 1.0) < 1e-300
-    # A range too short for a chain, or an epsilon too small: the whole range of a pair.
+    # A range that is too short for a chain, or an epsilon that is too small: the whole range of a
+    # pair.
     assert bottleneck_error_floor(1e-9, 0.01, 1.0, confidence=0.51) == pytest.approx(0.25)
     assert mean_error_floor(1e-9, 0.01, 1.0) == pytest.approx(0.25)
     assert bottleneck_error_floor(1.0, 1.0, 1.0) == mean_error_floor(1.0, 1.0, 1.0) == 0

@@ -1,4 +1,4 @@
-"""The exact sampler against full enumeration, and its exact privacy loss."""
+"""The exact sampler, compared with full enumeration, and its exact privacy loss."""
 
 import itertools
 from fractions import Fraction
@@ -28,7 +28,7 @@ def table_of(rate, n_levels):
 @pytest.mark.parametrize(("name", "linear"), MEASURES)
 @pytest.mark.parametrize(("size", "max_points"), [(4, 2), (5, 2), (4, 3)])
 def test_each_tuple_in_the_ball_has_exactly_one_accepted_labelling(name, linear, size, max_points):
-    # The whole correctness of the rejection step, without any sampling.
+    # The complete correctness of the rejection step, without sampling.
     rng = np.random.default_rng(size)
     measure = make_base_measure(name, size, max_points, mean=1.5, linear=linear)
     everything = list(states(measure))
@@ -60,7 +60,7 @@ def test_each_tuple_in_the_ball_has_exactly_one_accepted_labelling(name, linear,
     "diagram", [[], [(0, 5)], [(0, 5), (1, 5)], [(1, 3), (1, 3), (2, 5), (0, 1)]]
 )
 def test_law_matches_enumeration(name, linear, rate, diagram):
-    # 10,000 draws each; 24 tests at a false-alarm rate of 1e-6 each.
+    # 10,000 draws each, and 24 tests at a false-alarm rate of 1e-6 each.
     measure = make_base_measure(name, 5, 2, mean=1.5, linear=linear)
     table = table_of(rate, 6)
     sampler = ExactSampler([DiagramBall(as_array(diagram), measure)], table)
@@ -83,7 +83,7 @@ def test_law_matches_enumeration(name, linear, rate, diagram):
 
 @pytest.mark.slow
 def test_wrong_rate_is_rejected():
-    # The broken twin of the test above: a law at 1.25 times the rate must be told apart.
+    # The broken twin of the test above: a law at 1.25 times the rate must be detected.
     measure = make_base_measure("spike-slab", 5, 2)
     sampler = ExactSampler([DiagramBall(as_array([(0, 5)]), measure)], table_of(1.25, 6))
     source, n = NoiseSource(1), 10_000
@@ -100,8 +100,8 @@ def test_wrong_rate_is_rejected():
 @pytest.mark.parametrize(("name", "linear"), MEASURES)
 @pytest.mark.parametrize("epsilon", [0.3, 2.0])
 def test_exact_privacy_loss_of_neighbouring_diagrams(name, linear, epsilon):
-    # Output laws, as exact integers, of all diagrams with at most one point that are within
-    # the sensitivity of one step.
+    # Output laws, as exact integers, of all diagrams with at most one point that are within the
+    # sensitivity of one step.
     size, measure = 5, make_base_measure(name, 5, 2, mean=1.0, linear=linear)
     per_step = Fraction(epsilon) / 2
     table = decay_table(per_step.numerator, per_step.denominator, size + 1)
@@ -120,7 +120,7 @@ def test_exact_privacy_loss_of_neighbouring_diagrams(name, linear, epsilon):
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_births_keep_their_support_and_their_loss(epsilon):
-    # Every birth must stay possible, however far from the true one.
+    # Every birth must remain possible, however far it is from the exact one.
     size = 40
     per_step = Fraction(epsilon) / 2
     table = decay_table(per_step.numerator, per_step.denominator, size + 1)
@@ -143,7 +143,7 @@ def test_births_keep_their_support_and_their_loss(epsilon):
 
 
 def test_births_are_drawn_by_that_law():
-    # 20,000 draws, a false-alarm rate of 1e-6; the true birth lies at the edge.
+    # 20,000 draws, with a false-alarm rate of 1e-6. The exact birth lies at the edge.
     size, table = 20, table_of(0.2, 21)
     sampler = ExactSampler([BirthBall(0, size)], table)
     source = NoiseSource(3)
@@ -167,7 +167,7 @@ def test_decay_table_never_falls_faster_than_the_rate(rate):
 @pytest.mark.slow
 @pytest.mark.parametrize("n_points", [3, 50, 500, 2000])
 def test_acceptance(n_points):
-    # Three long features, noise near the diagonal; 200 proposals or more per cell.
+    # Three long features with noise near the diagonal, and at least 200 proposals per cell.
     rng, size = np.random.default_rng(0), 1600
     births = rng.uniform(0, 0.6, n_points - 3)
     noise = np.c_[births, births + 0.005 * rng.exponential(size=n_points - 3)]
@@ -181,5 +181,5 @@ def test_acceptance(n_points):
             source = NoiseSource(0)
             for _ in range(200):
                 sampler.draw(source)
-            # 0.5 is what is wanted of the mean; 200 draws estimate it to about 0.04.
+            # The target for the mean is 0.5, which 200 draws estimate to about 0.04.
             assert 200 / sampler.n_proposals_ > 0.42

@@ -1,4 +1,4 @@
-"""Counts whose threshold and cap are drawn with them: loss, law, margins, and what they find."""
+"""Counts whose threshold and cap are chosen privately: loss, law, margins, and results."""
 
 import math
 
@@ -74,7 +74,7 @@ def test_no_record_costs_more_than_epsilon_and_twins_do():
 
 @pytest.mark.slow
 def test_releases_are_of_the_enumerated_law():
-    # 20,000 draws, at a false-alarm rate of 1e-6; another rate is told apart.
+    # 20,000 draws, at a false-alarm rate of 1e-6. Another rate is detected.
     item, n = filtration(loops([0.35, 0.3, 0.02]), 2.0**-6), 20_000
     private = PrivateBettiNumbers(1.0, max_count=3, random_state=np.random.default_rng(0))
     choice, found = scores(private, item)
@@ -96,7 +96,8 @@ def test_releases_are_of_the_enumerated_law():
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, math.inf])
 def test_circles_and_blobs_are_counted_without_a_threshold(epsilon):
-    # 100 draws: each is wrong in one of a hundred at most; more than 12 come with less than 1e-6.
+    # 100 draws: each is wrong in at most one of a hundred cases. More than 12 have a probability
+    # below 1e-6.
     rng = np.random.default_rng(0)
     clouds = {
         (2, 2): make_two_circles(4000, random_state=101),
@@ -116,8 +117,8 @@ def test_circles_and_blobs_are_counted_without_a_threshold(epsilon):
 
 
 def test_margins_hold_whatever_the_records_are():
-    # Features crowd around all thresholds. Failures of 20 % are stated: more than 266 of 1000 come
-    # with a probability below 1e-6.
+    # There are features around all thresholds. Failures of 20 % are stated: more than 266 of 1000
+    # have a probability below 1e-6.
     lives = np.geomspace(0.02, 0.6, 24)[::-1]
     item = filtration(loops(lives, base=0.05), 2.0**-7)
     private = PrivateBettiNumbers(
@@ -160,8 +161,8 @@ def test_thresholds_are_public():
         assert caps[t.place][1] * 0.9 >= t.threshold >= 1.8 * math.sqrt(0.005)
     prices = [t.price for t in choice.tried]
     assert min(prices) == 0
-    # More budget makes low thresholds dearer by less, down to a limit.
+    # With more budget, the price of low thresholds falls, down to a limit.
     assert max(make_choice(caps, 0.5).tried).price > max(prices)
     assert make_choice(caps, 100.0) == make_choice(caps, 50.0)._replace(rate=100 / (2 * UNIT))
-    # Where noise is all that there is, one threshold is left.
+    # If there is only noise, one threshold is left.
     assert [t.threshold for t in make_choice([(1.0, 2.0)], 1.0).tried] == [1.8]

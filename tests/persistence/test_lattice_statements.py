@@ -1,4 +1,4 @@
-"""What profiles and counts say of the cloud, where its points were moved to a lattice."""
+"""Statements of profiles and counts about clouds whose points were moved to a lattice."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def test_intervals_hold_for_the_cloud(two_groups):
         released = profile.fit(coarse).transform(coarse)
     (low, high), *_ = profile.confidence_intervals(released)[0]
     assert low <= exact <= high and profile.half_widths_[0] > 2 * off
-    # What the lattice alone would say.
+    # The statement about the lattice alone.
     assert abs(released[0, 0] - exact) > profile.half_widths_[0] - 2 * off
 
 

@@ -76,7 +76,7 @@ def test_one_object_is_not_released_twice_for_one_payment(filtration):
         with pytest.raises(ValueError, match="one object several times"):
             bare.fit_transform(repeated)
     assert not accountant.spends()
-    # What is not released may be repeated.
+    # Values that are not released may be repeated.
     assert len(PrivatePersistence(np.inf).fit_transform([filtration] * 3)) == 3
     assert len(private.transform(copies(filtration, 3))) == 3
 
@@ -135,7 +135,7 @@ def test_guarantee_tells_the_truth(filtration, circles):
 @pytest.mark.parametrize("delta", [1e-9, 1e-3])
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 5.0])
 def test_a_draw_per_dimension_loses_what_is_promised(epsilon, delta, dimensions):
-    # The tight composition beats the pure split: delta is spent, all of it.
+    # The tight composition beats the pure split, and all of delta is spent.
     guarantee, rate = sums(epsilon, delta, dimensions)
     assert (guarantee.epsilon, guarantee.delta) == (epsilon, delta)
     assert rate * len(dimensions) > epsilon
@@ -192,7 +192,7 @@ def mass_of_high_loss(t, rate):
 
 def worst_delta(rate, n, epsilon):
     """Delta of ``n`` draws together: all their outcomes, over a grid of their laws."""
-    # Below it no outcome loses more than epsilon.
+    # Below it, no outcome loses more than epsilon.
     least = max(0.0, epsilon - (n - 1) * rate)
     t = np.linspace(least, rate, {2: 401, 3: 61}[n])
     high, delta = mass_of_high_loss(t, rate), 0.0
@@ -272,7 +272,7 @@ def test_bad_input_is_named(X, message):
 
 
 def test_pickle_holds_no_data(circles):
-    # A planted record must not be found in what a fitted estimator keeps.
+    # The attributes of a fitted estimator must not contain a planted record.
     canary = 1.2345678901234567
     X = circles.copy()
     X[17] = canary
@@ -306,7 +306,7 @@ def test_rounding_never_widens_the_sensitivity(rng):
         y = np.minimum(x + sensitivity, upper)
         shifts = [grid.rounded(b) - grid.rounded(a) for a, b in zip(x, y, strict=True)]
         assert min(shifts) >= 0 and max(shifts) <= grid.sensitivity
-        # The top rounds like every other value.
+        # The largest value is rounded like every other value.
         assert grid.rounded(upper) - grid.rounded(upper - sensitivity) <= grid.sensitivity
         assert math.isclose(grid.step * grid.sensitivity, sensitivity, rel_tol=0.1) or (
             grid.size >= 2**16
@@ -315,8 +315,8 @@ def test_rounding_never_widens_the_sensitivity(rng):
 
 @pytest.mark.slow
 def test_neighbours_raise_and_warn_alike_and_leave_the_same_fitted_state():
-    # 200 pairs, degenerate ones among them. The first epsilon is too little for any signal,
-    # which is said: by public numbers only.
+    # 200 pairs, including degenerate ones. The first epsilon is too small for any signal, and the
+    # warning depends on public numbers only.
     rng = np.random.default_rng(0)
     for i in range(200):
         n = int(rng.integers(2, 12))
@@ -334,7 +334,7 @@ def test_neighbours_raise_and_warn_alike_and_leave_the_same_fitted_state():
             public = filtrations[0]
             said = [str(warning.message) for warning in seen]
             assert len(said) == (2 * private.error_bound_ >= 0.9 * public.upper)
-            # The cap is drawn with the diagrams, and what is known under it follows from it.
+            # The cap is chosen with the diagrams, and the statements under it follow from it.
             del private.cap_, private.error_bounds_
             states.append(
                 pickle.dumps((dtm, private, public.sensitivity, public.upper, public.shape, said))

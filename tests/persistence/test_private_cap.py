@@ -1,4 +1,4 @@
-"""A cap that is drawn with the diagrams: its law, its sensitivity, its values, its bounds."""
+"""A cap that is chosen privately with the diagrams: law, sensitivity, values, bounds."""
 
 import itertools
 import math
@@ -86,7 +86,7 @@ def random_family(rng, size, most):
 @pytest.mark.parametrize("decay", [0, 5])
 @pytest.mark.parametrize(("size", "seed"), [(3, 0), (4, 1), (5, 2), (4, 3)])
 def test_law_is_that_of_full_enumeration(size, seed, decay):
-    # 20,000 draws each; 8 tests at a false-alarm rate of 1e-6 each.
+    # 20,000 draws each, and 8 tests at a false-alarm rate of 1e-6 each.
     rng, weights = np.random.default_rng(seed), [1, 3, 7]
     measure = make_base_measure("spike-slab", size, 1, spike=0.6)
     family, gates = random_family(rng, size, 2), [0, *rng.integers(0, size + 1, 2).tolist()]
@@ -107,7 +107,7 @@ def test_law_is_that_of_full_enumeration(size, seed, decay):
     observed = np.append(observed[~rare], observed[rare].sum())
     expected = np.append(expected[~rare], expected[rare].sum())
     assert chisquare(observed, expected).pvalue > 1e-6
-    # Twin: the law without gates is another one.
+    # Twin: the law without gates differs.
     other = joint_law(family, weights, [0, 0, 0], measure, table, decay)
     wrong = np.array([n * other[key] / sum(other.values()) for key in law])
     wrong = np.append(wrong[~rare], wrong[rare].sum())
@@ -186,7 +186,7 @@ def permute_and_flip(costs, rate):
 
 @pytest.mark.parametrize("epsilon", [200.0, 900.0])
 def test_a_cap_by_itself_costs_its_share(epsilon):
-    # Sensitivities are a sixth of the range here, so that it takes such losses to draw a cap.
+    # Sensitivities are a sixth of the range here, so a large loss is needed to choose a cap.
     most = twin = 0.0
     for pair in list(hostile_pairs(6))[::2]:
         found = [diagrams_of(filtration_of(cloud, 6)) for cloud in pair]
@@ -197,7 +197,7 @@ def test_a_cap_by_itself_costs_its_share(epsilon):
         def loss(caps, pair=found, choice=choice):
             costs = [choice.costs(caps, diagrams, (0, 1)) for _, diagrams in pair]
             laws = [permute_and_flip(each, choice.rate) for each in costs]
-            # Probabilities below those of floating point are none.
+            # Probabilities that floating point cannot represent count as zero.
             both = np.minimum(*laws) > 0
             return np.abs(np.log(laws[0][both] / laws[1][both])).max() / choice.choice
 
@@ -215,7 +215,7 @@ def test_a_cap_by_itself_is_drawn_by_the_law_and_by_public_numbers(monkeypatch):
     choice, source = ChoiceOfCap.of(28.0, caps), NoiseSource(0)
     costs = choice.costs(caps, diagrams, (0, 1))
     law = permute_and_flip(costs, choice.rate)
-    # The same costs each time, computed once.
+    # The costs are the same each time, so they are computed once.
     monkeypatch.setattr(ChoiceOfCap, "costs", lambda *_: costs)
     n, drawn = 20_000, [0] * len(caps)
     for _ in range(n):
@@ -225,7 +225,7 @@ def test_a_cap_by_itself_is_drawn_by_the_law_and_by_public_numbers(monkeypatch):
     expected = np.append(n * law[kept], n * law[~kept].sum() + 1e-9)
     observed = np.append(np.array(drawn)[kept], np.array(drawn)[~kept].sum())
     assert chisquare(observed, expected * n / expected.sum()).pvalue > 1e-6
-    # None where noise is large, where there is one cap, and where nothing is private.
+    # There is no cap if the noise is large, if there is only one cap, or if nothing is private.
     assert ChoiceOfCap.of(1.0, caps) is None
     assert ChoiceOfCap.of(28.0, caps[:1]) is None
     assert ChoiceOfCap.of(math.inf, caps) is None
@@ -314,7 +314,7 @@ def test_what_is_drawn_lies_below_its_cap(dimensions):
 
 
 def test_a_wide_box_costs_less_than_under_one_cap():
-    # Means of ten releases; at the fixed cap the loops are lost.
+    # Means of ten releases. At the fixed cap, the loops are lost.
     cloud, options = make_two_circles(4000, random_state=101), {"m": 0.2, "bounds": (-8.0, 8.5)}
     errors = {}
     for cap in ("private", None):
@@ -331,8 +331,8 @@ def test_a_wide_box_costs_less_than_under_one_cap():
 
 
 def test_bounds_hold_under_the_cap_that_is_drawn():
-    # Each bound is missed with a probability of at most 5 %: more than 22 misses of 100 come with
-    # one below 1e-6.
+    # Each bound is missed with a probability of at most 5 %. More than 22 misses of 100 have a
+    # probability below 1e-6.
     cloud, options = make_two_circles(4000, random_state=0), {"m": 0.2, "bounds": (-2.5, 3)}
     family = DTMFiltration(**options).fit_transform([cloud])
     private = PrivatePersistence(1.0, random_state=0).fit(family)
@@ -343,7 +343,7 @@ def test_bounds_hold_under_the_cap_that_is_drawn():
         if cap not in exact:
             under = DTMFiltration(**options, max_distance=cap).fit_transform([cloud])
             exact[cap] = CubicalPersistence(upper=cap).fit_transform(under)[0]
-        # The undying component dies at the default cap.
+        # The essential component dies at the default cap.
         own = [np.minimum(diagram, cap) for diagram in drawn]
         errors = map(bottleneck_distance, own, exact[cap])
         missed += max(errors) > private.error_bound_

@@ -1,4 +1,4 @@
-"""Persistence profiles: sensitivity, law, intervals, and what is refused."""
+"""Persistence profiles: sensitivity, law, intervals, and refusals."""
 
 import copy
 import math
@@ -49,7 +49,7 @@ def test_random_neighbours_stay_within_the_sensitivity(rng):
         sensitivity = 10 ** rng.uniform(-3, 0)
         values = rng.uniform(0, 1, shape)
         change = rng.choice([-1.0, 0.0, 1.0], shape) * sensitivity
-        # Rounding a sum must not make neighbours of what is none.
+        # Rounding a sum must not turn clouds into neighbours that are not.
         other = np.clip(values + change * (1 - 1e-12), 0.0, 1.0)
         numbers = dict.fromkeys(range(max(2, len(shape))), 3)
         steps, allowed = moved(values, other, sensitivity, numbers=numbers)
@@ -65,12 +65,13 @@ def test_worst_neighbours_reach_it(make, sensitivity):
     other = attacked(values, sensitivity * (1 - 1e-13), level=0.5 if make is wells else 0.26)
     assert np.abs(values - other).max() <= sensitivity
     steps, allowed = moved(values, other, sensitivity)
-    # All of it where the sensitivity is a power of two, else but for the rounding of both ends.
+    # All of it if the sensitivity is a power of two, and otherwise all except the rounding of both
+    # ends.
     assert allowed - 4 <= steps <= allowed
 
 
 def test_rounding_to_steps_never_widens_it(rng):
-    # Against exact fractions, with values at the ends of steps.
+    # Compared with exact fractions, with values at the ends of steps.
     for _ in range(500):
         sensitivity = 10 ** rng.uniform(-8, 2)
         upper = sensitivity * 2 ** rng.uniform(-3, 29)
@@ -112,7 +113,7 @@ def law(center, rate, reach):
 def test_noise_is_of_the_law(seed):
     rate, n, truth = 0.4, 20_000, np.array([[5], [2]])
     if seed is None:
-        # All at once: opening the system's noise 20,000 times takes minutes.
+        # All at once, because opening the system's noise 20,000 times takes minutes.
         draws = truth.ravel() + lattice_noise(NoiseSource(), rate, (n, 2), "linf")
     else:
         draws = np.array([noisy_profile(truth, rate, NoiseSource(s)).ravel() for s in range(n)])
@@ -143,7 +144,7 @@ def loss_of_worst_pair(kind, epsilon, sensitivity):
     under = fitted._under((sensitivity, 1.0), epsilon, 0.0)
     first, second = (longest_lifetimes(v, 1.0, NUMBERS, under.lattice) for v in (values, other))
     apart = int(np.abs(np.array(first) - np.array(second)).max())
-    # What the noise is drawn with.
+    # The scale with which the noise is drawn.
     return apart / Fraction(ROUND_UP / under.rate)
 
 
@@ -190,7 +191,7 @@ def test_bringing_in_order_never_moves_away(rng):
 @pytest.mark.parametrize("size", [1, 2, 4, 10])
 @pytest.mark.parametrize("confidence", [0.5, 0.95])
 def test_half_widths_are_exact_quantiles_rounded_up(size, confidence):
-    # Against the sum over all whole numbers.
+    # Compared with the sum over all whole numbers.
     lattice = make_lattice(0.01, 1.0)
     for rate in (0.003, 0.1, 3.0):
         k = np.arange(int(80 * size / rate) + 50, dtype=float)
@@ -198,7 +199,7 @@ def test_half_widths_are_exact_quantiles_rounded_up(size, confidence):
         mass = np.cumsum(shell * np.exp(-rate * k))
         steps = round(half_width(lattice, rate, size, confidence) / lattice.step) - 2
         assert mass[steps] / mass[-1] >= confidence
-        # And hardly more than it has to be, where the lattice is fine.
+        # It is hardly larger than necessary if the lattice is fine.
         if rate <= 0.003:
             assert mass[steps - 2] / mass[-1] < confidence + 0.005
 
@@ -213,7 +214,7 @@ def test_intervals_of_clouds_of_several_sensitivities():
     np.testing.assert_allclose(
         intervals[..., 1] - profile, private.half_widths_[:, None] * [[1] * 4]
     )
-    # Others than in fit: their public numbers are asked for.
+    # Other filtrations than in fit: their public numbers are used.
     with pytest.raises(
         ValueError, match="profile has 1 rows, but there are 2 filtrations in the last"
     ):
@@ -221,7 +222,7 @@ def test_intervals_of_clouds_of_several_sensitivities():
     np.testing.assert_array_equal(
         private.confidence_intervals(profile[1:], items[1:]), intervals[1:]
     )
-    # After another fit, those of its filtrations.
+    # After another fit, the public numbers of its filtrations.
     private.fit(items[1:])
     np.testing.assert_array_equal(private.confidence_intervals(profile[1:]), intervals[1:])
     with pytest.raises(ValueError, match="profile must have 4 columns; got 3"):
@@ -229,7 +230,7 @@ def test_intervals_of_clouds_of_several_sensitivities():
 
 
 def test_intervals_are_no_secret(filtration):
-    # Functions of public numbers: the same for another function.
+    # These are functions of public numbers, so they are the same for another function.
     flat = copy.deepcopy(filtration)
     object.__setattr__(flat, "values", np.zeros_like(filtration.values))
     widths = [PersistenceProfile().fit([one]).half_widths_ for one in (filtration, flat)]
@@ -294,14 +295,14 @@ def test_intervals_hold_at_once_as_often_as_they_say(options, exact_once):
         inside = (intervals[..., 0] <= exact) & (exact <= intervals[..., 1])
         held += inside.all(axis=1)
     assert len(caps) > 2
-    # Not less often; nor much more often where nothing is clipped or put in order.
+    # Not less often, and not much more often if nothing is clipped or sorted.
     assert (held >= binom.ppf(FALSE_ALARM / 4, n_releases, 0.9)).all()
     assert held.min() <= binom.isf(FALSE_ALARM, n_releases, 0.93)
 
 
 @pytest.mark.slow
 def test_a_cap_of_its_own_choice_is_worth_its_share(exact_once):
-    # Errors against the persistences of the default cap, whatever the one that was drawn hides.
+    # Errors relative to the persistences of the default cap, whatever the chosen cap hides.
     def errors(items):
         exact = PersistenceProfile(np.inf).fit_transform(items)
         private = PersistenceProfile(1.0, random_state=np.random.default_rng(0)).fit(items)
@@ -311,7 +312,7 @@ def test_a_cap_of_its_own_choice_is_worth_its_share(exact_once):
     for bounds, most in (((-2.5, 3), 1.2), ((-8, 8.5), 0.6)):
         items = DTMFiltration(m=0.2, bounds=bounds).fit_transform(four_clouds())
         ratios = errors(items) / errors([replace(item, smaller=()) for item in items])
-        # .4 to 1.1, and .2 to .4.
+        # 0.4 to 1.1, and 0.2 to 0.4.
         assert ratios.max() < most
 
 
@@ -321,7 +322,7 @@ def test_error_of_the_longest_loop(exact_once):
     exact = PersistenceProfile(np.inf).fit_transform([item])
     private = PersistenceProfile(1.0, random_state=np.random.default_rng(0)).fit([item])
     errors = np.array([np.abs(private.transform([item]) - exact)[0] for _ in range(500)])
-    # Half persistence: 0.0089 in the mean.
+    # Half the persistence: 0.0089 on average.
     assert errors[:, 2].mean() / 2 < 0.011
 
 
@@ -353,7 +354,7 @@ def filtration_of(values):
 @pytest.mark.parametrize("epsilon", [1e-6, 1e6])
 @pytest.mark.parametrize("n_longest", [1, 100])
 def test_extreme_losses(epsilon, n_longest, seed):
-    # A lattice as coarse as the noise would reject its radii for hours.
+    # With a lattice as coarse as the noise, radii would be rejected for hours.
     item = filtration(loops([0.3, 0.1]), 0.01)
     private = PersistenceProfile(epsilon, n_longest, random_state=seed)
     with warnings.catch_warnings():

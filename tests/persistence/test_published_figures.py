@@ -1,4 +1,4 @@
-"""Numbers of Kang, Kim, Sohn and Awan's figures, and what their sensitivities cover."""
+"""Numbers from the figures of Kang, Kim, Sohn and Awan, and the scope of their sensitivities."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from sklearn_dptda import (
 from sklearn_dptda.datasets import make_two_circles
 from sklearn_dptda.theory import dtm_worst_case
 
-# Figure 3: one point more, near the middle of the two circles.
+# Figure 3: one additional point, near the middle of the two circles.
 POINT = (-0.1, -0.1)
 
 
@@ -33,11 +33,13 @@ def moved_by_the_point(D, diagram):
 
 
 def test_rips_distance_of_figure_3_in_closed_form():
-    # Every eighth of a turn has a point, so that both circles have one on the line of the centres.
+    # There is a point at every eighth of a turn, so both circles have one on the line of the
+    # centres.
     angle = 2 * np.pi * np.arange(64) / 64
     ring = np.column_stack([np.cos(angle), np.sin(angle)])
     D = np.vstack([1.5 + 1.5 * ring, -1.5 + ring])
-    # The circles are 3 sqrt(2) - 2.5 apart; with the point, its way to the smaller one is last.
+    # The circles are 3 sqrt(2) - 2.5 apart. With the additional point, its distance to the smaller
+    # one is last.
     expected = (3 * 2**0.5 - 2.5) - (1.4 * 2**0.5 - 1)
     assert moved_by_the_point(D, components_of_rips) == pytest.approx(expected)
     assert expected == pytest.approx(0.762, abs=1e-3)
@@ -50,14 +52,15 @@ def test_measure_distance_of_figure_3_needs_few_neighbours():
             [moved_by_the_point(D, lambda X: components_of_measure(X, mass)) for D in clouds]
         )
 
-    # The figure says .042. The mass of Section 5 does not fit its number of points.
+    # The figure states 0.042. The mass of Section 5 does not match its number of points.
     assert median(400, 0.0435) == pytest.approx(0.042, abs=0.006)
     assert median(100, 0.2) == pytest.approx(0.042, abs=0.006)
     assert median(400, 0.2) < 0.02
 
 
 def test_sensitivity_of_appendix_c_does_not_cover_the_circles():
-    # k points at one end of the circles' diameter, the others at the other end; one moves across.
+    # k points at one end of the diameter of the circles, the others at the other end, and one moves
+    # across.
     m, n = 0.2, 100
     ends = -1.5 - 0.5**0.5, 1.5 + 1.5 * 0.5**0.5
     pair = dtm_worst_case(m, n, np.full(2, ends[0]), np.full(2, ends[1]))
@@ -71,7 +74,7 @@ def test_sensitivity_of_appendix_c_does_not_cover_the_circles():
 
 @pytest.mark.slow
 def test_500_data_sets_are_released_in_one_call_whatever_the_number_of_workers():
-    # Each data set stands there twice: noise of their own tells the two apart.
+    # Each data set occurs twice. Separate noise distinguishes the two copies.
     clouds = [make_two_circles(60, random_state=i % 250) for i in range(500)]
 
     def run(n_jobs):

@@ -1,4 +1,4 @@
-"""The published law enumerated on small grids: what its theory promises, and where it does not."""
+"""The published law enumerated on small grids, and which claims of its theory hold."""
 
 import math
 from itertools import combinations_with_replacement
@@ -13,7 +13,7 @@ from sklearn_dptda.persistence import bottleneck_distance
 from sklearn_dptda.theory import published_error_bound, published_error_floor, sampling_error_bound
 
 SIZE = 5
-# A set of diameter 5 and twenty points of mass .5: Delta is diam / (m n) = .5 for one dimension.
+# A set of diameter 5 and twenty points, of mass 0.5: Delta is diam / (m n) = 0.5 for one dimension.
 PUBLIC = {"n": 20, "m": 0.5, "diameter": 5.0}
 
 
@@ -54,13 +54,13 @@ def test_mended_proposition_15_holds_for_the_enumerated_law(most, epsilon):
                 epsilon, **PUBLIC, **options, confidence=confidence, approximation=errors.min()
             )
             assert probabilities[errors > bound].sum() <= 1 - confidence
-            # The best releases are no further from what is released than the text's sum.
+            # The distance of the best releases is at most the sum of the text.
             best = every[errors.argmin()]
             assert (distances(every, best) <= errors + errors.min() + 1e-9).all()
             # The twin forgets how many releases there are.
             forgetful = errors.min() - math.log1p(-confidence) / epsilon
             forgetful_is_passed |= probabilities[errors > forgetful].sum() > 1 - confidence
-    # At a large epsilon the steps of the grid are wider than what it leaves out.
+    # At a large epsilon, the steps of the grid are wider than the part that it omits.
     assert forgetful_is_passed or epsilon == 40
 
 
@@ -111,14 +111,14 @@ def test_proposition_15_fails_where_a_diagram_has_fewer_points(size):
     errors = distances(every, [(0, death)] * 2)
     assert errors.min() == half
     best = [every[i] for i in np.flatnonzero(errors == half)]
-    # However large n epsilon is, the law is uniform on these; so it is a constant away from each
-    # choice of the optimum, with a probability that does not fall as the grid becomes finer.
+    # For every n epsilon, the law is uniform on these. So it is a constant away from each choice of
+    # the optimum, with a probability that does not fall as the grid becomes finer.
     choices = best[:: len(best) // 12]
     apart = np.array([distances(best, opt) for opt in choices])
     assert (apart >= half / 4).mean(axis=1).min() > 0.7
-    # With twice the distance of the optimum it holds.
+    # With twice the distance of the optimum, it holds.
     assert half < apart.max() <= 2 * half
-    # What is printed tends to nothing with 1 / (n epsilon) and the steps of the grid.
+    # The printed bound tends to zero with 1 / (n epsilon) and the steps of the grid.
     printed = published_error_bound(
         1e9, 20, 0.5, size, max_points=1, n_places=n_places, n_dimensions=1, approximation=1
     )
@@ -127,7 +127,7 @@ def test_proposition_15_fails_where_a_diagram_has_fewer_points(size):
 
 def test_equal_utilities_are_not_equal_releases():
     # The printed proof bounds the distance by the difference of utilities, which is 0 here. Remark
-    # 16 bounds it by M log N / (n epsilon), which is as small as you like.
+    # 16 bounds it by M log N / (n epsilon), which can be arbitrarily small.
     every, _ = releases(SIZE, 1)
     errors = distances(every, [(0, 4.5)])
     opt, other = every.index(((0, 4),)), every.index(((0, 5),))
@@ -154,8 +154,8 @@ def test_values_of_the_rule_of_theorem_17():
 
 
 def test_mass_at_the_threshold_moves_like_the_root_of_n():
-    # Proposition 25 has 1 / n on the line. A share m of the law is at 0, the rest at 1: where
-    # fewer than k points come to 0, the second component is born that many k-ths later.
+    # Proposition 25 has 1 / n on the line. A share m of the law is at 0, the rest at 1: if fewer
+    # than k points are at 0, the second component is born later by that many k-ths.
     m, n, k = 0.25, 40, 10
     for at_zero in (8, 10, 12):
         X = np.repeat([0.0, 1.0], [at_zero, n - at_zero])[:, None]
@@ -163,7 +163,8 @@ def test_mass_at_the_threshold_moves_like_the_root_of_n():
         (diagram,) = CubicalPersistence(0).fit_transform(dtm.fit_transform([X]))
         born = max(k - at_zero, 0) / k
         assert bottleneck_distance(diagram, [[0, 0.5], [born, 0.5]]) == pytest.approx(0, abs=1e-9)
-    # So the distance to the law's diagram exceeds x / sqrt(n) with this chance, for n epsilon ...
+    # So the distance to the diagram of the law exceeds x / sqrt(n) with this probability, for n
+    # epsilon ...
     chances = []
     for n in (10**2, 10**4, 10**6):
         late = m * n * (1 - 0.5 / math.sqrt(n))
@@ -174,11 +175,11 @@ def test_mass_at_the_threshold_moves_like_the_root_of_n():
 
 @pytest.mark.parametrize("d", [1, 2, 4])
 def test_sampling_error_in_every_dimension(d):
-    # 200 samples, at 80 %: more than 75 beyond have a probability below 1e-6.
+    # 200 samples, at 80 %: more than 75 outside have a probability below 1e-6.
     assert binom.sf(75, 200, 0.2) < 1e-6
     n, k, rng = 100, 30, np.random.default_rng(0)
     nodes = rng.uniform(size=(50, d))
-    # A law on finitely many places, so that its function is exact: many copies.
+    # A law on finitely many places has an exact function: many copies.
     places = rng.uniform(size=(30, d))
     law_values = distance_to_measure(np.repeat(places, 10, axis=0), nodes, k / n)
     bound = sampling_error_bound(n, k / n, math.sqrt(d), len(nodes), confidence=0.8)
@@ -189,7 +190,7 @@ def test_sampling_error_in_every_dimension(d):
         ]
     ).max(axis=1)
     assert (errors > bound).sum() <= 75
-    # The twin forgets that only a share of the points counts, and falls like 1 / n.
+    # The twin ignores that only a share of the points counts, and falls like 1 / n.
     assert (errors > bound * k / n / math.sqrt(n)).sum() > 75
 
 

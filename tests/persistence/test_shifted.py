@@ -90,7 +90,7 @@ def test_invariance_and_symmetry(seed):
 
 @pytest.mark.parametrize("kind", [Shifts, Dilations])
 def test_ranges_are_excluded_only_for_a_reason(kind, rng):
-    # Whatever a range excludes, no parameter of it attains.
+    # No parameter attains a value that a range excludes.
     P, Q = random_diagrams(1)
     family = kind(P, Q, np.empty(0), np.empty(0))
     for _ in range(100):
@@ -133,7 +133,8 @@ def test_bad_input():
 
 
 def test_far_from_the_origin():
-    # Where timestamps are coordinates, floating-point numbers run out before the tolerance.
+    # If timestamps are coordinates, the precision of floating-point numbers ends before the
+    # tolerance.
     P = np.array([[1, 2.0], [3, 3.7], [0.2, 1.5]])
     Q = np.array([[1.5, 2.5], [3.1, 4], [0.4, 1.4]])
     for far in (1e6, 1e10, 1e12):

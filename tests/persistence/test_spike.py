@@ -1,4 +1,4 @@
-"""The prior of the number of points where nobody states it."""
+"""The default prior of the number of points."""
 
 import math
 
@@ -26,8 +26,8 @@ def test_rule():
 @pytest.mark.filterwarnings("ignore:At epsilon")
 @pytest.mark.parametrize("epsilon", [0.05, 0.2, 1.0, 5.0])
 def test_nothing_stays_nothing(epsilon):
-    # Where the exact diagram is empty, a draw has .05 points on average: more than 40 in
-    # 200 draws come with probability below 1e-6.
+    # If the exact diagram is empty, a draw has 0.05 points on average. More than 40 in 200 draws
+    # have a probability below 1e-6.
     flat = list(np.random.default_rng(0).uniform(0.999, 1, (200, 2, 2)))
     private = PrivatePersistence(
         epsilon, homology_dimensions=1, sensitivity=0.01, upper=1.0, random_state=0
@@ -42,5 +42,5 @@ def test_the_loss_over_the_range_decides():
         private = PrivatePersistence(1.0, sensitivity=0.01 * scale, upper=scale)
         measure = mechanism_of(private, (0, 1)).prepare(0.01 * scale, scale).measure
         odds = measure.count_weights[0] / measure.count_weights[1]
-        # At a loss of 100 one slot in 200 is filled.
+        # At a loss of 100, one slot in 200 is filled.
         assert odds * 10 / measure.staircase(measure.size) == pytest.approx(199)

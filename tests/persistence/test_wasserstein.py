@@ -1,4 +1,4 @@
-"""The Wasserstein distance of diagrams, beside Hera and beside the assignment of all points."""
+"""The Wasserstein distance of diagrams, compared with Hera and with a full assignment."""
 
 import numpy as np
 import pytest

@@ -17,7 +17,7 @@ from sklearn_dptda.plotting import DendrogramDisplay, MixtureDensityDisplay
 from sklearn_dptda.plotting._style import cluster_style
 
 BOX = ([-1.5, -1.0], [2.5, 1.5])
-# Saddles at 1 between modes 0 and 1, and at 3 between those and mode 2.
+# Saddles are at 1 between modes 0 and 1, and at 3 between those and mode 2.
 CHAIN = [[0, 1, 1.0, 2], [2, 3, 3.0, 3]]
 
 
@@ -156,7 +156,7 @@ def test_branches_of_clusters_differ_in_colour_line_and_marker():
     first, second = ax.get_legend().legend_handles
     assert first.get_color() != second.get_color()
     assert first.get_marker() != second.get_marker()
-    # The legend's dashes; solid lines have none.
+    # The dashes of the legend. Solid lines have none.
     assert first.is_dashed() != second.is_dashed()
     for k, n_lines in enumerate([4, 1]):
         mine = [
@@ -164,7 +164,7 @@ def test_branches_of_clusters_differ_in_colour_line_and_marker():
             for line in lines_of(ax, color=cluster_style(k)["color"])
             if line.get_marker() == "None"
         ]
-        # Cluster 0: two modes, their bar and what leads up from it; cluster 1: its branch.
+        # Cluster 0: two modes, their bar and the line that leads up from it. Cluster 1: its branch.
         assert len(mine) == n_lines
         assert {line.is_dashed() for line in mine} == {k == 1}
 
@@ -197,7 +197,7 @@ def test_tree_of_an_estimator(name, request):
 def test_leaves_carry_the_number_of_their_mode(private):
     ax = DendrogramDisplay.from_estimator(private).ax_
     heights = private._mixture().height(private.modes_)
-    # Branches are sorted: the lowest at a place comes last.
+    # Branches are sorted, so the lowest at a place comes last.
     low_at = {x: low for x, low, _ in reversed(segments(ax))}
     for place, text in zip(ax.get_xticks(), ax.get_xticklabels(), strict=True):
         mode = int(text.get_text())
@@ -328,7 +328,7 @@ def test_paths_climb(merged):
     display = MixtureDensityDisplay.from_estimator(merged, grid_resolution=5)
     for path in display.paths:
         heights = merged._mixture().height(path)
-        # Three points would be a straight line.
+        # Three points would form a straight line.
         assert len(path) > 3 and (np.diff(heights) < 1e-6).all()
 
 
@@ -345,7 +345,7 @@ def test_boundary_is_where_predict_changes(merged):
     ax = MixtureDensityDisplay.from_estimator(merged).ax_
     (boundary,) = boundaries(ax)
     line = np.concatenate([p.vertices for p in boundary.get_paths()])
-    # Within two cells of the line the prediction takes both values.
+    # Within two cells of the line, the prediction takes both values.
     cell = np.array([np.ptp(ax.get_xlim()), np.ptp(ax.get_ylim())]) / 199
     turn = np.linspace(0, 2 * np.pi, 24, endpoint=False)
     around = 2 * cell * np.column_stack([np.cos(turn), np.sin(turn)])

@@ -1,4 +1,4 @@
-"""Interactive diagrams show what the drawn ones do."""
+"""Interactive diagrams show the same content as drawn diagrams."""
 
 import sys
 
@@ -16,7 +16,7 @@ def test_points_reference_and_band_are_there():
     figure = display.to_plotly(title="one")
     traces = {trace.name: trace for trace in figure.data if trace.name}
     assert set(traces) == {"may be noise", "H0", "H0 exact", "H1", "H1 exact"}
-    # What never dies is drawn at the upper end.
+    # Essential classes are drawn at the upper end.
     assert sorted(traces["H0"].y) == [0.5, 1.0]
     assert list(traces["H1"].customdata) == pytest.approx([0.7])
     assert figure.layout.title.text == "one"

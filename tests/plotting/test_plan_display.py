@@ -13,7 +13,7 @@ def test_plans_are_drawn_as_they_are():
     assert display.ax_ is ax and display.figure_ is ax.figure and ax.get_title() == "plan"
     thresholds, errors, wanted, point = (line.get_ydata() for line in ax.lines)
     curve = plan.curve(epsilons)
-    # Where nothing can be said, nothing shorter than the range is flagged.
+    # If no statement is possible, nothing shorter than the range is flagged.
     assert thresholds[0] == plan.upper < curve.thresholds[0] and np.isnan(errors[0])
     np.testing.assert_array_equal(thresholds[1:], curve.thresholds[1:])
     np.testing.assert_array_equal(errors[2:], curve.error_bounds[2:])

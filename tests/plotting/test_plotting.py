@@ -37,7 +37,7 @@ def test_diagrams(filtration, dimensions):
     estimator = PrivatePersistence(homology_dimensions=dimensions, random_state=0)
     display = PersistenceDiagramDisplay.from_estimator(estimator, [filtration], upper=4.0)
     labels = [t.get_text() for t in display.ax_.get_legend().get_texts()]
-    # The band comes first, then the number of points that are no noise.
+    # The band comes first, then the number of points that are not noise.
     names = ["H1"] if dimensions == 1 else ["H0", "H1"]
     assert labels[0] == "may be noise"
     assert [label.split(",")[0] for label in labels[1:]] == names
@@ -76,7 +76,8 @@ def test_points_that_may_be_noise_are_grey():
             [loops], homology_dimensions=[1], error_bound=0.5, noise_floor=[floor]
         ).plot()
         assert display.ax_.get_legend().get_texts()[1].get_text() == f"H1, {word}"
-    # Without an end of the noise everything may be noise; without noise nothing is said.
+    # Without an upper bound of the noise, everything may be noise. Without noise, there is no
+    # statement.
     PersistenceDiagramDisplay([loops], error_bound=np.inf, noise_floor=[np.inf]).plot()
     exact = PersistenceDiagramDisplay([loops], error_bound=0.0, noise_floor=[0.0]).plot()
     assert [t.get_text() for t in exact.ax_.get_legend().get_texts()] == ["H0"]
@@ -96,7 +97,7 @@ def test_prominences_of_peaks(blobs, n_clusters):
     clusters = ToMATo(n_clusters, radius=2.5, density="kde", bandwidth=0.3).fit(blobs)
     display = PersistenceDiagramDisplay.from_estimator(make_pipeline(clusters))
     assert drawn(display) == (len(clusters.diagram_) - n_clusters, n_clusters)
-    # What never dies lies at the lower end, inside the picture.
+    # Essential classes lie at the lower end, inside the picture.
     lows = np.concatenate([c.get_offsets()[:, 1] for c in display.ax_.collections[-2:]])
     assert np.isfinite(lows).all() and lows.min() >= display.ax_.get_ylim()[0]
 
@@ -130,7 +131,7 @@ def test_landmarks_are_drawn_with_the_longest_loop(n_features):
     display = FiltrationDisplay.from_estimator(estimator, [cloud])
     cycle = longest_cycle(display.filtration)
     if n_features > 1:
-        # Once around the ring, in short steps of one direction.
+        # Once around the ring, in short steps in one direction.
         steps = (np.diff([*cycle, cycle[0]]) + 6) % 12 - 6
         assert abs(steps.sum()) == 12 == np.abs(steps).sum() and (np.abs(steps) <= 3).all()
     drawn = sum(len(scatter.get_offsets()) for scatter in display.ax_.collections)

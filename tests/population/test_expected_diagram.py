@@ -1,4 +1,4 @@
-"""Persistence on a grid: masses of points, one person's bound, and the private expected diagram."""
+"""Persistence on a grid: masses of points, the bound of one person, the expected diagram."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def test_masses_of_a_point_sum_to_its_lifetime_and_keep_its_place():
     points = [np.array([[b, b + life]]) for b, life in zip(births, lifetimes, strict=True)]
     masses = MASS.fit(points).transform(points)
     assert (masses >= 0).all() and masses.shape == (200, 49)
-    # The number of points is one, its birth and its lifetime are what they were.
+    # The number of points is one, and its birth and lifetime are unchanged.
     for row, b, life in zip(masses, births, lifetimes, strict=True):
         found = MASS.expected_diagram(row)
         numbers = found[:, 2]
@@ -48,7 +48,7 @@ def test_what_is_short_counts_for_nothing_and_what_is_far_is_clipped():
 
 
 def test_a_person_moves_sums_by_no_more_than_the_bound():
-    # One with ten thousand points a little above the least lifetime, and one with few.
+    # One person with ten thousand points just above the smallest lifetime, and one with few points.
     rng = np.random.default_rng(0)
     births = rng.uniform(0, 1, 10_000)
     hostile = np.column_stack([births, births + 0.3])
@@ -78,7 +78,7 @@ def test_the_private_diagram_has_the_points_of_the_population():
     mean = model.fit(X)[-1]
     found = MASS.expected_diagram(mean.mean_, mean.noise_)
     exact = MASS.expected_diagram(MASS.fit_transform(X).mean(axis=0))
-    # Points of a person, and where they are, on average.
+    # Average number and places of the points of a person.
     assert found[:, 2].sum() == pytest.approx(1.5, abs=0.25)
     assert exact[:, 2].sum() == pytest.approx(1.5, abs=0.05)
     centres = [(d[:, :2] * d[:, 2:]).sum(axis=0) / d[:, 2].sum() for d in (found, exact)]

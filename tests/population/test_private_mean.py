@@ -1,4 +1,4 @@
-"""A mean of people, its band, and what it costs."""
+"""The mean of people, its confidence band, and its cost."""
 
 import math
 
@@ -51,8 +51,8 @@ def test_long_rows_are_shortened():
     ("n", "epsilon", "delta"), [(100, 1.0, 1e-6), (1000, 1.0, 1e-6), (2000, 2.0, 0.0)]
 )
 def test_the_band_holds_the_mean_of_the_population(n, epsilon, delta, adjacency):
-    # 500 samples. At a coverage of .95 fewer than 437 of them have a probability below 1e-6: the
-    # bar is higher.
+    # 500 samples. At a coverage of 0.95, fewer than 437 of them have a probability below 1e-6, and
+    # the threshold is higher.
     private = PrivateMean(epsilon, delta, BOX, adjacency=adjacency)
     held = 0
     for seed in range(500):
@@ -62,7 +62,7 @@ def test_the_band_holds_the_mean_of_the_population(n, epsilon, delta, adjacency)
 
 
 def test_a_band_without_noise_or_without_sampling_is_too_narrow():
-    # Broken twins: 200 samples, where each part of the error matters.
+    # Broken twins: 200 samples, in a case where each part of the error matters.
     held = np.zeros(2)
     for seed in range(200):
         found = PrivateMean(2.0, 1e-6, BOX, random_state=seed).fit(lifetimes(400, seed=seed))

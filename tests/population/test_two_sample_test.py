@@ -1,4 +1,4 @@
-"""The private permutation test: its level, its power, its integers, what it costs."""
+"""The private permutation test: level, power, integers, and cost."""
 
 import math
 from functools import partial
@@ -30,7 +30,7 @@ def people(n, seed, shifted=0.0):
 @pytest.mark.parametrize("n", [10, 40, 100])
 @pytest.mark.parametrize("epsilon", [1.0, math.inf])
 def test_the_level_is_kept_for_any_number_of_people(n, epsilon):
-    # 300 tests: more than 38 rejections have a probability below 1e-6 at a level of .05.
+    # 300 tests: more than 38 rejections have a probability below 1e-6 at a level of 0.05.
     rejected = [
         ask(
             people(n, 2 * seed), people(n, 2 * seed + 1), epsilon=epsilon, random_state=seed
@@ -41,7 +41,7 @@ def test_the_level_is_kept_for_any_number_of_people(n, epsilon):
 
 
 def test_the_level_of_tied_people_is_kept():
-    # All alike: every statistic is zero, and without noise all are tied.
+    # All people are equal, so every statistic is zero, and without noise all are tied.
     X = np.full((30, 2), 0.4)
     assert not ask(X, X, epsilon=math.inf).rejected
     assert sum(ask(X, X, random_state=seed).rejected for seed in range(200)) <= 30
@@ -57,13 +57,13 @@ def test_a_fifth_of_other_people_is_seen(epsilon, least):
 
 
 def test_more_than_the_mean_is_seen():
-    # Two laws of one mean.
+    # Two distributions with the same mean.
     rng = np.random.default_rng(0)
     X, Y = rng.uniform(0.45, 0.55, (400, 2)), rng.choice([0.3, 0.7], (400, 2))
     assert ask(X, Y, random_state=0).rejected
 
 
-# Integers, and what a person can move.
+# Integers, and the effect of one person.
 
 
 def features(d, seed=0):
@@ -87,7 +87,7 @@ def test_a_replaced_person_moves_no_statistic_by_more_than_is_declared(seed):
     rng = np.random.default_rng(seed)
     n, m = rng.integers(2, 30, 2)
     most = 2**_two_sample_test._BITS
-    # Vectors of the largest norm, in opposite directions for the worst.
+    # Vectors of the largest norm, in opposite directions for the worst case.
     vectors = rng.normal(size=(n + m, 5))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     vectors[:n] = vectors[0]
@@ -123,7 +123,8 @@ def decide(data, random_state, factor=1.0):
 
 
 def test_the_audit_of_the_decision_sees_noise_that_is_missing():
-    # The true statistic a little above or below the others, which move as well; 4,000 runs a side.
+    # The observed statistic is a little above or below the others, which change as well. 4,000 runs
+    # per side.
     moves = 2 * 10 * 2**_two_sample_test._BITS
     first = [2 * moves, *[0] * 19]
     second = [moves, *[moves] * 19]

@@ -1,4 +1,4 @@
-"""Private boxes: their law between worst-case neighbours, what they find, what they refuse."""
+"""Private boxes: exact laws between worst-case neighbours, accuracy, and refusals."""
 
 import math
 from fractions import Fraction
@@ -69,7 +69,7 @@ def test_one_row_moves_each_count_by_one(adjacency, d):
         moves = np.concatenate([a - b for a, b in zip(first, second, strict=True)])
         assert np.abs(moves).max() <= 1, pair.name
         if adjacency == "add-remove":
-            # All the same way: no factor of two is needed.
+            # All costs change in the same direction, so no factor of two is needed.
             assert moves.min() >= 0 or moves.max() <= 0, pair.name
 
 
@@ -80,7 +80,7 @@ def _start(d):
 @pytest.mark.parametrize("few", [0, 2])
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_loss_of_shifted_cubes_between_neighbours(adjacency, few):
-    # Exact laws: no sampling. The rate is half of epsilon where a row is replaced.
+    # Exact laws, without sampling. The rate is half of epsilon if a row is replaced.
     epsilon, n_levels, worst = 1.0, 5, 0.0
     rate = epsilon if adjacency == "add-remove" else epsilon / 2
     for pair in row_neighbours(8, (np.zeros(2), np.ones(2)), adjacency=adjacency):
@@ -93,7 +93,7 @@ def test_loss_of_shifted_cubes_between_neighbours(adjacency, few):
             logs.append(-rate * costs - np.log(np.exp(-rate * costs).sum()))
         worst = max(worst, np.abs(logs[0] - logs[1]).max())
         assert worst <= epsilon + 1e-12, pair.name
-    # The bound is about reached: half the rate would be seen to be safe, twice would not.
+    # The bound is almost reached: half the rate would appear safe, twice the rate would not.
     assert worst > 0.5 * epsilon
 
 
@@ -115,7 +115,7 @@ def test_coarse_cells_are_unions_of_fine_ones(d):
 
 
 def test_the_groups_of_shifted_cubes_are_all_cubes(monkeypatch):
-    # 160 rows: those of at most ten in a cube cost what ten do.
+    # 160 rows: cubes with at most ten rows cost as much as with ten.
     X = np.random.default_rng(0).normal(0.0, 0.3, (160, 2))
     drawn = []
 
@@ -127,7 +127,7 @@ def test_the_groups_of_shifted_cubes_are_all_cubes(monkeypatch):
     with pytest.raises(StopIteration):
         _intervals.shifted_cube(Rows.of_array(X), np.full(2, -4.0), 8.0, 0.25, 160, None)
     ((costs, sizes),) = drawn
-    # 11 levels: on more the corners would be too many; and a level costs 160 / (3 * 11).
+    # 11 levels: on more levels, there would be too many corners. A level costs 160 / (3 * 11).
     levels = by_cube(X, np.full(2, -4.0), 8.0, 11)
     expected = np.concatenate([4 * (10 - i) - np.maximum(c, 10) for i, c in enumerate(levels)])
     assert sum(sizes) == len(expected)
@@ -146,7 +146,7 @@ def test_cells_of_more_numbers_than_keys_are_sorted_alike(d, monkeypatch):
 
 
 def test_loss_of_nested_cubes_between_neighbours(monkeypatch):
-    # Replaced rows move all costs the same way: the rate is the loss.
+    # Replaced rows change all costs in the same direction, so the rate is the loss.
     rate, worst = 1.0, 0.0
     ends = [0.0, 1.0, 1.5, -3.0, 2.0**-31, 2.0**40, -(2.0**61), 1e300]
     for old in ends:
@@ -168,7 +168,7 @@ def test_loss_of_nested_cubes_between_neighbours(monkeypatch):
 
 @pytest.mark.parametrize("seed", [0, None])
 def test_groups_have_the_law_of_their_members(seed):
-    # 20,000 draws, chi-squared at a false-alarm rate of 1e-6.
+    # 20,000 draws, chi-squared, at a false-alarm rate of 1e-6.
     costs, sizes, rate = [3, 0, 5], [4, 1, 40], 0.5
     noise = NoiseSource(seed)
     draws = [choose_member(costs, sizes, rate, noise) for _ in range(20_000)]
@@ -182,7 +182,7 @@ def test_groups_have_the_law_of_their_members(seed):
 
     assert not refuted(weights)
     assert refuted(weights**1.1)
-    # Of a number that no list could hold.
+    # A number of corners that no list could hold.
     group, member = choose_member([10**6, 0], [10**40, 1], 1.0, noise)
     assert (group, member) == (1, 0)
 
@@ -190,7 +190,7 @@ def test_groups_have_the_law_of_their_members(seed):
 @pytest.mark.parametrize("start", [(-27.5, 27.5), (-2000, 3500), None])
 @pytest.mark.parametrize("shape", ["cube", "box"])
 def test_a_wide_start_costs_little(shape, start):
-    # Intervals of columns of different units where no start has to be known.
+    # Intervals for columns of different units, without a known start.
     unit = 0.01 if shape == "box" and start is None else 1.0
     X = make_two_circles(4000, random_state=0) * [1.0, unit]
     extent = np.ptp(X, axis=0)
@@ -293,7 +293,7 @@ def test_parts_spend_the_budget(shape, start, adjacency, watch):
     assert sum(spent.epsilons) <= 0.7 * (1 + 1e-15)
     assert promised.rho == planned.rho == pytest.approx(sum(spent.rhos))
     assert promised.rho <= 0.7**2 / 2
-    # Where the number of columns is not known ahead, a cube is one draw all the same.
+    # If the number of columns is not known in advance, a cube is still one draw.
     behind = planned_loss(make_pipeline(FunctionTransformer(), private), X).releases[0].guarantee
     assert behind.rho == (promised.rho if shape == "cube" else None)
 
@@ -334,7 +334,7 @@ def test_counts_spend_no_last_digit_more(adjacency, watch):
 @pytest.mark.filterwarnings("ignore:.*lie beyond the private bounds")
 @pytest.mark.parametrize("factor", [1.0, 4.0])
 def test_audit(factor, monkeypatch):
-    # 3,000 runs a side; a draw at four times the rate is caught. False alarm below 1e-6.
+    # 3,000 runs per side. A draw at four times the rate is caught. False alarms below 1e-6.
     honest = _intervals.shifted_cube
     monkeypatch.setattr(
         _intervals,
@@ -383,7 +383,7 @@ def test_filtrations_in_a_private_box(kind):
         assert accountant.total().epsilon == 0.25
         private = PrivatePersistence(0.75, random_state=0).fit(functions)
         private.transform(functions)
-        # The box has been paid for already.
+        # The box has already been paid for.
         assert accountant.total().epsilon == 1.0
         with pytest.raises(PrivacyBudgetExceeded):
             filtration.fit(X)

@@ -1,4 +1,4 @@
-"""Estimators that break one promise each; the key is the check that must notice."""
+"""Estimators that break one promise each. Their keys name the check that must detect it."""
 
 import sys
 import warnings
@@ -397,7 +397,7 @@ class ComputesFirst(PrivateMean):
         return self
 
 
-# Those that release in transform.
+# Estimators that release in transform.
 
 
 @breaks("cost_is_known_before_fit")

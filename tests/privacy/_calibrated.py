@@ -1,4 +1,4 @@
-"""Scales of noise for a whole budget, by the calibration that ships."""
+"""Scales of noise for a whole budget, by the calibration of the package."""
 
 import math
 from fractions import Fraction

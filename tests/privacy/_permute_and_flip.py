@@ -1,4 +1,4 @@
-"""The law of permute-and-flip, by enumeration, and of many candidates by an integral."""
+"""The law of permute-and-flip, by enumeration and, for many candidates, by an integral."""
 
 import math
 from itertools import permutations
@@ -22,11 +22,11 @@ def permute_and_flip_law_of_many(costs, rate):
     """Candidates come at uniform times, and all that came before have failed."""
     costs = np.asarray(costs, dtype=float)
     weights = np.exp(-rate * (costs - costs.min()))
-    # Exact for polynomials of the degree of the integrand.
+    # The rule is exact for polynomials of the degree of the integrand.
     nodes, parts = np.polynomial.legendre.leggauss(len(costs) // 2 + 1)
     times, parts = (nodes + 1) / 2, parts / 2
     failed = 1 - times[:, None] * weights
-    # All but one fail: the one that always succeeds would make a quotient of zeros.
+    # All except one fail. The one that always succeeds would give a quotient of zeros.
     zeros = failed == 0
     logs = np.log(np.where(zeros, 1.0, failed))
     others = np.where(

@@ -1,4 +1,4 @@
-"""A small honest private estimator of tables, and ways to break it."""
+"""A small honest private estimator of tables, and methods to break it."""
 
 import math
 from numbers import Integral, Real

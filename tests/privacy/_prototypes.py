@@ -41,7 +41,7 @@ class PrivateHistogram(PrivateEstimatorMixin, BaseEstimator):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None):
-        # Zero rows are a neighbour of one row, so they are no error.
+        # Zero rows are a neighbour of one row, so they are not an error.
         X = validate_data(self, X, ensure_min_samples=0)
         if self.bounds is None:
             raise ValueError("bounds must be given.")

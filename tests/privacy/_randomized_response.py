@@ -1,4 +1,4 @@
-"""Randomized response of categories, on the words and the flip probability that ship."""
+"""Randomized response of categories, with the flip probability of the package."""
 
 import numpy as np
 

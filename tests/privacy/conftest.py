@@ -1,4 +1,4 @@
-"""A PostgreSQL server for one test session, on loopback, from whatever is installed."""
+"""A PostgreSQL server for one test session, on the loopback interface."""
 
 import glob
 import os

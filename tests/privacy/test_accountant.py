@@ -1,4 +1,4 @@
-"""One budget, however the handle travels."""
+"""One budget, however the handle is passed on."""
 
 import asyncio
 import contextvars
@@ -95,7 +95,7 @@ def test_default_accountant_reaches_workers(accountant, backend, n_jobs):
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_main_road_in_a_grid_search(n_jobs):
-    # Per candidate and fold one release to fit and one to score, and one to refit: 2*5*2 + 1.
+    # For each candidate and fold, one release to fit and one to score, and one to refit: 2*5*2 + 1.
     clouds, labels = make_loops(10, 60, random_state=0)
     accountant = PrivacyAccountant(math.inf)
     pipeline = make_pipeline(
@@ -146,7 +146,7 @@ def test_a_pipeline_with_memory_pays_for_every_release(tmp_path):
     releases = [run() for _ in range(4)]
     assert len(accountant) == 4
     assert len({release.tobytes() for release in releases}) > 1
-    # A seeded run is a function of its input, and may be remembered.
+    # A run with a seed is a function of its input, and may be cached.
     np.testing.assert_array_equal(run(random_state=0), run(random_state=0))
 
 
@@ -169,7 +169,7 @@ def test_the_history():
     assert history[1].what == "the mean of the rows" and history[1].estimator == "PrivateMean"
     assert history[1].parameters == {"epsilon": "0.5", "bounds": "(0, 1)"}
     assert history[:1]["delta"].tolist() == [1e-6]
-    # A day: finer times tell how long a release ran.
+    # A day, because finer times reveal how long a release took.
     assert date.fromisoformat(history[0].time) - datetime.now(UTC).date() >= timedelta(-1)
     assert "counts" in repr(history) and "<td>counts</td>" in history._repr_html_()
     frame = pytest.importorskip("pandas") and history.to_pandas()
@@ -273,7 +273,7 @@ def test_zcdp_composition():
     assert accountant.remaining().epsilon == pytest.approx(math.sqrt(2 * budget))
     for _ in range(50):
         accountant.spend(0.02)
-    # Under basic composition the budget would be used up.
+    # With basic composition, the budget would be used up.
     assert accountant.total().epsilon == pytest.approx(zcdp_epsilon(50 * 0.0002, 1e-6))
     assert accountant.total().epsilon < 0.7
     accountant.spend(0.5, 1e-7, rho=1e-4)
@@ -286,8 +286,9 @@ def test_zcdp_composition():
 
 
 def test_zcdp_admits_no_delta_beside_the_one_of_its_conversion():
-    # A Gaussian first; then, where its loss was large, a failure with all of the delta that a
-    # union would leave, and else another Gaussian: each branch fits its own split of delta.
+    # First a Gaussian release. If its loss was large, a failure follows with the rest of delta that
+    # a union bound leaves, and otherwise another Gaussian release. Each branch fits its own split
+    # of delta.
     epsilon, delta = 1.0, 1e-5
     first, rest = zcdp_rho(epsilon, 0.01 * delta), 0.99 * delta
     accountant = PrivacyAccountant(epsilon, delta, composition="zcdp")
@@ -295,11 +296,11 @@ def test_zcdp_admits_no_delta_beside_the_one_of_its_conversion():
     with pytest.raises(ValueError, match="state rho"):
         accountant.spend(0.0, rest)
     accountant.spend(accountant.remaining().epsilon)
-    # Lines of that kind in an old ledger leave nothing.
+    # Such lines in an old ledger leave no budget.
     rule, lines = ZCDPComposition(epsilon, delta), Sums.of([(Charge(0.1, rest), 1)])
     assert rule.total(lines).epsilon == math.inf and rule.remaining(lines).epsilon == 0
     assert not rule.fits(lines)
-    # What the refused choice would have come to: the larger delta of the two, loss by loss.
+    # The cost of the refused choice: the larger delta of the two, loss by loss.
     mu, more = math.sqrt(2 * first), math.sqrt(2 * (zcdp_rho(epsilon, delta) - first))
     loss = mu**2 / 2 + mu * np.linspace(-9, 9, 40_001)
     density, left = norm.pdf(loss, mu**2 / 2, mu), epsilon - loss
@@ -332,7 +333,7 @@ def test_context_nests_and_worker_threads_of_two_blocks_are_refused():
         with PrivacyAccountant(math.inf) as inner:
             mean().fit(X)
         mean().fit(X)
-        # A worker thread without a block of its own belongs to the only one there is.
+        # A worker thread without its own block belongs to the only existing block.
         in_thread(lambda: mean().fit(X))
         assert len(outer) == 2
         started, done, errors = threading.Event(), threading.Event(), []
@@ -387,7 +388,7 @@ def test_tasks_of_one_event_loop_pay_for_themselves():
 
     async def bystander(first, second):
         await first.wait()
-        # It has no block, and another task's is not its own.
+        # It has no block, and the block of another task does not apply.
         with pytest.raises(RuntimeError, match="pass accountant="):
             mean().fit(X)
         mean(free).fit(X)
@@ -421,7 +422,7 @@ def test_a_block_that_nobody_closed_still_counts():
     assert len(left) == 1
     left.__exit__()
     assert default_accountant() is None
-    # Nor is one over for a context that another thread has closed it for.
+    # A block also remains for a context if another thread has closed it.
     left.__enter__()
     in_thread(left.__exit__)
     mean().fit(X)
@@ -446,7 +447,7 @@ def pays(_):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_workers_that_are_forked_by_a_thread_without_a_block(tmp_path):
-    # A pool replaces its workers from a thread of its own.
+    # A pool replaces its workers from a separate thread.
     with PrivacyAccountant(math.inf, path=tmp_path / "a.db") as accountant:
         context = multiprocessing.get_context("fork")
         with context.Pool(2, maxtasksperchild=1) as pool:

@@ -1,4 +1,4 @@
-"""Audits find what is broken and acquit what is not. False alarms below 1e-6 each."""
+"""Audits detect broken mechanisms and pass correct ones. False alarms below 1e-6 each."""
 
 import math
 import os
@@ -124,7 +124,7 @@ def test_user_event_counts_all_runs():
     good = audit_epsilon(laplace, [0], [1], **options)
     assert good.n_runs == N_RUNS and good.event == "positive" and 0.7 < good.epsilon <= 1
     assert audit_epsilon(half_laplace, [0], [1], **options).refutes(1.0)
-    # The complement, in the other direction, is considered too.
+    # The complement, in the other direction, is tested too.
     options["event"] = lambda output: output[0] <= 0
     assert audit_epsilon(laplace, [0], [1], **options).epsilon == pytest.approx(good.epsilon)
 
@@ -163,7 +163,7 @@ def test_event_bound_is_clopper_pearson():
     from sklearn_dptda.privacy._audit import _bound_of_event
 
     n, confidence, delta = 500, 0.98, 0.05
-    # Four one-sided bounds hold at once: two-sided intervals at half the error.
+    # Four one-sided bounds hold at once, so two-sided intervals have half the error probability.
     low_a = binomtest(300, n).proportion_ci(1 - 0.02 / 2, method="exact").low
     high_b = binomtest(100, n).proportion_ci(1 - 0.02 / 2, method="exact").high
     expected = max(math.log((low_a - delta) / high_b), math.log((1 - high_b - delta) / (1 - low_a)))
@@ -174,8 +174,8 @@ def test_event_bound_is_clopper_pearson():
 
 @pytest.mark.slow
 def test_coverage_of_learnt_events():
-    # A release that has nothing to do with the data: at confidence 0.9 more than 22 of 60
-    # bounds are above zero with probability below 1e-6.
+    # A release that is independent of the data: at confidence 0.9, more than 22 of 60 bounds are
+    # above zero with probability below 1e-6.
     def unrelated(data, random_state=None):
         noise = NoiseSource(random_state)
         return [noise.below(2**40) for _ in range(3)]
@@ -240,8 +240,8 @@ def test_diagrams_that_are_mostly_empty():
 
 
 def test_coverage_of_the_bound():
-    # 300 audits of a mechanism with loss log(3) at confidence 0.9: at most 30 may be wrong on
-    # average, more than 62 with probability below 1e-6 (binomial).
+    # 300 audits of a mechanism with loss log(3) at confidence 0.9: on average, at most 30 may be
+    # wrong, and more than 62 with probability below 1e-6 (binomial).
     def coin(data, random_state=None):
         return float(NoiseSource(random_state).below(4) < data)
 
@@ -325,7 +325,7 @@ def test_neighbours_are_neighbours():
 
 
 def test_worst_cases_attain_the_sensitivity():
-    # Of the mean of clipped rows: the diagonal of the box over n.
+    # The sensitivity of the mean of clipped rows: the diagonal of the box over n.
     from sklearn_dptda.privacy.neighbours import row_neighbours
 
     low, high = np.array([-1.0, 0.0]), np.array([1.0, 3.0])
@@ -338,8 +338,8 @@ def test_worst_cases_attain_the_sensitivity():
 
 @pytest.mark.slow
 def test_sides_that_never_meet_are_told_apart():
-    # Thresholds at the edge of one side's scores would miss new runs of it. 300 of 300 runs say
-    # 4.03; of 20 audits nearly each is near it, for each version of the classifier.
+    # Thresholds at the edge of the scores of one side would miss new runs of it. 300 of 300 runs
+    # give 4.03. Almost all of 20 audits are near this value, for each version of the classifier.
     def release(data, random_state=None):
         return data + np.random.default_rng(random_state).uniform(0.0, 0.1, 2)
 

@@ -1,4 +1,4 @@
-"""Calibration against dp-accounting, high precision and brute force."""
+"""Calibration, compared with dp-accounting, high precision and brute force."""
 
 import math
 
@@ -104,7 +104,7 @@ def test_composition_of_gaussian_steps_is_exact():
 def test_zcdp_conversion_agrees_with_dp_accounting(rho, delta):
     rdp = pytest.importorskip("dp_accounting.rdp.rdp_privacy_accountant")
     best = 1 + math.sqrt(math.log(1 / delta) / rho)
-    # Their orders are a list: take one that brackets the best order closely.
+    # Their orders are a list, so one is chosen that brackets the best order closely.
     orders = 1 + (best - 1) * np.exp(np.linspace(-3, 3, 20_001))
     theirs, _ = rdp.compute_epsilon(orders, rho * orders, delta)
     assert zcdp_epsilon(rho, delta) == pytest.approx(theirs, rel=1e-6, abs=1e-9)
@@ -121,7 +121,7 @@ def test_zcdp_both_ways(epsilon, delta):
 
 
 def test_zcdp_table():
-    # What the conversion costs a Gaussian at delta = 1e-5.
+    # The cost of the conversion for a Gaussian at delta = 1e-5.
     for epsilon, mu in {10: 1.8882, 5: 1.0497, 2: 0.4653, 1: 0.2472, 0.5: 0.1304}.items():
         assert round(math.sqrt(2 * zcdp_rho(epsilon, 1e-5)), 4) == mu
 

@@ -41,14 +41,14 @@ def test_law(bounded_range, seed):
     noise = NoiseSource(seed)
     draws = [private_choice(COSTS, RATE, noise, bounded_range=bounded_range) for _ in range(N)]
     assert not refuted(draws, LAWS[bounded_range](COSTS, RATE))
-    # A tenth more rate, and the other of the two laws, are told apart.
+    # A rate that is higher by a tenth, and the other of the two laws, are detected.
     assert refuted(draws, LAWS[bounded_range](COSTS, 1.1 * RATE))
     assert refuted(draws, LAWS[not bounded_range](COSTS, RATE))
 
 
 @pytest.mark.parametrize("law", LAWS.values())
 def test_no_law_loses_more_than_the_rate(law, rng):
-    # All costs up by 0..D: epsilon is rate * D; of the exponential mechanism the range as well.
+    # All costs rise by 0..D: epsilon is rate * D. For the exponential mechanism, so is the range.
     largest = 4
     for _ in range(100):
         before = rng.integers(0, 12, size=4)
@@ -60,7 +60,7 @@ def test_no_law_loses_more_than_the_rate(law, rng):
 
 
 def test_permute_and_flip_has_no_bounded_range():
-    # Why zCDP budgets take the other law: the range of its loss exceeds rate * D.
+    # Why zCDP budgets use the other law: the range of its loss exceeds rate * D.
     ranges = []
     for costs in ([0, 0, 0, 0], [0, 1, 1, 1]):
         for other in ([0, 4, 0, 0], [0, 4, 1, 1], [0, 5, 5, 1]):
@@ -72,7 +72,7 @@ def test_permute_and_flip_has_no_bounded_range():
 
 @pytest.mark.parametrize("rate", [1e-7, 0.01, 0.5, 3.0])
 def test_neighbours_are_no_further_apart_than_the_rate_says(rate, rng):
-    # Exact log probabilities: no sampling. One record moves all costs by 0..D.
+    # Exact log probabilities, without sampling. One record changes all costs by 0..D.
     largest = 10
     for _ in range(50):
         costs = rng.integers(0, 300, size=12)
@@ -88,7 +88,7 @@ def test_neighbours_are_no_further_apart_than_the_rate_says(rate, rng):
 
 
 def test_worst_case_reaches_the_rate():
-    # One cost moves, another does not: the range of the loss is all of it.
+    # One cost changes, another does not: the range of the loss is the whole loss.
     a, b = _weights([0, 0], 0.5), _weights([0, 2], 0.5)
     loss = math.log(a[0] / sum(a) * sum(b) / b[0]), math.log(a[1] / sum(a) * sum(b) / b[1])
     assert loss[1] - loss[0] == pytest.approx(1.0)
@@ -113,7 +113,7 @@ def test_extremes_of_secure_draws():
     noise = NoiseSource()
     for bounded_range in (True, False):
         assert private_choice([5, 4, 4], math.inf, noise, bounded_range=bounded_range) == 1
-        # Beyond 64 bits costs are cut off.
+        # Costs above 64 bits are cut off.
         assert private_choice([0, 10**30], 1.0, noise, bounded_range=bounded_range) == 0
         assert private_choice([-(10**30), 0], 1.0, noise, bounded_range=bounded_range) == 0
         for rate in (0.0, 5e-324):
@@ -125,7 +125,7 @@ def test_extremes_of_secure_draws():
 
 
 def test_weights_are_as_exact_as_the_rate_pays_for():
-    # Against 60 digits, over all that is not raised to the floor.
+    # Compared with 60 digits, for all values that are not raised to the floor.
     rng = np.random.default_rng(0)
     for rate in (1e-9, 0.0123, 0.5, 3.7):
         excesses = np.floor(rng.uniform(0, 138 / rate, 300))
@@ -161,7 +161,7 @@ def test_the_rounding_of_weights_is_taken_off_the_rate(monkeypatch):
     )
     for rate in (1e-14, 0.3, 5.0):
         choose_member([3, 4, 5], [1, 0, 2], rate, NoiseSource(0))
-    # A loss of a move of one is off by less than what the rate is lower by.
+    # The error of the loss for a change of one is less than the reduction of the rate.
     assert rates == [0.0, 0.3 - _ROUNDING, 5.0 - _ROUNDING]
 
 
@@ -176,7 +176,7 @@ def test_every_number_has_its_candidate():
     for noise.number in range(6):
         drawn.append(_choice._exponential([2, 0, 1, 3], noise))
     assert drawn == [0, 0, 2, 3, 3, 3]
-    # Without noise the first member of the first group of least cost that has members.
+    # Without noise, the first member of the first nonempty group of least cost.
     assert choose_member([5, 1, 2, 2], [3, 0, 7, 1], math.inf, noise) == (2, 0)
 
 

@@ -1,4 +1,4 @@
-"""One choice among Gaussian steps: what both lose together, in its worst case."""
+"""One choice among Gaussian steps: their joint loss in the worst case."""
 
 import math
 
@@ -19,11 +19,11 @@ def delta_by_integration(epsilon, mu, share, high):
     likely = math.expm1(high - reach) / math.expm1(-reach)
     total = 0.0
     for weight, loss in ((likely, high), (1 - likely, high - reach)):
-        # The integrand is positive from where the loss of the step exceeds what is left.
+        # The integrand is positive where the loss of the step exceeds the rest.
         start = (epsilon - loss) / rest - rest / 2
 
         def excess(z, loss=loss):
-            # Loss of a step that gave rest + z: rest * z + rest**2 / 2.
+            # The loss of a step that gave rest + z: rest * z + rest**2 / 2.
             left = epsilon - loss - rest * z - rest**2 / 2
             return norm.pdf(z) * -math.expm1(left)
 
@@ -50,7 +50,7 @@ def test_no_more_is_lost_than_promised_where_the_choice_takes_less(epsilon, delt
 
 
 def test_gaussian_accounting_alone_would_exceed_the_promise():
-    # The broken twin: a choice counted as if it were Gaussian.
+    # The broken twin: a choice that is counted as if it were Gaussian.
     epsilon, delta = 0.5, 0.05
     twin = gaussian_mu(epsilon, delta)
     assert _log_delta_with_choice(epsilon, twin, SHARE) > math.log(delta) + 1e-4

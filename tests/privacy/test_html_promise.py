@@ -1,4 +1,4 @@
-"""What a notebook shows of a private estimator."""
+"""The display of a private estimator in a notebook."""
 
 import numpy as np
 from sklearn import config_context

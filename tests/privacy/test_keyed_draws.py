@@ -1,4 +1,4 @@
-"""Draws that are a function of a secret: their laws, and that a task run again repeats them."""
+"""Draws that are functions of a secret key: their laws, and that repeated tasks repeat them."""
 
 import importlib
 import math
@@ -38,7 +38,7 @@ from sklearn_dptda.privacy._parameters import public_parameters
 from sklearn_dptda.privacy._release_key import next_turn
 from tests._reach import under
 
-# A test whose p-value is below this fails: its keys are drawn anew in each run.
+# A test fails if its p-value is below this. The keys are drawn anew in each run.
 ALARM = 1e-7
 N = 20_000
 
@@ -67,7 +67,7 @@ def p_value(draws, at, law):
 def test_noise_has_its_law(name, scale):
     draws = getattr(NoiseSource(ReleaseKey()), f"discrete_{name}")(scale, N)
     assert p_value(draws, *law(name, scale, 200)) > ALARM
-    # The test sees a scale that is a tenth off.
+    # The test detects a scale that is wrong by a tenth.
     assert p_value(draws, *law(name, 1.15 * scale, 200)) < ALARM
 
 
@@ -141,7 +141,7 @@ def test_a_run_again_repeats_draws_and_payments():
 
 
 def test_neighbours_under_one_key_share_no_coins():
-    # With coins of the key alone the difference of two releases would be that of the records.
+    # With coins from the key alone, the difference of two releases would be that of the records.
     X, key = np.zeros((50, 1)), ReleaseKey()
     one = {"records": X, "neighbour": np.vstack([X[:-1], [[1.0]]])}
     noise = [NoiseSource(key.child(records)).discrete_laplace(1e6, 20) for records in one.values()]
@@ -163,7 +163,8 @@ def test_releases_of_one_task_take_keys_in_their_order():
 
 
 def test_fresh_coins_of_survivors_lose_more():
-    # A mechanism of loss 1 whose run dies on one of its outputs: what survives has nearly 2.
+    # A mechanism of loss 1 whose run dies on one of its outputs: the surviving outputs lose almost
+    # 2.
     e, rare = math.e, 1e-3
     law = np.array([rare * e, 0.25, 1 - 0.25 - rare * e])
     neighbour = np.array([rare, 0.25 * e - rare, 0.0])
@@ -225,13 +226,13 @@ def test_all_parameters_decide_about_the_coins():
     ]
     names = list(map(name, kinds))
     assert len(set(names)) == len(names)
-    # Whatever process it is in, and whoever pays.
+    # In every process, and for every accountant.
     assert [name(pickle.loads(pickle.dumps(kind))) for kind in kinds] == names
     assert name(DPLloyd(2, accountant=PrivacyAccountant(1.0))) == name(DPLloyd(2))
 
 
 def test_functions_are_written_down_by_name():
-    # An address would be another one in a worker, and the payment another payment.
+    # An address would differ in a worker, and the payment would be a different one.
     mechanism = MetricExponentialMechanism(2.0, _distance)
     assert public_parameters(mechanism)["metric"].endswith("test_keyed_draws._distance")
 
@@ -272,9 +273,9 @@ def test_a_key_belongs_to_one_digest(monkeypatch):
     frozen = [FrozenEstimator(scaler) for scaler in public]
     assert _refused(int, ([], X), ([], neighbour))
     assert _refused(int, ([FunctionTransformer(_twice)], X), ([FunctionTransformer(_scaled)], X))
-    # What clone keeps of fitted steps: the difference of the two releases would be the records.
+    # If clone kept fitted steps, the difference of the two releases would be the records.
     assert _refused(int, ([frozen[0]], X), ([frozen[1]], X))
-    # The same name, other code; the same code that reads another number.
+    # The same name with other code, and the same code that reads another number.
     same_name = [FunctionTransformer(lambda X: X), FunctionTransformer(lambda X: -X)]
     assert _refused(int, ([same_name[0]], X), ([same_name[1]], X))
     closures = [FunctionTransformer(_times(factor)) for factor in (1.0, 2.0)]
@@ -283,13 +284,13 @@ def test_a_key_belongs_to_one_digest(monkeypatch):
     monkeypatch.setattr(Scale, "factor", 1.0)
     change = partial(monkeypatch.setattr, Scale, "factor", 2.0)
     assert _refused(change, (scaled, X), (scaled, X))
-    # This package's own code.
+    # The code of this package.
     change = partial(monkeypatch.setattr, _digest, "_sources", lambda: "another version")
     assert _refused(change, ([], X), ([], X))
 
 
 def test_equal_releases_tell_no_record():
-    # With coins of the key, a guess of the last record would be right if the releases agree.
+    # With coins from the key, a guess of the last record would be correct if the releases agree.
     for seed in range(5):
         D = np.random.default_rng(seed).integers(0, 2, size=(50, 1)).astype(float)
         guess = D.copy()
@@ -455,7 +456,7 @@ print(digest_of((pipeline, X, frame)).hex())
 
 
 def test_digests_are_the_same_in_other_processes():
-    # Sets have another order in each of them.
+    # Sets have a different order in each of them.
     runs = [
         subprocess.run(
             [sys.executable, "-c", _DIGEST],

@@ -1,4 +1,4 @@
-"""The ledger on disk and in a server, under processes that race and die."""
+"""The ledger on disk and on a server, with processes that race and die."""
 
 import contextlib
 import os
@@ -26,7 +26,7 @@ from tests.privacy._private_mean import PrivateMean
 
 X = np.random.default_rng(0).uniform(size=(60, 2))
 
-# Spends until told to stop, and writes a line after each that returned.
+# Spends until told to stop, and writes a line after each payment that returned.
 PAYER = """
 import sys
 from sklearn_dptda.privacy import PrivacyAccountant, PrivacyBudgetExceeded
@@ -79,7 +79,7 @@ def lines(process):
 def test_durable(path):
     first = PrivacyAccountant(1.0, 1e-6, path=path)
     first.spend(0.3, 1e-7, what="a")
-    # No budget given: the one of the ledger holds.
+    # If no budget is given, that of the ledger holds.
     second = PrivacyAccountant.open(path)
     assert (second.epsilon, second.delta, second.composition) == (1.0, 1e-6, "basic")
     second.spend(0.3, what="b")
@@ -111,7 +111,8 @@ def test_unlimited_budget_is_stored(path):
 
 @pytest.mark.slow
 def test_processes_that_race_and_one_that_is_killed(path):
-    # 1,000 attempts by 4 processes at 0.001 against a budget of 0.8; one dies in the middle.
+    # 1,000 attempts by 4 processes at 0.001 each, with a budget of 0.8. One of them dies in the
+    # middle.
     accountant = PrivacyAccountant(0.8, path=path)
     processes = [start(path, f"p{i}", 250, 0.001) for i in range(4)]
     go(processes)
@@ -126,14 +127,14 @@ def test_processes_that_race_and_one_that_is_killed(path):
     ledger = accountant.spends()["what"].tolist()
     assert len(ledger) == len(set(ledger)), "a spend was written twice"
     assert set(paid) <= set(ledger), "a spend was lost"
-    # What the victim wrote without living to say so stays spent.
+    # Payments that the killed process wrote but did not report stay spent.
     assert len(set(ledger) - set(paid)) <= 1
     assert accountant.total().epsilon <= 0.8 * (1 + 1e-12)
     assert len(ledger) <= 800
     assert accountant.spends()["number"].tolist() == list(range(1, len(ledger) + 1))
-    # What four of them noted at once is what was paid.
+    # The payments that four of them noted at the same time are those in the ledger.
     assert last_mark(accountant._ledger.id)[0].endswith(f"{len(ledger)}'")
-    # The ledger is alive after the murder, up to the last unit.
+    # The ledger works after the kill, up to the last unit.
     for _ in range(800 - len(ledger)):
         accountant.spend(0.001)
     with pytest.raises(PrivacyBudgetExceeded):
@@ -235,7 +236,7 @@ DAMAGES = {
     "composition": ["'advanced'", "x'ff'", "'zcdp'"],
     "number": ["-1", "1.5", "9223372036854775807", "'x'"],
     "adjacency": ["'none'", "7"],
-    # The last one is no number that a machine can hold.
+    # The last one is a number that a machine cannot represent.
     "spent_epsilon": ["'-1'", "'1/0'", "'nan'", "x'80'", "''", "'1e99999999999'"],
     "spent_rho": ["'0/'", "'1 '"],
     "id": ["'../../etc/passwd'", "x'80'"],
@@ -304,7 +305,7 @@ def test_vanished_file_does_not_come_back_empty(tmp_path):
     path.unlink()
     unusable(accountant, "unable to open")
     assert not path.exists()
-    # Not even when somebody starts another ledger in its place.
+    # Not even if another ledger is created in its place.
     PrivacyAccountant(1.0, path=path)
     unusable(accountant, "not the one")
 
@@ -368,7 +369,7 @@ def test_missing_folder(tmp_path):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork to give up rights")
 def test_read_only_file():
-    # A child gives up root's rights, for root may write anything.
+    # A child process gives up the rights of root, because root may write anything.
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "a.db")
         accountant = PrivacyAccountant(1.0, path=path)
@@ -410,7 +411,7 @@ def test_fork_shares_a_ledger_in_memory():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_ledger_that_could_not_be_shared_is_refused_in_the_child(monkeypatch):
-    # The temporary folder cannot be made while forking; the child finds it again.
+    # The temporary folder cannot be created while forking. The child finds it again.
     accountant = PrivacyAccountant(1.0)
     monkeypatch.setattr(tempfile, "tempdir", "/nonexistent")
     child = os.fork()
@@ -433,7 +434,7 @@ def test_a_ledger_that_could_not_be_shared_is_refused_in_the_child(monkeypatch):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_forks_and_threads_do_not_hang():
-    # Two threads fork while others make accountants and spend; every child must pay and leave.
+    # Two threads fork while others make accountants and spend. Every child must pay and exit.
     stop, shared, codes = threading.Event(), PrivacyAccountant(np.inf), []
 
     def busy():
@@ -559,7 +560,7 @@ def test_unknown_url():
 
 
 def test_what_was_committed_is_never_removed(tmp_path, monkeypatch):
-    # Creation fails after the commit, when others may have spent already.
+    # Creation fails after the commit, when others may already have spent.
     path = tmp_path / "a.db"
     original = Ledger.create
 

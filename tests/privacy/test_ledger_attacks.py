@@ -1,4 +1,4 @@
-"""What can be done to a ledger, one test for each row of the table that tells about it."""
+"""Attacks on a ledger, one test for each row of the table in the documentation."""
 
 import contextlib
 import itertools
@@ -173,7 +173,7 @@ def restore_and_say_so(folder, monkeypatch):
     path = ledger(folder)
     shutil.copyfile(backup(path), path)
     assert PrivacyAccountant.open(path, moved=True).remaining().epsilon == 0.25
-    # Twice brings no more back.
+    # Doing it twice restores no more budget.
     shutil.copyfile(path + ".backup", path)
     assert PrivacyAccountant.open(path, moved=True).remaining().epsilon == 0.25
     with pytest.raises(PrivacyBudgetExceeded):
@@ -190,7 +190,7 @@ def copy_and_say_so(folder, monkeypatch):
     copied = shutil.copy(path, path + "2")
     said = answer(copied, 0.1, moved=True)
     assert answer(path, 0.1) == "refused"
-    # Who has seen neither pays from both.
+    # A user who has seen neither pays from both.
     monkeypatch.setenv("XDG_STATE_HOME", str(folder / "another user"))
     assert answer(path, 0.1) == "accepted"
     return said
@@ -314,7 +314,7 @@ class Server:
         if _find(name) is None:
             pytest.skip(f"{name} is not installed")
         who = {"user": "postgres", "cwd": "/"} if os.geteuid() == 0 else {}
-        # What a server that stays prints must not keep this waiting.
+        # The output of a server that keeps running must not block this.
         files = {"stdout": subprocess.DEVNULL, **files}
         subprocess.run([_find(name), *arguments], check=True, timeout=120, **files, **who)
 
@@ -439,7 +439,7 @@ def test_the_table_of_attacks_on_servers(what, tmp_path, server):
     assert ATTACKS[what](tmp_path, server) == table()[what]
 
 
-# What a ledger is bound to.
+# The file to which a ledger is bound.
 
 
 def test_file_systems_are_told_apart(tmp_path):
@@ -454,7 +454,7 @@ def test_file_systems_are_told_apart(tmp_path):
 
 @pytest.mark.skipif(not hasattr(os, "statvfs"), reason="POSIX")
 def test_numbers_of_devices_are_no_identity(tmp_path, monkeypatch):
-    # As XFS answers: the number of the device, which another start of the machine can change.
+    # As on XFS: the number of the device, which may change when the machine restarts.
     class Volume:
         f_fsid = os.stat(tmp_path).st_dev
 
@@ -496,7 +496,7 @@ def test_marks_follow_and_are_few(tmp_path, monkeypatch):
     files = [path for path in (tmp_path / "state").rglob("*") if path.is_file()]
     assert sorted(path.name for path in files) == ["4", "5"]
     assert files[0].parent.stat().st_mode & 0o077 == 0 or os.name != "posix"
-    # What another user pays is seen by who looks.
+    # Payments of another user are seen by a user who reads the ledger.
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another"))
     PrivacyAccountant.open(tmp_path / "a.db").spend(0.125)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
@@ -530,7 +530,7 @@ def test_a_home_that_cannot_be_written(tmp_path, monkeypatch):
     accountant.spend(0.5)
     with pytest.warns(RuntimeWarning, match="XDG_STATE_HOME"):
         assert left(tmp_path / "a.db") == 0.5
-    # Where warnings are errors nothing is made and nothing is spent.
+    # If warnings are errors, nothing is created and nothing is spent.
     with pytest.raises(RuntimeWarning):
         PrivacyAccountant(1.0, path=tmp_path / "b.db")
     assert not (tmp_path / "b.db").exists()
@@ -568,7 +568,7 @@ def test_a_home_that_is_full_later(tmp_path, monkeypatch):
 def test_where_marks_are(platform, place, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
-    # Relative paths are to be ignored, says the convention.
+    # The convention says that relative paths must be ignored.
     monkeypatch.setenv("XDG_STATE_HOME", "here")
     accountant = PrivacyAccountant(1.0, path=tmp_path / "a.db")
     monkeypatch.setattr(sys, "platform", platform)
@@ -590,7 +590,8 @@ def quick_folder(tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_whoever_is_killed_anywhere_locks_nobody_out(quick_folder):
-    # A child dies at the first call or return of the library's, another one at the second, ...
+    # A child process dies at the first call or return in the library, another one at the second,
+    # ...
     path = quick_folder / "a.db"
     accountant = PrivacyAccountant(1e9, path=path)
     lags, alive = 0, False

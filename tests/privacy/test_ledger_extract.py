@@ -1,4 +1,4 @@
-"""Extracts of ledgers: whatever is changed in one, or since an earlier one, is seen."""
+"""Extracts of ledgers: every change in one, or since an earlier one, is detected."""
 
 import contextlib
 import copy
@@ -39,7 +39,7 @@ def test_an_extract_is_the_ledger(budget):
     assert [p["epsilon"] for p in extract["payments"]] == [0.5, 0.1, 0.7, 1.0]
     assert list(extract["releases"]) == [budget.releases()[-1].key]
     assert extract["budget"] == {"epsilon": 5.0, "delta": 1e-3, "composition": "basic"}
-    # The same ledger has the same extract, whoever makes it.
+    # The same ledger always has the same extract.
     assert PrivacyAccountant.open(budget.path).extract() == extract
     text = json.dumps(extract)
     assert all(repr(float(value)) not in text for value in X.ravel())
@@ -83,7 +83,7 @@ def test_whatever_is_changed_is_seen(budget):
         if path == ("format_version",):
             changed["format_version"] = 0
         assert changed != extract
-        # What is no number any more is no extract.
+        # A value that is not a number any more makes the extract invalid.
         with contextlib.suppress(ValueError):
             assert check_extract(changed), path
 
@@ -194,15 +194,15 @@ def test_from_the_command_line(budget, tmp_path, monkeypatch, capsys):
     assert main(["ledger", "a.db", "--extract"]) == 0
     capsys.readouterr()
     assert main(["ledger", "extract.json", "--check"]) == 0
-    assert capsys.readouterr().out.startswith("5 payments, nothing was changed\nseal: ")
+    assert capsys.readouterr().out.startswith("5 payments, no changes found\nseal: ")
     assert main(["ledger", "extract.json", "--check", "one.json"]) == 0
     assert main(["ledger", "one.json", "--check", "extract.json"]) == 2
     assert "payment 5 was changed or removed" in capsys.readouterr().err
     (tmp_path / "no.json").write_text("no")
     assert main(["ledger", "no.json", "--check"]) == 2
-    assert capsys.readouterr().err == "error: no.json is no JSON.\n"
+    assert capsys.readouterr().err == "error: no.json is not a JSON file.\n"
     (tmp_path / "twice.json").write_text('{"seal": 1, "seal": 2}')
     assert main(["ledger", "twice.json", "--check"]) == 2
-    assert "a name stands twice" in capsys.readouterr().err
+    assert "contains a name twice" in capsys.readouterr().err
     assert main(["ledger", "extract.json", "--check", ""]) == 2
     assert "name of the earlier extract is empty" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Fidelity and security of every sampler; all false-alarm rates are at most 1e-6."""
+"""Accuracy and security of every sampler. All false-alarm rates are at most 1e-6."""
 
 from math import comb
 
@@ -46,7 +46,7 @@ def fits(draws, law, scale):
 @pytest.mark.parametrize("scale", [0.7, 3.0, 31.9, 33.0, 300.5])
 @pytest.mark.parametrize("law", ["discrete_laplace", "discrete_gaussian"])
 def test_right_scale_is_accepted_and_wrong_ones_rejected(law, scale, seed):
-    # n = 20,000; the chi-squared test alarms falsely with probability 1e-6.
+    # n = 20,000. The chi-squared test has a false-alarm rate of 1e-6.
     draws = getattr(NoiseSource(seed), law)(scale, N)
     assert draws.dtype == np.int64
     assert fits(draws, law, scale)
@@ -67,7 +67,7 @@ def test_large_scales_approach_the_continuous_law(law, limit, seed):
 
 
 def test_seeded_gaussian_has_exactly_the_discrete_law():
-    # The two branches of the seeded sampler must not differ where they meet: n = 10**6.
+    # The two branches of the seeded sampler must agree where they meet: n = 10**6.
     for scale in (31.999, 32.0):
         draws = NoiseSource(1).discrete_gaussian(scale, 10**6)
         assert fits(draws, "discrete_gaussian", scale)
@@ -92,7 +92,7 @@ def test_integers_and_bits_are_uniform(seed):
     assert chisquare(np.bincount(draws, minlength=7)).pvalue > ALARM
     coins = np.unpackbits(source.words(-(-N // 64)).view(np.uint8), count=N)
     assert coins.shape == (N,) and chisquare(np.bincount(coins)).pvalue > ALARM
-    # Pairs of neighbouring bits as well: the bits of a word are independent.
+    # Pairs of neighbouring bits are tested as well: the bits of a word are independent.
     pairs = coins[::2] * 2 + coins[1::2]
     assert chisquare(np.bincount(pairs, minlength=4)).pvalue > ALARM
     assert source.seeded == (seed is not None)
@@ -233,8 +233,8 @@ def test_precision_attack_on_private_diagrams():
         diagrams = private.fit_transform([np.array([value, 2.0]) for value in values])
         return np.array([d[0, 0] if len(d) else 2.0 for d in diagrams])
 
-    # Births from around 1 are below 1/2, where floats are finer than the lattice, only 13 times of
-    # 1000: of 200 none would be, now and then.
+    # Births from around 1 are below 1/2, where floats are finer than the lattice, only 13 times in
+    # 1000. Of 200 draws, sometimes none would be.
     assert not separates(births, n=2000)
 
 
@@ -286,7 +286,7 @@ def test_lattice_refuses_what_it_cannot_hold():
 
 @pytest.mark.parametrize("scale", [4.0, 10.0, 50.0])
 def test_distance_of_discrete_and_rounded_gaussian(scale):
-    # The bound that lets the analytic Gaussian calibration serve the discrete law.
+    # The bound that allows the analytic Gaussian calibration to be used for the discrete law.
     from scipy.stats import norm
 
     x = np.arange(-int(12 * scale), int(12 * scale) + 1)

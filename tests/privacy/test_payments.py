@@ -1,4 +1,4 @@
-"""Payments under keys and ahead of releases; copies of ledgers; sums that never lose a digit."""
+"""Payments under keys and before releases, copies of ledgers, and exact sums."""
 
 import math
 import os
@@ -42,7 +42,7 @@ def test_one_key_pays_once(accountant):
     assert accountant.total().epsilon == 0.4 and len(accountant) == 1
     accountant.spend(0.4, key=KEY[::-1], **line)
     assert len(accountant) == len(accountant.spends()) == 2
-    # Paid for already: the budget has nothing to say.
+    # It is already paid for, so the budget is not checked.
     accountant.spend(0.4, key=KEY, **line)
     with pytest.raises(PrivacyBudgetExceeded):
         accountant.spend(0.4, key=KEY[1:] + "x", **line)
@@ -104,7 +104,7 @@ def test_a_reservation_covers_what_was_paid_and_nothing_else():
         with pytest.raises(PrivacyLedgerError, match="not among"):
             reservation.spend(*asked)
     reservation = reserved(guarantee(0.5, rho=0.01))
-    # The same epsilon by a mechanism that zCDP counts for more.
+    # The same epsilon with a mechanism of larger zCDP.
     with pytest.raises(PrivacyLedgerError):
         reservation.spend(0.5)
     with pytest.raises(PrivacyLedgerError):
@@ -120,7 +120,7 @@ def test_what_leaves_its_task_is_the_accountant_itself():
     assert pickle.loads(pickle.dumps(reservation)) is accountant
     assert repr(reservation) == repr(accountant)
     paid.is_open = False
-    # Nothing is taken for nothing once the task is over.
+    # No release is free any more once the task is over.
     reservation.spend(0.5)
     assert accountant.total().epsilon == 0.5
 
@@ -133,9 +133,9 @@ def test_a_copied_file_is_no_second_budget(tmp_path, monkeypatch):
     with pytest.raises(PrivacyLedgerError, match="is a copy"):
         PrivacyAccountant.open(copy)
     original.spend(0.25)
-    # Renamed, it is the same file still.
+    # A renamed file is still the same file.
     PrivacyAccountant.open(path.rename(tmp_path / "c.db")).spend(0.25)
-    # What this user has seen paid stays paid; somebody else knows of what is in the copy.
+    # Payments that this user has seen stay spent. Other users know only the payments in the copy.
     PrivacyAccountant.open(shutil.copy(copy, tmp_path / "d.db"), moved=True)
     assert PrivacyAccountant.open(tmp_path / "d.db").remaining().epsilon == 0.0
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "somebody else"))
@@ -190,7 +190,7 @@ def test_a_ledger_with_two_names_is_refused(tmp_path):
 
 
 def test_payments_are_in_the_file_itself(tmp_path):
-    # Whoever moves the file, beside readers or after a crash, moves all that was paid.
+    # Moving the file, at the same time as readers or after a crash, moves all payments.
     accountant = PrivacyAccountant(1.0, path=tmp_path / "a.db")
     reader = sqlite3.connect(tmp_path / "a.db")
     reader.execute("SELECT * FROM privacy_budget").fetchall()
@@ -247,7 +247,8 @@ def test_a_payment_reads_no_other_lines(tmp_path):
         steps.append(count[0])
         connection.close()
         pay_ahead(accountant, [(guarantee(0.5), "A", 5000)])
-    # Steps of SQLite's machine after 500 lines and after 5,500: trees grow by a level at most.
+    # Steps of SQLite's virtual machine after 500 lines and after 5,500: trees grow by at most one
+    # level.
     assert steps[1] < 1.2 * steps[0]
 
 
@@ -296,7 +297,7 @@ def test_workers_that_die_share_a_ledger_in_a_server(fresh_database, tmp_path):
     ):
         futures = [client.submit(_pay_and_die, model, X, key, once, pure=False) for key in keys]
         releases = client.gather(futures)
-    # A budget for ten exactly, and the worker that died had paid for one of them.
+    # The budget covers exactly ten payments, and the worker that died had paid one of them.
     assert budget.remaining().epsilon == 0 and len(budget) == 10
     first = np.load(tmp_path / "first.npy")
     assert sum(np.array_equal(first, release) for release in releases) == 1

@@ -1,4 +1,4 @@
-"""Rare successes: exact laws, positions, both roads. False alarms below 1e-6 each."""
+"""Rare successes: exact laws, positions, and both methods. False alarms below 1e-6 each."""
 
 from bisect import bisect_right
 from decimal import Decimal, localcontext
@@ -21,7 +21,7 @@ def test_number_of_successes(p, seed):
     n = 2_000_000
     found = sum(len(part) for part in successes(NoiseSource(seed), numerator(p), n))
     assert binomtest(found, n, p).pvalue > 1e-6
-    # Three-sided: other probabilities are told apart where there is something to count.
+    # Other probabilities are detected where there are enough successes to count.
     if p > 1e-3:
         assert binomtest(found, n, 1.05 * p).pvalue < 1e-6
         assert binomtest(found, n, 0.95 * p).pvalue < 1e-6
@@ -30,7 +30,7 @@ def test_number_of_successes(p, seed):
 @pytest.mark.parametrize("p", [0.3, 0.01])
 @pytest.mark.parametrize("rare", [False, True])
 def test_gaps_are_geometric(p, rare, monkeypatch):
-    # 5,000 gaps, chi-squared over deciles, on both roads.
+    # 5,000 gaps, chi-squared over deciles, with both methods.
     monkeypatch.setattr(_rare_coins, "_RARE", 1.0 if rare else 0.0)
     at = np.concatenate(list(successes(NoiseSource(1), numerator(p), int(6000 / p))))[:5001]
     gaps = np.diff(at)
@@ -42,7 +42,7 @@ def test_gaps_are_geometric(p, rare, monkeypatch):
 
 @pytest.mark.parametrize("p", [0.0, 1e-18, 1e-12, 0.01, 0.5])
 def test_positions_increase_and_stay_inside(p, monkeypatch):
-    # In parts of 24 coins, of which the last is shorter.
+    # In parts of 24 coins, of which the last part is shorter.
     monkeypatch.setattr(_rare_coins, "_CHUNK", 3)
     for n in (0, 1, 63, 64, 65, 5000):
         parts = list(successes(NoiseSource(3), numerator(p), n))
@@ -58,7 +58,7 @@ def test_certain_and_impossible_coins():
 
 @pytest.mark.parametrize("p", [0.25, 0.018, 0.5, 2.0**-9])
 def test_outcomes_of_eight_coins_have_their_exact_probabilities(p):
-    # In integers: what is decided early agrees with what all 512 bits would say.
+    # In integers: an early decision agrees with that of all 512 bits.
     octets = Octets(numerator(p))
     assert octets.bounds[-1] == 1 << 512
     first = {}
@@ -86,7 +86,7 @@ def test_ties_are_decided_by_all_bits():
             return np.full(size, bounds[0])
 
     drawn = octets._decide(Ties(0), np.full(200, cell, dtype=np.uint16))
-    # Beyond the tie the boundary's remaining bits decide: either side of it.
+    # After a tie, the remaining bits of the boundary decide, on either side of it.
     assert set(drawn.tolist()) <= {before, before + 1}
     bound = octets.bounds[before + 1]
     assert octets.bounds[before] < bound < octets.bounds[before + 2]
@@ -118,10 +118,10 @@ def test_rare_coins_come_as_often_as_promised(p):
             return super().discrete_laplace(scale, 7)
 
     n = min(int(200 / p), 1 << 62)
-    # Of few gaps at a time: the next ones go on after the last.
+    # With few gaps at a time, the next ones continue after the last one.
     at = np.concatenate(list(successes(Few(0), int(p * 2.0**64), n)))
     assert (np.diff(at) > 0).all() and at.min() >= 0 and at.max() < n
-    # Their law, in 40 digits, at least what is asked for.
+    # Their law, with 40 digits, is at least as accurate as required.
     with localcontext() as context:
         context.prec = 40
         asked = Decimal(int(p * 2.0**64)) / 2**64
@@ -137,7 +137,7 @@ def test_a_gap_to_the_end_is_no_success():
             return np.array(self.gaps)
 
     noise, positions = Gaps(0), []
-    # A negative number is no gap; 9 and 10 are the last position and the first beyond.
+    # A negative number is not a gap. 9 and 10 are the last position and the first one after it.
     for noise.gaps in ([10], [3, -1, 5, 0], [3, 5, 7]):
         (part,) = successes(noise, 1 << 30, 10)
         positions.append(part.tolist())

@@ -1,4 +1,4 @@
-"""Warnings: where they point, what they may depend on, and that they cost no release."""
+"""Warnings: their place, what they may depend on, and that they never cost a release."""
 
 import itertools
 import warnings
@@ -153,7 +153,7 @@ def test_methods_of_rows_say_nothing_of_a_row(model, methods):
 @pytest.mark.parametrize("kind", [DPLloyd, DPTree, DPCube, DPMoG, DPMoGMorse, DPToMATo])
 @pytest.mark.parametrize("extreme", [1e308, -1e308, 5e-324])
 def test_a_fit_is_not_paid_for_and_lost_by_a_row(kind, extreme):
-    # In a box whose units are below one, so that quotients overflow.
+    # In a box with units below one, so that quotients overflow.
     rows = np.vstack([np.random.default_rng(0).uniform(size=(60, 2)), [[extreme, extreme]]])
     for action in ("warn", "raise"):
         with np.errstate(all=action):

@@ -1,4 +1,4 @@
-"""Releases that a ledger stores beside their payments: formats, bounds, crashes, second draws."""
+"""Releases that a ledger stores with their payments: formats, bounds, crashes, second draws."""
 
 import hashlib
 import io
@@ -146,7 +146,7 @@ def pickled_array():
         ),
         (archive({"release.json": '{"format_version": 2, "release": []}'}), "a newer version"),
         (archive({"release.json": "[" * 100_000}), "damaged"),
-        # A megabyte that would become a gigabyte.
+        # A megabyte that would expand to a gigabyte.
         (archive({"release.json": "{}"}, zipfile.ZIP_DEFLATED), "damaged"),
     ],
 )
@@ -260,7 +260,7 @@ def test_what_is_kept_is_chosen_and_exact_results_are_not(options, tmp_path, mon
         DPLloyd(2, epsilon, bounds=(0, 1), accountant=budget).fit(X)
     sizes = [release.size is not None for release in budget.releases()]
     assert sizes == [kept, False]
-    # Handles that have travelled go on alike.
+    # Handles that were pickled continue in the same way.
     again = pickle.loads(pickle.dumps(budget))
     DPLloyd(2, bounds=(0, 1), accountant=again).fit(X)
     assert (budget.releases()[-1].size is not None) == kept
@@ -408,7 +408,7 @@ def test_a_replicate_that_is_a_second_draw_is_not_returned(n_jobs, tmp_path):
             "UPDATE privacy_release SET content = ?, digest = ?, size = 1 WHERE rowid = 2",
             (content[:-1], hashlib.sha256(content).hexdigest()),
         )
-    # What cannot be read is drawn again, and is not what the ledger says was stored.
+    # A release that cannot be read is drawn again, and differs from the digest in the ledger.
     with pytest.raises(IncompleteReleases) as caught:
         release_replicates(pipeline(budget), [X], 3, key=key, n_jobs=n_jobs)
     assert [release is None for release in caught.value.releases] == [False, True, False]
@@ -493,7 +493,7 @@ def test_more_replicates_than_the_budget_covers_are_those_that_are_stored(tmp_pa
         release_replicates(pipeline(budget), [X], 7, key=key)
     assert isinstance(caught.value.__cause__, PrivacyBudgetExceeded) and len(budget) == 5
     assert same(caught.value.releases, [*releases, None, None])
-    # Of other records nothing is returned, and nothing is said of the budget.
+    # With other records, nothing is returned, and the error does not mention the budget.
     with pytest.raises(PrivacyLedgerError, match="Something else was paid"):
         release_replicates(pipeline(budget), [X + 0.01], 7, key=key)
     with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
@@ -537,7 +537,7 @@ def test_what_is_no_release_is_not_stored(make, keyed, tmp_path):
     for release in budget.releases():
         if release.size is not None:
             stored = budget.release(release.key)
-            # Nothing has as many rows as there are records.
+            # No array has as many rows as there are records.
             assert all(300 not in np.shape(part) for part in as_arrays(stored))
             assert set(stored) <= set(learnt(DPLloyd(2, bounds=(0, 1)).fit(X))) | {"n_samples_"}
 
@@ -564,7 +564,7 @@ def test_replicates_without_a_key_are_stored_as_well(tmp_path):
     assert same(stored, releases)
 
 
-# A process that ends at one moment of a release, as if the machine had lost its power.
+# A process that ends at some moment of a release, as in a power failure.
 DIES = """
 import os, sys
 import numpy as np
@@ -618,7 +618,7 @@ def test_whenever_a_process_dies_one_payment_gives_one_release(moment, tmp_path)
     assert run.returncode == 7, run.stderr
     releases = budget.releases()
     assert (len(releases), sum(r.size is not None for r in releases)) == MOMENTS[moment]
-    # What the same task would have released, had it not died: coins follow from the key.
+    # The release that the same task would have made without dying: the coins follow from the key.
     other = PrivacyAccountant(2.0, 1e-3, path=tmp_path / "b.db")
     expected = release_once(DPLloyd(2, bounds=(0, 1), accountant=other), X, key)
     if MOMENTS[moment][1]:
@@ -670,7 +670,7 @@ def test_a_main_process_that_is_killed_again_and_again_loses_nothing(tmp_path):
         run = subprocess.run([sys.executable, script, tmp_path, "2"], capture_output=True)
         assert run.returncode == -signal.SIGKILL
         stored = {r.key: budget.release(r.key) for r in budget.releases() if r.size is not None}
-        # Nothing that was seen is ever drawn anew.
+        # A release that was seen is never drawn again.
         assert len(stored) == len(seen) + 2
         assert all(same(stored[name], release) for name, release in seen.items())
         seen = stored
@@ -708,7 +708,7 @@ def test_roles_of_a_team(fresh_database):
     import sqlalchemy
 
     owner = PrivacyAccountant(3.0, 1e-3, path=fresh_database)
-    # Says once and for all whose losses are counted.
+    # States permanently whose losses are counted.
     owner.spend(0.25, adjacency="add-remove", unit="one row")
     url = sqlalchemy.engine.make_url(fresh_database)
 

@@ -1,4 +1,4 @@
-"""A ledger of people refuses losses of rows and points, and the other way round, naming both."""
+"""A ledger of people refuses losses of rows and points, and vice versa, naming both."""
 
 import ast
 import itertools
@@ -47,7 +47,7 @@ def lloyd(accountant, **options):
     return DPLloyd(2, bounds=BOX, adjacency="replace-one", accountant=accountant, **options)
 
 
-# Names of records, and releases of each: those of one list add up.
+# Privacy units and releases of each. The losses of one list add up.
 PEOPLE = {
     "all rows of one person, by 'patient_id'": lambda accountant: lloyd(
         accountant, groups="patient_id"
@@ -185,7 +185,7 @@ def test_a_ledger_without_units_is_read_and_learns_its_own(tmp_path):
     path = tmp_path / "a.db"
     made = PrivacyAccountant(9.0, path=path)
     made.spend(0.5, what="before")
-    # Neither did what a user remembers of it.
+    # Nor did the mark of the user.
     mark = Path(ast.literal_eval(last_mark(made._ledger.id)[0]))
     seen = json.loads(mark.read_text())
     mark.write_text(json.dumps({name: value for name, value in seen.items() if name != "unit"}))

@@ -51,7 +51,7 @@ def test_candidates_that_crowd_at_a_distance(m, plain):
         assert privacy_parameter(logs, D, log=True) <= 8.0
     private, _ = law_of(D, 8.0, net="all")
     assert private.accuracy_ == pytest.approx(plain, abs=1e-4)
-    # Inputs anywhere, also between the candidates.
+    # Inputs in any place, also between the candidates.
     points = np.r_[0.0, 1 + 0.01 * np.arange(3)][:, None]
     private = MetricExponentialMechanism(8.0, candidates=points, net=0.5, random_state=0).fit()
     X = np.random.default_rng(0).uniform(-1, 3, (50, 1))
@@ -62,7 +62,7 @@ def test_candidates_that_crowd_at_a_distance(m, plain):
 
 @pytest.mark.parametrize("alpha", [0.3, *ALPHAS, 60.0])
 def test_lemma_and_theorem(alpha):
-    # The bound with its constants; the net is maximal and separated, or is one point.
+    # The bound with its constants. The net is maximal and separated, or a single point.
     for D in [*many_spaces(), *KNOWN.values(), crowd(10)]:
         s = float(entropic_scale(D, alpha=alpha / 3))
         private, _ = law_of(D, alpha, net="entropic")
@@ -77,13 +77,13 @@ def test_lemma_and_theorem(alpha):
         best, _ = law_of(D, alpha)
         every, _ = law_of(D, alpha, net="all")
         assert best.accuracy_ <= every.accuracy_ * (1 + 1e-9)
-        # Up to the twentieth for which all candidates are kept.
+        # Up to the twentieth value for which all candidates are kept.
         assert 0.95 * best.accuracy_ <= min(private.accuracy_, D.max(axis=1).min()) * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("net", ["auto", "entropic", 0.2])
 def test_exact_losses_of_nets(net):
-    # The integers that are drawn from. The twin takes the full rate on the same net.
+    # The integers that are drawn from. The twin uses the full rate on the same net.
     caught = 0
     for D in [*many_spaces()[::4], crowd(12), KNOWN["interval"], KNOWN["cycle"]]:
         for alpha in (0.5, 4.0, 16.0):
@@ -122,14 +122,15 @@ def test_no_mechanism_is_below_nor_the_best_above(alpha):
             assert value <= bounds.optimum + 1e-7, name
         for name, value in bounds.upper_bounds.items():
             assert value >= bounds.optimum - 1e-7, name
-        # Pairs are always better than the diametric scale, by the factor 2.5 and more.
+        # Pairs are always better than the diametric scale, by a factor of at least 2.5.
         assert bounds.lower_bounds["pairs"] >= 2.5 * bounds.lower_bounds["Theorem 3.2"] - 1e-12
         assert bounds.lower == max(bounds.lower_bounds.values())
         assert ("Lemma 4.1" in bounds.upper_bounds) == (D2 is None)
 
 
 def test_lower_bounds_are_near_the_best():
-    # Linear program over bound: at most 2.7, where the scales leave 4.5 to 4e8.
+    # The ratio of the linear program to the bound is at most 2.7, while the scales leave 4.5 to
+    # 4e8.
     sharper, published = [], []
     for D in (*KNOWN.values(), square(4), sphere(18)):
         for alpha in ALPHAS:
@@ -139,7 +140,7 @@ def test_lower_bounds_are_near_the_best():
             names = ("Theorem 3.1", "Theorem 3.2")
             published.append(bounds.optimum / max(bounds.lower_bounds[name] for name in names))
     assert min(published) > 4.0 and max(published) > 1e8
-    # Exact: two points by pairs, points all as far apart by packings.
+    # Exact cases: two points by pairs, equidistant points by packings.
     for alpha in ALPHAS:
         assert by_pairs(1 - np.eye(2), 1 - np.eye(2), alpha) == pytest.approx(
             1 / (1 + np.exp(alpha))
@@ -158,8 +159,8 @@ def test_packings_stand_on_disjoint_balls():
             assert D[x, y] / 2 - 1e-12 <= meet[x, y] <= D[x, y]
             further = meet[x, y] * (1 + 1e-9)
             assert ((D[x] < further) & (D[y] < further)).any()
-    # A twin that takes whole distances for radii claims too much, and is caught: the middle of a
-    # star is near all of its ends.
+    # A twin that uses whole distances as radii claims too much and is caught: the middle of a star
+    # is near all of its ends.
     D = star(10)
     claimed = 1.0 - 1 / np.exp(-0.3 * D[:, 1:]).sum(axis=1).max()
     assert by_packings(D, D, 0.3) <= solve(D, D, 0.3)[1] <= 0.5 < 0.6 * claimed
@@ -176,8 +177,8 @@ def test_many_points_have_bounds_too():
 
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_two_points_are_all_there_is_to_know(alpha):
-    # No entropic scale is above zero here, and accuracy is as large as the distance: 1.5 needs
-    # connectedness.
+    # No entropic scale is above zero here, and the accuracy is as large as the distance, because
+    # 1.5 needs connectedness.
     D = 1000.0 * (1 - np.eye(2))
     assert float(entropic_scale(D, alpha=alpha / 3)) == 0.0
     near = optimal_mechanism(D, alpha=alpha / 1000.0)

@@ -1,4 +1,4 @@
-"""Theorems 6.1 to 6.4: scales of balls, measures, functions and words, and what proves them."""
+"""Theorems 6.1 to 6.4: scales of balls, measures, functions and words, and their proofs."""
 
 import itertools
 import math
@@ -30,8 +30,8 @@ def snake(n, d):
 
 @pytest.mark.parametrize("k", [2, 4, 8])
 def test_lower_bound_of_measures_is_a_packing(k):
-    # The atoms of the proof on a line, by distances of distribution functions: measures that
-    # differ in more than a quarter of the cells, chosen greedily, are as many as claimed.
+    # The atoms of the proof on a line, by distances of distribution functions: measures that differ
+    # in more than a quarter of the cells, chosen greedily, are as many as claimed.
     grid = (np.arange(4000) + 0.5) / 4000
 
     def function(offsets):
@@ -46,7 +46,7 @@ def test_lower_bound_of_measures_is_a_packing(k):
     D = np.abs(M[:, None] - M).mean(axis=2)
     assert (D[~np.eye(len(M), dtype=bool)] > 1 / (8 * k) + 1e-6).all()
     assert (np.abs(M - function(0.5)).mean(axis=1) <= 1 / (4 * k) + 1e-3).all()
-    # So many in a ball of that radius are too many, just below the rate for which k is chosen.
+    # This number in a ball of that radius is too large, just below the rate for which k is chosen.
     alpha = k**2 / 1.92 * (1 - 1e-9)
     assert len(chosen) > math.exp(alpha / (4 * k))
     assert measure_scale(1, alpha=alpha).lower >= 1 / (8 * k)
@@ -54,7 +54,7 @@ def test_lower_bound_of_measures_is_a_packing(k):
 
 @pytest.mark.parametrize(("d", "n"), [(1, 2), (1, 5), (1, 9), (2, 2), (2, 3), (3, 2)])
 def test_few_measures_come_near_all(d, n):
-    # Lemma A.1 with middles of cells: the way through all cells, nearest multiples, both halves.
+    # Lemma A.1 with middles of cells: the path through all cells, nearest multiples, both halves.
     rng = np.random.default_rng(0)
     way = snake(n, d)
     middles = (way + 0.5) / n
@@ -68,7 +68,7 @@ def test_few_measures_come_near_all(d, n):
         near = np.abs(X[:, None] - middles).max(axis=2)
         nu = np.bincount(near.argmin(axis=1), weights, minlength=n**d)
         first = (weights * near.min(axis=1)).sum()
-        # Along the way, running sums move to the nearest multiples.
+        # Along the path, running sums move to the nearest multiples.
         sums = np.cumsum(nu)
         sums[-1] = 1.0
         rounded = np.round(sums * n**d) / n**d
@@ -81,7 +81,8 @@ def test_few_measures_come_near_all(d, n):
 
 @pytest.mark.parametrize(("d", "m"), [(1, 1), (1, 4), (2, 2), (2, 3), (3, 2)])
 def test_functions_of_one_code_are_near(d, m):
-    # The codes of the proof: successive values differ by one step at most, the first is -1 or 0.
+    # The codes of the proof: successive values differ by at most one step, and the first is -1 or
+    # 0.
     rng = np.random.default_rng(1)
     middles = (snake(m, d) + 0.5) / m
     points = np.vstack([rng.random((500, d)), np.ones((1, d)), middles])
@@ -123,7 +124,7 @@ def test_balls_of_normed_spaces(alpha):
             bounds = normed_scale(d, alpha=alpha, norm=norm, diameter=2.0)
             rate = min(d / alpha, 1.0)
             assert rate / math.e * (1 - 1e-12) <= bounds.lower <= bounds.upper <= 2 * rate
-    # Of finite parts of the square, the corners of a smaller square show what is too small.
+    # In finite parts of the square, the corners of a smaller square show what is too small.
     side = min(4 * math.log(2) / alpha, 1.0)
     corners = np.array(list(itertools.product((0, 1, 2), repeat=2))) * side * 0.4999
     D = np.abs(corners[:, None] - corners).max(axis=2)
@@ -150,7 +151,7 @@ def test_diametric_scale_of_words(alpha):
 @pytest.mark.parametrize("n", [60, 201])
 @pytest.mark.parametrize("alpha", [2.0, 4.0, 16.0, 64.0])
 def test_doubling_bounds_say_something(n, alpha):
-    # On a line of many points both sides are near log(2) / alpha, that of the interval.
+    # On a line of many points, both sides are near log(2) / alpha, the value of the interval.
     bounds = doubling_scale(line(n), alpha=alpha)
     assert bounds.upper <= 1.6 * bounds.lower
     step = 1 / (n - 1)
@@ -163,7 +164,7 @@ def test_doubling_bounds_hold_what_is_exact(alpha):
     some_are_apart = False
     for D in many_spaces():
         exact = float(doubling_scale(D, alpha=alpha))
-        # Copies of points change no scale, and of so many points only bounds are computed.
+        # Copies of points change no scale, but for so many points only bounds are computed.
         copies = np.arange(60) % len(D)
         found = doubling_scale(D[np.ix_(copies, copies)], alpha=alpha)
         assert found.lower <= exact * (1 + 1e-12) and exact <= found.upper * (1 + 1e-12)

@@ -1,4 +1,4 @@
-"""Problems (ii) and (iii): accuracy by both scales, without connectedness or an ultrametric."""
+"""Problems (ii) and (iii): accuracy by both scales, without connectedness or ultrametrics."""
 
 import math
 
@@ -43,13 +43,13 @@ def test_one_metric(alpha):
 
 
 def test_equal_distances_have_a_ratio_that_tends_to_one():
-    # Best accuracy and both scales of n points that are all one apart, in closed form: no constant
-    # below one can stand before the sum of the scales, in problem (ii) or in problem (iii).
+    # Best accuracy and both scales of n points at distance one from each other, in closed form: in
+    # problems (ii) and (iii), the constant before the sum of the scales cannot be below one.
     for n, alpha in ((10, 1.0), (40, 3.0), (40, 12.0)):
         D = 1 - np.eye(n)
         s, s_o = scales(D, D, alpha)
         assert (s, s_o) == pytest.approx((float(n > math.exp(alpha / 3)), math.exp(-alpha / 7)))
-        # Symmetric, and as likely as privacy allows to be right.
+        # The law is symmetric, and correct with the largest probability that privacy allows.
         best = (n - 1) / (n - 1 + math.exp(alpha))
         assert solve(D, D, alpha)[1] == pytest.approx(best, abs=1e-6)
     ratios = []
@@ -69,8 +69,8 @@ def clusters(D2, net, mean, rng):
 @pytest.mark.slow
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_random_clusters(alpha):
-    # Each law is private, whatever the clusters; the mean over 2,000 of them obeys the bound and
-    # its two lemmas. Standard errors are measured, and granted sixfold.
+    # Each law is private, for all clusters. The mean over 2,000 of them obeys the bound and its two
+    # lemmas. Standard errors are measured, with a tolerance of six.
     rng = np.random.default_rng(0)
     for D1, D2 in two_metrics():
         s, _ = scales(D1, D2, alpha)
@@ -97,7 +97,7 @@ def test_random_clusters(alpha):
         assert (np.mean(costs, axis=0) - 6 * error).max() <= bound
         harmonic = sum(1 / k for k in range(1, len(net) + 1))
         assert np.mean(reach) == pytest.approx(2 * s * harmonic, rel=0.15)
-        # A ball of privacy meets at most e times as many clusters as it has separated points.
+        # A ball of privacy intersects at most e times as many clusters as it has separated points.
         error = np.std(met, axis=0) / math.sqrt(2000)
         for r, counts in zip(np.unique(D1)[::4], np.mean(met, axis=0) - 6 * error, strict=True):
             for row, count in zip(D1, counts, strict=True):
@@ -108,8 +108,8 @@ def test_random_clusters(alpha):
 
 @pytest.mark.parametrize("gap", [0.1, 1.0, 2.0])
 def test_few_are_near_the_largest(gap):
-    # Exponential starts less any distances: on average at most exp(gap) are within a gap of the
-    # largest, which many equal ones reach. 20,000 draws, six standard errors.
+    # Exponential starts minus any distances: on average, at most exp(gap) are within a gap of the
+    # largest, which is attained if many are equal. 20,000 draws, six standard errors.
     rng = np.random.default_rng(0)
     for distances in (np.zeros(50), np.linspace(0, 3, 50), np.r_[0.0, np.full(40, 2.0)]):
         values = rng.exponential(size=(20_000, len(distances))) - distances
@@ -117,7 +117,8 @@ def test_few_are_near_the_largest(gap):
         error = near.std() / math.sqrt(20_000)
         assert near.mean() <= math.exp(gap) + 6 * error
         if distances[-1] == 0:
-            # Of fifty, all but reached; uniform starts in place of exponential ones break it.
+            # With fifty, the bound is almost attained. Uniform starts in place of exponential ones
+            # violate it.
             assert near.mean() >= 0.75 * math.exp(gap)
     uniform = rng.uniform(0, 3, (20_000, 50))
     near = (uniform >= uniform.max(axis=1, keepdims=True) - gap).sum(axis=1)

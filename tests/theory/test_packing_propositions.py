@@ -1,4 +1,4 @@
-"""Section 2: packing numbers, and what scales of one metric have to do with each other."""
+"""Section 2: packing numbers, and relations between the scales of one metric."""
 
 import math
 
@@ -23,7 +23,7 @@ def packing(D, scale, ball=None):
     return float(packing_number(D if ball is None else D[np.ix_(ball, ball)], scale))
 
 
-# The cube [0, 1]^d with the maximum norm, in closed form: the norm-convex space of these tests.
+# The cube [0, 1]^d with the maximum norm, in closed form, is the norm-convex space of these tests.
 
 
 def cube_packing(lengths, s):
@@ -48,7 +48,7 @@ def cube_outer(d, alpha):
 
 
 def test_closed_forms_of_the_interval():
-    # As published in numbers, and as of a fine grid.
+    # As published in numbers, and as for a fine grid.
     for alpha, outer in ((4.0, 0.597), (16.0, 0.236), (64.0, 0.081)):
         assert cube_outer(1, alpha) == pytest.approx(outer, abs=6e-4)
         assert cube_doubling(1, alpha) == pytest.approx(math.log(2) / alpha, rel=1e-3)
@@ -83,7 +83,7 @@ def test_facts(k):
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_regularity(alpha, d):
-    # Proposition 2.4 and Lemma 2.5, where t is positive.
+    # Proposition 2.4 and Lemma 2.5, for positive t.
     def scale(rate):
         return float(normed_scale(d, alpha=rate, diameter=1.0))
 
@@ -97,8 +97,8 @@ def test_regularity(alpha, d):
 
 
 def test_regularity_needs_convexity_and_a_positive_factor():
-    # Two points: the scale jumps from 1 to 0. And at t = 0, which the statement allows, a ball of
-    # radius 0 has one point, however small the scale.
+    # Two points: the scale jumps from 1 to 0. At t = 0, which the statement allows, a ball of
+    # radius 0 has one point, however small the scale is.
     two = 1 - np.eye(2)
     half, whole = entropic_scale(two, alpha=0.5), entropic_scale(two, alpha=1.0)
     assert float(half) == 1.0 and float(whole) == 0.0
@@ -108,7 +108,7 @@ def test_regularity_needs_convexity_and_a_positive_factor():
 
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_elementary_lower_bounds(alpha):
-    # Lemma 2.6 on any space; 2.7 where it is connected, and it needs that.
+    # Lemma 2.6 on any space, and 2.7 on connected spaces, which it needs.
     for D in SPACES:
         if 1 / alpha >= 2 * D.max():
             assert float(entropic_scale(D, alpha=alpha)) >= D.max() / 2
@@ -131,7 +131,7 @@ def test_scales_of_cubes(alpha, d):
 
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_outer_scale_of_finite_spaces(alpha):
-    # Proposition 2.11, Lemma 2.15 and the lower half of 2.14: no convexity is needed for them.
+    # Proposition 2.11, Lemma 2.15 and the lower half of 2.14, which need no convexity.
     for D in SPACES:
         s = float(entropic_scale(D, alpha=alpha)) * (1 + 1e-12)
         outer = float(outer_scale(D, alpha=alpha))
@@ -145,8 +145,8 @@ def test_outer_scale_of_finite_spaces(alpha):
 
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_few_points_far_apart_make_the_outer_scale_as_small(d):
-    # Proposition 2.14 on cubes: N(s) >= N(kappa s)^2. The factor grows with alpha, as it must:
-    # remark 2.13, with a logarithm that cannot be removed.
+    # Proposition 2.14 on cubes: N(s) >= N(kappa s)^2. The factor grows with alpha, as it must
+    # (remark 2.13), with a logarithm that cannot be removed.
     ratios = []
     for alpha in (8.0 * d, 64.0 * d, 512.0 * d):
         s, outer = float(normed_scale(d, alpha=alpha, diameter=1.0)), cube_outer(d, alpha)

@@ -108,7 +108,7 @@ def test_small_spaces_against_brute_force(seed):
             for ball in [np.flatnonzero(row <= r)]
         )
         assert float(diametric_scale(D1, D2, alpha=alpha)) == pytest.approx(diameter)
-        # Just below the doubling scale some ball holds too many points, and above none does.
+        # Just below the doubling scale, some ball contains too many points. Above it, none does.
         doubling = float(doubling_scale(D2, alpha=alpha))
         for s in np.linspace(1e-3, 1.0, 60):
             most = max(
@@ -139,7 +139,7 @@ def test_bounds_on_larger_spaces(d):
         assert outer.lower <= outer.upper <= 2 * outer.lower
         doubling = doubling_scale(D, alpha=alpha)
         assert doubling.lower <= doubling.upper and doubling.lower <= bounds.upper
-        # A subspace of few points has no larger a scale by packing in its balls.
+        # A subspace of few points does not have a larger scale by packing in its balls.
         few = np.arange(20)
         assert float(entropic_scale(D[np.ix_(few, few)], alpha=alpha)) <= bounds.upper + 1e-12
     packing = packing_number(D, 0.3)
@@ -153,7 +153,7 @@ def test_lines_are_exact_at_any_size():
         D = np.abs(places[:, None] - places)
         for alpha in ALPHAS:
             exact = float(entropic_scale(D, alpha=alpha))
-            # Again as part of a space that is too large for exact packing: a copy far away.
+            # The same as part of a space that is too large for exact packing, with a copy far away.
             copies = np.r_[places, places + 1e3, places + 2e3, places + 3e3]
             more = np.abs(copies[:, None] - copies)
             if len(more) > 30:
@@ -172,7 +172,7 @@ def test_formula_of_words_on_trees(pair, L, alpha):
     f, g = (side(k) for side in PAIRS[pair])
     D1, D2 = words(f), words(g)
     for D in (D1, D2):
-        # The largest ultrametric below one is itself.
+        # The largest ultrametric below an ultrametric is itself.
         assert subdominant(D) == pytest.approx(D, rel=1e-12)
     closed = float(baire_scale(f, g, alpha=alpha))
     assert float(entropic_scale(D1, D2, alpha=alpha)) == pytest.approx(closed)
@@ -194,7 +194,7 @@ def test_normed_spaces():
         for norm in ("l1", "l2"):
             bounds = normed_scale(3, alpha=alpha, norm=norm)
             assert bounds.lower <= bounds.upper
-        # A dense grid of a large square comes near the plane.
+        # A dense grid of a large square is close to the plane.
         n, width = 5, 4 * math.log(2) / alpha
         places = np.array(list(itertools.product(np.linspace(0, width, n), repeat=2)))
         D = np.abs(places[:, None] - places).max(axis=2)
@@ -219,7 +219,7 @@ def test_exact_packing_of_a_cycle():
 
 
 def test_integrals_and_hats_are_lipschitz():
-    # The sensitivities that the noise of private measures is scaled by, and that they are reached.
+    # The sensitivities that scale the noise of private measures, and that they are attained.
     rng = np.random.default_rng(0)
     worst = 0.0
     for _ in range(300):
@@ -245,7 +245,8 @@ def test_integrals_and_hats_are_lipschitz():
 
 
 def test_equal_distances_are_those_of_one_metric():
-    # A line of more points than are enumerated, whose scale is exact where its metric is one.
+    # A line of more points than are enumerated, whose scale is exact if its metric is that of a
+    # line.
     D = line(201)
     assert entropic_scale(D, D.copy(), alpha=4.0) == entropic_scale(D, alpha=4.0)
     one, other = (accuracy_bounds(line(21), D2, alpha=4.0) for D2 in (None, line(21)))

@@ -1,4 +1,4 @@
-"""Sparse counts add up to those of all rows, in whatever pieces and order."""
+"""Sparse counts add up to those of all rows, in all pieces and orders."""
 
 from functools import reduce
 from operator import add
@@ -36,7 +36,7 @@ def test_tallies_say_what_was_refused_and_add_to_nothing():
     for mixed in (good + bad, bad + good, sum([good, bad, good])):
         with pytest.raises(ValueError, match="strings that are no numbers"):
             mixed.checked()
-    # What does not add up is refused too, by value.
+    # Counts that do not add up are refused too, by value.
     assert (good + Tally(1, (np.ones(3), 1))).refused is not None
 
 

@@ -1,4 +1,4 @@
-"""Tasks on foreign engines, and engines for rows that return what they should not."""
+"""Tasks on foreign engines, and engines for rows that return wrong results."""
 
 import os
 import time
@@ -197,7 +197,7 @@ def test_checksums_depend_on_rows_alone():
         assert checksum(table) == sum(map(checksum, parts)) % 2**64
         with np.errstate(all="raise"):
             assert checksum(np.asfortranarray(table)) == checksum(table)
-    # Of all tables of three rows of two truth values, each has its own.
+    # All tables of three rows of two truth values have different codes.
     rows = list(product((0.0, 1.0), repeat=2))
     tables = list(combinations_with_replacement(rows, 3))
     assert len({checksum(np.array(table)) for table in tables}) == len(tables)
@@ -220,7 +220,7 @@ def _kill():
 def _dies(kill, victim, i):
     if i == victim:
         kill()
-    # Others are under way when it dies.
+    # Other tasks are running when it dies.
     time.sleep(0.05)
     return i
 
