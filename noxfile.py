@@ -21,6 +21,7 @@ OLDEST = [
     "pyarrow==14.*",
     "networkx==3.2.*",
     "dp-accounting==0.6.*",
+    "jsonschema==4.18.*",
     "polars==1.0.*",
     "psycopg[binary]==3.1.*",
     "sqlalchemy==2.0.*",

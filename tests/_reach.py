@@ -47,6 +47,7 @@ from sklearn_dptda.persistence._mechanisms import make_base_measure, mechanism_o
 # A private choice, whose exact law is tested and which tests replace.
 from sklearn_dptda.privacy._choice import choose_member
 
+# Digests of records, parameters and code, which decide whether a key is used for the same release.
 # The package's own rule for private estimators, which uses their tags.
 from sklearn_dptda.privacy._estimator import is_private
 
@@ -137,6 +138,7 @@ __all__ = [
     "choose_member",
     "clip_norm",
     "decay_table",
+    "digest_of",
     "flip_numerator",
     "floored",
     "from_bytes",

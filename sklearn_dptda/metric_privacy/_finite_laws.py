@@ -17,7 +17,8 @@ from scipy.special import logsumexp
 
 from sklearn_dptda._typing import FloatArray, RandomStateLike
 from sklearn_dptda.metric_privacy._finite_metrics import check_places, rows_at_a_time
-from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant, default_accountant
+from sklearn_dptda.privacy import NoiseSource, PrivacyAccountant
+from sklearn_dptda.privacy._default_accountant import default_accountant
 from sklearn_dptda.privacy._estimator import FRESH, Paid
 from sklearn_dptda.privacy._noise import spawn_seeds
 

@@ -14,8 +14,8 @@ from sklearn_dptda.privacy import (
     PrivacyGuarantee,
     PrivacyLoss,
     ReleaseKey,
-    default_accountant,
 )
+from sklearn_dptda.privacy._default_accountant import default_accountant
 from sklearn_dptda.privacy._guarantee import Budget, Sums
 from sklearn_dptda.privacy._ledger import Payment
 from sklearn_dptda.privacy._release_key import Attempt

@@ -19,8 +19,9 @@ from sklearn.pipeline import Pipeline
 from sklearn_dptda._typing import RandomStateLike
 from sklearn_dptda.model_selection._dry_run import planned_loss
 from sklearn_dptda.model_selection._release_once import bound_to
-from sklearn_dptda.privacy import PrivateEstimatorMixin, ReleaseKey, default_accountant
+from sklearn_dptda.privacy import PrivateEstimatorMixin, ReleaseKey
 from sklearn_dptda.privacy._accountant import PrivacyAccountant
+from sklearn_dptda.privacy._default_accountant import default_accountant
 from sklearn_dptda.privacy._estimator import Paid
 from sklearn_dptda.privacy._guarantee import Charge, kind_of_unit
 from sklearn_dptda.privacy._noise import spawn_seeds

@@ -28,7 +28,8 @@ from sklearn_dptda.persistence._exact_sampler import (
     Point,
     decay_table,
 )
-from sklearn_dptda.privacy import NoiseSource, bounded_range_rate
+from sklearn_dptda.privacy import NoiseSource
+from sklearn_dptda.privacy._calibration import bounded_range_rate
 from sklearn_dptda.privacy._parameters import quoted
 from sklearn_dptda.utils._distances import bottleneck_distance
 

@@ -19,9 +19,9 @@ from sklearn_dptda.privacy import (
     NoiseSource,
     PrivacyAccountant,
     PrivacyGuarantee,
-    default_accountant,
     pure_rho,
 )
+from sklearn_dptda.privacy._default_accountant import default_accountant
 from sklearn_dptda.privacy._estimator import Paid
 from sklearn_dptda.privacy._fixed_point import ROUND_UP
 from sklearn_dptda.privacy._noise import public_generator, spawn_seeds

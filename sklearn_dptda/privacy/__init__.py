@@ -7,8 +7,6 @@ from sklearn_dptda.privacy import neighbours
 from sklearn_dptda.privacy._accountant import PrivacyAccountant
 from sklearn_dptda.privacy._audit import AuditResult, audit_epsilon
 from sklearn_dptda.privacy._calibration import (
-    bounded_range_delta,
-    bounded_range_rate,
     bounded_range_rho,
     gaussian_delta,
     gaussian_mu,
@@ -18,7 +16,6 @@ from sklearn_dptda.privacy._calibration import (
     zcdp_rho,
 )
 from sklearn_dptda.privacy._choice import private_choice
-from sklearn_dptda.privacy._default_accountant import default_accountant
 from sklearn_dptda.privacy._estimator import (
     PrivacyTags,
     PrivateEstimatorMixin,
@@ -53,10 +50,7 @@ __all__ = [
     "Sensitivity",
     "SpendHistory",
     "audit_epsilon",
-    "bounded_range_delta",
-    "bounded_range_rate",
     "bounded_range_rho",
-    "default_accountant",
     "gaussian_delta",
     "gaussian_mu",
     "gaussian_rho",

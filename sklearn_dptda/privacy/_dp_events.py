@@ -1,26 +1,10 @@
-"""Losses of other libraries in our ledger, and ours in theirs, as events of ``dp_accounting``."""
+"""Losses of other libraries, which are events of ``dp_accounting``, as charges of a ledger."""
 
 import math
 from typing import Any
 
 from sklearn_dptda._typing import Adjacency
-from sklearn_dptda.privacy._guarantee import Charge, PrivacyGuarantee
-
-_INSTALL = "Events need dp_accounting: pip install 'sklearn-dptda[accounting]'."
-
-
-def event_of(guarantee: PrivacyGuarantee) -> Any:
-    """Return the event of a guarantee; ValueError where only basic composition can count it."""
-    accounting = _library()
-    if math.isinf(guarantee.epsilon):
-        return accounting.NonPrivateDpEvent()
-    rho = guarantee.charge.concentrated
-    if math.isinf(rho):
-        raise ValueError(
-            f"an (epsilon, delta) guarantee with delta={guarantee.delta:g} and no rho has no "
-            "dp_accounting event: add up its epsilon and its delta."
-        )
-    return accounting.ZCDpEvent(rho)
+from sklearn_dptda.privacy._guarantee import Charge, accounting_library
 
 
 def charge_of(event: Any, delta: float, adjacency: Adjacency) -> Charge:
@@ -34,7 +18,7 @@ def charge_of(event: Any, delta: float, adjacency: Adjacency) -> Charge:
             "epsilon must be a number, a PrivacyGuarantee or an event of dp_accounting; got "
             f"{type(event).__name__}."
         )
-    accounting = _library()
+    accounting = accounting_library()
     epsilon, rho = _pure_and_concentrated(event, accounting)
     if math.isfinite(epsilon):
         return Charge(epsilon, 0.0, rho)
@@ -79,11 +63,3 @@ def _pure_and_concentrated(event: Any, accounting: Any) -> tuple[float, float]:
     if isinstance(event, accounting.ZCDpEvent):
         return math.inf, event.rho if event.xi == 0 else math.inf
     return math.inf, math.inf
-
-
-def _library() -> Any:
-    try:
-        import dp_accounting
-    except ImportError:
-        raise ImportError(_INSTALL) from None
-    return dp_accounting

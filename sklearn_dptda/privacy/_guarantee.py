@@ -215,6 +215,17 @@ class Budget(NamedTuple):
         return COMPOSITIONS[self.composition](self.epsilon, self.delta)
 
 
+def accounting_library() -> Any:
+    """Return the module ``dp_accounting``, or raise an error that says how to install it."""
+    try:
+        import dp_accounting
+    except ImportError:
+        raise ImportError(
+            "Events need dp_accounting: pip install 'sklearn-dptda[accounting]'."
+        ) from None
+    return dp_accounting
+
+
 ADJACENCIES = ("replace-one", "add-remove")
 
 
@@ -397,9 +408,16 @@ class PrivacyGuarantee:
         ...       seeded=False).to_dp_event()
         ZCDpEvent(rho=0.5, xi=0.0)
         """
-        from sklearn_dptda.privacy._dp_events import event_of
-
-        return event_of(self)
+        accounting = accounting_library()
+        if math.isinf(self.epsilon):
+            return accounting.NonPrivateDpEvent()
+        rho = self.charge.concentrated
+        if math.isinf(rho):
+            raise ValueError(
+                f"an (epsilon, delta) guarantee with delta={self.delta:g} and no rho has no "
+                "dp_accounting event. Add up epsilon and delta instead."
+            )
+        return accounting.ZCDpEvent(rho)
 
     @property
     def holds(self) -> bool:

@@ -3,7 +3,8 @@ from math import comb
 import numpy as np
 import pytest
 
-from sklearn_dptda.privacy import bounded_range_delta, bounded_range_rate, zcdp_epsilon
+from sklearn_dptda.privacy import zcdp_epsilon
+from sklearn_dptda.privacy._calibration import bounded_range_delta, bounded_range_rate
 
 
 def brute_delta(rate, k, epsilon):
