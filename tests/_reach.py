@@ -48,6 +48,8 @@ from sklearn_dptda.persistence._mechanisms import make_base_measure, mechanism_o
 from sklearn_dptda.privacy._choice import choose_member
 
 # Digests of records, parameters and code, which decide whether a key is used for the same release.
+from sklearn_dptda.privacy._digest import digest_of
+
 # The package's own rule for private estimators, which uses their tags.
 from sklearn_dptda.privacy._estimator import is_private
 
