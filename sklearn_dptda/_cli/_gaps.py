@@ -2,7 +2,7 @@
 
 import numpy as np
 
-# Words for a number that is missing, in lower case and without dashes and the like.
+# Words for a number that is missing, in lower case and without dashes and similar characters.
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "nil", "missing", "unknown", "inf", "infinity"}
 
 
