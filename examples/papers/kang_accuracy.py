@@ -74,7 +74,7 @@ def known_before(n, epsilon):
     }
     plain = items["published law"]
     return {
-        "Proposition 15, mended": published_error_bound(
+        "Proposition 15, corrected": published_error_bound(
             epsilon, n, MASS, DIAMETER, max_points=5, approximation=DIAMETER / n
         ),
         **bounds,
@@ -95,7 +95,7 @@ def known_before(n, epsilon):
 # release can reveal one point, and there is no floor at 95 %. The floor of Theorem 18 ends at log
 # 19. An upper bound above the diameter contains no information.
 STYLES = {
-    "Proposition 15, mended": "k-",
+    "Proposition 15, corrected": "k-",
     "bound of the published law, ours": "C0--",
     "bound of the default, ours": "C1--",
     "floor of any mechanism, ours": "C2-",
