@@ -193,7 +193,7 @@ def test_a_release_is_there_on_another_day(place):
         again.release(last.key)
     with pytest.raises(LookupError, match="nothing was paid"):
         again.release("0" * 32)
-    with pytest.raises(ValueError, match="key must be a text of 32"):
+    with pytest.raises(ValueError, match="key must be a string of 32"):
         again.release("short")
 
 
