@@ -299,7 +299,7 @@ def test_an_empty_table_is_refused_and_the_guarantee_says_so(cloud):
                 private.fit_chunks([cloud[:0]])
         assert not accountant.spends()
         said = str(clone(private).set_params(accountant=None).fit(cloud[:1]).privacy_guarantee_)
-        assert "adding or removing one row (that there is at least one is public)" in said
+        assert "adding or removing one row (it is public that there is at least one)" in said
         replaced = clone(private).set_params(accountant=None, adjacency="replace-one")
         assert "at least one" not in str(replaced.fit(cloud[:1]).privacy_guarantee_)
 

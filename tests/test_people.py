@@ -248,7 +248,7 @@ MISTAKES = {
         {"adjacency": "replace-one"},
         "rows_per_group needs adjacency='add-remove'",
     ),
-    "noise of no end": (None, {"epsilon": 2e-6}, "epsilon must be inf or from 3e-06"),
+    "noise of no end": (None, {"epsilon": 2e-6}, "epsilon must be between 3e-06"),
 }
 
 
