@@ -184,13 +184,13 @@ def test_second_release_over_budget(cloud):
     X = filtration(cloud)
     private.fit_transform(X)
     with pytest.raises(
-        PrivacyBudgetExceeded, match=r"left: epsilon=0\.5.*ask for less, or for a larger budget"
+        PrivacyBudgetExceeded, match=r"left: epsilon=0\.5.*Use a smaller epsilon or delta, or a larger"
     ):
         private.fit_transform(X)
 
 
 def test_budget_without_delta(cloud):
-    with pytest.raises(PrivacyBudgetExceeded, match="no delta left: give it some"):
+    with pytest.raises(PrivacyBudgetExceeded, match="no delta left: use a budget with a delta"):
         DPLloyd(2, 1.0, 1e-6, bounds=BOX, accountant=PrivacyAccountant(3.0)).fit(cloud)
 
 
