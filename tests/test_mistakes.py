@@ -184,7 +184,8 @@ def test_second_release_over_budget(cloud):
     X = filtration(cloud)
     private.fit_transform(X)
     with pytest.raises(
-        PrivacyBudgetExceeded, match=r"left: epsilon=0\.5.*Use a smaller epsilon or delta, or a larger"
+        PrivacyBudgetExceeded,
+        match=r"left: epsilon=0\.5.*smaller epsilon or delta, or a larger budget",
     ):
         private.fit_transform(X)
 
