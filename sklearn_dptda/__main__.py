@@ -1,4 +1,4 @@
-"""Entry of ``python -m sklearn_dptda``."""
+"""Entry point of ``python -m sklearn_dptda``."""
 
 import sys
 

@@ -314,10 +314,10 @@ def test_payments_and_parameters(mechanism):
         for _ in range(10):
             mechanism.transform(X)
     mechanism.set_params(alpha=3.0)
-    with pytest.raises(ValueError, match="call fit again"):
+    with pytest.raises(ValueError, match="Call fit again"):
         mechanism.transform(X)
     mechanism.set_params(alpha=2.0, random_state=0)
-    with pytest.raises(ValueError, match="call fit again"):
+    with pytest.raises(ValueError, match="Call fit again"):
         mechanism.transform(X)
     assert "alpha=2" in str(mechanism.privacy_guarantee_)
     assert mechanism.privacy_guarantee_.at_distance(0.25) == pytest.approx(0.5, abs=1e-5)
