@@ -382,15 +382,15 @@ def _sampled(search):
     kinds = [distributions] if isinstance(distributions, dict) else list(distributions)
     if any(hasattr(values, "rvs") for kind in kinds for values in kind.values()):
         raise ValueError(
-            "random_state of the search must be given, or lists for all parameters: its "
-            "candidates are not known before it draws them."
+            "random_state of the search must be given, because its candidates are drawn from "
+            "distributions. Otherwise, use lists of values for all parameters."
         )
     grid = list(ParameterGrid(kinds))
     return grid, search.n_iter >= len(grid)
 
 
 def _later_candidates(number, factor):
-    """Candidates of all rounds of halving but the first; few rows have fewer rounds."""
+    """Number of candidates in all rounds of halving after the first; an upper bound."""
     later = 0
     for _ in range(math.floor(math.log(number, factor))):
         number = math.ceil(number / factor)

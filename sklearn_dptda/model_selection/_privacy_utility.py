@@ -39,6 +39,17 @@ class PrivacyUtilityCurve:
         filtration. They depend on the exact diagrams and are *not* private.
     homology_dimensions : tuple of int
         Homology dimensions of the diagrams.
+
+    Examples
+    --------
+    >>> from sklearn_dptda import PrivatePersistence
+    >>> from sklearn_dptda.model_selection import privacy_utility_curve
+    >>> curve = privacy_utility_curve(
+    ...     PrivatePersistence(sensitivity=0.1, upper=1.0), [[0.0, 0.5, 0.25]],
+    ...     param_range=[1.0, 100.0], n_replicates=5, random_state=0
+    ... )
+    >>> curve.mean().shape
+    (2, 2)
     """
 
     param_name: str

@@ -75,6 +75,14 @@ class PlanCurve:
         means that there is no bound.
     thresholds : ndarray of shape (n_values,)
         Smallest persistence, in the exact diagram, of a feature that is flagged.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.model_selection import plan_release
+    >>> plan = plan_release(4000, bounds=(-1.5, 1.5), loop_radius=1.0, spread=0.1, m=0.3)
+    >>> curve = plan.curve([0.5, 1.0, 2.0])
+    >>> bool(curve.thresholds[0] > curve.thresholds[2])
+    True
     """
 
     epsilons: FloatArray
@@ -128,6 +136,14 @@ class ReleasePlan:
     epsilon_without_cap : float or None
         Smallest epsilon that shows the feature under the default cap, if the plan
         has another cap. ``inf`` if no epsilon shows it.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.model_selection import plan_release
+    >>> plan = plan_release(4000, bounds=(-1.5, 1.5), loop_radius=1.0, spread=0.1, m=0.3)
+    >>> plan.epsilon
+    0.585
+    >>> pipeline = plan.make_pipeline()
     """
 
     n_points: int

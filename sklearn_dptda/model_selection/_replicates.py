@@ -60,6 +60,16 @@ class IncompleteReleases(_Kept, RuntimeError):
     ----------
     releases : list
         One entry for each replicate, None if it failed.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.model_selection import IncompleteReleases
+    >>> try:
+    ...     raise IncompleteReleases(["a diagram", None])  # as release_replicates does
+    ... except IncompleteReleases as error:
+    ...     finished = [release for release in error.releases if release is not None]
+    >>> finished
+    ['a diagram']
     """
 
     _happened = "failed"
@@ -77,6 +87,16 @@ class InterruptedReleases(_Kept, KeyboardInterrupt):
     ----------
     releases : list
         One entry for each replicate, None if it was not finished.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.model_selection import InterruptedReleases
+    >>> try:
+    ...     raise InterruptedReleases(["a diagram", None])  # as release_replicates does
+    ... except InterruptedReleases as error:
+    ...     finished = [release for release in error.releases if release is not None]
+    >>> finished
+    ['a diagram']
     """
 
     _happened = "were not finished"

@@ -67,6 +67,15 @@ class AuditResult:
         ``threshold``. None if the caller gave the event.
     threshold : float or None
         Threshold of the scores. None if the caller gave the event.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.privacy import NoiseSource, audit_epsilon
+    >>> def counts(data, random_state=None):
+    ...     return sum(data) + NoiseSource(random_state).discrete_laplace(1.0, 1)
+    >>> result = audit_epsilon(counts, [0], [1], n_runs=2000, random_state=0)
+    >>> result.refutes(0.5), result.refutes(1.0)
+    (True, False)
     """
 
     epsilon: float

@@ -429,8 +429,8 @@ class PrivacyGuarantee:
             )
         if self.seeded:
             text += (
-                " The draw came from a known seed. It is reproducible, for tests and study only,"
-                " and it is not private to a reader who knows the seed."
+                " The draw came from a known seed. It is reproducible, and for tests and study"
+                " only, because the noise can be undone with the seed."
             )
         return text
 

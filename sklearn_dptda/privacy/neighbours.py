@@ -34,6 +34,13 @@ class NeighbourPair(NamedTuple):
         Description of the difference.
     first, second : object
         The two data sets.
+
+    Examples
+    --------
+    >>> from sklearn_dptda.privacy.neighbours import row_neighbours
+    >>> pair = row_neighbours(5, (0, 1), adjacency="add-remove")[0]
+    >>> len(pair.first), len(pair.second)
+    (5, 4)
     """
 
     name: str

@@ -108,8 +108,9 @@ def bounds_by_column(
     bounds : tuple (low, high), mapping of names of columns to such pairs, or None
         A column that a mapping does not name has no bounds.
     n_features : int
+        Number of columns.
     names : sequence, default=()
-        Names of the columns, where they have names.
+        Names of the columns, if they have names.
 
     Returns
     -------
@@ -118,7 +119,7 @@ def bounds_by_column(
     Raises
     ------
     ValueError
-        If bounds are refused by :func:`check_bounds`, or name a column that is not there.
+        If bounds are refused by :func:`check_bounds`, or name a column that does not exist.
     """
     if bounds is not None and not isinstance(bounds, Mapping):
         return check_bounds(bounds, n_features)
