@@ -533,7 +533,7 @@ def test_promise_sees_what_the_law_attains():
     promise = private.privacy_guarantee_
     assert promise.holds and promise.attained == private.privacy_parameter_
     broken = dataclasses.replace(promise, attained=2.1)
-    assert not broken.holds and "found to lose 2.1" in str(broken)
+    assert not broken.holds and "found a loss of 2.1" in str(broken)
 
 
 def test_inputs_far_from_all_candidates():
